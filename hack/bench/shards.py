@@ -22,8 +22,8 @@ from kube_envtest import virtual_time
 from syncer.api import Key, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import HttpRequest, HttpResponse
-from syncer.engine.leaderelection.rendezvous import shard_of
-from syncer.engine.leaderelection.shards import Shards
+from syncer.leaderelection.rendezvous import shard_of
+from syncer.leaderelection.shards import Shards
 from syncer.testing import ApiServer
 from syncer.testing.in_process import MemoryTransport
 from syncer.testing.objects import namespace

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from syncer.api import Obj, Resource, Side
+from syncer.api import Obj, Resource
+from syncer.cache.informer import Informer
 from syncer.clusters import codec
-from syncer.engine.cache.informer import Informer
 
 RESOURCE = Resource("v1", "ConfigMap", "configmaps")
 COUNT = 20_000
@@ -56,7 +56,7 @@ def show(what: str, **figures: float) -> None:
 def main() -> None:
     """Run the benchmark."""
     lines = [json.dumps(configmap(number)).encode() for number in range(COUNT)]
-    store = Informer(Side.VIRTUAL, RESOURCE, clock=time.monotonic)
+    store = Informer(RESOURCE, clock=time.monotonic)
     raws = [codec.Raw(line) for line in lines]
     gc.collect()
     before = rss()

@@ -8,16 +8,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from syncer.api.errors import ConfigError
 from syncer.api.objects import Side
+from syncer.cache.reflector import State
 from syncer.config import SyncerConfig
 from syncer.engine import control as control_api
 from syncer.engine import status
-from syncer.engine.cache.reflector import State
 from syncer.engine.connections import Connection
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.engine import UNLISTED, Engine
-from syncer.engine.leaderelection.lease import Lease
-from syncer.engine.leaderelection.shards import Shards
 from syncer.engine.patrol import patrollers
+from syncer.leaderelection.lease import Lease
+from syncer.leaderelection.shards import Shards
 from syncer.observe.control import Control
 from syncer.observe.health import Checks, Heartbeat, at_most
 from syncer.observe.logs import get_logger

@@ -18,11 +18,10 @@ from syncer.api.errors import SyncerError
 from syncer.api.objects import Obj, Request, Side
 from syncer.api.optional_roles import Live, OwnController
 from syncer.api.roles import Syncer
+from syncer.cache.shared import SharedWatches
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
 from syncer.clusters.fenced import Fenced
-from syncer.engine.cache.informer import Informer
-from syncer.engine.cache.shared import SharedWatches
 from syncer.engine.connections import Connection, Connections
 from syncer.engine.controllers.builder import build_pair, leave
 from syncer.engine.controllers.lifecycle import SHARED_SECONDS, DiscoveryLoop, Entry, Lifecycle, Roster
@@ -30,16 +29,17 @@ from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.tenant_messages import translated
 from syncer.engine.controllers.worker import Workers
+from syncer.engine.informers import SideInformer, store_of
 from syncer.engine.kubernetes_service import is_kept, keep
 from syncer.engine.listener import Listener
 from syncer.engine.patrol.patroller import Patroller
 from syncer.engine.patrol.patrollers import beside_workers
 from syncer.engine.reconcile.policies.contention import OFF, ContentionRules
-from syncer.engine.workqueue.queue import Queue
 from syncer.observe.events import EventRecorder
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
 from syncer.resources.kinds import NAMESPACES
+from syncer.workqueue.queue import Queue
 
 #: Seconds before a controller that raised is run again: the first delay, doubled up to the last.
 FIRST_RERUN, LAST_RERUN = 1.0, 300.0
@@ -423,7 +423,7 @@ class Engine:
 
     # -- notifications of reflectors and workers ---------------------------------------------------
 
-    def filled(self, pair: ClusterPair, store: Informer | None = None) -> None:
+    def filled(self, pair: ClusterPair, store: SideInformer | None = None) -> None:
         """Handle a store that was filled or given up: syncers that have all they need begin."""
         self._run_controllers(pair)
         if store is not None and store.synced:
@@ -491,7 +491,7 @@ class Engine:
 
     def _back(self, served: Served, side: Side) -> None:
         for reflector in served.pair.reflectors.values():
-            if reflector.store.side is side:
+            if store_of(reflector).side is side:
                 reflector.hurry()
         if self.host_connection.up and served.connection.up:
             self.queue.resume(served.pair.name)

@@ -16,10 +16,10 @@ from syncer.api.objects import Key, Obj, Side, annotations_of, key_of, uid_of
 from syncer.api.paths import dig
 from syncer.clusters.transport import Endpoint
 from syncer.config.model import Kubelet
-from syncer.engine.cache.informer import Informer
 from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.engine.controllers.tenant_messages import translated
 from syncer.engine.engine import Engine
+from syncer.engine.informers import SideInformer
 from syncer.engine.metrics_api import MetricsServer
 from syncer.kubelet import certificates
 from syncer.kubelet.cadvisor import HostKubelets, Own
@@ -72,7 +72,7 @@ class NodeServer:
         self._serving: dict[str, int] = {}
         self._taken: dict[int, float] = {}
         self._changed = asyncio.Event()
-        self._store: Informer | None = None
+        self._store: SideInformer | None = None
         self._address = section.address
         self._certificate: Serving | None = None
         #: When a certificate is requested again, on the loop's clock.

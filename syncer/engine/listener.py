@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 from syncer.api.errors import Missing, SyncerError, Unreachable
 from syncer.api.objects import Side
-from syncer.engine.cache.reflector import Reflector
+from syncer.cache.reflector import Reflector
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.informers import store_of
 from syncer.observe.logs import get_logger
 
 if TYPE_CHECKING:
@@ -24,21 +25,21 @@ class Listener:
 
     def synced(self, reflector: Reflector) -> None:
         """Handle a store that was filled."""
-        self._pair.applier.claim.lists += reflector.store.side is Side.VIRTUAL
-        self._engine.filled(self._pair, reflector.store)
+        self._pair.applier.claim.lists += store_of(reflector).side is Side.VIRTUAL
+        self._engine.filled(self._pair, store_of(reflector))
 
     def watching(self, reflector: Reflector) -> None:
         """Count a watch that began again."""
         if reflector.restarts > 1:
-            side, resource = reflector.store.side.value, str(reflector.store.resource)
+            side, resource = store_of(reflector).side.value, str(reflector.store.resource)
             self._engine.metrics.watch_restarted(self._pair.name, side, resource)
 
     def failed(self, reflector: Reflector, error: SyncerError) -> None:
         """Handle a list or a watch that failed."""
         is_lost = isinstance(error, Unreachable) and error.status == 0
         if is_lost:
-            self._engine.lost(self._pair, reflector.store.side, error)
-        if not is_lost or (reflector.failures > 1 and self._engine.connection(self._pair, reflector.store.side).up):
+            self._engine.lost(self._pair, store_of(reflector).side, error)
+        if not is_lost or (reflector.failures > 1 and self._engine.connection(self._pair, store_of(reflector).side).up):
             log.warning("can't list or watch", cluster=self._pair.name, what=reflector, error=str(error))
             if isinstance(error, Missing) and reflector not in self._missing:
                 self._missing.add(reflector)

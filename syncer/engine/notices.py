@@ -12,9 +12,9 @@ from cachetools import LRUCache
 
 from syncer.api.errors import ClusterError, Expired
 from syncer.api.objects import Resource
+from syncer.cache.reflector import SILENCE_SECONDS, WATCH_SECONDS
 from syncer.clusters import codec
 from syncer.clusters.discovery import Discovery
-from syncer.engine.cache.reflector import SILENCE_SECONDS, WATCH_SECONDS
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.engine import Engine
 from syncer.observe.events import EventRecorder

@@ -11,10 +11,10 @@ from syncer.engine import status
 from syncer.engine.control import selection
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.engine import Engine
-from syncer.engine.leaderelection.leadership import leading
-from syncer.engine.leaderelection.lease import AnotherLeads
+from syncer.engine.leadership import leading
 from syncer.engine.patrol.patrollers import alone, report
 from syncer.engine.runner import prepared
+from syncer.leaderelection.lease import AnotherLeads
 
 #: Seconds between checks whether everything is listed.
 LOOK = 0.02

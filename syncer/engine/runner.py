@@ -20,7 +20,7 @@ from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.endpoints import serving
 from syncer.engine.engine import Engine
 from syncer.engine.fleet import Fleet
-from syncer.engine.leaderelection.leadership import leading, lease_of, shards_of
+from syncer.engine.leadership import leading, lease_of, shards_of
 from syncer.engine.shared_fleet import SharedFleet
 from syncer.engine.tasks import beside
 from syncer.observe.health import Heartbeat

@@ -20,10 +20,10 @@ from syncer.api.dns_names import ClusterName
 from syncer.api.errors import SyncerError
 from syncer.api.marks import CLUSTER_SECRET_HOME, CLUSTER_SECRET_NAME, Marks
 from syncer.api.objects import Key, Obj, labels_of
+from syncer.cache.reflector import Reflector
 from syncer.clusters.connection import HeldLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
 from syncer.config.virtual_cluster import place_of
-from syncer.engine.cache.reflector import Reflector
 from syncer.engine.connecting import SecretCluster
 from syncer.engine.controllers.pair import Condition
 from syncer.engine.engine import BEYOND, UNLISTED, Engine

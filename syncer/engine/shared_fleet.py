@@ -5,7 +5,7 @@ import asyncio
 from syncer.engine import status
 from syncer.engine.engine import NOT_BEGUN, Engine
 from syncer.engine.fleet import Fleet
-from syncer.engine.leaderelection.shards import Shards
+from syncer.leaderelection.shards import Shards
 
 
 class SharedFleet:

@@ -13,7 +13,7 @@ from syncer.engine import api_server
 from syncer.engine.connecting import START_SECONDS, login_to, reach
 from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.engine.engine import Engine
-from syncer.engine.leaderelection.identity import claim, must_be_claimed
+from syncer.engine.identity import claim, must_be_claimed
 from syncer.engine.reconcile.policies.contention import contention_rules
 from syncer.engine.sides import must_differ, namespace_problem
 from syncer.observe.logs import get_logger

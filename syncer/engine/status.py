@@ -8,11 +8,11 @@ from enum import StrEnum
 
 from syncer.api.errors import NameTaken
 from syncer.api.objects import Key
-from syncer.engine.cache.informer import Informer
 from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import State
 from syncer.engine.engine import NOT_BEGUN, Engine
+from syncer.engine.informers import SideInformer, store_of
 from syncer.engine.reconcile.controller import Controller
 
 #: The state of objects that are as they should be on both sides.
@@ -72,14 +72,14 @@ def kept_by_pauses(pair: ClusterPair) -> Mapping[tuple[str, ...], int]:
     return Counter((request.syncer,) for request in list(pair.policies.pause.kept))
 
 
-def failed(store: Informer) -> frozenset[Key]:
+def failed(store: SideInformer) -> frozenset[Key]:
     """Return the keys of the objects about which an index or a watch of a syncer raised; the log says why."""
     indexes, watches = list(store.indexer.indexes), list(store.handlers.map_functions)
     keys = frozenset[Key]().union(*(index.failed for index in indexes), *(watch.failed for watch in watches))
     return keys - store.quarantined.keys()
 
 
-def unreadable(store: Informer) -> str:
+def unreadable(store: SideInformer) -> str:
     """Return a sentence about the objects of a store that can't be used; ``""`` if there are none."""
     counts = {
         "without their contents": len(store.quarantined),
@@ -123,7 +123,7 @@ def _unprepared(pair: ClusterPair) -> str:
 
 def _unfilled(pair: ClusterPair) -> list[str]:
     reflectors = list(pair.reflectors.values())
-    return [str(one) for one in reflectors if not one.store.synced and not pair.given_up(one.store)]
+    return [str(one) for one in reflectors if not one.store.synced and not pair.given_up(store_of(one))]
 
 
 class ClusterState(StrEnum):
@@ -250,7 +250,7 @@ def mapped(pair: ClusterPair, controller: Controller) -> int | None:
     return sum(settings.marks.is_from_here(obj, cluster=settings.identity) for obj in objects if obj is not None)
 
 
-def _made(controller: Controller) -> Informer | None:
+def _made(controller: Controller) -> SideInformer | None:
     """Return the store of the side on which a syncer creates objects; None if it creates none."""
     if controller.direction.goes_down:
         return controller.host

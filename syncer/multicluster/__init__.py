@@ -19,12 +19,11 @@ from syncer.api.errors import (
     Unreachable,
 )
 from syncer.api.objects import Key, Obj, Resource, key_of, labels_of, uid_of
+from syncer.cache.handlers import Handler
 from syncer.clusters.client import Client
 from syncer.clusters.connection import ConnectionSettings
 from syncer.clusters.login import Login
-from syncer.engine.cache.handlers import Handler
-from syncer.engine.leaderelection.lease import Lease
-from syncer.engine.workqueue.queue import Queue
+from syncer.leaderelection.lease import Lease
 from syncer.multicluster.cache_metrics import ClusterCacheCollector
 from syncer.multicluster.cache_options import NODE_PROVIDER_ID_INDEX, ClusterCacheOptions, Index
 from syncer.multicluster.changes import add_finalizer, has_finalizer, remove_finalizer, write_changes
@@ -92,6 +91,7 @@ from syncer.multicluster.requests import Reconcile, Request, Result
 from syncer.multicluster.secret_providers import ClusterApiProvider, SecretsProvider
 from syncer.multicluster.watch_options import WatchOptions
 from syncer.multicluster.watchdog import WATCHDOG, Step, Watchdog
+from syncer.workqueue.queue import Queue
 
 __all__ = [
     "ADMIRALTY_FINALIZER",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from syncer.api import selectors
 from syncer.api.errors import NotConnected
 from syncer.api.objects import Resource
+from syncer.cache.handlers import Handler
 from syncer.clusters.client import Client
 from syncer.clusters.connection import origin_of
 from syncer.clusters.credentials import LoginCredentials
@@ -17,7 +18,6 @@ from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login
 from syncer.clusters.rate_limit import RateLimited
 from syncer.clusters.transport import Transport
-from syncer.engine.cache.handlers import Handler
 from syncer.multicluster import watchdog
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.callbacks import name_of

@@ -9,10 +9,10 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wai
 
 from syncer.api.errors import ClusterError, SyncerError, Unreachable
 from syncer.api.objects import Key, Obj, Resource, key_of
+from syncer.cache.budget import Budget
+from syncer.cache.reflector import Reflector
 from syncer.clusters import codec, discovery
 from syncer.clusters.client import Client
-from syncer.engine.cache.budget import Budget
-from syncer.engine.cache.reflector import Reflector
 from syncer.multicluster.cluster_informer import ClusterInformer, InformerListener
 from syncer.multicluster.cluster_options import ClusterOptions, Part
 from syncer.multicluster.errors import NotRunning, TooLarge

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from syncer.api.errors import NotConnected
 from syncer.api.objects import Resource
+from syncer.cache.handlers import Handler
 from syncer.clusters.client import Client
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.login import Login
 from syncer.clusters.transport import Transport
-from syncer.engine.cache.handlers import Handler
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_events import ClusterEvent, Happening

@@ -5,11 +5,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from syncer.api import selectors
 from syncer.api.errors import SyncerError
-from syncer.api.objects import Json, Key, Obj, Resource, Side, labels_of
+from syncer.api.objects import Json, Key, Obj, Resource, labels_of
+from syncer.cache.budget import Budget
+from syncer.cache.informer import Informer
+from syncer.cache.reflector import Reflector
 from syncer.clusters import codec
-from syncer.engine.cache.budget import Budget
-from syncer.engine.cache.informer import Informer
-from syncer.engine.cache.reflector import Reflector
 from syncer.multicluster.errors import NotSynced
 
 
@@ -38,8 +38,7 @@ class ClusterInformer(Informer):
         ordered: Callable[[], bool],
         budget: Budget | None = None,
     ) -> None:
-        # A virtual cluster isn't trusted, and nor is this cluster: what it answers is checked.
-        super().__init__(Side.VIRTUAL, resource, clock=clock, ordered=ordered, budget=budget)
+        super().__init__(resource, clock=clock, ordered=ordered, budget=budget)
         self.cluster, self.namespace, self.selector, self.fields = cluster, namespace, selector, fields
         self._transform = transform
         #: The reason why the cache isn't kept up to date at present; None if it is, or isn't known.

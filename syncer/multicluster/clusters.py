@@ -4,9 +4,9 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from syncer.api.objects import Json, Key, Obj, Resource
+from syncer.cache.handlers import Handler
 from syncer.clusters.client import Client
 from syncer.clusters.login import Login
-from syncer.engine.cache.handlers import Handler
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_events import ClusterSource, MapCluster
 from syncer.multicluster.cluster_status import ClusterStatus, Health

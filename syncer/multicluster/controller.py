@@ -11,7 +11,6 @@ from typing import Any
 from syncer.api import objects
 from syncer.api.errors import Conflict, NotConnected, SyncerError, TooMany
 from syncer.api.objects import Key, Obj, Resource, key_of, uid_of
-from syncer.engine.workqueue.queue import LAST_RETRY, Queue
 from syncer.multicluster import watchdog
 from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.cluster import Cluster
@@ -23,6 +22,7 @@ from syncer.multicluster.requests import Reconcile, Request, Result
 from syncer.multicluster.watch_options import EVERYTHING, WatchOptions
 from syncer.observe.logs import get_logger
 from syncer.token_bucket import TokenBucket
+from syncer.workqueue.queue import LAST_RETRY, Queue
 
 #: Makes watches of different controllers distinct; names of controllers needn't be.
 _numbers = itertools.count(1)

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from syncer.engine.leaderelection.lease import Lease
+from syncer.leaderelection.lease import Lease
 from syncer.multicluster.controller import Controller
 from syncer.observe.health import Checks, Heartbeat
 from syncer.observe.server import metrics_app, serve

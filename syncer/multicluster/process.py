@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry
 
-from syncer.engine.leaderelection.lease import Lease
+from syncer.leaderelection.lease import Lease
 from syncer.multicluster import watchdog
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.controller import Controller

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from syncer.api import Resource, Side, Source, Syncer
-from syncer.engine.cache.informer import Informer
-from syncer.engine.cache.informers import Informers
+from syncer.engine.informers import Informers, SideInformer
 
 
 class Declared:
@@ -14,11 +13,11 @@ class Declared:
         self._informers, self._syncer = informers, syncer
         self._allowed = {(source.side, source.resource) for source in sources}
 
-    def allow(self, stores: Iterable[Informer]) -> None:
+    def allow(self, stores: Iterable[SideInformer]) -> None:
         """Let the syncer read these stores, too."""
         self._allowed |= {(store.side, store.resource) for store in stores}
 
-    def store(self, side: Side, resource: Resource) -> Informer:
+    def store(self, side: Side, resource: Resource) -> SideInformer:
         """Return the store of a resource on a side.
 
         Raises:

@@ -9,10 +9,10 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from syncer.api.errors import NotConnected
 from syncer.api.objects import Resource
+from syncer.cache.handlers import Handler
 from syncer.clusters.client import Client
 from syncer.clusters.login import Login
 from syncer.clusters.transport import Endpoint
-from syncer.engine.cache.handlers import Handler
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_events import ClusterEvent, ClusterSource, Happening, MapCluster
 from syncer.multicluster.cluster_status import ClusterStatus, Health, State

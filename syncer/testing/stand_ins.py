@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from syncer.api import Request, Side, SyncerError
 from syncer.engine.reconcile.plan import HeldFields
-from syncer.engine.workqueue.queue import Queue
+from syncer.workqueue.queue import Queue
 
 T = TypeVar("T")
 

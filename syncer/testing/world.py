@@ -16,9 +16,9 @@ from typing import Any, Self, cast
 
 from syncer.api import Config, Decision, Key, NameTranslator, Obj, Request, Resource, Side, Syncer, key_of
 from syncer.config import SyncerConfig, VirtualCluster, config_with
-from syncer.engine.cache.informers import Informers
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.informers import Informers
 from syncer.engine.reconcile.controller import Reads
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.names import SingleNamespace

@@ -18,9 +18,9 @@ from syncer.clusters.transport import Transport
 from syncer.config import SyncerConfig, config_with
 from syncer.engine.controllers.request_status import RequestStatus
 from syncer.engine.engine import Engine
-from syncer.engine.leaderelection.lease import Lease
 from syncer.engine.reconcile.policies.contention import contention_rules
 from syncer.engine.status import settle
+from syncer.leaderelection.lease import Lease
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
 from syncer.testing import ApiServer

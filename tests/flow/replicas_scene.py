@@ -19,9 +19,9 @@ from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpRespons
 from syncer.config import VirtualCluster
 from syncer.engine.engine import Engine
 from syncer.engine.fleet import Fleet
-from syncer.engine.leaderelection.rendezvous import shard_of
-from syncer.engine.leaderelection.shards import Shards, lease_name
 from syncer.engine.shared_fleet import SharedFleet
+from syncer.leaderelection.rendezvous import shard_of
+from syncer.leaderelection.shards import Shards, lease_name
 from syncer.observe.metrics import Metrics
 from syncer.testing import ApiServer
 from syncer.testing.in_process import MemoryTransport

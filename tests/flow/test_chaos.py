@@ -8,7 +8,7 @@ import pytest
 from chaos.machine import explore
 from chaos.steps import Depose, Put, Wait, written, wrong_in
 
-from syncer.engine.leaderelection.lease import Lease
+from syncer.leaderelection.lease import Lease
 
 #: Plays; some 30 s of CPU together.
 PLAYS = 30

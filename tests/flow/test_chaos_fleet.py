@@ -11,8 +11,8 @@ from chaos.daemons import Cast
 from chaos.machine import explore
 from chaos.steps import Depose, Put, Wait, written, wrong_in
 
-from syncer.engine.leaderelection.shards import Shards
 from syncer.engine.shared_fleet import SharedFleet
+from syncer.leaderelection.shards import Shards
 
 REPLICAS = Cast.of(clusters=3, replicas=2)
 #: Plays; some 15 s of CPU together.

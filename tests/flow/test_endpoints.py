@@ -16,10 +16,10 @@ from harness import ALL, Daemon, Tenant, built_in, configured, namespace, servin
 
 from hack.ports import free_port
 from syncer.api import Key, Obj, Request, Side, Unreachable
+from syncer.cache.reflector import State
 from syncer.cli.daemon import Unanswered, ask
 from syncer.config import Loaded, SyncerConfig
 from syncer.engine import endpoints
-from syncer.engine.cache.reflector import State
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.plan import Frozen, Place
 from syncer.engine.reconcile.policies.breaker import HeldDeletions

@@ -12,8 +12,8 @@ from small_syncers import Maps, copies
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj
-from syncer.engine.cache.parts import MOST_KEYS, MOST_PARTS
-from syncer.engine.cache.store import Store
+from syncer.cache.parts import MOST_KEYS, MOST_PARTS
+from syncer.cache.store import Store
 from syncer.engine.reconcile.controller import MOST_NAMED
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, service

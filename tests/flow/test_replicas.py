@@ -12,8 +12,8 @@ from replicas_scene import SHARDS, Replicas
 
 from kube_envtest import Rule
 from syncer.engine import connecting
-from syncer.engine.leaderelection.rendezvous import shard_of
 from syncer.engine.status import clusters
+from syncer.leaderelection.rendezvous import shard_of
 from syncer.testing.objects import configmap
 
 NAMES = ("bank", "pets", "shop", "zoo", "farm", "mill")

@@ -13,10 +13,9 @@ from syncer.api import ConfigError, Forbidden, Key, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.errors import Origin
 from syncer.config import SyncerConfig
-from syncer.engine import connecting, runner, startup, status
+from syncer.engine import connecting, identity, runner, startup, status
 from syncer.engine.engine import Engine
-from syncer.engine.leaderelection import identity
-from syncer.engine.leaderelection.lease import AnotherLeads, Lease
+from syncer.leaderelection.lease import AnotherLeads, Lease
 from syncer.testing.objects import configmap
 
 

@@ -9,9 +9,9 @@ from harness import ALL, Daemon, Tenant, built_in, namespace, place, play, servi
 
 from kube_envtest import Rule
 from syncer.api import labels_of
-from syncer.engine.workqueue.retries import RETRIES_AT_ONCE, RETRIES_PER_SECOND
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, secret
+from syncer.workqueue.retries import RETRIES_AT_ONCE, RETRIES_PER_SECOND
 
 NAMES = ("loud", "calm")
 

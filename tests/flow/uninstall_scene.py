@@ -38,8 +38,8 @@ from syncer.api import Key, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
 from syncer.config import SyncerConfig
-from syncer.engine.leaderelection.identity import claim
-from syncer.engine.leaderelection.leadership import leading
+from syncer.engine.identity import claim
+from syncer.engine.leadership import leading
 from syncer.engine.uninstall.uninstall import Report, uninstall
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kube_envtest import virtual_time
 from syncer.api import Key, Request
-from syncer.engine.workqueue.queue import Queue
+from syncer.workqueue.queue import Queue
 
 pytestmark = pytest.mark.slow
 

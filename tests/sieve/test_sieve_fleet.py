@@ -10,8 +10,8 @@ import sieve_fleet
 from sieve_main import numbered, sieve, tried, undisturbed, workloads
 from sieve_run import Lost
 
-from syncer.engine.leaderelection.shards import Shards
 from syncer.engine.shared_fleet import SharedFleet
+from syncer.leaderelection.shards import Shards
 
 CAST = sieve_fleet.cast(clusters=3, replicas=2)
 #: Each so many-th point is tried here.

@@ -19,6 +19,7 @@ from syncer.api.errors import (
 )
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Resource, Side, key_of, labels_of, uid_of
+from syncer.cache.assumed import Writing
 from syncer.clusters.client import Cluster
 from syncer.directions import collision
 from syncer.engine.apply.confirmation_pace import ConfirmationPace
@@ -26,8 +27,7 @@ from syncer.engine.apply.field_managers import name_others
 from syncer.engine.apply.preconditions import Claim, must_be_served, must_be_unused, must_be_vacant, must_have_home
 from syncer.engine.apply.tokens import with_tokens
 from syncer.engine.apply.write_pace import WritePace
-from syncer.engine.cache.assumed import Writing
-from syncer.engine.cache.informers import Informers
+from syncer.engine.informers import Informers
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.plan import HeldFields, Place, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.contention import Contention

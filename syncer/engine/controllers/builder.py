@@ -17,10 +17,8 @@ from syncer.directions import direction_of, resources_of
 from syncer.engine.apply.applier import Applier
 from syncer.engine.apply.confirmation_pace import ConfirmationPace
 from syncer.engine.apply.write_pace import WritePace
-from syncer.engine.cache.informer import Informer
-from syncer.engine.cache.informers import Informers, Place, Selection
-from syncer.engine.cache.references import References
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.informers import Informers, Place, Selection, SideInformer
 from syncer.engine.reconcile.controller import Controller, View, safely
 from syncer.engine.reconcile.pipeline import Policies, pipelines
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
@@ -33,11 +31,12 @@ from syncer.engine.reconcile.policies.ownership import ownership_of
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.engine.reconcile.policies.refusals import Refusals
 from syncer.engine.reconcile.reconciler import Reconciler
-from syncer.engine.workqueue.queue import Queue
+from syncer.engine.references import References
 from syncer.rbac import sources
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, KNOWN
 from syncer.translate.named import named
 from syncer.translate.patches import Patcher
+from syncer.workqueue.queue import Queue
 
 #: Number of bound Pods that are remembered; needed only until the watch shows the binding.
 BOUND = 4096
@@ -172,7 +171,7 @@ def _find(pair: ClusterPair) -> Callable[[str], Resource | None]:
     return find
 
 
-def _want(pair: ClusterPair, syncer: Syncer, source: Source) -> Informer:
+def _want(pair: ClusterPair, syncer: Syncer, source: Source) -> SideInformer:
     fresh = not pair.informers.has(source.side, source.resource)
     store = pair.informers.want(source, _selection(pair.settings, source), owner=syncer.name)
     if fresh and source.resource == CUSTOM_RESOURCE_DEFINITIONS:

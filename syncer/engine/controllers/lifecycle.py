@@ -12,14 +12,13 @@ from syncer.api.errors import ClusterError, Missing
 from syncer.api.objects import Resource, Side
 from syncer.api.optional_roles import Initialize, Live, Refers
 from syncer.api.roles import Syncer
+from syncer.cache.reflector import Listener, Reflector
+from syncer.cache.shared import SharedWatches
 from syncer.clusters.discovery import Discovery
 from syncer.directions import resources_of
-from syncer.engine.cache.informer import Informer
-from syncer.engine.cache.informers import Place, Selection
-from syncer.engine.cache.reflector import Listener, Reflector
-from syncer.engine.cache.shared import SharedWatches
 from syncer.engine.controllers.builder import join, leave
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.informers import Place, Selection, SideInformer
 from syncer.engine.reconcile.controller import Controller
 from syncer.observe.logs import get_logger
 from syncer.rbac import sources
@@ -289,7 +288,7 @@ class Lifecycle:
             if self._tasks and place not in self._running:
                 self._running[place] = self._tasks.create_task(_run(self.pair.reflectors[place], before))
 
-    def _made(self, store: Informer, selection: Selection) -> Reflector:
+    def _made(self, store: SideInformer, selection: Selection) -> Reflector:
         if store.side is Side.HOST:
             settings = self.pair.settings
             return self._watches.reflector(

@@ -11,17 +11,16 @@ from syncer.api.errors import Unreachable
 from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.optional_roles import Watches
 from syncer.api.sources import Watch
+from syncer.cache.reflector import Reflector
 from syncer.clusters.client import Cluster
 from syncer.engine.apply.applier import Applier
-from syncer.engine.cache.informer import Informer
-from syncer.engine.cache.informers import Informers, Place
-from syncer.engine.cache.references import References
-from syncer.engine.cache.reflector import Reflector
+from syncer.engine.informers import Informers, Place, SideInformer
 from syncer.engine.reconcile.controller import Controller, safely
 from syncer.engine.reconcile.pipeline import Policies
 from syncer.engine.reconcile.plan import Plan
 from syncer.engine.reconcile.reconciler import Reconciler
-from syncer.engine.workqueue.queue import Queue
+from syncer.engine.references import References
+from syncer.workqueue.queue import Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class ClusterPair:
         """Return True if neither object of a request exists."""
         return self.reconciler.is_gone(self.controllers[request.syncer], request)
 
-    def given_up(self, store: Informer) -> bool:
+    def given_up(self, store: SideInformer) -> bool:
         """Return True if a store isn't filled, and won't be until something is mended."""
         reflector = self.reflectors.get((store.side, store.resource))
         error = reflector.error if reflector else None
@@ -126,7 +125,7 @@ class ClusterPair:
         """Return True if the syncer of this name is enabled; ``""`` stands for no syncer."""
         return not needs or needs in self.settings.sections
 
-    def extras(self, controller: Controller) -> list[Informer]:
+    def extras(self, controller: Controller) -> list[SideInformer]:
         """Return the stores of other syncers' objects that a syncer reads, if available."""
         syncer = controller.syncer
         users = self.references.stores(syncer.resource) if syncer.when_used else ()
@@ -134,7 +133,7 @@ class ClusterPair:
         others = (*controller.extras, *copies, *users, self.policies.pause.namespaces, self.policies.pause.notes)
         return [store for store in dict.fromkeys(others) if store not in controller.stores]
 
-    def lacks(self, controller: Controller) -> Iterator[Informer]:
+    def lacks(self, controller: Controller) -> Iterator[SideInformer]:
         """Yield the stores that a syncer must wait for, as they are unfilled, or not indexed yet: its own first."""
         yield from (store for store in controller.stores if not store.synced or store.newcomers)
         for store in self.extras(controller):

@@ -16,10 +16,10 @@ from syncer.api.objects import Obj, Request, Resource, Side
 from syncer.clusters.client import Cluster
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Read
-from syncer.engine.workqueue.queue import Queue
 from syncer.observe.logs import get_logger
 from syncer.rbac import QUOTAS
 from syncer.translate.alike import quantity
+from syncer.workqueue.queue import Queue
 
 #: Seconds between polls of quotas and rights.
 LOOK_SECONDS = 5.0

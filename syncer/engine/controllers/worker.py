@@ -13,7 +13,7 @@ from cachetools import LRUCache
 from syncer.api.decision import Decision, Outcome
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Request, Side, uid_of
-from syncer.engine.cache.store import Entry
+from syncer.cache.store import Entry
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatuses, State
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
@@ -22,11 +22,11 @@ from syncer.engine.controllers.wakeups import Wakeups
 from syncer.engine.reconcile.controller import MOST_NAMED, Controller, Named, Read, Reads
 from syncer.engine.reconcile.plan import HeldFields, Plan
 from syncer.engine.reconcile.policies.contention import waiting
-from syncer.engine.workqueue.fair import QueueClosed
-from syncer.engine.workqueue.queue import LAST_RETRY, Queue
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics, SyncerMetrics
 from syncer.translate.texts import cut
+from syncer.workqueue.fair import QueueClosed
+from syncer.workqueue.queue import LAST_RETRY, Queue
 
 #: How often a request is reconciled again at once because its own writes changed its objects.
 ROUNDS = 6

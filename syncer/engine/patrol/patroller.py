@@ -19,8 +19,8 @@ from syncer.api.errors import SyncerError
 from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.patrol import Patrol
 from syncer.clusters import codec
-from syncer.engine.cache.informer import Informer
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.informers import SideInformer
 from syncer.engine.patrol.findings import Finding, Outcome, Scan
 from syncer.engine.patrol.report import Tally, tell
 from syncer.engine.patrol.verified import VerifiedPairs
@@ -81,7 +81,7 @@ class Patroller:
         self._pair, self._ways = pair, ways
         self._clock, self._utcnow, self._rng = clock, utcnow, rng
         self._verified: dict[str, VerifiedPairs] = {}
-        self._listed: dict[Informer, float] = {}
+        self._listed: dict[SideInformer, float] = {}
         self._begun = clock()
         self._turn = asyncio.Lock()
 
@@ -186,7 +186,7 @@ class Patroller:
             self._listed[store] = self._clock()
         return self._why_not(controller)
 
-    def _correct(self, store: Informer, wrong: Sequence[Key], scan: Scan) -> None:
+    def _correct(self, store: SideInformer, wrong: Sequence[Key], scan: Scan) -> None:
         if wrong:
             what = f"{store.side} {store.resource}"
             said = "a store had gone wrong; it is mended from a list"
@@ -194,7 +194,7 @@ class Patroller:
             self._count_wrong(store, len(wrong))
             scan.corrected += [f"{what} {key}" for key in wrong]
 
-    def _count_wrong(self, store: Informer, number: int) -> None:
+    def _count_wrong(self, store: SideInformer, number: int) -> None:
         self.tally.corrections[store.side.value, str(store.resource)] += number
 
     async def _patrol(self, controller: Controller, scan: Scan) -> None:

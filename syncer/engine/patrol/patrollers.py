@@ -12,7 +12,7 @@ from syncer.engine.controllers.request_status import RequestStatuses, State
 from syncer.engine.patrol.patroller import Patroller, Ways
 from syncer.engine.patrol.report import Tally
 from syncer.engine.reconcile.policies.breaker import HeldDeletions
-from syncer.engine.workqueue.queue import Queue
+from syncer.workqueue.queue import Queue
 
 #: Seconds between checks of a repair, and after how many it is left to the next scan.
 LOOK, PATIENCE = 0.1, 60.0

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Request, Side
-from syncer.engine.cache.informer import Informer
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.informers import SideInformer
 from syncer.engine.reconcile.controller import Controller, safely
 
 
@@ -118,11 +118,11 @@ class VerifiedPairs:
         entry = store.entry(key) if store is not None else None
         return entry.version if entry else ""
 
-    def _store(self, side: Side) -> Informer:
+    def _store(self, side: Side) -> SideInformer:
         syncer = self.controller.syncer
         return self._pair.informers.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource)
 
-    def _host_store(self) -> Informer | None:
+    def _host_store(self) -> SideInformer | None:
         """Return the store of the host objects; None if the syncer has none."""
         return self._store(Side.HOST) if self._direction.by_host else None
 

@@ -13,12 +13,11 @@ from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side
 from syncer.api.paths import FieldPath
 from syncer.api.roles import Syncer
+from syncer.cache.store import Entry
 from syncer.directions import Direction, resources_of
-from syncer.engine.cache.informer import Informer
-from syncer.engine.cache.informers import Informers
-from syncer.engine.cache.references import References
-from syncer.engine.cache.store import Entry
+from syncer.engine.informers import Informers, SideInformer
 from syncer.engine.reconcile.calls import exact_paths
+from syncer.engine.references import References
 from syncer.observe.logs import get_logger
 from syncer.resources.definitions.config import PUBLIC_LABEL
 
@@ -63,7 +62,7 @@ class Vacant(NamedTuple):
 class Read(NamedTuple):
     """A decision's read of an object, with its store entry at that time; None if it did not exist."""
 
-    store: Informer
+    store: SideInformer
     key: Key
     entry: Entry | None
 
@@ -193,13 +192,13 @@ class Reads:
         entry = store.entry(named.place) if store is not None else None
         return entry, store is not None and self._stands_for(named.about, store, named.key, named.place)
 
-    def _stands_for(self, controller: "Controller", store: Informer, key: Key, place: Key) -> bool:
+    def _stands_for(self, controller: "Controller", store: SideInformer, key: Key, place: Key) -> bool:
         host, settings = store.outline(place), controller.settings
         if host is not None and not settings.marks.is_in_place(host, cluster=settings.identity):
             host = store.get(place)  # whether the host made it for the tenant may depend on the whole
         return host is not None and controller.is_meant(key, host, self.noted)
 
-    def _note(self, store: Informer, key: Key) -> None:
+    def _note(self, store: SideInformer, key: Key) -> None:
         if len(self.noted) < MOST_READS:
             self.noted.append(Read(store, key, store.entry(key)))
 
@@ -242,7 +241,7 @@ class View:
         """
         return Reads(self.informers, self.references, self.controllers, known)
 
-    def copies(self) -> list[Informer]:
+    def copies(self) -> list[SideInformer]:
         """Return the stores of copies and of their originals."""
         going_down = (each for each in self.controllers.values() if each.direction.goes_down)
         return [store for each in going_down for store in each.own_stores()]
@@ -262,14 +261,14 @@ class Controller:
     writes_back: bool
     #: The direction of its objects.
     direction: Direction
-    stores: tuple[Informer, ...]
+    stores: tuple[SideInformer, ...]
     #: Stores of other syncers' objects that it only reads; it works without those that are
     #: unavailable.
-    extras: tuple[Informer, ...] = ()
+    extras: tuple[SideInformer, ...] = ()
     #: True once all its stores are filled; before that nothing is decided.
     ready: bool = False
     #: The extras that were unavailable when it began.
-    missed: set[Informer] = field(default_factory=set)
+    missed: set[SideInformer] = field(default_factory=set)
     #: By side: paths of a write below which the other side keeps no fields of its own.
     exact: Mapping[Side, tuple[FieldPath, ...]] = field(init=False)
     #: The labels and annotations that are copied.
@@ -277,8 +276,8 @@ class Controller:
     #: The settings of the virtual cluster.
     settings: Settings = field(init=False)
     #: The stores of its own objects; None on a side without objects.
-    virtual: Informer | None = field(init=False)
-    host: Informer | None = field(init=False)
+    virtual: SideInformer | None = field(init=False)
+    host: SideInformer | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.exact = {side: exact_paths(self.syncer, side) for side in Side}
@@ -323,7 +322,7 @@ class Controller:
             if noted is not None:
                 noted += reads.noted[: MOST_READS - len(noted)]
 
-    def store(self, side: Side) -> Informer | None:
+    def store(self, side: Side) -> SideInformer | None:
         """Return the store of the syncer's objects on a side, or None if it has none there."""
         return self.virtual if side is Side.VIRTUAL else self.host
 
@@ -336,7 +335,7 @@ class Controller:
         """Return the result of the predicate; True if it raises, or if there is none."""
         return self.predicate is None or self.predicate(virtual) != [False]
 
-    def own_stores(self) -> list[Informer]:
+    def own_stores(self) -> list[SideInformer]:
         """Return the stores of the syncer's objects."""
         return [store for store in (self.virtual, self.host) if store is not None]
 

@@ -13,10 +13,10 @@ from syncer.api.decision import Decision, Verb, Write, delete, skip, wait
 from syncer.api.errors import NotYet, Refused
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, Request, Resource, Side, is_deleting, key_of, labels_of, uid_of
+from syncer.cache.parts import refuse_many_keys, refuse_many_parts
 from syncer.clusters import codec
 from syncer.directions import collision
-from syncer.engine.cache.informer import Informer
-from syncer.engine.cache.parts import refuse_many_keys, refuse_many_parts
+from syncer.engine.informers import SideInformer
 from syncer.engine.reconcile.calls import needed
 from syncer.engine.reconcile.controller import Controller, Reads, View
 from syncer.engine.reconcile.dispatch import dispatch
@@ -209,7 +209,7 @@ class Reconciler:
                 return _left_to_the_host(seen, f"the host makes it, for {maker[0].kind} {maker[1]}")
         return dispatch(direction, seen.ctx, seen.request.key, virtual=seen.virtual, host=seen.host)
 
-    def _store(self, controller: Controller, write: Write) -> Informer:
+    def _store(self, controller: Controller, write: Write) -> SideInformer:
         syncer = controller.syncer
         default = syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource
         return self.view.informers.store(write.side, write.resource or default)
@@ -226,7 +226,7 @@ class Reconciler:
         self.homes.check(write, resource)
 
 
-def _last_seen(store: Informer | None, key: Key) -> Obj | None:
+def _last_seen(store: SideInformer | None, key: Key) -> Obj | None:
     """Return a private copy of an object.
 
     Raises:
@@ -245,7 +245,7 @@ def _last_seen(store: Informer | None, key: Key) -> Obj | None:
     return obj
 
 
-def _remains(store: Informer | None, key: Key, marks: Marks) -> Obj | None:
+def _remains(store: SideInformer | None, key: Key, marks: Marks) -> Obj | None:
     """Return an object that is too large, or can't be read, as far as its deletion takes: its metadata, without
     labels and annotations but for marks; None if it can't be told from a later one of its name. Nobody may hold
     up a deletion by the contents of an object.
@@ -259,7 +259,7 @@ def _remains(store: Informer | None, key: Key, marks: Marks) -> Obj | None:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": {}, "status": {}}
 
 
-def cannot_be_read(store: Informer, key: Key) -> str:
+def cannot_be_read(store: SideInformer, key: Key) -> str:
     """Return why a quarantined object isn't synced, and what to do."""
     why = (store.get(key) or {}).get(codec.UNREADABLE) or "an index or a watch of a syncer raised, as the log says"
     return f"the {store.side} {store.resource.kind} {key} can't be read: {why}. Write it anew, or delete it"

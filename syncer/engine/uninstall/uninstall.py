@@ -19,13 +19,13 @@ from syncer.api.errors import ClusterError, Conflict, Forbidden, Missing, Syncer
 from syncer.api.objects import Key, Obj, Side
 from syncer.clusters.client import Cluster
 from syncer.config import SyncerConfig, VirtualCluster
-from syncer.engine.leaderelection import identity as claim
-from syncer.engine.leaderelection.leadership import alone_with
-from syncer.engine.leaderelection.lease import LEASES
-from syncer.engine.leaderelection.uninstalls import uninstall_name
+from syncer.engine import identity as claim
+from syncer.engine.leadership import alone_with
 from syncer.engine.uninstall.containers import others_in
 from syncer.engine.uninstall.inventory import Inventory, Item, Lister, Recognition
 from syncer.engine.uninstall.sweep import Sweep
+from syncer.leaderelection.lease import LEASES
+from syncer.leaderelection.uninstalls import uninstall_name
 
 #: Seconds that the virtual side may take where it is only tried.
 TRIED_SECONDS = 60.0

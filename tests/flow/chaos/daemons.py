@@ -23,11 +23,11 @@ from syncer.clusters.client import Cluster
 from syncer.config import SyncerConfig, config_with
 from syncer.engine.engine import Engine
 from syncer.engine.fleet import Fleet
-from syncer.engine.leaderelection.lease import Lease
-from syncer.engine.leaderelection.rendezvous import shard_of
-from syncer.engine.leaderelection.shards import Shards, lease_name
 from syncer.engine.shared_fleet import SharedFleet
 from syncer.engine.tasks import beside
+from syncer.leaderelection.lease import Lease
+from syncer.leaderelection.rendezvous import shard_of
+from syncer.leaderelection.shards import Shards, lease_name
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
 from syncer.testing.merge import merged

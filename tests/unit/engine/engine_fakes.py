@@ -26,10 +26,10 @@ from syncer.api import (
     skip,
 )
 from syncer.directions import direction_of
-from syncer.engine.cache.informers import Informers
-from syncer.engine.cache.references import References
+from syncer.engine.informers import Informers
 from syncer.engine.reconcile.controller import Controller, View
 from syncer.engine.reconcile.plan import Observed
+from syncer.engine.references import References
 from syncer.names import SingleNamespace
 from syncer.testing.merge import merged
 

@@ -11,7 +11,6 @@ from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, runnin
 
 from kube_envtest import Rule
 from syncer.api import Conflict, Key, Obj, Resource, TooMany, Unreachable
-from syncer.engine.workqueue.queue import Queue
 from syncer.multicluster import (
     Cluster,
     Controller,
@@ -22,6 +21,7 @@ from syncer.multicluster import (
     WatchOptions,
 )
 from syncer.testing.objects import pod, secret
+from syncer.workqueue.queue import Queue
 
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 import syncer.multicluster as package
+from syncer.cache.budget import Budget
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.transport import Transport
-from syncer.engine.cache.budget import Budget
 from syncer.multicluster.cluster_connection import ClusterConnection
 
 #: What a cluster cache and its own connections tell each other, or a test gives it.

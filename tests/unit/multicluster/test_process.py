@@ -7,7 +7,7 @@ from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, runnin
 
 from kube_envtest import Rule
 from syncer.api import Key
-from syncer.engine.leaderelection.lease import Lease
+from syncer.leaderelection.lease import Lease
 from syncer.multicluster import Cluster, Controller, Manager, NotRunning, Request
 from syncer.testing.objects import pod, secret
 

@@ -15,7 +15,7 @@ from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Request, Side, key_of, uid_of
-from syncer.engine.cache.informer import Informer
+from syncer.engine.informers import SideInformer
 from syncer.engine.reconcile.controller import Controller, safely
 from syncer.engine.reconcile.drift import other_owner
 from syncer.engine.reconcile.plan import Observed
@@ -87,7 +87,7 @@ class CircuitBreaker:
         #: Syncers with a new list since deletions were last counted.
         self._listed: set[str] = set()
 
-    def listed(self, store: Informer) -> None:
+    def listed(self, store: SideInformer) -> None:
         """Handle a store that was filled by a list: missing objects are counted before any
         counterpart is deleted.
         """
@@ -241,11 +241,11 @@ class CircuitBreaker:
             yield from (one for one in self._orphans(controller, host, expected) if not virtual.saw_go(one.key))
 
     @staticmethod
-    def _is_alone(_virtual: Informer, _key: Key, host: Informer, place: Key) -> bool:
+    def _is_alone(_virtual: SideInformer, _key: Key, host: SideInformer, place: Key) -> bool:
         return host.entry(place) is None and not host.saw_go(place)
 
     @staticmethod
-    def _is_of_another(virtual: Informer, key: Key, host: Informer, place: Key) -> bool:
+    def _is_of_another(virtual: SideInformer, key: Key, host: SideInformer, place: Key) -> bool:
         """Return True if the copy is of another virtual object, whose replacement no watch reported.
 
         Searching the copy's text for the uid takes a tenth of the time of reading the mark.
@@ -255,7 +255,7 @@ class CircuitBreaker:
             return False
         return original.uid.encode() not in copy.raw
 
-    def _orphans(self, controller: Controller, host: Informer, expected: Collection[Key]) -> Iterator[Request]:
+    def _orphans(self, controller: Controller, host: SideInformer, expected: Collection[Key]) -> Iterator[Request]:
         request_of = safely(
             self._settings.cluster, controller.syncer, lambda key, obj: [controller.request_for(Side.HOST, key, obj)]
         )

@@ -13,8 +13,8 @@ from syncer.api.context import Settings
 from syncer.api.decision import Decision, wait
 from syncer.api.objects import Key, Obj, ObjectRef, Request, Side, annotations_of, is_deleting, key_of, uid_of
 from syncer.api.sources import Source
-from syncer.engine.cache.informers import Informers, Selection
-from syncer.engine.leaderelection.identity import PLACE
+from syncer.engine.identity import PLACE
+from syncer.engine.informers import Informers, Selection
 from syncer.engine.reconcile.plan import Observed
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from syncer.api.decision import Decision, Precondition, Verb, Write
 from syncer.api.objects import ObjectRef, Side, annotations_of, is_deleting, uid_of
-from syncer.engine.cache.informer import Informer
+from syncer.engine.informers import SideInformer
 from syncer.engine.reconcile.plan import Observed
 from syncer.engine.reconcile.policies.staleness import was_just_listed
 
@@ -55,7 +55,7 @@ def _ref(seen: Observed, side: Side) -> ObjectRef:
 
 def _saw_go(seen: Observed, side: Side, write: Write, copied_from: str | None) -> bool:
     """Return True if a watch reported the deletion of exactly the object that the write follows from."""
-    store: Informer | None = seen.controller.store(side)
+    store: SideInformer | None = seen.controller.store(side)
     if store is None:
         return True
     if side is Side.VIRTUAL:

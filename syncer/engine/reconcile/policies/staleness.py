@@ -8,7 +8,7 @@ from math import inf
 
 from syncer.api.decision import Decision, Precondition, Verb, Write, wait
 from syncer.api.objects import ObjectRef, Side, is_deleting, key_of, uid_of
-from syncer.engine.cache.informer import Informer
+from syncer.engine.informers import SideInformer
 from syncer.engine.reconcile.plan import Observed
 
 #: Seconds during which a list may turn out to be stale. Lists ask for the latest state, but an API
@@ -18,7 +18,7 @@ DOUBT_SECONDS = 4.0
 LEAST_WAIT = 0.05
 
 
-def was_just_listed(store: Informer) -> bool:
+def was_just_listed(store: SideInformer) -> bool:
     """Return True if a store may be stale: it was listed, or lost its watch, only recently."""
     return store.age < DOUBT_SECONDS
 
@@ -65,7 +65,7 @@ def _is_unconfirmed(seen: Observed, write: Write) -> bool:
     return other is not None and not is_deleting(other)
 
 
-def _read(seen: Observed) -> Iterable[Informer]:
+def _read(seen: Observed) -> Iterable[SideInformer]:
     """Return the stores that a decision may be made from."""
     controller, view = seen.controller, seen.controller.view
     users = view.references.stores(controller.syncer.resource) if controller.syncer.when_used else ()

@@ -23,12 +23,12 @@ from syncer.clusters.client import Cluster
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.plan import HeldFields, Observed, PlannedWrite
-from syncer.engine.workqueue.queue import Queue
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SERVICES
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, namespace
+from syncer.workqueue.queue import Queue
 
 WRITES = {"create", "update", "patch", "delete"}
 SETTINGS = Settings("vc", "vc-ns", SingleNamespace(cluster="vc", namespace="vc-ns"))

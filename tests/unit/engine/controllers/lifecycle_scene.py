@@ -27,22 +27,22 @@ from syncer.api import (
     Watch,
     Watches,
 )
+from syncer.cache.reflector import Reflector
+from syncer.cache.shared import SharedWatches
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
 from syncer.config import config_with
-from syncer.engine.cache.informers import Place
-from syncer.engine.cache.reflector import Reflector
-from syncer.engine.cache.shared import SharedWatches
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.lifecycle import Entry, Find, Lifecycle, Roster
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.workqueue.queue import Queue
+from syncer.engine.informers import Place
 from syncer.names import SingleNamespace
 from syncer.plugins import installed
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES, SECRETS
 from syncer.testing import ApiServer
 from syncer.testing.objects import crd, crd_version, namespace
+from syncer.workqueue.queue import Queue
 
 NAME = str(WIDGETS)
 VIRTUAL, HOST = Side.VIRTUAL, Side.HOST

@@ -42,8 +42,8 @@ from syncer.api import (
     Source,
     Syncer,
 )
-from syncer.engine.cache import newcomers
-from syncer.engine.cache.newcomers import MANY
+from syncer.cache import newcomers
+from syncer.cache.newcomers import MANY
 from syncer.engine.controllers.lifecycle import DOUBT_SECONDS, Entry
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.objects import build, crd, crd_version, secret

@@ -26,15 +26,15 @@ from syncer.api import (
     Watch,
     Watches,
 )
+from syncer.cache.reflector import Reflector
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
-from syncer.engine.cache.reflector import Reflector
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.workqueue.queue import Queue
 from syncer.resources.kinds import PODS
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
+from syncer.workqueue.queue import Queue
 
 WEB = Key("shop", "web")
 PLACE = Key("vc-ns", "web-x-shop-x-vc")

@@ -30,7 +30,7 @@ from syncer.engine.controllers.retry_policy import (
     RetryAction,
     retry_for,
 )
-from syncer.engine.leaderelection.identity import IdentityLost
+from syncer.engine.identity import IdentityLost
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 
 from kube_envtest import virtual_time
 from syncer.api import Forbidden, Key, MissingRight, Obj, QuotaExceeded, Refused, Request, Resource, Side, Unreachable
-from syncer.engine.cache.handlers import Waiters
+from syncer.cache.handlers import Waiters
 from syncer.engine.controllers.wakeups import LOOK_SECONDS, REVIEWS, Wakeups
 from syncer.engine.reconcile.controller import Read
-from syncer.engine.workqueue.queue import Queue
+from syncer.workqueue.queue import Queue
 
 A, B, C = (Request("vc", "pods", Key("shop", name)) for name in "abc")
 RIGHT = MissingRight("patch", "apps", "deployments/status", "home")

@@ -27,13 +27,13 @@ from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatuses, State
 from syncer.engine.controllers.worker import Workers
-from syncer.engine.workqueue.queue import Queue
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, namespace
+from syncer.workqueue.queue import Queue
 
 SETTINGS = Settings("vc", "vc-ns", SingleNamespace(cluster="vc", namespace="vc-ns"))
 A = Request("vc", "maps", Key("shop", "a"))

@@ -20,7 +20,7 @@ from syncer.api import (
     TooLarge,
     apply,
 )
-from syncer.engine.cache.parts import MOST_KEYS, MOST_PARTS
+from syncer.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.engine.reconcile.controller import MOST_READS
 from syncer.engine.reconcile.plan import Plan
 from syncer.testing import World

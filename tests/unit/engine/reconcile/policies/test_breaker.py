@@ -22,7 +22,7 @@ from syncer.api import (
     uid_of,
 )
 from syncer.clusters import codec
-from syncer.engine.cache.informer import Informer
+from syncer.engine.informers import SideInformer
 from syncer.engine.reconcile.policies.breaker import LOOK, REASON, CircuitBreaker, PlannedDeletion
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing import World
@@ -81,7 +81,7 @@ class Lost:
     def breaker(self) -> CircuitBreaker:
         return self.world.pair.policies.breaker
 
-    def store(self, side: Side, resource: Resource = CONFIG_MAPS) -> Informer:
+    def store(self, side: Side, resource: Resource = CONFIG_MAPS) -> SideInformer:
         return self.world.pair.informers.store(side, resource)
 
     # -- what happens ------------------------------------------------------------------------------

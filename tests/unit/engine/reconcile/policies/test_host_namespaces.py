@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from syncer.api import Key, NameTranslator, Obj, ObjectRef, Outcome, Refused, Resource, Side, apply
-from syncer.engine.cache.informers import Informers
+from syncer.engine.informers import Informers
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.names import PerNamespace, Unchanged
 from syncer.testing import World

@@ -6,7 +6,7 @@ import pytest
 from engine_fakes import KEY, MARKS, SETTINGS, copy_of, observed, virtual
 
 from syncer.api import Obj, Outcome, Request
-from syncer.engine.cache.informers import Informers
+from syncer.engine.informers import Informers
 from syncer.engine.reconcile.policies.pause import MOST_NAMES, Pause
 from syncer.testing.merge import merged
 

@@ -1,0 +1,1 @@
+"""The cache: objects of an API server, listed and watched."""

@@ -1,0 +1,168 @@
+"""Assumed objects: our own writes, from the request until the watch shows them.
+
+The response to a write is newer than anything the watch has shown. It is assumed, as the
+kube-scheduler assumes the Pods that it has bound: stored at once, so that the next decision is made
+from it, and its version is remembered until the watch has caught up. Compared with these versions,
+an event is *old*, *ours* or *new*. While a write is in progress, it is unknown which states are our
+own doing, so events are held back.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from enum import StrEnum
+from typing import NamedTuple, Self
+
+from syncer.api.objects import Key, Obj
+from syncer.cache.handlers import Handler
+from syncer.cache.versions import is_later
+from syncer.clusters import codec
+
+#: Seconds during which, without ordered versions, any state that differs from our own write counts
+#: as older.
+ECHO_SECONDS = 10.0
+#: Maximum number of our own writes of an object that are remembered while the watch shows none of
+#: them.
+MOST_VERSIONS = 16
+
+
+class Verdict(StrEnum):
+    """The meaning of an event for an object that we have written."""
+
+    OLD = "old"  # someone else's change before our write
+    OURS = "ours"  # our own write
+    NEW = "new"  # a later state; the watch has caught up
+
+
+class Assumed(NamedTuple):
+    """Knowledge of an object ahead of the watch: the versions that we made, or the uid that we deleted."""
+
+    versions: tuple[str, ...]
+    gone: str
+    since: float
+
+
+class Writing:
+    """A write in progress, as a ``with`` block.
+
+    Only the response tells which of the states that the watch shows meanwhile is our own doing. So
+    handlers are notified when the block ends, except of our own state; of a deletion they are
+    notified whoever did it.
+    """
+
+    __slots__ = ("_key", "_notify", "_under_way", "before", "held", "void")
+
+    def __init__(self, under_way: "dict[Key, list[Writing]]", key: Key, before: str, notify: Handler) -> None:
+        #: The version of the object when the write began; ``""`` if there was none.
+        self.before = before
+        #: The states shown meanwhile: by version, or by the uid of a deleted object; None for
+        #: nothing to notify.
+        self.held: dict[str, Obj | None] = {}
+        #: True if a list began meanwhile that can't be ordered in time, so that the response may be
+        #: older or newer.
+        self.void = False
+        self._under_way, self._key, self._notify = under_way, key, notify
+
+    def __enter__(self) -> Self:
+        self._under_way.setdefault(self._key, []).append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        others = self._under_way[self._key]
+        others.remove(self)
+        if not others:
+            del self._under_way[self._key]
+        for last in self.held.values():
+            if last is not None:
+                self._notify(self._key, last)
+
+
+class AssumedObjects:
+    """The table of our own writes of a resource; ``clock`` returns seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.table: dict[Key, Assumed] = {}
+        #: The writes without a response yet.
+        self.under_way: dict[Key, list[Writing]] = {}
+        self._clock = clock
+
+    def wrote(self, key: Key, version: str) -> None:
+        """Assume the state of a response, or of a GET, until the watch shows it."""
+        known = self.table.get(key)
+        before = known.versions[1 - MOST_VERSIONS :] if known else ()
+        self.table[key] = Assumed((*before, version), "", self._clock())
+
+    def wrote_before(self, key: Key, version: str) -> None:
+        """Record a write of ours whose response came after that of a later one."""
+        known = self.table.get(key)
+        if known is not None and known.versions:
+            self.table[key] = known._replace(versions=(version, *known.versions[1 - MOST_VERSIONS :]))
+
+    def deleted(self, key: Key, uid: str) -> None:
+        """Assume that the object with this uid is gone, until the watch shows its deletion."""
+        self.table[key] = Assumed((), uid, self._clock())
+
+    def is_gone(self, key: Key, uid: str) -> bool:
+        """Return True if we deleted the object with this uid and the watch hasn't shown that yet."""
+        known = self.table.get(key)
+        return known is not None and not known.versions and known.gone == uid
+
+    def is_written(self, key: Key) -> bool:
+        """Return True if we wrote the object of a key, and the watch hasn't shown that yet."""
+        known = self.table.get(key)
+        return known is not None and bool(known.versions)
+
+    def judge(self, head: codec.Head, *, deleted: bool, uid: str, ordered: bool) -> Verdict:
+        """Return the meaning of an event for an object in the table; ``uid`` is that of the cached object."""
+        key, version = head.key, head.resource_version
+        known = self.table[key]
+        if not known.versions:
+            if deleted or head.uid != known.gone:
+                del self.table[key]
+            return Verdict.OURS if head.uid == known.gone else Verdict.NEW
+        if version in known.versions and not deleted:
+            if version == known.versions[-1]:
+                del self.table[key]
+            return Verdict.OURS
+        if ordered:
+            is_old = is_later(known.versions[-1], version)
+        elif deleted:
+            is_old = head.uid != uid
+        else:
+            is_old = self._clock() - known.since <= ECHO_SECONDS
+        if is_old:
+            return Verdict.OLD
+        del self.table[key]
+        return Verdict.NEW
+
+    # -- lists -------------------------------------------------------------------------------------
+
+    def written(self) -> set[Key]:
+        """Return the keys of the objects that we have written, and not deleted since."""
+        return {key for key, known in self.table.items() if known.versions}
+
+    def latest(self) -> Iterator[str]:
+        """Yield the latest version of each object that we have written."""
+        return (known.versions[-1] for known in self.table.values() if known.versions)
+
+    def forget_deletions(self) -> None:
+        """Forget our deletions: a list that is requested from now on lacks these objects."""
+        self.table = {key: known for key, known in self.table.items() if known.versions}
+
+    def catch_up(self, version: str) -> Collection[Key]:
+        """Forget the writes that a list of this version includes; return their keys."""
+        included = [
+            key for key, known in self.table.items() if known.versions and not is_later(known.versions[-1], version)
+        ]
+        for key in included:
+            del self.table[key]
+        return included
+
+    def clear(self) -> Collection[Key]:
+        """Forget everything, and ignore the responses of writes in progress; return the keys that
+        were written.
+        """
+        written = self.written()
+        self.table.clear()
+        for writings in self.under_way.values():
+            for writing in writings:
+                writing.void = True
+        return written

@@ -1,0 +1,508 @@
+"""The cache of a resource in a cluster: fed by a reflector, and by the responses to our own writes.
+
+A response is the newest state there is, so it is stored at once, and the following decision is made
+from it. Later states from the watch are compared with it by resourceVersion
+(:mod:`syncer.cache.assumed`): our own state brings nothing new. An older state isn't stored,
+but a dropped event of someone else still notifies handlers: our response already includes that
+change, but our decision was made without it. A state that is shown before the response is stored,
+and handlers are notified when the response says that it isn't ours.
+
+A list is the truth, whatever was known before, except for writes that are certainly later. If it
+may be an older state, or versions have no order, the table of our own writes is cleared, and
+pending responses are ignored; the following watch shows everything again.
+
+An object enters whole only if it can be decoded, is of the collection, and has metadata of the right
+types. Otherwise it is quarantined: it exists without its contents (:data:`.codec.UNREADABLE`), so that
+it stops no other object and its copy is no orphan, until a later state of it is well-formed. Indexes
+keep its earlier values. An item without a name of the collection is only counted.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from math import inf
+from typing import Any, Literal
+
+from syncer.api.objects import Key, Obj, Resource, key_of
+from syncer.cache.assumed import AssumedObjects, Verdict, Writing
+from syncer.cache.budget import Budget
+from syncer.cache.handlers import Handler, Handlers, MapFunction, Waiters
+from syncer.cache.indexer import Index, Indexer
+from syncer.cache.items import Items
+from syncer.cache.newcomers import Newcomers
+from syncer.cache.store import Store
+from syncer.cache.versions import WentBack, is_decimal, is_later
+from syncer.clusters import codec
+from syncer.observe.logs import get_logger
+
+#: Number of observed deletions that are remembered.
+WITNESSED = 10_000
+
+log = get_logger(__name__)
+
+#: Takes the items of a page, and the version of its list.
+Page = Callable[[Iterable[codec.Raw], str], None]
+
+
+class Informer(Store):
+    """The store of a resource, its indexes, and its subscribers.
+
+    ``clock`` returns seconds. ``ordered`` says whether the API server guarantees that versions can
+    be compared. ``budget`` counts the memory of its objects. The responses of a ``trusted`` API server to writes
+    aren't checked.
+    """
+
+    def __init__(
+        self,
+        resource: Resource,
+        *,
+        clock: Callable[[], float],
+        ordered: Callable[[], bool] = lambda: False,
+        budget: Budget | None = None,
+        trusted: bool = False,
+    ) -> None:
+        super().__init__(resource, budget or Budget())
+        self.items = Items(resource)
+        #: True once a list was read to its end.
+        self.synced = False
+        #: The version of the latest list, event or bookmark, at which the watch resumes.
+        self.version = ""
+        #: True if versions can be compared, as of the latest list.
+        self.is_ordered = False
+        #: True if the latest list was older than a state seen before; never without ordered
+        #: versions.
+        self.went_back = False
+        self.indexer, self.handlers, self.waiters = Indexer(), Handlers(), Waiters()
+        self._clock, self._ordered, self._trusted = clock, ordered, trusted
+        self._assumed = AssumedObjects(clock)
+        #: The uids of objects whose deletion was observed, by a watch or by our own doing; kept if
+        #: the key exists again.
+        self._witnessed: dict[Key, str] = {}
+        #: The version of the latest list, complete or not: objects that it lacks were gone then.
+        self._listed = ""
+        self._listed_at = -inf
+        #: True while a list replaces the cache, and after such a list was broken off.
+        self._replacing = self._in_part = False
+        #: Objects that were deleted while a list is read beside the watch; None if no such list is
+        #: being read.
+        self._gone: set[Key] | None = None
+        #: True while the watch is behind a list that was read beside it.
+        self._overtaken = False
+        #: The quarantined objects, each with its time by the clock.
+        self.quarantined: dict[Key, float] = {}
+        self.newcomers = Newcomers(self._entries, self.quarantined)
+        #: Number of items and events without a name of the collection, since the latest list.
+        self.nameless = 0
+
+    def __str__(self) -> str:
+        return str(self.resource)
+
+    # -- subscribers -------------------------------------------------------------------------------
+
+    def add_index(
+        self,
+        name: str,
+        values: Callable[[Obj], Iterable[Hashable]],
+        *,
+        owner: str = "",
+        notify: Callable[[Iterable[Any]], None] | None = None,
+        when: Literal["values", "change"] = "values",
+    ) -> None:
+        """Index objects by the values of a function; what ``notify`` gets is at :class:`Index`."""
+        index = Index(owner, values, notify, when)
+        self.newcomers.add(index)
+        self.indexer.add(name, index)
+
+    def add_map_function(
+        self,
+        keys: Callable[[Obj], Iterable[Any]],
+        when: Literal["keys", "change"],
+        notify: Callable[[Iterable[Any]], None],
+        *,
+        owner: str = "",
+    ) -> None:
+        """Map each object to keys, and call ``notify`` with those that a change concerns; see
+        :class:`MapFunction`.
+        """
+        function = MapFunction(owner, keys, when, notify)
+        self.newcomers.add(function)
+        self.handlers.map_functions.append(function)
+
+    def add_handler(self, handler: Handler, *, owner: str = "") -> None:
+        """Add a handler for every change that isn't our own."""
+        self.handlers.add(handler, owner=owner)
+
+    def forget(self, owner: str) -> None:
+        """Remove all indexes, map functions and handlers of an owner."""
+        self.indexer.forget(owner)
+        self.handlers.forget(owner)
+        self.newcomers.forget(owner)
+
+    # -- state -------------------------------------------------------------------------------------
+
+    @property
+    def age(self) -> float:
+        """Return the seconds since the list that the current watch began with."""
+        return 0.0 if self._replacing else self._clock() - self._listed_at
+
+    @property
+    def is_in_part(self) -> bool:
+        """True if some objects are from an incomplete list, so that others may have changed since."""
+        return self._in_part or self._gone is not None
+
+    def saw_go(self, key: Key, uid: str | None = None) -> bool:
+        """Return True if the deletion of a key's latest object was observed.
+
+        A missing object may merely never have been listed.
+
+        With a ``uid``: if that is the deleted object. A watch that is behind may show the deletion
+        of an earlier object.
+        """
+        return key not in self._entries and key in self._witnessed and uid in (None, self._witnessed[key])
+
+    def saw_replaced(self, key: Key) -> bool:
+        """Return True if a watch has shown the deletion of an earlier object of the key, and its
+        successor.
+        """
+        return key in self._witnessed and key in self._entries
+
+    def knows(self, key: Key, uid: str) -> bool:
+        """Return True if the object with this uid is stored, or the watch has yet to show our write to its key."""
+        entry = self._entries.get(key)
+        return (entry is not None and entry.uid == uid) or (bool(self._assumed.table) and key in self._assumed.table)
+
+    def is_certain(self, owner: str) -> bool:
+        """Return True if an owner's indexes have the values of every object that exists."""
+        return self.synced and not self.nameless and self.indexer.is_certain(owner)
+
+    # -- items -------------------------------------------------------------------------------------
+
+    def ignore(self, why: str) -> None:
+        """Count an item or an event without a name of the collection."""
+        if not self.nameless:
+            log.warning("an item without a name is ignored", of=str(self), reason=why)
+        self.nameless += 1
+
+    def _head(self, raw: codec.Raw) -> codec.Head | None:
+        """Return the identity of an item; None, which is counted, if it has none of the collection."""
+        try:
+            return self.items.head(raw)
+        except codec.DecodeError as error:
+            self.ignore(str(error))
+            return None
+
+    def _each(self, items: Iterable[codec.Raw], take: Callable[[codec.Head, codec.Raw], None]) -> None:
+        """Call ``take`` for each item of a list that has an identity; an exception ends nothing but this item."""
+        for raw in items:
+            try:
+                head = self._head(raw)
+                if head is not None:
+                    take(head, raw)
+            except Exception as error:  # noqa: BLE001 — an object must end nothing but itself
+                self._went_wrong(raw, error)
+
+    def _went_wrong(self, raw: codec.Raw, error: Exception) -> None:
+        """Quarantine an object after an unexpected exception, which must end nothing but this object."""
+        log.exception("an object can't be processed", of=str(self))
+        try:
+            head = self._head(raw)
+            if head is not None:
+                self._put(head.key, self.items.without_contents(head.key, raw, error))
+        except Exception as again:  # noqa: BLE001 — as above
+            self.ignore(f"{type(again).__name__}: {again}")
+
+    # -- input from the watch ----------------------------------------------------------------------
+
+    def event(self, kind: str, raw: codec.Raw) -> None:
+        """Process an ADDED, MODIFIED or DELETED event. Raises nothing, whatever it contains."""
+        try:
+            found = self._head(raw)
+            if found is None:
+                return
+            key, uid, version, _ = found
+            if self._overtaken and self._is_overtaken(version):
+                return
+            if version:
+                self.version = version
+            entry, deleted, assumed = self._entries.get(key), kind == "DELETED", self._assumed
+            if key in assumed.under_way:
+                for writing in assumed.under_way[key]:
+                    writing.held.setdefault(version)
+            if entry is not None and entry.version == version and not deleted:
+                assumed.table.pop(key, None)
+                return
+            if key in assumed.table:
+                kept = entry.uid if entry else ""
+                verdict = assumed.judge(found, deleted=deleted, uid=kept, ordered=self.is_ordered)
+                if verdict is not Verdict.NEW:
+                    if verdict is Verdict.OLD and not deleted:
+                        self._notify_anew(key)
+                    return
+            if self._gone is not None and entry is not None and is_later(entry.version, version):
+                return  # a page of the list that is read beside the watch has shown a later state
+            if deleted:
+                self._witness(key, uid)
+                self._remove(key, by_watch=True)
+            else:
+                self._put(key, self.items.decoded(key, raw), by_watch=True)
+        except Exception as error:  # noqa: BLE001 — an object must end nothing but itself
+            self._went_wrong(raw, error)
+
+    def bookmark(self, version: str) -> None:
+        """Process a bookmark: the watch has shown everything up to this version."""
+        if version and not (self._overtaken and self._is_overtaken(version)):
+            self.version = version
+
+    def left_behind(self) -> None:
+        """Record that the watch can't resume: the cache may be stale, as may the next list."""
+        self._listed_at = self._clock()
+
+    def _is_overtaken(self, version: str) -> bool:
+        """Return True if the watch has yet to show a state that a list beside it has shown already."""
+        self._overtaken = not is_later(version, self.version)
+        return self._overtaken
+
+    # -- input from lists --------------------------------------------------------------------------
+
+    @contextmanager
+    def replacing(self) -> Iterator[Page]:
+        """Replace everything by a list, without a watch beside it: the block feeds pages; other
+        objects are removed afterwards.
+
+        If the block raises, objects of the pages stay and nothing is removed.
+        """
+        listed: set[Key] = set()
+        known = [self.version, *self._assumed.latest()]
+        self._assumed.forget_deletions()
+        self._replacing = self._in_part = True
+        begun = False
+
+        def page(items: Iterable[codec.Raw], of_list: str) -> None:
+            nonlocal begun
+            if not begun:
+                begun = True
+                self._take_up(of_list, known)
+            self._each(items, take)
+
+        def take(head: codec.Head, raw: codec.Raw) -> None:
+            key, uid, version, _ = head
+            listed.add(key)
+            entry = self._entries.get(key)
+            if self._assumed.is_gone(key, uid):
+                self._remove(key)  # the cached object is an earlier one of this name
+            elif self._assumed.is_written(key):
+                if entry is not None and entry.version == version:
+                    del self._assumed.table[key]  # no watch will show it
+                self._notify_anew(key)  # the list may include someone else's change that we decided without
+            elif self.went_back or entry is None or entry.version != version:
+                self._put(key, self.items.decoded(key, raw))
+
+        try:
+            yield page
+        finally:
+            self._replacing = False
+        for key in self._entries.keys() - listed - self._assumed.written():
+            self._remove(key, missed=True)
+        self._listed_at, self._in_part, self._overtaken = self._clock(), False, False
+        self.synced = True
+
+    def _take_up(self, version: str, known: Iterable[str]) -> None:
+        """Begin with the first page of a list, and the versions that were known when it was requested."""
+        self.is_ordered = self._ordered() and is_decimal(version)
+        self.went_back = self.is_ordered and any(is_later(each, version) for each in known)
+        is_surely_later = self.is_ordered and not self.went_back
+        included = self._assumed.catch_up(version) if is_surely_later else self._assumed.clear()
+        self.version = self._listed = version
+        self.nameless = 0
+        for key in included:  # no event will show changes that others made before us
+            self._notify_anew(key)
+
+    @contextmanager
+    def comparing(self, wrong: Callable[[Key], None]) -> Iterator[Page]:
+        """Compare with a list that is read beside the running watch; only with ordered versions.
+
+        If the watch was past an object that the cache had otherwise, the cache was wrong: ``wrong``
+        gets the key; syncers' handlers aren't notified. If the block raises, nothing is removed.
+
+        Raises:
+            WentBack: The list is older than the watch; raised by the first page.
+        """
+        listed: set[Key] = set()
+        passed, of_list = self.version, ""
+        gone = self._gone = set()
+
+        def page(items: Iterable[codec.Raw], version_of_list: str) -> None:
+            nonlocal of_list
+            if is_later(passed, version_of_list):
+                raise WentBack
+            if not of_list:
+                self.nameless = 0
+            of_list = version_of_list
+            self._each(items, take)
+
+        def take(head: codec.Head, raw: codec.Raw) -> None:
+            key, uid, version, _ = head
+            listed.add(key)
+            entry = self._entries.get(key)
+            if entry is None:
+                is_known = key in gone or self._assumed.is_gone(key, uid)
+            else:
+                is_known = entry.version == version or is_later(entry.version, of_list)
+            if not is_known:
+                is_wrong = not is_later(version, passed)
+                if is_wrong:
+                    wrong(key)
+                self._put(key, self.items.decoded(key, raw), quiet=is_wrong)
+
+        try:
+            yield page
+        finally:
+            self._gone = None
+        is_wrong = not is_later(of_list, self.version)
+        for key in self._entries.keys() - listed:
+            if not is_later(self._entries[key].version, of_list):
+                if is_wrong:
+                    wrong(key)
+                self._remove(key, missed=True, quiet=is_wrong)
+        for key in self._assumed.catch_up(of_list):  # the events with the earlier states are dropped
+            self._notify_anew(key)
+        if is_later(of_list, self.version):
+            self.version, self._overtaken = of_list, True
+
+    # -- input from our own writes -----------------------------------------------------------------
+
+    def writing(self, key: Key) -> Writing:
+        """Surround a write of ours; :meth:`wrote` or :meth:`deleted` is called in the block."""
+        entry = self._entries.get(key)
+        return Writing(self._assumed.under_way, key, entry.version if entry else "", self.handlers.notify)
+
+    def wrote(self, key: Key, writing: Writing, reply: Obj) -> bool:
+        """Process the response to a create or change.
+
+        Return False if it changed nothing: the version is the old one.
+
+        Raises:
+            DecodeError: It is malformed, or about another object, of an API server that isn't trusted.
+        """
+        if not self._trusted:
+            codec.check(reply, key)
+        version = reply["metadata"]["resourceVersion"]
+        was_shown = version in writing.held
+        writing.held.pop(version, None)
+        if version == writing.before:
+            return False
+        if not was_shown and not self._take(key, reply, writing, own=True) and is_later(version, self.version):
+            self._assumed.wrote_before(key, version)
+        return True
+
+    def deleted(self, key: Key, writing: Writing, uid: str) -> None:
+        """Record that the object with this uid is gone at once."""
+        if writing.void or self.saw_go(key, uid):
+            return
+        self._assumed.deleted(key, uid)
+        self._witness(key, uid)
+        entry = self._entries.get(key)
+        if entry and entry.uid == uid:
+            self._remove(key)
+
+    def seen_live(self, obj: Obj, writing: Writing | None = None) -> None:
+        """Process an object that was read from the API server, because the cache was behind.
+
+        ``writing`` is the write that showed that. If the watch has shown the object meanwhile, the
+        cache is no longer behind, and the read object may be older.
+
+        Raises:
+            DecodeError: It is malformed.
+        """
+        codec.check(obj, key_of(obj))
+        if writing is None or not writing.held:
+            self._take(key_of(obj), obj, writing, own=False)
+
+    def gone_live(self, key: Key, writing: Writing | None = None) -> None:
+        """Record that the API server has no such object; ``writing`` as in :meth:`seen_live`."""
+        if key in self._entries and (writing is None or not (writing.held or writing.void)):
+            self._remove(key, missed=True)
+
+    def _take(self, key: Key, obj: Obj, writing: Writing | None, *, own: bool) -> bool:
+        """Store a response and return True, if it is newer than the cached state."""
+        metadata = obj["metadata"]
+        version, entry = metadata["resourceVersion"], self._entries.get(key)
+        if writing is not None and writing.void:
+            is_news = False
+        elif entry is not None:
+            is_news = is_later(version, entry.version) if self.is_ordered else version != entry.version
+        else:
+            is_news = self._witnessed.get(key) != metadata.get("uid", "")
+            is_news = is_news and (not self.is_ordered or is_later(version, self._listed))
+        if is_news:
+            is_ahead = not self.is_ordered or is_later(version, self.version)
+            if is_ahead:
+                self._assumed.wrote(key, version)
+            self._put(key, obj, own=own and is_ahead)  # otherwise no event will show changes that others made before us
+        return is_news
+
+    # -- changes -----------------------------------------------------------------------------------
+
+    def _witness(self, key: Key, uid: str) -> None:
+        self._witnessed[key] = uid
+        if len(self._witnessed) > WITNESSED:
+            del self._witnessed[next(iter(self._witnessed))]
+
+    def _put(self, key: Key, obj: Obj, *, by_watch: bool = False, own: bool = False, quiet: bool = False) -> None:
+        """Store an object.
+
+        Only a watch can show that another object of this name was deleted before.
+        """
+        if not by_watch:
+            self._witnessed.pop(key, None)
+        try:
+            obj = self.keep(key, obj)
+        except RecursionError as error:  # a text that could just be decoded may be too deep to be encoded
+            obj = self.keep(key, codec.identity(obj, error))
+        self._changed(key, obj, obj, state=obj["metadata"]["resourceVersion"] if by_watch else "", own=own, quiet=quiet)
+
+    def _remove(self, key: Key, *, by_watch: bool = False, missed: bool = False, quiet: bool = False) -> None:
+        """Remove an object; ``missed`` if its deletion was not observed."""
+        if missed:
+            self._witnessed.pop(key, None)
+        if self._gone is not None:
+            self._gone.add(key)
+        last = self.drop(key)
+        if last is not None:
+            self._changed(key, None, last, state=last["metadata"].get("uid", "") if by_watch else "", quiet=quiet)
+
+    def _changed(
+        self, key: Key, now: Obj | None, last: Obj, *, state: str, own: bool = False, quiet: bool = False
+    ) -> None:
+        """Notify subscribers of a change.
+
+        A ``state`` shown by a watch is held back while a write is in progress that may have made
+        it.
+        """
+        if now is not None and codec.UNREADABLE in now:
+            self.quarantined.setdefault(key, self._clock())
+            for index in self.indexer.indexes:
+                index.doubted.add(key)
+        else:
+            if self.quarantined:
+                self.quarantined.pop(key, None)
+            for index in self.indexer.indexes:
+                index.update(key, now)
+            for function in self.handlers.map_functions:
+                function.update(key, now)
+        if key in self.waiters:
+            self.waiters.notify(key)
+        if own:
+            return
+        if state and key in self._assumed.under_way:
+            for writing in self._assumed.under_way[key]:
+                writing.held[state] = last
+        else:
+            self.handlers.notify(key, last, quiet=quiet)
+
+    def _notify_anew(self, key: Key) -> None:
+        """Notify subscribers of an object whose state is known already, since others may have
+        contributed to it.
+        """
+        obj = self.get(key)
+        if obj is not None:
+            self.handlers.notify(key, obj)

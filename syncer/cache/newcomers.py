@@ -1,0 +1,63 @@
+"""Indexes and map functions that are added to a store with objects."""
+
+import asyncio
+from collections.abc import Container, Mapping
+
+from syncer.api.objects import Key
+from syncer.cache.handlers import MapFunction
+from syncer.cache.indexer import Index
+from syncer.cache.store import Entry
+from syncer.clusters import codec
+
+#: Number of objects of a store from which on they are read in steps, and bytes of a step.
+MANY, BREATH = 100, 256 << 10
+
+
+class Newcomers:
+    """The indexes and map functions of a store that haven't seen all of its objects yet.
+
+    An index is uncertain about these objects (:attr:`~syncer.cache.indexer.Index.doubted`). Changes
+    reach it as any other.
+    """
+
+    def __init__(self, entries: Mapping[Key, Entry], quarantined: Container[Key]) -> None:
+        self._entries, self._quarantined = entries, quarantined
+        self._behind: list[tuple[Index | MapFunction, list[Key]]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._behind)
+
+    def add(self, newcomer: Index | MapFunction) -> None:
+        """Show it all objects, or leave that to :meth:`catch_up` if there are many."""
+        if isinstance(newcomer, Index):
+            newcomer.doubted.update(self._entries)
+        if len(self._entries) >= MANY:
+            self._behind.append((newcomer, list(self._entries)))
+            return
+        for key in self._entries:
+            self._show(newcomer, key)
+
+    def forget(self, owner: str) -> None:
+        """Leave out those of an owner."""
+        self._behind = [(newcomer, keys) for newcomer, keys in self._behind if newcomer.owner != owner]
+
+    async def catch_up(self) -> None:
+        """Show them the objects that they haven't seen, and let other tasks run in between."""
+        room = BREATH
+        while self._behind:
+            newcomer, keys = self._behind[-1]
+            if not keys:
+                self._behind.pop()
+                continue
+            room -= self._show(newcomer, keys.pop())
+            if room <= 0:
+                await asyncio.sleep(0)
+                room = BREATH
+
+    def _show(self, newcomer: Index | MapFunction, key: Key) -> int:
+        """Show it an object as it is now; return its size."""
+        entry = self._entries.get(key)
+        if entry is None or key in self._quarantined:
+            return 0
+        newcomer.update(key, codec.stored(entry.raw))
+        return len(entry.raw)

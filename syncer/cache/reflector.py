@@ -1,0 +1,351 @@
+"""List, then watch, into an informer. A state machine that always comes back.
+
+::
+
+    Empty ──> Listing ──> Listed ──> Watching ──┐
+                ^           ^           │       │ the watch ended: from the last resourceVersion
+                │           └───────────┼───────┘
+                └───────────────────────┘  410, as a status or in the stream; versions went back: list anew
+
+Every way back waits: a little after a watch that lived, exponentially longer after failures, always with jitter.
+The rules are those of client-go's Reflector (bookmarks, ``timeoutSeconds`` at random, relist on 410), and one more. An
+API server whose etcd was restored from a snapshot shows nothing to a watch from a version that it has yet to reach,
+and says nothing of it. So before a watch that was cut short is opened again, the version is compared.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from enum import StrEnum
+from typing import Protocol
+
+from syncer.api.errors import ClusterError, Expired, Forbidden, Missing, SyncerError, Unreachable
+from syncer.api.objects import Key
+from syncer.cache.informer import Informer, Page
+from syncer.cache.versions import WentBack, is_later
+from syncer.clusters import codec
+from syncer.clusters.client import Client
+from syncer.clusters.errors import Where, from_status
+from syncer.observe.logs import get_logger
+
+#: Objects in a page of a LIST.
+PAGE = 500
+#: Objects of a page after which other tasks may run, so that a Lease is renewed in time.
+BREATH = 100
+#: Bytes of an item that is decoded in a step of the event loop of its own. Lists and watches hand over
+#: larger ones last in a part of a page, or alone.
+LARGE = 256 << 10
+#: Requested lifetime of a watch in seconds, random so that not all watches end at once.
+WATCH_SECONDS = (300.0, 600.0)
+#: Seconds without a byte (bookmarks come about every minute) after which a watch counts as dead.
+SILENCE_SECONDS = 150.0
+#: Seconds before a reconnect: after a watch that lived, and the limit of the exponential growth.
+FIRST_WAIT, LAST_WAIT = 0.05, 30.0
+#: A watch that ends sooner without an event counts as a failure, in seconds.
+SHORT_SECONDS = 1.0
+#: Seconds by which a watch may end early without counting as cut short.
+EARLY_SECONDS = 5.0
+#: The types of events about an object.
+CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
+#: Seconds between attempts if a right or the resource is missing.
+SLOW_WAIT = 20.0
+
+#: The events of a watch, in batches that have arrived together.
+Batches = AsyncIterator[list[codec.WatchEvent]]
+
+log = get_logger(__name__)
+
+
+class State(StrEnum):
+    """The state of a reflector."""
+
+    EMPTY = "empty"
+    LISTING = "listing"
+    LISTED = "listed"
+    WATCHING = "watching"
+
+
+class Listener(Protocol):
+    """Receives the notifications of reflectors."""
+
+    def synced(self, reflector: "Reflector") -> None:
+        """Handle the completion of the first list."""
+        ...
+
+    def watching(self, reflector: "Reflector") -> None:
+        """Handle a newly opened watch."""
+        ...
+
+    def failed(self, reflector: "Reflector", error: SyncerError) -> None:
+        """Handle a failed list or watch, which will be retried."""
+        ...
+
+    def went_back(self, reflector: "Reflector") -> None:
+        """Handle a list that is older than a state seen before: etcd was restored, or a cache is behind."""
+        ...
+
+    def working(self, reflector: "Reflector") -> None:
+        """Handle a watch that works after a failure."""
+        ...
+
+
+class Reflector:
+    """Keeps a store in sync with a collection of an API server."""
+
+    def __init__(
+        self,
+        cluster: Client,
+        store: Informer,
+        listener: Listener,
+        *,
+        namespace: str = "",
+        selector: str = "",
+        fields: str = "",
+        rng: random.Random | None = None,
+    ) -> None:
+        self.cluster, self.store, self.listener = cluster, store, listener
+        self.namespace, self.selector, self.fields = namespace, selector, fields
+        self.state = State.EMPTY
+        #: The reason why it doesn't work at present, or None.
+        self.error: SyncerError | None = None
+        #: Number of opened watches.
+        self.restarts = 0
+        self._rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
+        #: Failures in succession.
+        self.failures = 0
+        self._hurry = asyncio.Event()
+        self._listing = asyncio.Lock()
+        #: True if the latest watch ended early, so that the API server may have changed.
+        self._cut_short = False
+        #: Ends the open watch when it is rescheduled.
+        self._watching = asyncio.timeout(None)
+        self._unwatched = asyncio.Event()
+        self._unwatched.set()
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        while True:
+            try:
+                await self._step()
+            except (Expired, WentBack):
+                self.store.left_behind()
+                self.state = State.EMPTY
+                self.failures += 1
+            except ClusterError as error:
+                self._fail(error)
+            except (codec.DecodeError, RecursionError) as error:
+                self._fail(SyncerError(f"{self}: the API server sent what can't be read: {error}"))
+            except Exception as error:  # a bug of ours must end neither the other reflectors nor the process
+                log.exception("a list or watch raised", cluster=self.cluster.virtual_cluster, what=self)
+                self._fail(SyncerError(f"{self}: {type(error).__name__}: {error}"))
+            await self._pause()
+
+    async def relist(self, wrong: Callable[[Key], None]) -> bool:
+        """List anew, beside the running watch if versions are ordered.
+
+        Return False if the first list isn't complete.
+
+        ``wrong`` gets the keys of objects that the cache had otherwise than the API server,
+        although the watch was past them. If versions can't be compared, or the list is older than
+        the watch, the watch is ended and everything is listed from the beginning.
+
+        Raises:
+            ClusterError: The list failed; no object counts as gone then.
+        """
+        async with self._listing:
+            if self.state in (State.EMPTY, State.LISTING):
+                return False
+            if not await self._compare(wrong):
+                await self._end_watch()
+                await self._replace()
+        self.listener.synced(self)
+        return True
+
+    def hurry(self) -> None:
+        """Retry at once: the cluster is back."""
+        self.failures = 0
+        self._hurry.set()
+
+    async def _pause(self) -> None:
+        try:
+            async with asyncio.timeout(self._wait()):
+                await self._hurry.wait()
+        except TimeoutError:
+            return
+        self._hurry.clear()
+
+    async def _step(self) -> None:
+        """List if needed, then watch until the watch ends."""
+        if self.state in (State.EMPTY, State.LISTING):
+            await self._list()
+        elif self._cut_short and self.store.is_ordered:
+            await self._check_version()
+        await self._watch()
+
+    async def _list(self) -> None:
+        async with self._listing:
+            if self.state is State.LISTED:
+                return  # everything was listed anew meanwhile
+            await self._replace()
+        self.listener.synced(self)
+
+    async def _replace(self) -> None:
+        """Read a whole list, and replace the cache by it."""
+        self.state = State.LISTING
+        has_begun = False
+        with self.store.replacing() as page:
+
+            def page_or_older(items: Iterable[codec.Raw], version: str) -> None:
+                nonlocal has_begun
+                page(items, version)
+                if self.store.went_back and not has_begun:
+                    self.listener.went_back(self)  # before any decision is made from the older state
+                has_begun = True
+
+            await self._pages(page_or_older)
+        self.state, self._cut_short = State.LISTED, False
+        self._works()
+
+    async def _compare(self, wrong: Callable[[Key], None]) -> bool:
+        """Read a whole list beside the watch; return False if it can't be compared with the watch."""
+        if not self.store.is_ordered:
+            return False
+        try:
+            with self.store.comparing(wrong) as page:
+                await self._pages(page)
+        except WentBack:
+            return False
+        return True
+
+    async def _check_version(self) -> None:
+        """Compare the API server's version with that of the watch.
+
+        Raises:
+            WentBack: The server's version is older.
+        """
+        async for page in self.cluster.list_pages(self.store.resource, namespace=self.namespace, limit=1):
+            if is_later(self.store.version, page.resource_version):
+                raise WentBack
+            break
+
+    async def _pages(self, page: Page) -> None:
+        async for part in self.cluster.list_pages(
+            self.store.resource, namespace=self.namespace, selector=self.selector, fields=self.fields, limit=PAGE
+        ):
+            for start in range(0, len(part.items) or 1, BREATH):
+                items = part.items[start : start + BREATH]
+                if items and codec.size(items[-1]) > LARGE:
+                    await self._read_ahead(items[-1])
+                page(items, part.resource_version)
+                await asyncio.sleep(0)
+
+    async def _read_ahead(self, item: codec.Raw) -> None:
+        """Decode a large item in a step of its own."""
+        self.store.items.read_ahead(item)
+        await asyncio.sleep(0)
+
+    async def _watch(self) -> None:
+        """Watch until the watch ends, unless everything is to be listed anew."""
+        if self.state is not State.LISTED:
+            return
+        seconds, loop = int(self._rng.uniform(*WATCH_SECONDS)), asyncio.get_running_loop()
+        self._watching, self._cut_short = asyncio.timeout(None), True
+        self._unwatched.clear()
+        try:
+            async with (
+                self._watching,
+                self._open(seconds) as events,
+            ):
+                self.state = State.WATCHING
+                self.restarts += 1
+                self.listener.watching(self)
+                self._works()
+                self.failures += 1  # unless it brings an event, or lives
+                begun = loop.time()
+                try:
+                    async for batch in events:
+                        if len(batch) == 1 and codec.size(batch[0].object) > LARGE:
+                            await self._read_ahead(batch[0].object)
+                        if self._take(batch):
+                            self.failures = 0
+                finally:
+                    if loop.time() - begun > SHORT_SECONDS:
+                        self.failures = 0
+                self._cut_short = loop.time() - begun < seconds - EARLY_SECONDS
+            self.state = State.LISTED
+        except TimeoutError:
+            if not self._watching.expired():
+                raise
+        finally:
+            self._unwatched.set()
+
+    def _open(self, seconds: int) -> AbstractAsyncContextManager[Batches]:
+        """Return a watch from the store's version on that is to live so many seconds."""
+        return self.cluster.watch(
+            self.store.resource,
+            namespace=self.namespace,
+            selector=self.selector,
+            fields=self.fields,
+            resource_version=self.store.version,
+            timeout_seconds=seconds,
+            idle_timeout=SILENCE_SECONDS,
+        )
+
+    async def _end_watch(self) -> None:
+        """End the watch, so that everything can be listed anew."""
+        self.state = State.EMPTY
+        if not self._unwatched.is_set():
+            self._watching.reschedule(asyncio.get_running_loop().time())
+            await self._unwatched.wait()
+
+    def _take(self, batch: Sequence[codec.WatchEvent]) -> bool:
+        """Process events; return True if any of them was of a known type."""
+        known = False
+        for event in batch:
+            if event.type == "ERROR":
+                raise self._error(event)
+            if event.type in CHANGES:
+                self.store.event(event.type, event.object)
+            elif event.type == "BOOKMARK":
+                self._bookmark(event)
+            else:
+                self.store.ignore("a line of the watch is no event")
+                continue
+            known = True
+        return known
+
+    def _bookmark(self, event: codec.WatchEvent) -> None:
+        try:
+            self.store.bookmark(codec.version(event.object))
+        except codec.DecodeError as error:
+            self.store.ignore(f"a bookmark can't be read: {error}")
+
+    def _error(self, event: codec.WatchEvent) -> ClusterError:
+        where = Where(self.cluster.name, self.cluster.side, "watch", self.store.resource)
+        return from_status(codec.decode(event.object), where, self.cluster.origin)
+
+    def _works(self) -> None:
+        if self.error is not None:
+            self.error = None
+            self.listener.working(self)
+
+    def _fail(self, error: SyncerError) -> None:
+        """Count a failure, and report it unless a watch was merely cut, as every watch is one day."""
+        if self.state is State.WATCHING and isinstance(error, Unreachable):
+            self.state = State.LISTED
+            return
+        self.failures += 1
+        self.state = State.LISTED if self.state is State.WATCHING else self.state
+        self.error = error
+        self.listener.failed(self, error)
+
+    def _wait(self) -> float:
+        if isinstance(self.error, Forbidden | Missing):
+            return SLOW_WAIT * self._rng.uniform(0.75, 1.25)
+        grown: float = FIRST_WAIT * 2 ** min(self.failures, 30)
+        return min(grown, LAST_WAIT) * self._rng.uniform(0.75, 1.25)
+
+    def __str__(self) -> str:
+        place = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.store}{place}"

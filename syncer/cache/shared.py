@@ -1,0 +1,498 @@
+"""One watch of a collection for the reflectors of many virtual clusters.
+
+Each cluster keeps a reflector and an informer of its own, and lists its own objects, which the API server selects
+by their mark. The watch alone is shared: it selects all objects with a mark, and the label of an object says whose
+reflector gets its events, as the same bytes. Nobody gets those of other clusters. While the watch serves a single
+cluster, the API server selects that cluster's objects. Sources without a mark are the same for all, so each event
+goes to each reflector.
+
+A watch with a label selector shows the object that loses its label as deleted. Here that is done for each cluster
+that knows an object which has come to bear another's mark; the event has nothing of the object but its identity.
+
+No event is missed::
+
+    join ──> list ──> watch ──┐       the events since the join wait in the seat; those that the list included
+              ^         ^     │       are left out. Without ordered versions they are seen again, to the same end.
+              │         └─────┤ the watch ended: it goes on from its version, and the seat kept what came meanwhile
+              └───────────────┘ 410, or too much waits: list anew
+
+A join begins where the watch is, or where the first list of all is, as a list is never older than a state shown
+before it was asked for. If one is, etcd was restored, and everybody lists anew.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from random import Random
+from typing import NamedTuple
+
+from syncer.api.errors import ClusterError, Expired
+from syncer.api.objects import Key, Resource
+from syncer.cache.informer import Informer, Page
+from syncer.cache.reflector import CHANGES, LARGE, SILENCE_SECONDS, Batches, Listener, Reflector, State
+from syncer.cache.versions import is_later
+from syncer.clusters import codec
+from syncer.clusters.client import Client
+from syncer.clusters.errors import Where, from_status
+from syncer.observe.logs import get_logger
+
+#: Bytes of events that may wait for a reflector before it has to list anew.
+MOST_WAITING = 32 << 20
+#: Bytes of events that a reflector processes in a step of the event loop.
+BREATH = 256 << 10
+#: Number of objects of which is remembered whose they are, 0.2 KB each.
+MOST_OWNERS = 50_000
+
+log = get_logger(__name__)
+
+
+class Part(NamedTuple):
+    """The part of a collection that is watched: a namespace (``""``: all), objects with a label of the name
+    ``mark`` (``""``: all), and with these labels.
+    """
+
+    resource: Resource
+    namespace: str
+    mark: str
+    selector: str
+
+
+class Lost(NamedTuple):
+    """The identity of an object that may no longer be its cluster's."""
+
+    key: Key
+    uid: str
+
+
+class Seat:
+    """The place of a reflector at a shared watch, with the events that it has yet to process.
+
+    ``cluster`` is the identity of the virtual cluster, or ``""`` where objects have no mark.
+    """
+
+    def __init__(self, store: Informer, cluster: str) -> None:
+        self.store, self.cluster = store, cluster
+        #: The version of the watch when the seat was taken.
+        self.since = ""
+        #: True if events may be missing, so that a list is needed.
+        self.is_behind = True
+        #: True while the reflector takes the events.
+        self.is_open = False
+        #: Why the watch ended: an exception, or None if the server ended it in its time.
+        self.reason: Exception | None = None
+        self.has_ended = False
+        self._waiting: deque[tuple[codec.WatchEvent, Lost | None]] = deque()
+        self._size = 0
+        #: The version up to which events are left out; ``""`` for none.
+        self._floor = ""
+        self._woken = asyncio.Event()
+
+    def begin(self, version: str) -> None:
+        """Keep all events from now on; the watch is at this version."""
+        self._clear()
+        self.since, self.is_behind = version, False
+
+    def open(self, version: str, *, ordered: bool) -> None:
+        """Take events; with ordered versions, those after this one."""
+        self._floor = version if ordered else ""
+        self.is_open, self.has_ended, self.reason = True, False, None
+
+    def end(self, reason: Exception | None) -> None:
+        """End the watch of the reflector, after the events that wait."""
+        self.has_ended, self.reason = True, reason
+        self.wake()
+
+    def fall_behind(self, reason: Exception) -> None:
+        """Forget all events, so that a list is needed."""
+        self._clear()
+        self.is_behind = True
+        self.end(reason)
+
+    def add(self, event: codec.WatchEvent, lost: Lost | None = None) -> None:
+        """Add an event; with ``lost``, one that counts only if the store knows this object by then."""
+        if self.is_behind:
+            return
+        self._waiting.append((event, lost))
+        self._size += codec.size(event.object)
+        if self._size > MOST_WAITING:
+            self.fall_behind(Expired(f"{self.store}: more than {MOST_WAITING >> 20} MiB of events wait"))
+        self.wake()
+
+    def may_know(self, lost: Lost) -> bool:
+        """Return True if the store knows this object, or may once it has processed what waits."""
+        if self.is_open and not self._waiting:
+            return self.store.knows(*lost)
+        return not self.is_behind
+
+    def wake(self) -> None:
+        """Let the reflector look again."""
+        self._woken.set()
+
+    async def woken(self) -> None:
+        """Wait for :meth:`wake`."""
+        await self._woken.wait()
+        self._woken.clear()
+
+    async def batches(self) -> Batches:
+        """Yield the events as they come, a large one alone, until the watch ends.
+
+        Raises:
+            Exception: The reason why it ended.
+        """
+        while True:
+            if self._waiting:
+                batch = self._next()
+                if batch:
+                    yield batch
+                await asyncio.sleep(0)
+            elif self.has_ended:
+                if self.reason is not None:
+                    raise self.reason.with_traceback(None)
+                return
+            else:
+                await self.woken()
+
+    def _next(self) -> list[codec.WatchEvent]:
+        batch: list[codec.WatchEvent] = []
+        room = BREATH
+        while self._waiting and room > 0:
+            event, lost = self._waiting[0]
+            size = codec.size(event.object)
+            is_alone = lost is not None or size > LARGE  # the store must have processed what comes before
+            if is_alone and batch:
+                break
+            self._waiting.popleft()
+            self._size -= size
+            if (self._floor and self._is_known(event)) or (lost is not None and not self.store.knows(*lost)):
+                continue
+            batch.append(event)
+            room -= size
+            if is_alone:
+                break
+        return batch
+
+    def _is_known(self, event: codec.WatchEvent) -> bool:
+        """Return True for an event that the list has included."""
+        try:
+            version = codec.version(event.object)
+        except codec.DecodeError:
+            return False
+        if version == self._floor or is_later(self._floor, version):
+            return True
+        self._floor = ""
+        return False
+
+    def _clear(self) -> None:
+        self._waiting.clear()
+        self._size = 0
+
+
+#: The seats of a cluster that isn't served here.
+NOBODY: Sequence[Seat] = ()
+
+
+class SharedWatch:
+    """A watch that is open while any reflector takes its events."""
+
+    def __init__(self, client: Client, part: Part) -> None:
+        self.client, self.part = client, part
+        #: The version up to which all events were passed on; ``""`` if everybody has to list.
+        self.version = ""
+        self._seats: dict[str, list[Seat]] = {}
+        #: While the version is unknown and a list has been asked for that will tell it: done with its first page,
+        #: or with the error of the list, which is then everybody's.
+        self._first: asyncio.Future[ClusterError | None] | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._is_open = False
+        #: The only cluster that the open watch selects; None: all.
+        self._only: str | None = None
+        self._seconds = 0
+        #: Whose an object was when it was last shown to all who have a seat now, by uid.
+        self._owners: dict[str, Sequence[Seat]] = {}
+
+    def __bool__(self) -> bool:
+        """Return True while anybody has a seat."""
+        return bool(self._seats)
+
+    # -- reflectors --------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def joining(self, seat: Seat) -> AsyncIterator[Callable[[str], None]]:
+        """Surround the list of a reflector: all events since its beginning are kept for the watch that follows.
+
+        The block calls the function with the version of the first page.
+        """
+        seats = self._seats.setdefault(seat.cluster, [])
+        if seat not in seats:
+            seats.append(seat)
+        while self._first is not None and not self.version:
+            if error := await asyncio.shield(self._first):
+                raise error.with_traceback(None)
+        first = None if self.version else asyncio.get_running_loop().create_future()
+        self._first = first or self._first
+
+        def told(error: ClusterError | None = None) -> None:
+            if first and not first.done():
+                self._first = None
+                first.set_result(error)
+
+        def begun(version: str) -> None:
+            if first and not first.done():
+                self.version = seat.since = version
+                told()
+
+        try:
+            seat.begin(self.version)
+            self._owners.clear()
+            if self._reader and self._only not in (None, seat.cluster):
+                self._open()
+            yield begun
+        except BaseException as error:
+            seat.is_behind = True
+            told(error if isinstance(error, ClusterError) else None)
+            raise
+
+    @asynccontextmanager
+    async def watching(self, seat: Seat, *, seconds: int) -> AsyncIterator[Batches]:
+        """Yield the events after the version of the seat's store; ``seconds`` is the life of a watch that is opened.
+
+        Raises:
+            ClusterError: The watch is refused, or must be preceded by a list.
+        """
+        store = seat.store
+        if seat.is_behind:
+            raise Expired(f"{store}: the events since its list are gone")
+        if store.is_ordered and is_later(seat.since, store.version):
+            self._begin_anew(Expired(f"{store}: the API server shows an older state than before"))
+            self.version = store.version
+            seat.begin(self.version)
+        seat.open(store.version, ordered=store.is_ordered)
+        try:
+            if self._reader is None:
+                self._seconds = seconds
+                self._open()
+            while not (self._is_open or seat.has_ended):
+                await seat.woken()
+            if seat.has_ended and seat.reason is not None:
+                raise seat.reason.with_traceback(None)
+            yield seat.batches()
+        finally:
+            seat.is_open = False
+            if not any(each.is_open for each in self._all()):
+                await self._close()
+
+    def leave(self, seat: Seat) -> None:
+        """Give up a seat."""
+        seats = self._seats.get(seat.cluster, [])
+        if seat in seats:
+            seats.remove(seat)
+        if not seats:
+            self._seats.pop(seat.cluster, None)
+
+    # -- the watch ---------------------------------------------------------------------------------
+
+    def _all(self) -> Iterator[Seat]:
+        return (seat for seats in self._seats.values() for seat in seats)
+
+    def _open(self) -> None:
+        """Open the watch where it is, after the open one has been closed."""
+        before = self._reader
+        if before:
+            before.cancel()
+        only = next(iter(self._seats)) if len(self._seats) == 1 else None
+        self._only = only if self.part.mark else None
+        self._reader = asyncio.create_task(self._read(before))
+
+    async def _close(self) -> None:
+        reader, self._reader, self._is_open = self._reader, None, False
+        if reader:
+            reader.cancel()
+            await asyncio.wait({reader})
+
+    async def _read(self, before: "asyncio.Task[None] | None") -> None:
+        """Pass the events on until the watch ends."""
+        reason = None
+        try:
+            if before:
+                await asyncio.wait({before})
+            async with self.client.watch(
+                self.part.resource,
+                namespace=self.part.namespace,
+                selector=self._selector(),
+                resource_version=self.version,
+                timeout_seconds=self._seconds,
+                idle_timeout=SILENCE_SECONDS,
+            ) as events:
+                self._is_open = True
+                for seat in self._all():
+                    seat.wake()
+                async for batch in events:
+                    for event in batch:
+                        self._pass_on(event)
+        except Exception as error:  # noqa: BLE001 — each reflector raises it as its own
+            reason = error
+        if self._reader is not asyncio.current_task():
+            return  # closed meanwhile
+        self._reader, self._is_open = None, False
+        if isinstance(reason, Expired):
+            self._begin_anew(reason)
+        for seat in self._all():
+            if seat.is_open:
+                seat.end(reason)
+
+    def _selector(self) -> str:
+        """Return the label selector: of the only cluster's mark, or of any mark."""
+        marked = self.part.mark if self._only is None else f"{self.part.mark}={self._only}"
+        return ",".join(filter(None, (marked, self.part.selector)))
+
+    def _begin_anew(self, reason: Expired) -> None:
+        """Let everybody list, and end the watch."""
+        self.version = ""
+        if self._reader:
+            self._reader.cancel()
+            self._reader, self._is_open = None, False
+        for seat in self._all():
+            seat.fall_behind(reason)
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def _pass_on(self, event: codec.WatchEvent) -> None:
+        """Give an event to those whom it concerns.
+
+        Raises:
+            ClusterError: It is an error.
+        """
+        if event.type == "ERROR":
+            where = Where(self.client.name, self.client.side, "watch", self.part.resource)
+            raise from_status(codec.decode(event.object), where, self.client.origin)
+        try:
+            if event.type in CHANGES:
+                head = codec.head(event.object)
+                self.version = head.resource_version or self.version
+                self._change(event, head)
+                return
+            if event.type == "BOOKMARK":
+                self.version = codec.version(event.object) or self.version
+        except codec.DecodeError:
+            pass  # each informer counts it
+        for seat in self._all():
+            seat.add(event)
+
+    def _change(self, event: codec.WatchEvent, head: codec.Head) -> None:
+        """Give an event about an object to its cluster, and its end to those that had it before.
+
+        Nobody had it before it was added; and once it has been shown as a cluster's, nobody else has it.
+        An object whose labels can't be read stays with those that know it.
+        """
+        if not self.part.mark or self._only is not None:
+            for seat in self._seats.get(self._only or "", ()):
+                seat.add(event)
+            return
+        end = None
+        try:
+            owner = self._seats.get(codec.label(event.object, self.part.mark) or "", NOBODY)
+        except codec.DecodeError as error:
+            log.warning("the labels of an object can't be read", of=str(self.part.resource), error=str(error))
+            owner, end = NOBODY, event
+        for seat in owner:
+            seat.add(event)
+        before = self._owners.pop(head.uid, None)
+        if event.type != "DELETED" and head.uid and end is None:
+            if len(self._owners) >= MOST_OWNERS:
+                self._owners.clear()
+            self._owners[head.uid] = owner
+        if end is None and (before is owner or event.type == "ADDED"):
+            return
+        lost = Lost(head.key, head.uid)
+        for seats in self._seats.values():
+            for seat in seats if seats is not owner else ():
+                if seat.may_know(lost):
+                    end = end or _deleted(head)
+                    seat.add(end, lost)
+
+
+def _deleted(head: codec.Head) -> codec.WatchEvent:
+    """Return the event of a deletion with nothing of the object but its identity."""
+    key = head.key
+    metadata = {"name": key.name, "namespace": key.namespace, "uid": head.uid, "resourceVersion": head.resource_version}
+    return codec.WatchEvent("DELETED", codec.Raw(codec.encode({"kind": head.kind, "metadata": metadata})))
+
+
+class SharedReflector(Reflector):
+    """A reflector whose watch is shared with those of other clusters; its lists are its own."""
+
+    def __init__(
+        self,
+        watches: "SharedWatches",
+        part: Part,
+        cluster: str,
+        store: Informer,
+        listener: Listener,
+        *,
+        selector: str,
+        rng: Random,
+    ) -> None:
+        super().__init__(watches.client, store, listener, namespace=part.namespace, selector=selector, rng=rng)
+        self._watches, self._part = watches, part
+        self._seat = Seat(store, cluster)
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        try:
+            await super().run()
+        finally:
+            self._watches.leave(self._part, self._seat)
+
+    async def _pages(self, page: Page) -> None:
+        if self.state is not State.LISTING:  # beside the watch
+            await super()._pages(page)
+            return
+        async with self._watches.at(self._part).joining(self._seat) as begun:
+
+            def first(items: Iterable[codec.Raw], version: str) -> None:
+                begun(version)
+                page(items, version)
+
+            await super()._pages(first)
+
+    def _open(self, seconds: int) -> AbstractAsyncContextManager[Batches]:
+        return self._watches.at(self._part).watching(self._seat, seconds=seconds)
+
+
+class SharedWatches:
+    """The shared watches of a cluster."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._watches: dict[Part, SharedWatch] = {}
+
+    def reflector(
+        self,
+        store: Informer,
+        listener: Listener,
+        *,
+        mark: tuple[str, str],
+        namespace: str,
+        selector: str,
+        rng: Random,
+    ) -> SharedReflector:
+        """Return a reflector for a store; ``mark`` is the label on a cluster's objects, and the cluster's identity."""
+        first, _, others = selector.partition(",")
+        (label, cluster), rest = (mark, others) if first == f"{mark[0]}={mark[1]}" else (("", ""), selector)
+        part = Part(store.resource, namespace, label, rest)
+        return SharedReflector(self, part, cluster, store, listener, selector=selector, rng=rng)
+
+    def at(self, part: Part) -> SharedWatch:
+        """Return the watch of a part."""
+        if part not in self._watches:
+            self._watches[part] = SharedWatch(self.client, part)
+        return self._watches[part]
+
+    def leave(self, part: Part, seat: Seat) -> None:
+        """Give up a seat, and forget the watch with the last one."""
+        watch = self._watches.get(part)
+        if watch is not None:
+            watch.leave(seat)
+            if not watch:
+                del self._watches[part]

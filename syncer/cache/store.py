@@ -1,0 +1,80 @@
+"""Objects of a resource as bytes of exact size, by key. Reads return private copies."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from syncer.api.objects import Key, Obj, Resource
+from syncer.cache.budget import OVERHEAD, Budget
+from syncer.cache.parts import parts_of
+from syncer.clusters import codec
+
+
+class Entry(NamedTuple):
+    """An object: its resourceVersion, its uid, and its JSON without managedFields, which are most
+    of its size; and for a large one about how many fields and items it has, otherwise 0.
+    """
+
+    version: str
+    uid: str
+    raw: bytes
+    parts: int = 0
+
+
+class Store:
+    """The entries of a resource; not thread-safe."""
+
+    def __init__(self, resource: Resource, budget: Budget) -> None:
+        self.resource, self.budget = resource, budget
+        self._entries: dict[Key, Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._entries
+
+    def get(self, key: Key) -> Obj | None:
+        """Return a private copy of the object; None if there is none."""
+        entry = self._entries.get(key)
+        return codec.stored(entry.raw) if entry else None
+
+    def outline(self, key: Key) -> Obj | None:
+        """Return a private copy of the object's metadata alone, in an object; None if there is none."""
+        entry = self._entries.get(key)
+        return codec.outline(entry.raw) if entry else None
+
+    def entry(self, key: Key) -> Entry | None:
+        """Return the stored entry; None if there is none."""
+        return self._entries.get(key)
+
+    def keys(self) -> Collection[Key]:
+        """Return all keys, as a view."""
+        return self._entries.keys()
+
+    def keep(self, key: Key, obj: Obj) -> Obj:
+        """Store an object that the caller hands over, and return it as stored.
+
+        ``managedFields`` are removed, and ``apiVersion`` and ``kind`` added, which lists leave out.
+        """
+        metadata = obj["metadata"]
+        metadata.pop("managedFields", None)
+        if "kind" not in obj:
+            obj = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}
+        raw = codec.encode(obj)
+        before = self._entries.get(key)
+        self.budget.take(len(raw) + OVERHEAD if before is None else len(raw) - len(before.raw))
+        self._entries[key] = Entry(metadata["resourceVersion"], metadata.get("uid", ""), raw, parts_of(raw))
+        return obj
+
+    def drop(self, key: Key) -> Obj | None:
+        """Remove an object, and return it as it last was; None if there was none."""
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return None
+        self.budget.give(len(entry.raw) + OVERHEAD)
+        return codec.stored(entry.raw)
+
+    def empty(self) -> None:
+        """Forget all objects of a store that nobody reads any more."""
+        self.budget.give(sum(len(entry.raw) + OVERHEAD for entry in self._entries.values()))
+        self._entries.clear()

@@ -1,1 +1,0 @@
-"""The cache: all objects of both sides that syncers read, listed and watched."""

@@ -1,0 +1,146 @@
+"""The stores of both sides that a virtual cluster's syncers read."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from syncer.api.objects import Key, Obj, Resource, Side
+from syncer.api.sources import Source
+from syncer.cache.budget import Budget
+from syncer.cache.informer import Informer
+from syncer.cache.reflector import Reflector
+
+#: The side and resource of a store.
+Place = tuple[Side, Resource]
+
+
+class SideInformer(Informer):
+    """The store of a resource of a side. A host is trusted."""
+
+    def __init__(
+        self, side: Side, resource: Resource, *, clock: Callable[[], float], ordered: Callable[[], bool], budget: Budget
+    ) -> None:
+        super().__init__(resource, clock=clock, ordered=ordered, budget=budget, trusted=side is Side.HOST)
+        self.side = side
+
+    def __str__(self) -> str:
+        return f"{self.side} {self.resource}"
+
+
+def store_of(reflector: Reflector) -> SideInformer:
+    """Return the store that a reflector of a virtual cluster fills."""
+    store = reflector.store
+    assert isinstance(store, SideInformer)
+    return store
+
+
+class Selection(NamedTuple):
+    """The watched part of a collection: these namespaces (None: all), with these labels."""
+
+    namespaces: tuple[str, ...] | None = None
+    selector: str = ""
+
+    def with_(self, other: "Selection") -> "Selection":
+        """Return a selection that contains both."""
+        both = None if self.namespaces is None or other.namespaces is None else (*self.namespaces, *other.namespaces)
+        namespaces = None if both is None else tuple(dict.fromkeys(both))
+        return Selection(namespaces, self.selector if self.selector == other.selector else "")
+
+    def is_within(self, namespace: str, selector: str) -> bool:
+        """Return True if a watch of this namespace (``""``: all) and label selector contains the
+        selection.
+        """
+        return namespace in ("", self.namespace) and selector in ("", self.selector)
+
+    @property
+    def namespace(self) -> str:
+        """Return the only namespace, or ``""`` for all: an API server supports nothing in between."""
+        return self.namespaces[0] if self.namespaces and len(self.namespaces) == 1 else ""
+
+
+EVERYTHING = Selection()
+
+
+class Informers:
+    """A store for each side and resource."""
+
+    def __init__(self, *, clock: Callable[[], float], ordered: Callable[[Side], bool] = lambda side: False) -> None:
+        self._clock, self._ordered = clock, ordered
+        #: The memory of all stores.
+        self.budget = Budget()
+        self._stores: dict[Place, SideInformer] = {}
+        self._wanted: dict[Place, dict[str, tuple[Selection, bool]]] = {}
+
+    def want(self, source: Source, selection: Selection = EVERYTHING, *, owner: str = "") -> SideInformer:
+        """Return the store of a source, created if need be.
+
+        It holds the selections of all its owners.
+        """
+        place = (source.side, source.resource)
+        if place not in self._stores:
+            self._stores[place] = SideInformer(
+                source.side,
+                source.resource,
+                clock=self._clock,
+                ordered=lambda: self._ordered(source.side),
+                budget=self.budget,
+            )
+        wants = self._wanted.setdefault(place, {})
+        before, marked = wants.get(owner, (selection, source.marked))
+        wants[owner] = (before.with_(selection), marked and source.marked)
+        return self._stores[place]
+
+    def leave(self, owner: str) -> list[Place]:
+        """Remove an owner; return the stores without any owner left, which are removed."""
+        for store in self:
+            store.forget(owner)
+        for wants in self._wanted.values():
+            wants.pop(owner, None)
+        unwanted = [place for place, wants in self._wanted.items() if not wants]
+        for place in unwanted:
+            self._stores.pop(place).empty()
+            del self._wanted[place]
+        return unwanted
+
+    def selection(self, store: SideInformer) -> Selection:
+        """Return the selection that a store has to hold."""
+        first, *others = (selection for selection, _ in self._wanted[store.side, store.resource].values())
+        for other in others:
+            first = first.with_(other)
+        return first
+
+    def is_marked(self, side: Side, resource: Resource) -> bool:
+        """Return True if a store holds only objects with our mark."""
+        return all(marked for _, marked in list(self._wanted[side, resource].values()))
+
+    def store(self, side: Side, resource: Resource) -> SideInformer:
+        """Return the store of a resource on a side.
+
+        Raises:
+            KeyError: It isn't watched.
+        """
+        try:
+            return self._stores[side, resource]
+        except KeyError:
+            raise KeyError(
+                f"{side} {resource} is read but not watched: name it in the syncer's `reads`, as Source(Side"
+                f".{side.name}, …)"
+            ) from None
+
+    def has(self, side: Side, resource: Resource) -> bool:
+        """Return True if a resource is watched on a side."""
+        return (side, resource) in self._stores
+
+    def __iter__(self) -> Iterator[SideInformer]:
+        return iter(list(self._stores.values()))
+
+    def sizes(self) -> Mapping[tuple[str, ...], int]:
+        """Count the cached objects, by side and resource."""
+        return {(side.value, str(resource)): len(store) for (side, resource), store in list(self._stores.items())}
+
+    def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
+        """Return a private copy of an object, or None."""
+        return self.store(side, resource).get(key)
+
+    def keys(self, side: Side, resource: Resource) -> Collection[Key]:
+        """Return the keys of all objects."""
+        return self.store(side, resource).keys()

@@ -1,1 +1,0 @@
-"""Who may write: the Lease, and the identity of a virtual cluster."""

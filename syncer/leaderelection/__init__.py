@@ -1,0 +1,1 @@
+"""Who may write: a Lease, or the shards of a fleet."""

@@ -1,0 +1,358 @@
+"""The fair queue: each request once, and fair between virtual clusters.
+
+A request is never in two workers; a request that is added while it is worked on is handed out again
+afterwards. Each virtual cluster has a lane. The next request is taken from the lane that has used
+the least worker time for its weight (start-time fair queueing), so a tenant that floods the queue,
+or whose requests are slow, delays others by no more than what it has in work. Requests of low priority wait in the
+same lane, after its others; one in every few requests is of low priority nevertheless, so that no flood
+starves them. Requests of a syncer with its own limits wait at a gate before they enter the lane.
+
+**Workers in use.** A worker that waits for a slow API server is held all the same. Each lane has a share of the
+workers by its weight among the lanes that aren't paused, at least one worker. Within its share it may take any free
+worker. Beyond it, only while more than a reserve is free: a quarter of the workers, or three quarters if the requests
+of the lane are slow. So a lane that becomes busy finds workers, also while all others wait for something that doesn't
+answer. The only virtual cluster of a daemon has all workers as its share.
+
+**Cost.** Lanes with ready requests are in a heap, so a request costs O(log n) for n of them, whatever the number of
+idle lanes. Deficit round robin would be O(1), but only with a quantum as long as the longest request, and what a
+request takes is known only afterwards; and a lane that becomes busy waits there for the quanta of all others. Here it
+is the next one, and no lane is ahead of another by more than what it has in work. Lanes that may not take a worker are
+held outside of the heap. Each has a request in work, so there are at most as many as workers, and they are only looked
+through while more than the reserve is free.
+"""
+
+import asyncio
+import heapq
+import itertools
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+
+from syncer.api.objects import Request
+from syncer.workqueue.gate import Gate
+from syncer.workqueue.lane import Lane
+
+#: Worker seconds that a lane is charged in advance for a request, until its real cost is known.
+EXPECTED_SECONDS = 0.005
+#: The parts of the workers that must be free for a lane that holds its share, and for one whose requests are slow.
+RESERVE, SLOW_RESERVE = 0.25, 0.75
+
+
+class QueueClosed(Exception):
+    """The queue is closed."""
+
+
+class FairQueue:
+    """The requests that are ready.
+
+    ``clock`` returns seconds; ``weights`` gives a lane another weight than 1, above 0. ``workers`` is the number of
+    requests that are worked on at a time; without it, a lane may have any number in work.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        weights: Mapping[str, float] | None = None,
+        workers: float = math.inf,
+        added: Callable[[str], None] = lambda cluster: None,
+    ) -> None:
+        self._clock, self._weights = clock, {} if weights is None else weights
+        self._workers = workers
+        self._count_added = added
+        self._lanes: dict[str, Lane] = {}
+        #: By virtual cluster and syncer, for those with limits.
+        self._gates: dict[tuple[str, str], Gate] = {}
+        self._order: list[tuple[float, int, Lane]] = []
+        #: Lanes with ready requests that may not take a worker now.
+        self._held: dict[Lane, None] = {}
+        #: The weight of all lanes that aren't paused.
+        self._weight = 0.0
+        self._number = itertools.count()
+        #: Ready requests, with the time of the first unprocessed change.
+        self._waiting: dict[Request, float] = {}
+        self._running: dict[Request, float] = {}
+        #: Requests that changed while they were worked on: since when, and whether only with low
+        #: priority.
+        self._again: dict[Request, tuple[float, bool]] = {}
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._now_used = 0.0
+        self.closed = False
+
+    # -- for workers -------------------------------------------------------------------------------
+
+    def add(self, request: Request, *, low: bool = False) -> None:
+        """Queue the request.
+
+        With ``low`` it comes after the others of its virtual cluster, unless it is also added
+        without.
+        """
+        now = self._clock()
+        if request in self._running:
+            since, only_low = self._again.get(request, (now, True))
+            self._again[request] = (since, low and only_low)
+        elif request not in self._waiting:
+            self._count_added(request.cluster)
+            self._waiting[request] = now
+            self._put(request, low=low)
+        elif not low:
+            gate = self._gate(request) if self._gates else None
+            if gate is None or not gate.move_up(request):
+                self._lane(request.cluster).move_up(request)
+
+    async def get(self) -> tuple[Request, float]:
+        """Return the next request, and the time of the first change behind it.
+
+        Raises:
+            QueueClosed: The queue is closed.
+        """
+        while True:
+            if self.closed:
+                raise QueueClosed
+            taken = self._take()
+            if taken is not None:
+                return taken
+            getter = asyncio.get_running_loop().create_future()
+            self._getters.append(getter)
+            try:
+                await getter
+            except asyncio.CancelledError:
+                self._pass_on(getter)
+                raise
+
+    def absorb(self, request: Request) -> None:
+        """Let the reconcile that begins now cover the additions of its request up to now."""
+        self._again.pop(request, None)
+
+    def done(self, request: Request, *, seconds: float = 0.0, writes: int = 0) -> None:
+        """Finish a request that took so many seconds of a worker, and so many writes."""
+        del self._running[request]
+        lane = self._lanes.get(request.cluster)
+        if lane is not None:
+            lane.ended(seconds, charged=EXPECTED_SECONDS)
+        if self._held:
+            self._release(lane)
+        gate = self._gate(request) if self._gates else None
+        if gate is not None:
+            gate.leave(writes, self._clock())
+        again = self._again.pop(request, None)
+        if again is not None:
+            self._waiting[request], low = again
+            self._put(request, low=low)
+        if gate is not None:
+            self._admit(gate)
+
+    # -- virtual clusters and syncers --------------------------------------------------------------
+
+    def limit(self, cluster: str, syncer: str, *, concurrency: int = 0, writes_per_second: float = 0.0) -> None:
+        """Limit a syncer's concurrent requests, and its writes per second. 0 is no limit."""
+        under_way = sum((one.cluster, one.syncer) == (cluster, syncer) for one in (*self._waiting, *self._running))
+        self._gates[cluster, syncer] = Gate(
+            cluster,
+            concurrency=concurrency,
+            writes_per_second=writes_per_second,
+            inside=under_way,
+            now=self._clock(),
+        )
+
+    def drop(self, cluster: str, syncer: str) -> None:
+        """Forget the limits of a syncer that has stopped."""
+        gate = self._gates.pop((cluster, syncer), None)
+        if gate is not None:
+            self._admit(gate, all_of_them=True)
+
+    def join(self, cluster: str, *, weight: float) -> None:
+        """Give a virtual cluster its share of the workers, by its weight above 0, before it has any request."""
+        lane = self._lane(cluster)
+        self._weight += 0.0 if lane.paused else weight - lane.weight
+        lane.weight = weight
+
+    def pause(self, cluster: str, why: str = "") -> None:
+        """Hold the requests of a virtual cluster until it is resumed for each reason for which it was paused."""
+        lane = self._lane(cluster)
+        lane.reasons.add(why)
+        if lane.paused:
+            return
+        lane.paused = True
+        self._weight -= lane.weight
+        if lane in self._held:
+            del self._held[lane]
+            lane.listed = False
+
+    def resume(self, cluster: str, why: str = "") -> None:
+        """Hand out the requests of a virtual cluster again, unless there is another reason for its pause."""
+        lane = self._lane(cluster)
+        lane.reasons.discard(why)
+        if lane.reasons:
+            return
+        if lane.paused:
+            lane.paused = False
+            self._weight += lane.weight
+        self._offer(lane)
+
+    def leave(self, cluster: str) -> None:
+        """Forget a virtual cluster that has gone: its requests and its limits. Requests being worked on are
+        finished as usual, and not handed out again.
+        """
+        lane = self._lanes.pop(cluster, None)
+        if lane is not None:
+            lane.ready.clear()
+            lane.low.clear()
+            self._held.pop(lane, None)
+            self._weight -= 0.0 if lane.paused else lane.weight
+        for place in [place for place in self._gates if place[0] == cluster]:
+            gate = self._gates.pop(place)
+            if gate.timer:
+                gate.timer.cancel()
+        for requests in (self._waiting, self._again):
+            for request in [one for one in requests if one.cluster == cluster]:
+                del requests[request]
+
+    def close(self) -> None:
+        """Hand out no more requests, and wake the waiting workers."""
+        self.closed = True
+        for gate in self._gates.values():
+            if gate.timer:
+                gate.timer.cancel()
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+
+    # -- state -------------------------------------------------------------------------------------
+
+    def depth(self) -> int:
+        """Return the number of ready requests."""
+        return len(self._waiting)
+
+    def depths(self) -> Mapping[str, int]:
+        """Return the number of ready requests by virtual cluster. Thread-safe."""
+        depths = Counter({cluster: len(lane.ready) + len(lane.low) for cluster, lane in list(self._lanes.items())})
+        for gate in list(self._gates.values()):
+            depths[gate.cluster] += len(gate)
+        return depths
+
+    def running(self) -> Mapping[Request, float]:
+        """Return the requests being worked on, each with its start time."""
+        return self._running
+
+    def holds(self, request: Request) -> bool:
+        """Return True if a request is ready or being worked on, but not if it is only delayed."""
+        return request in self._waiting or request in self._running
+
+    def is_idle(self) -> bool:
+        """Return True if no request is ready or being worked on."""
+        return not self._waiting and not self._running
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _lane(self, cluster: str) -> Lane:
+        lane = self._lanes.get(cluster)
+        if lane is None:
+            running = sum(one.cluster == cluster for one in self._running)  # it may have left, and come back
+            lane = Lane(self._weights.get(cluster, 1.0), used=self._now_used, running=running)
+            self._lanes[cluster] = lane
+            self._weight += lane.weight
+        return lane
+
+    def _gate(self, request: Request) -> Gate | None:
+        return self._gates.get((request.cluster, request.syncer))
+
+    def _put(self, request: Request, *, low: bool) -> None:
+        """Put a request into its lane, or to the gate before it."""
+        gate = self._gate(request) if self._gates else None
+        if gate is not None:
+            gate.put(request, low=low)
+            self._admit(gate)
+            return
+        lane = self._lane(request.cluster)
+        lane.put(request, low=low)
+        self._offer(lane)
+
+    def _admit(self, gate: Gate, *, all_of_them: bool = False) -> None:
+        """Admit the requests that may enter now, and come back when more may."""
+        now, lane = self._clock(), self._lane(gate.cluster)
+        while admitted := gate.admit(now, all_of_them=all_of_them):
+            lane.put(admitted[0], low=admitted[1])
+            self._offer(lane)
+        if gate.timer:
+            gate.timer.cancel()
+            gate.timer = None
+        if len(gate) and gate.opens > now and not self.closed:
+            gate.timer = asyncio.get_running_loop().call_later(gate.opens - now, self._admit, gate)
+
+    def _offer(self, lane: Lane) -> None:
+        """List a lane with a ready request, and wake a waiting worker."""
+        if lane.paused or lane.is_empty:
+            return
+        if not lane.listed:
+            lane.used = max(lane.used, self._now_used)
+            self._list(lane)
+        if lane not in self._held:
+            self._wake_one()
+
+    def _list(self, lane: Lane) -> None:
+        """Put a lane into the order; hold it if it may not take a worker."""
+        lane.listed = True
+        if self._may_take(lane):
+            heapq.heappush(self._order, (lane.used, next(self._number), lane))
+        else:
+            self._held[lane] = None
+
+    def _may_take(self, lane: Lane) -> bool:
+        """Return True if a lane may take a worker: it holds less than its share, or there are more than reserved."""
+        if lane.running * self._weight < self._workers * lane.weight:
+            return True
+        reserve = SLOW_RESERVE if lane.is_slow else RESERVE
+        return self._workers - len(self._running) > self._workers * reserve
+
+    def _release(self, ended: Lane | None) -> None:
+        """After a request of a lane has ended, put that lane back into the order if it may take a worker again, and of
+        the others the one that has used least.
+        """
+        if ended in self._held and self._may_take(ended):
+            self._put_back(ended)
+        if self._workers - len(self._running) > self._workers * RESERVE:
+            others = [lane for lane in self._held if self._may_take(lane)]
+            if others:
+                self._put_back(min(others, key=lambda lane: lane.used))
+
+    def _put_back(self, lane: Lane) -> None:
+        del self._held[lane]
+        heapq.heappush(self._order, (lane.used, next(self._number), lane))
+        self._wake_one()
+
+    def _wake_one(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _pass_on(self, getter: "asyncio.Future[None]") -> None:
+        """Handle a cancelled waiter: if it had been woken, wake another one instead."""
+        if getter.done() and not getter.cancelled():
+            self._wake_one()
+
+    def _take(self) -> tuple[Request, float] | None:
+        """Start the next request; return it with the time of its first change, None if there is none."""
+        while self._order:
+            used, _, lane = heapq.heappop(self._order)
+            lane.listed = False
+            if lane.paused or lane.is_empty:
+                continue
+            if lane.used > used or not self._may_take(lane):
+                self._list(lane)
+                continue
+            self._now_used = max(self._now_used, used)
+            request = lane.next()
+            lane.used += EXPECTED_SECONDS / lane.weight
+            lane.running += 1
+            self._running[request] = self._clock()
+            changed = self._waiting.pop(request)
+            if not lane.is_empty:
+                self._list(lane)
+                if lane not in self._held:
+                    self._wake_one()
+            return request, changed
+        return None

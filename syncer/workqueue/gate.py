@@ -1,0 +1,71 @@
+"""The limits of a syncer: its concurrent requests, and its writes per second."""
+
+import asyncio
+
+from syncer.api.objects import Request
+from syncer.token_bucket import TokenBucket
+from syncer.workqueue.lane import Lane
+
+
+class Gate:
+    """Admits requests of a syncer to the lane of its virtual cluster, within its limits.
+
+    Each request is admitted for a single write. If it made more, later requests wait for that; if
+    it made none, the write is given back. So the limit holds in the long run, and no worker ever
+    waits for it.
+    """
+
+    def __init__(
+        self, cluster: str, *, concurrency: int, writes_per_second: float, now: float, inside: int = 0
+    ) -> None:
+        """``concurrency`` and ``writes_per_second`` 0 are no limit.
+
+        ``inside`` is the number of admitted requests.
+        """
+        self.cluster = cluster
+        self._concurrency = concurrency
+        rate = writes_per_second
+        self._bucket = TokenBucket(rate=rate, burst=int(rate), now=now) if rate else None
+        self._lane = Lane()
+        self._inside = inside
+        #: The time before which no request is admitted.
+        self.opens = now
+        self.timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._lane.ready) + len(self._lane.low)
+
+    def put(self, request: Request, *, low: bool) -> None:
+        """Put a request at the gate."""
+        self._lane.put(request, low=low)
+
+    def move_up(self, request: Request) -> bool:
+        """Raise a waiting request to normal priority; return False if it doesn't wait here."""
+        if request not in self._lane.low:
+            return False
+        self._lane.move_up(request)
+        return True
+
+    def admit(self, now: float, *, all_of_them: bool = False) -> tuple[Request, bool] | None:
+        """Return the next admitted request, and True if it is of low priority; None if none may enter."""
+        is_full = self._concurrency and self._inside >= self._concurrency
+        if not len(self) or ((now < self.opens or is_full) and not all_of_them):
+            return None
+        if self._bucket is not None and not all_of_them and (delay := self._bucket.take(now)):
+            self._bucket.give_back()
+            self.opens = now + delay
+            return None
+        self._inside += 1
+        low = len(self._lane.low)
+        return self._lane.next(), len(self._lane.low) < low
+
+    def leave(self, writes: int, now: float) -> None:
+        """Finish a request that took so many writes."""
+        self._inside -= 1
+        if self._bucket is None:
+            return
+        if not writes:
+            self._bucket.give_back()
+            self.opens = now
+        for _ in range(writes - 1):
+            self._bucket.take(now)

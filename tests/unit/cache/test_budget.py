@@ -1,0 +1,58 @@
+"""The memory that the objects of a virtual cluster take, as its stores count it."""
+
+from syncer.api.objects import Key, Obj
+from syncer.cache.budget import OVERHEAD, Budget
+from syncer.cache.informer import Informer
+from syncer.resources.kinds import CONFIG_MAPS
+from syncer.testing.objects import configmap
+
+
+def stored(budget: Budget) -> Informer:
+    """Return a store with a budget."""
+    return Informer(CONFIG_MAPS, clock=lambda: 0.0, budget=budget)
+
+
+def whole(name: str, data: dict[str, str]) -> Obj:
+    return configmap(name, data, metadata={"resourceVersion": "1"})
+
+
+def text(size: int) -> dict[str, str]:
+    return {"k": "x" * size}
+
+
+def test_budget_has_the_bytes_and_the_overhead_of_each_object_as_they_come_change_and_go() -> None:
+    budget = Budget()
+    one, other = stored(budget), stored(budget)
+    for number, store in enumerate((one, other, one)):
+        store.keep(Key("shop", f"x{number}"), whole(f"x{number}", text(1000)))
+    small = sum(len(entry.raw) for store in (one, other) for key in list(store.keys()) if (entry := store.entry(key)))
+    assert budget.used == small + 3 * OVERHEAD
+    one.keep(Key("shop", "x0"), whole("x0", text(5000)))
+    assert budget.used == small + 4000 + 3 * OVERHEAD
+    for store in (one, other):
+        for key in list(store.keys()):
+            store.drop(key)
+    one.drop(Key("shop", "x0"))
+    assert budget.used == 0
+
+
+def test_store_that_is_emptied_takes_nothing() -> None:
+    budget = Budget()
+    store = stored(budget)
+    store.keep(Key("shop", "x"), whole("x", text(1000)))
+    store.empty()
+    assert (budget.used, len(store)) == (0, 0)
+
+
+def test_budget_tells_when_it_is_over_and_never_without_a_limit() -> None:
+    told = list[int]()
+    budget = Budget(most=2000)
+    budget.over = lambda: told.append(budget.used)
+    store = stored(budget)
+    store.keep(Key("shop", "x"), whole("x", text(100)))
+    assert told == []
+    store.keep(Key("shop", "x"), whole("x", text(3000)))
+    assert len(told) == 1
+    budget.most = 0
+    store.keep(Key("shop", "y"), whole("y", text(3000)))
+    assert len(told) == 1

@@ -1,0 +1,137 @@
+"""Events at a shared watch that no test server sends."""
+
+import pytest
+from informer_scene import MAPS
+from shared_scene import HOME, MARK, marked, raw
+
+from syncer.api import Key, Obj
+from syncer.cache import shared
+from syncer.cache.informer import Informer
+from syncer.cache.reflector import LARGE
+from syncer.cache.shared import Part, Seat, SharedWatch
+from syncer.clusters import codec
+from syncer.clusters.codec import WatchEvent
+
+both = pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "unordered"])
+
+
+class Seats:
+    """A shared watch with seats whose reflectors take all events."""
+
+    def __init__(self, *clusters: str) -> None:
+        self.watch = SharedWatch(None, Part(MAPS, HOME, MARK, ""))  # type: ignore[arg-type]  # it isn't opened
+        self.seats = {name: Seat(Informer(MAPS, trusted=True, clock=lambda: 0.0), name) for name in clusters}
+        for name, seat in self.seats.items():
+            self.watch._seats[name] = [seat]
+            seat.begin("1")
+            seat.open("1", ordered=True)
+
+    def show(self, kind: str, value: codec.Raw) -> None:
+        self.watch._pass_on(WatchEvent(kind, value))
+        for seat in self.seats.values():
+            for event in seat._next():
+                seat.store.event(event.type, event.object)
+
+    def names(self) -> dict[str, list[str]]:
+        return {name: sorted(key.name for key in list(seat.store.keys())) for name, seat in self.seats.items()}
+
+
+def with_version(obj: Obj, version: int) -> Obj:
+    return {**obj, "metadata": {**obj["metadata"], "uid": "u1", "resourceVersion": str(version)}}
+
+
+#: A mark that is none: in a value, a key, an annotation, another object's metadata, or with escapes.
+FORGED = [
+    {"data": {MARK: "b"}},
+    {"data": {"text": f'"labels":{{"{MARK}":"b"}}'}},
+    {"data": {"text": '"}},"metadata":{"labels":{"' + MARK + '":"b"}}'}},
+    {"metadata": {"annotations": {MARK: "b"}}},
+    {"metadata": {"annotations": {"metadata": '{"labels":{"' + MARK + '":"b"}}'}}},
+    {"metadata": {"managedFields": [{"labels": {MARK: "b"}}]}},
+    {"metadata": {"labels": {MARK + "s": "b", "labels": "b", MARK.upper(): "b"}}},
+    {"template": {"metadata": {"labels": {MARK: "b"}}}},
+    {"labels": {MARK: "b"}},
+]
+
+
+@pytest.mark.parametrize("parts", FORGED)
+@pytest.mark.parametrize("owner", ["a", None])
+def test_only_the_label_of_the_object_itself_is_a_mark(parts: Obj, owner: str | None) -> None:
+    obj = with_version(marked("one", owner), 5)
+    metadata = {**parts.get("metadata", {})}
+    labels = {**metadata.pop("labels", {}), **obj["metadata"]["labels"]}
+    obj = {**obj, **parts, "metadata": {**obj["metadata"], **metadata, "labels": labels}}
+    for first_last in (obj, dict(reversed(obj.items()))):
+        seats = Seats("a", "b")
+        seats.show("ADDED", raw(first_last))
+        assert seats.names() == {"a": ["one"] if owner else [], "b": []}
+
+
+def test_event_for_another_has_nothing_of_its_object_but_the_identity() -> None:
+    seats = Seats("a", "b")
+    seats.show("ADDED", raw(with_version(marked("one", "a"), 5)))
+    seats.watch._pass_on(WatchEvent("MODIFIED", raw(with_version(marked("one", "b", secret="hidden"), 6))))
+    (event,) = seats.seats["a"]._next()
+    assert (event.type, b"hidden" in bytes(event.object), b"labels" in bytes(event.object)) == ("DELETED", False, False)
+
+
+def test_object_with_unreadable_labels_stays_with_its_cluster() -> None:
+    seats = Seats("a", "b")
+    obj = with_version(marked("one", "a"), 5)
+    seats.show("ADDED", raw(obj))
+    broken = with_version(obj, 6)
+    broken["metadata"]["labels"] = {MARK: 5}
+    seats.show("MODIFIED", raw(broken))
+    assert seats.names() == {"a": ["one"], "b": []}
+    assert list(seats.seats["a"].store.quarantined) == [Key(HOME, "one")]
+    other = with_version(marked("two", "a"), 7)
+    other["metadata"]["labels"] = [MARK]
+    seats.show("ADDED", raw(other))
+    assert seats.names() == {"a": ["one"], "b": []}
+
+
+def test_malformed_object_with_a_mark_is_its_clusters_quarantine() -> None:
+    seats = Seats("a", "b")
+    text = codec.encode(with_version(marked("one", "a"), 5))[:-1] + b',"data":{"x":1e999999}}'
+    seats.show("ADDED", codec.Raw(text))
+    assert seats.names() == {"a": ["one"], "b": []}
+    assert (len(seats.seats["a"].store.quarantined), len(seats.seats["b"].store.quarantined)) == (1, 0)
+
+
+def test_item_without_a_name_is_counted_by_all() -> None:
+    seats = Seats("a", "b")
+    for kind in ("ADDED", "BOOKMARK", "NONSENSE"):
+        seats.watch._pass_on(WatchEvent(kind, codec.Raw(b'{"metadata":3}')))
+    assert [[event.type for event in seat._next()] for seat in seats.seats.values()] == [
+        ["ADDED", "BOOKMARK", "NONSENSE"]
+    ] * 2
+
+
+def test_owners_of_a_limited_number_of_objects_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "MOST_OWNERS", 3)
+    seats = Seats("a", "b")
+    for number in range(10):
+        obj = with_version(marked("one", "a"), number + 2)
+        obj["metadata"]["uid"] = f"u{number}"
+        seats.show("ADDED", raw(obj))
+        assert len(seats.watch._owners) <= 3
+    seats.show("DELETED", raw(obj))
+    assert obj["metadata"]["uid"] not in seats.watch._owners
+
+
+def test_large_event_comes_alone() -> None:
+    seats = Seats("a")
+    for version, size in ((5, 10), (6, LARGE), (7, 10), (8, 10)):
+        event = WatchEvent("MODIFIED", raw(with_version(marked("one", "a", text="x" * size), version)))
+        seats.watch._pass_on(event)
+    taken = [[codec.version(event.object) for event in seats.seats["a"]._next()] for _ in range(3)]
+    assert taken == [["5"], ["6"], ["7", "8"]]
+
+
+def test_events_that_the_list_has_included_are_left_out() -> None:
+    seats = Seats("a")
+    seat = seats.seats["a"]
+    seat.open("7", ordered=True)
+    for version in (5, 7, 8, 9):
+        seats.watch._pass_on(WatchEvent("MODIFIED", raw(with_version(marked("one", "a"), version))))
+    assert [codec.version(event.object) for event in seat._next()] == ["8", "9"]

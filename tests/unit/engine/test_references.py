@@ -1,0 +1,167 @@
+"""References by name, by selector and by owner; who is notified, and the answer while they are unknown."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from syncer.api import Config, Key, Mirror, Obj, Refers, Resource, Selector, Side, Source, selectors
+from syncer.engine.informers import Informers
+from syncer.engine.references import References
+from syncer.resources.kinds import CONFIG_MAPS, SECRETS
+from syncer.testing.objects import secret
+
+CLAIMS = Resource("example.org/v1", "Claim", "claims")
+DB = Key("shop", "db")
+
+
+class Claims(Mirror[Config], Refers):
+    """Names a Secret, selects ConfigMaps, owns Secrets."""
+
+    name = "claims"
+    resource = CLAIMS
+    down = ("spec",)
+    refers_to = (SECRETS, CONFIG_MAPS)
+    owns = (SECRETS,)
+    follows = True
+
+    def refers(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+        return [(SECRETS, Key("shop", name)) for name in virtual.get("names", ())]
+
+    def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:
+        return [(CONFIG_MAPS, virtual["selector"])] if "selector" in virtual else []
+
+
+#: Claims that are labelled so aren't synced.
+SELECTED = Selector.model_validate({"matchExpressions": [{"key": "out", "operator": "DoesNotExist"}]})
+
+
+class Known:
+    """The references of claims, and who was told what."""
+
+    def __init__(self) -> None:
+        self.informers, self.version = Informers(clock=lambda: 0.0), 0
+        for resource in (CLAIMS, SECRETS, CONFIG_MAPS):
+            self.informers.want(Source(Side.VIRTUAL, resource), owner="test").synced = True
+        self.references = References(self.informers)
+        self.woken: list[tuple[str, str]] = []
+        self.asked: list[str] = []
+        self.references.wake = lambda resource, key: self.woken.append((resource.plural, key.name))
+        self.references.ask = lambda syncer, key: self.asked.append(key.name)
+        claims = Claims()
+        self.references.add(claims, claims, SELECTED.selects)
+        self.references.tie()
+
+    def put(self, resource: Resource, name: str, *, namespace: str = "shop", **parts: Any) -> Obj:
+        self.version += 1
+        metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": str(self.version)}
+        obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **parts}
+        obj["metadata"] |= parts.get("metadata", {}) | metadata
+        self.informers.store(Side.VIRTUAL, resource).seen_live(obj)
+        return obj
+
+    def told(self) -> set[tuple[str, str]]:
+        told, self.woken[:] = set(self.woken), []
+        return told
+
+
+@pytest.fixture
+def known() -> Known:
+    return Known()
+
+
+def test_named_object_is_used_while_it_is_named(known: Known) -> None:
+    assert known.references.of(SECRETS, secret("db")) is False
+    known.put(CLAIMS, "c", names=["db", "other"])
+    assert known.told() == {("secrets", "db"), ("secrets", "other")}
+    assert known.references.of(SECRETS, secret("db")) is True
+    known.put(CLAIMS, "c", names=["other"])
+    assert known.told() == {("secrets", "db")}
+    assert known.references.of(SECRETS, secret("db")) is False
+
+
+def test_object_that_two_name_is_used_until_both_have_ceased(known: Known) -> None:
+    known.put(CLAIMS, "c", names=["db"])
+    known.put(CLAIMS, "d", names=["db"])
+    known.informers.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "c"))
+    assert known.references.of(SECRETS, secret("db")) is True
+    known.informers.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "d"))
+    assert known.references.of(SECRETS, secret("db")) is False
+
+
+def test_selected_object_is_used_in_the_namespace_of_its_selector(known: Known) -> None:
+    known.put(CONFIG_MAPS, "m", metadata={"labels": {"app": "web"}})
+    known.put(CLAIMS, "c", selector={"matchLabels": {"app": "web"}})
+    assert known.told() == {("configmaps", "m")}
+    chosen = {"metadata": {"name": "m", "namespace": "shop", "labels": {"app": "web"}}}
+    assert known.references.of(CONFIG_MAPS, chosen) is True
+    assert known.references.of(CONFIG_MAPS, {"metadata": {**chosen["metadata"], "namespace": "other"}}) is False
+    assert known.references.of(CONFIG_MAPS, {"metadata": {**chosen["metadata"], "labels": {}}}) is False
+
+
+def test_only_selectors_of_the_objects_own_namespace_are_matched(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
+    matched: list[Obj] = []
+
+    def matches(selector: Obj, labels: Mapping[str, str], matches: Any = selectors.matches) -> bool:
+        matched.append(selector)
+        return bool(matches(selector, labels))
+
+    monkeypatch.setattr(selectors, "matches", matches)
+    for number in range(50):
+        known.put(CLAIMS, f"c{number}", namespace=f"n{number}", selector={"matchLabels": {"app": f"a{number}"}})
+    config = known.put(CONFIG_MAPS, "config", namespace="n7", metadata={"labels": {"app": "a7"}})
+    other = known.put(CONFIG_MAPS, "config", namespace="n8", metadata={"labels": {"app": "a7"}})
+    matched.clear()
+    assert (known.references.of(CONFIG_MAPS, config), known.references.of(CONFIG_MAPS, other)) == (True, False)
+    assert matched == [{"matchLabels": {"app": "a7"}}, {"matchLabels": {"app": "a8"}}]
+
+
+def test_owned_object_is_used_while_its_owner_exists(known: Known) -> None:
+    owned = known.put(SECRETS, "own", metadata={"ownerReferences": [{"uid": "uid-c"}]})
+    assert known.references.of(SECRETS, owned) is False
+    known.put(CLAIMS, "c")
+    assert known.told() == {("secrets", "own")}
+    assert known.references.of(SECRETS, owned) is True
+    known.informers.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "c"))
+    assert known.told() == {("secrets", "own")}
+    assert known.references.of(SECRETS, owned) is False
+
+
+def test_referrer_is_reconciled_when_its_target_changes(known: Known) -> None:
+    known.put(CLAIMS, "c", names=["db"])
+    known.put(SECRETS, "db")
+    known.put(SECRETS, "other")
+    assert known.asked == ["c"]
+
+
+def test_object_is_not_unused_while_referrers_are_unknown(known: Known) -> None:
+    known.informers.store(Side.VIRTUAL, CLAIMS).synced = False
+    assert known.references.of(SECRETS, secret("db")) is None
+    known.put(CLAIMS, "c", names=["db"])
+    assert known.references.of(SECRETS, secret("db")) is True
+
+
+def test_syncer_that_has_left_refers_to_nothing(known: Known) -> None:
+    known.put(CLAIMS, "c", names=["db"])
+    known.references.remove("claims")
+    known.informers.leave("claims")
+    assert known.references.of(SECRETS, secret("db")) is False
+    known.put(SECRETS, "db")
+    assert known.asked == []
+
+
+@pytest.mark.parametrize(
+    "parts", [{"names": ["db"]}, {"selector": {"matchLabels": {}}}, {}], ids=["names", "selects", "owns"]
+)
+def test_unsynced_object_uses_nothing(known: Known, parts: dict[str, Any]) -> None:
+    for resource in (SECRETS, CONFIG_MAPS):
+        known.put(resource, "db", metadata={"ownerReferences": [{"uid": "uid-c"}]})
+    known.put(CLAIMS, "c", metadata={"labels": {"out": "1"}}, **parts)
+    assert known.told() == set()
+    known.put(CLAIMS, "c", **parts)
+    assert known.told() != set()
+    known.put(CLAIMS, "c", metadata={"labels": {"out": "1"}}, **parts)
+    assert known.told() != set()
+    owned = {"metadata": {"name": "db", "namespace": "shop", "ownerReferences": [{"uid": "uid-c"}]}}
+    assert known.references.of(SECRETS, owned) is False
+    assert known.references.of(CONFIG_MAPS, owned) is False
