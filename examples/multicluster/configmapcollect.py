@@ -95,13 +95,10 @@ async def main() -> None:
 
     controller.for_every_cluster(watch)
     controller.watch_owner(home, CONFIG_MAPS, CONFIG_MAPS)  # copies that go or change, or whose original has gone
-    cache.add(controller)
     manager = Manager()
     manager.add(controller)
-    async with asyncio.TaskGroup() as tasks:
-        keeping = tasks.create_task(cache.run())
-        await manager.run_until_signalled()
-        keeping.cancel()
+    manager.add(cache)
+    await manager.run_until_signalled()
 
 
 if __name__ == "__main__":

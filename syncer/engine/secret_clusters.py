@@ -17,7 +17,6 @@ from typing import NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from syncer.api.dns_names import ClusterName
-from syncer.api.errors import SyncerError
 from syncer.api.marks import CLUSTER_SECRET_HOME, CLUSTER_SECRET_NAME, Marks
 from syncer.api.objects import Key, Obj, labels_of
 from syncer.cache.reflector import Reflector
@@ -201,7 +200,7 @@ class SecretClusters:
             )
             cache.add_handler(lambda *_: self._changed(), owner="virtualClusterSecrets")
             cache.when_synced(self._changed)
-            listener = _Listener(self._changed)
+            listener = InformerListener(self._changed, lambda *_: self._changed())
             reflector = Reflector(
                 self._engine.host, cache, listener, namespace=namespace, selector=selector, rng=self._engine.rng
             )
@@ -286,12 +285,3 @@ def outline(mark: str, secret: Obj) -> Obj:
     }
     labels = {mark: ""} if mark in labels_of(secret) else {}
     return {"metadata": {**kept, "annotations": annotations, "labels": labels}}
-
-
-class _Listener(InformerListener):
-    """Tells of lists and watches that fail, and of those that work again."""
-
-    def failed(self, reflector: Reflector, error: SyncerError) -> None:
-        """Handle a failed list or watch, which will be retried."""
-        super().failed(reflector, error)
-        self._works()

@@ -10,6 +10,7 @@ from syncer.api.objects import Json, Key, Obj, Resource, key_of
 from syncer.clusters.api_requests import PatchKind, Propagation
 from syncer.clusters.client import Client, Objs, target_of
 from syncer.clusters.connection import ConnectionSettings, client
+from syncer.multicluster.arguments import must_be
 from syncer.multicluster.cluster_caches import Caches
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.cluster_options import ClusterOptions, Part
@@ -49,9 +50,11 @@ class Cluster:
 
         Raises:
             ConfigError: The kubeconfig can't be used.
+            TypeError: The connection is none, such as the name of a context.
         """
         if isinstance(connection, ConnectionSettings):
             connection = client(connection, name=name, environ=os.environ if environ is None else environ)
+        must_be(connection, Client, what=f"the connection of cluster {name}")
         self.name = name
         self._caches = Caches(name, connection, options or ClusterOptions())
 
@@ -137,7 +140,9 @@ class Cluster:
 
         Raises:
             ValueError: The cluster is limited to another namespace, or the selector is none.
+            TypeError: The resource is none, such as its name: :meth:`resource` finds it by that.
         """
+        must_be(resource, Resource, what=f"what is read from cluster {self.name}")
         if not isinstance(selector, str):
             selectors.must_be_selector(selector, "selector")
             selector = selectors.written(selector)

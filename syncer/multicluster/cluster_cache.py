@@ -19,6 +19,7 @@ from syncer.clusters.login import Login
 from syncer.clusters.rate_limit import RateLimited
 from syncer.clusters.transport import Transport
 from syncer.multicluster import watchdog
+from syncer.multicluster.arguments import must_be
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.callbacks import name_of
 from syncer.multicluster.cluster import Cluster
@@ -318,7 +319,14 @@ class ClusterCache:
         Its watches are on the caches that :meth:`get_client` reads from: they cost no further connection, and no
         watch of what is watched already. While a cluster is disconnected its requests wait; then the controller is
         shown all that has changed or was deleted meanwhile. It is disengaged when the cluster leaves the cache.
+        Nothing happens if it was added before.
+
+        Raises:
+            TypeError: It is no controller.
         """
+        must_be(controller, Controller, what="what is added to a cache of clusters")
+        if controller in self._controllers:
+            return
         self._controllers.append(controller)
         for connection in self._connections.values():
             if connection.is_connected:

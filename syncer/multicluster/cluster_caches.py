@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
-from syncer.api.errors import ClusterError, SyncerError, Unreachable
+from syncer.api.errors import ClusterError, Missing, SyncerError, Unreachable
 from syncer.api.objects import Key, Obj, Resource, key_of
 from syncer.cache.budget import Budget
 from syncer.cache.reflector import Reflector
@@ -53,7 +53,7 @@ class Caches:
         self._no_contact: SyncerError | None = None
         self._is_ordered = False
         self._has_contact = False
-        self._listener = InformerListener(self._works)
+        self._listener = InformerListener(self._works, self._fails)
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -149,6 +149,22 @@ class Caches:
         for reflector in self._reflectors.values():
             if isinstance(reflector.error, Unreachable):
                 reflector.hurry()
+
+    def _fails(self, informer: ClusterInformer, before: SyncerError | None) -> None:
+        """Name a cluster that doesn't answer, and a cache that can't be filled otherwise, once until they work again.
+
+        Of a cluster that a :class:`~syncer.multicluster.ClusterCache` keeps, the connection says the first.
+        """
+        error = informer.error
+        if isinstance(error, Unreachable):
+            known = [before, *(each.error for each in self._informers.values() if each is not informer)]
+            if not (self.is_kept or any(isinstance(each, Unreachable) for each in known)):
+                log.warning("no answer from a cluster, will try again", cluster=self.name, error=str(error))
+        elif type(error) is not type(before):
+            about = {"cluster": self.name, "what": str(informer.resource), "error": str(error)}
+            if isinstance(error, Missing):
+                about["hint"] = "is its plural right, and is its CustomResourceDefinition there?"
+            log.warning("a resource can't be listed or watched, will try again", **about)
 
     async def _resync(self) -> None:
         """Show all objects to the subscribers again, at intervals."""

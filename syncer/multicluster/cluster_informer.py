@@ -169,10 +169,13 @@ class ClusterInformer(Informer):
 
 
 class InformerListener:
-    """Passes the notifications of the reflectors of a cluster to their informers."""
+    """Passes the notifications of the reflectors of a cluster to their informers.
 
-    def __init__(self, works: Callable[[], None]) -> None:
-        self._works = works
+    ``works`` is called when one works again, ``fails`` after each failure, with the former error.
+    """
+
+    def __init__(self, works: Callable[[], None], fails: Callable[[ClusterInformer, SyncerError | None], None]) -> None:
+        self._works, self._fails = works, fails
 
     def synced(self, reflector: Reflector) -> None:
         """Handle a complete list."""
@@ -184,7 +187,10 @@ class InformerListener:
 
     def failed(self, reflector: Reflector, error: SyncerError) -> None:
         """Handle a failed list or watch, which will be retried."""
-        informer_of(reflector).failed(error)
+        informer = informer_of(reflector)
+        before = informer.error
+        informer.failed(error)
+        self._fails(informer, before)
 
     def went_back(self, reflector: Reflector) -> None:
         """Handle a list of an older state: subscribers are notified of each object by the list itself."""

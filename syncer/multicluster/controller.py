@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import Any
 
 from syncer.api import objects
-from syncer.api.errors import Conflict, NotConnected, SyncerError, TooMany
+from syncer.api.errors import Conflict, NotConnected, SyncerError, TooMany, Unreachable
 from syncer.api.objects import Key, Obj, Resource, key_of, uid_of
 from syncer.multicluster import watchdog
+from syncer.multicluster.arguments import must_be
 from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_events import ClusterSource
@@ -24,6 +26,8 @@ from syncer.observe.logs import get_logger
 from syncer.token_bucket import TokenBucket
 from syncer.workqueue.queue import LAST_RETRY, Queue
 
+#: Seconds in which the log names an API server once that doesn't answer.
+SILENCE_SECONDS = 60.0
 #: Makes watches of different controllers distinct; names of controllers needn't be.
 _numbers = itertools.count(1)
 
@@ -122,12 +126,20 @@ class Controller:
         self._room = asyncio.Semaphore(self.options.workers)
         rate = self.options.rate
         self._turns = TokenBucket(rate=rate, burst=rate, now=self._clock()) if rate else None
+        #: When an API server was last named that doesn't answer, and how often it didn't since, by cluster.
+        self._silent: dict[str, tuple[float, int]] = {}
         self._tasks: asyncio.TaskGroup | None = None
 
     # -- clusters ----------------------------------------------------------------------------------
 
     def for_every_cluster(self, setup: Callable[[Cluster], None]) -> None:
-        """Call a function, which adds watches and indexes, for every cluster that is engaged or will be."""
+        """Call a function, which adds watches and indexes, for every cluster that is engaged or will be.
+
+        Raises:
+            TypeError: It is no function.
+        """
+        if not callable(setup):
+            raise TypeError(f"controller {self.name}: what is called for every cluster is no function: {setup!r}")
         self._setups.append(setup)
         for engaged in list(self._engaged.values()):
             self._set_up(setup, engaged.cluster)
@@ -137,7 +149,11 @@ class Controller:
 
         It replaces another cluster of this name. If it is engaged already, only a :meth:`hold` ends. If a function
         of :meth:`for_every_cluster` raises, the cluster isn't engaged.
+
+        Raises:
+            TypeError: It is no cluster.
         """
+        must_be(cluster, Cluster, what=f"controller {self.name}: what is engaged")
         known = self._engaged.get(cluster.name)
         if known is not None:
             if known.cluster.is_alias_of(cluster):
@@ -264,9 +280,11 @@ class Controller:
 
         Raises:
             ValueError: Another cluster of this name is engaged.
+            TypeError: It is no cluster, or no resource: :meth:`.Cluster.resource` finds one by its name.
         """
+        engaged = self._engaged_as(cluster)
         name = as_cluster or cluster.name
-        self._serve(self._engaged_as(cluster), name)
+        self._serve(engaged, name)
 
         def itself(obj: Obj) -> Iterable[Request]:
             return [Request(name, *key_of(obj), uid_of(obj) if attach_uid else "")]
@@ -288,6 +306,7 @@ class Controller:
 
         Raises:
             ValueError: Another cluster of this name is engaged.
+            TypeError: It is no cluster, or no resource: :meth:`.Cluster.resource` finds one by its name.
         """
 
         def owner(obj: Obj) -> Iterable[Request]:
@@ -310,6 +329,7 @@ class Controller:
 
         Raises:
             ValueError: Another cluster of this name is engaged.
+            TypeError: It is no cluster, or no resource: :meth:`.Cluster.resource` finds one by its name.
         """
         self._watch(cluster, resource, requests, options)
 
@@ -340,7 +360,9 @@ class Controller:
 
         Raises:
             ValueError: Another cluster of this name is engaged.
+            TypeError: It is no cluster.
         """
+        must_be(cluster, Cluster, what=f"controller {self.name}: where a resource is watched")
         known = self._engaged.get(cluster.name)
         if known is not None and not known.cluster.is_alias_of(cluster):
             raise ValueError(f"another cluster is engaged as {cluster.name!r}; disengage it first")
@@ -354,6 +376,7 @@ class Controller:
         requests: Callable[[Obj], Iterable[Request]],
         options: WatchOptions,
     ) -> None:
+        must_be(resource, Resource, ClusterInformer, what=f"controller {self.name}: what is watched")
         engaged = self._engaged_as(cluster)
         informer = resource if isinstance(resource, ClusterInformer) else cluster.informer(resource)
         owner = f"{self.name} {next(_numbers)}"
@@ -437,6 +460,8 @@ class Controller:
                     self._settle(engaged)
                 for source in self._sources:
                     self._tasks.create_task(self._follow(source))
+                if not (self._setups or self._sources or any(each.watches for each in self._engaged.values())):
+                    self._log.warning("a controller watches nothing: call its watch methods", controller=self.name)
                 while True:
                     await self._room.acquire()
                     try:
@@ -500,10 +525,23 @@ class Controller:
         about = {"cluster": item.cluster, "controller": self.name, "key": item.key, "retry_in": round(seconds, 3)}
         if isinstance(error, Conflict):
             self._log.debug("an object has changed meanwhile, will try again", **about, error=str(error))
+        elif isinstance(error, Unreachable):
+            self._log_silence(error, about)
         elif isinstance(error, SyncerError):
             self._log.warning("a reconcile failed, will try again", **about, error=str(error))
         else:
             self._log.error("a reconcile raised, will try again", **about, exc_info=error)
+
+    def _log_silence(self, error: Unreachable, about: Mapping[str, object]) -> None:
+        """Name a cluster that doesn't answer once in a while: all requests that need it fail alike."""
+        since, others = self._silent.get(error.cluster, (-inf, 0))
+        if self._clock() - since < SILENCE_SECONDS:
+            self._silent[error.cluster] = since, others + 1
+            self._log.debug("a reconcile failed, will try again", **about, error=str(error))
+            return
+        self._silent[error.cluster] = self._clock(), 0
+        more = {"others_before": others} if others else {}
+        self._log.warning("a reconcile failed, will try again", **about, error=str(error), **more)
 
     def _ended(self, item: objects.Request, since: float, task: "asyncio.Task[None]") -> None:
         """Finish a request, also one that was cancelled before it began."""

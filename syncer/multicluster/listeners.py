@@ -12,8 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from syncer.api.errors import NotConnected
 from syncer.api.objects import Resource
-from syncer.multicluster import watchdog
-from syncer.multicluster.callbacks import name_of
+from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.clusters import Clusters
 from syncer.multicluster.controller import Controller, ControllerOptions
@@ -96,35 +95,40 @@ class ControllerListener:
 class PatrolOptions:
     """The options of a patroller: its name in log lines, and the seconds between two patrols.
 
-    A period that isn't positive is the default, 60.
+    A period that isn't positive is the default, 60. ``timeout`` is the longest time of a patrol, in seconds; one that
+    takes longer is cancelled (the thread of one that isn't async goes on, though).
     """
 
     name: str = ""
     period: float = PATROL_SECONDS
+    timeout: float | None = None
 
 
 class Patroller:
-    """Calls a function at intervals, first when it is run; an exception of it is logged."""
+    """Calls a function at intervals, first when it is run; an exception of it is logged.
 
-    def __init__(self, patrol: Callable[[], Awaitable[None]], options: PatrolOptions | None = None) -> None:
+    One that isn't async runs in a thread.
+    """
+
+    def __init__(self, patrol: Callable[[], Awaitable[None] | None], options: PatrolOptions | None = None) -> None:
         """Create a patroller.
 
         Raises:
             TypeError: There is no function.
         """
         if not callable(patrol):
-            raise TypeError(f"a patroller needs an async function, not {patrol!r}")
+            raise TypeError(f"a patroller needs a function, not {patrol!r}")
         options = options or PatrolOptions()
         self.name = options.name or name_of(patrol)
         self.period = options.period if options.period > 0 else PATROL_SECONDS
-        self._patrol = patrol
+        self._patrol, self._timeout = patrol, options.timeout
 
     async def run(self) -> None:
         """Patrol until cancelled."""
         vary = random.Random().uniform  # noqa: S311 — jitter, not a secret
         while True:
             try:
-                await watchdog.WATCHDOG.steps_of(self._patrol(), f"patroller {self.name}")
+                await call(self._patrol, what=f"patroller {self.name}", timeout=self._timeout)
             except Exception:
                 log.exception("a patrol raised", what=self.name)
             await asyncio.sleep(self.period * vary(*PATROL_JITTER))
@@ -249,7 +253,10 @@ class ListenedClusters:
         if cluster is not None and running is not None:
             running.cancel()
             for listener in self._listeners:
-                listener.remove_cluster(cluster)
+                try:
+                    listener.remove_cluster(cluster)
+                except Exception:  # the next one has to end, too
+                    log.exception("a listener raised", cluster=name, what=type(listener).__name__)
 
     async def follow(self, cache: Clusters) -> None:
         """Add each cluster of a cache once it is connected, and remove it once it has left the cache, until cancelled.
@@ -278,14 +285,21 @@ class ListenedClusters:
             if known is not None:
                 self._tell_connection(known[0], is_held=True)
             return
-        self.add(cluster)
+        try:
+            self.add(cluster)
+        except Exception:  # the other clusters aren't to blame
+            log.exception("a listener raised, the cluster isn't added", cluster=name)
+            return
         if known is not None and known[0].is_alias_of(cluster):
             self._tell_connection(cluster, is_held=False)
 
     def _tell_connection(self, cluster: Cluster, *, is_held: bool) -> None:
         for listener in self._listeners:
             if isinstance(listener, ConnectionListener):
-                (listener.hold_cluster if is_held else listener.resume_cluster)(cluster)
+                try:
+                    (listener.hold_cluster if is_held else listener.resume_cluster)(cluster)
+                except Exception:  # nor here
+                    log.exception("a listener raised", cluster=cluster.name, what=type(listener).__name__)
 
     async def close(self) -> None:
         """Remove all clusters, and wait for their end."""

@@ -9,6 +9,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from syncer.leaderelection.lease import Lease
+from syncer.multicluster.cluster_cache import ClusterCache
+from syncer.multicluster.cluster_status import ClusterStatus, State
 from syncer.multicluster.controller import Controller
 from syncer.observe.health import Checks, Heartbeat
 from syncer.observe.server import metrics_app, serve
@@ -64,15 +66,20 @@ def _together(
     return sums
 
 
-def checks_of(controllers: Callable[[], Sequence[Controller]], lease: Lease | None, heartbeat: Heartbeat) -> Checks:
-    """Return the checks of a manager: it lives while its event loop does, and is ready once the caches of some cluster
-    are filled. A process that stands by is ready.
+def checks_of(
+    controllers: Callable[[], Sequence[Controller]],
+    caches: Callable[[], Sequence[ClusterCache]],
+    lease: Lease | None,
+    heartbeat: Heartbeat,
+) -> Checks:
+    """Return the checks of a manager: it lives while its event loop does, and is ready once some cluster is connected,
+    and the caches there are filled. A process that stands by is ready.
     """
 
-    def caches() -> Mapping[str, str | None]:
+    def filled() -> Mapping[str, str | None]:
         if lease is not None and not lease.is_leader:
             return {}
-        unfilled: dict[str, str | None] = {}
+        unfilled = {name: _lost(cache.get_status(name)) for cache in list(caches()) for name in cache}
         for each in list(controllers()):
             for name in list(each.clusters):
                 waits = None if each.is_ready(name) else f"controller {each.name} waits for its caches there"
@@ -81,8 +88,15 @@ def checks_of(controllers: Callable[[], Sequence[Controller]], lease: Lease | No
 
     checks = Checks()
     checks.live("loop", heartbeat)
-    checks.ready_by_cluster("caches", caches)
+    checks.ready_by_cluster("caches", filled)
     return checks
+
+
+def _lost(status: ClusterStatus) -> str | None:
+    """Return what a page for anybody says of a connection: no address and no user is in it."""
+    if status.state is State.CONNECTED:
+        return None
+    return f"not connected ({status.reason})" if status.reason else "not connected"
 
 
 def serve_pages(

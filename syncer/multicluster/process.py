@@ -9,7 +9,9 @@ from prometheus_client import CollectorRegistry
 
 from syncer.leaderelection.lease import Lease
 from syncer.multicluster import watchdog
+from syncer.multicluster.arguments import must_be
 from syncer.multicluster.cluster import Cluster
+from syncer.multicluster.cluster_cache import ClusterCache
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.errors import NotRunning
 from syncer.multicluster.pages import ControllerCollector, checks_of, serve_pages
@@ -29,6 +31,7 @@ class Manager:
         manager = Manager()
         manager.add(controller)
         manager.engage(Cluster("eu", ConnectionSettings(context="eu")))
+        manager.add(ClusterCache([provider], options))  # more clusters, which come and go
         await manager.run_until_signalled()
     """
 
@@ -56,17 +59,36 @@ class Manager:
         #: The ports of the pages, by ``metrics_address`` and ``health_address``, while it runs.
         self.ports: Mapping[str, int] = {}
         self._controllers: list[Controller] = []
+        self._caches: list[ClusterCache] = []
         self._engaged: dict[str, Cluster] = {}
         #: The clusters that are run here, without their aliases.
         self._running: dict[Cluster, asyncio.Task[None]] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self._work: asyncio.TaskGroup | None = None
 
-    def add(self, controller: Controller) -> None:
-        """Add a controller, at any time; it is engaged in the manager's clusters.
+    def add(self, what: Controller | ClusterCache) -> None:
+        """Add a controller, or a cache of clusters that is run here, at any time.
 
-        If a function of its :meth:`~syncer.multicluster.Controller.for_every_cluster` raises, it isn't added.
+        All controllers are engaged in the manager's clusters and in those of its caches. If a function of a
+        controller's :meth:`~syncer.multicluster.Controller.for_every_cluster` raises, the controller isn't added.
+
+        Raises:
+            TypeError: It is neither.
         """
+        must_be(what, Controller, ClusterCache, what="what is added to a manager")
+        if isinstance(what, Controller):
+            self._add_controller(what)
+        else:
+            self._add_cache(what)
+
+    def _add_cache(self, cache: ClusterCache) -> None:
+        self._caches.append(cache)
+        for controller in self._controllers:
+            cache.add(controller)
+        if self._tasks is not None:
+            self._tasks.create_task(cache.run())
+
+    def _add_controller(self, controller: Controller) -> None:
         before = set(controller.clusters)
         try:
             for cluster in self._engaged.values():
@@ -76,6 +98,8 @@ class Manager:
                 controller.disengage(name)
             raise
         self._controllers.append(controller)
+        for cache in self._caches:
+            cache.add(controller)
         self._run_clusters()
         if self._work is not None:
             self._work.create_task(controller.run())
@@ -85,7 +109,11 @@ class Manager:
 
         If a function of :meth:`~syncer.multicluster.Controller.for_every_cluster` raises, no controller has the
         cluster, and its name is free.
+
+        Raises:
+            TypeError: It is no cluster.
         """
+        must_be(cluster, Cluster, what="what is engaged")
         known = self._engaged.get(cluster.name)
         if known is not None and not known.is_alias_of(cluster):
             self.disengage(cluster.name)
@@ -122,7 +150,7 @@ class Manager:
         with contextlib.ExitStack() as stack:
             stack.enter_context(watchdog.WATCHDOG.running())
             heartbeat = Heartbeat()
-            checks = checks_of(lambda: self._controllers, self._lease, heartbeat)
+            checks = checks_of(lambda: self._controllers, lambda: self._caches, self._lease, heartbeat)
             addresses = {"metrics": self._metrics_address, "health": self._health_address}
             self.ports = serve_pages(stack, **addresses, registry=self.registry, checks=checks)
             stack.callback(self._forget_ports)
@@ -158,6 +186,10 @@ class Manager:
             async with asyncio.TaskGroup() as self._tasks:
                 self._tasks.create_task(heartbeat.keep())
                 self._run_clusters()
+                for cache in self._caches:
+                    self._tasks.create_task(cache.run())
+                if not self._controllers:
+                    log.warning("a manager without controllers does nothing in its clusters: add some")
                 await (self._lease.lead(self._run_controllers) if self._lease else self._run_controllers())
         except ExceptionGroup as group:
             first, *others = _errors_in(group)

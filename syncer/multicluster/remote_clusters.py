@@ -81,7 +81,8 @@ class RemoteClusters:
     nothing of this process. A new token or certificate of the same server is used from the next request on,
     and no watch is lost; with anything else that is new, the controllers are started again. ``connect`` makes
     a client of a kubeconfig in another way, for each new one. Controllers that have ended by themselves, such as those
-    of a cluster that has more objects than ``max_bytes`` of the registry's options allow, are started again.
+    of a cluster that has more objects than ``max_bytes`` of the registry's options allow, are started again. Those of
+    an object that is refused, as its Secret or kubeconfig is, are stopped; while a Secret is missing they go on.
     """
 
     def __init__(
@@ -146,6 +147,8 @@ class RemoteClusters:
                     raise NotInstalled(f"the agent of cluster {name} can't be installed: {told[0].message}")
             await self._spawn(name, kubeconfig)
         except CannotConnect as error:  # the Secret's next change is awaited
+            if error.reason is Reason.REFUSED:
+                await self._stop(name)
             await self._tell(obj, *told, _Condition(READY, "False", error.reason, str(error)))
             return Result()
         except SyncerError as error:

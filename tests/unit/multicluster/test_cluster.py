@@ -9,7 +9,7 @@ import pytest
 from fleet_scene import CONFIG_MAPS, PODS, SECRETS, Site, eventually, in_virtual_time, running
 
 from kube_envtest import Rule
-from syncer.api import ConfigError, Conflict, Key, Missing, Obj, labels_of
+from syncer.api import ConfigError, Conflict, Key, Missing, Obj, Resource, labels_of
 from syncer.multicluster import (
     Cluster,
     ClusterCacheOptions,
@@ -392,3 +392,31 @@ async def test_selector_that_is_none_is_refused_instead_of_selecting_everything(
 async def test_read_of_a_cluster_that_nobody_runs_says_so() -> None:
     with pytest.raises(NotSynced, match="aren't listed after 5 s; nobody runs this cluster"):
         await Site("eu").cluster.list(PODS)
+
+
+@in_virtual_time
+async def test_resource_that_is_not_served_is_named_in_the_log_once_with_a_hint(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    site = Site("eu", pod("a"))
+    site.cluster.informer(Resource("v1", "Pod", "podz"))
+    async with running(site):
+        await asyncio.sleep(600)
+    said = [line for line in capsys.readouterr().err.splitlines() if "can't be listed or watched" in line]
+    assert len(said) == 1
+    assert "podz" in said[0]
+    assert "is its plural right" in said[0]
+
+
+@in_virtual_time
+async def test_cluster_that_answers_no_more_is_named_in_the_log_once_however_many_caches_it_has(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    site = Site("eu", pod("a"))
+    for resource in (PODS, SECRETS, CONFIG_MAPS):
+        site.cluster.informer(resource)
+    async with running(site):
+        await eventually(lambda: all(each.synced for each in site.cluster.informers()))
+        site.server.freeze()
+        await asyncio.sleep(1800)
+    assert capsys.readouterr().err.count("no answer from a cluster") == 1

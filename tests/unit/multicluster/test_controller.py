@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -56,6 +57,10 @@ def boom(_: Request) -> None:
 
 
 # -- requests ------------------------------------------------------------------------------------------
+
+
+async def nothing(request: Request) -> None:
+    """Reconcile nothing."""
 
 
 @in_virtual_time
@@ -504,3 +509,51 @@ async def test_controller_that_is_stopped_and_run_again_loses_no_request() -> No
         assert len(finished) == 4
         async with running(controller):
             await eventually(lambda: len(finished) == 10)
+
+
+@in_virtual_time
+async def test_controller_that_watches_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    site, idle, busy = Site("eu"), Controller(nothing, ControllerOptions(name="idle")), Controller(nothing)
+    idle.engage(site.cluster)
+    busy.watch_object(site.cluster, PODS)
+    async with running(site, idle, busy):
+        await asyncio.sleep(1)
+    said = [line for line in capsys.readouterr().err.splitlines() if "watches nothing" in line]
+    assert len(said) == 1
+    assert "idle" in said[0]
+
+
+@in_virtual_time
+async def test_cluster_without_an_answer_is_named_once_a_minute_whatever_needs_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    site, home = Site("eu", *(pod(f"p{number}") for number in range(20))), Site("home")
+
+    async def reconcile(request: Request) -> None:
+        raise Unreachable("connection refused", cluster=home.cluster.name)
+
+    controller = Controller(reconcile, ControllerOptions(last_retry=5.0))
+    controller.watch_object(site.cluster, PODS)
+    async with running(site, controller):
+        await asyncio.sleep(90)
+    said = [line for line in capsys.readouterr().err.splitlines() if "connection refused" in line]
+    assert len(said) == 2
+    assert "others_before" not in said[0]
+    assert "others_before" in said[1]
+
+
+@in_virtual_time
+async def test_argument_of_another_type_is_refused_where_it_is_given() -> None:
+    site, controller = Site("eu"), Controller(nothing, ControllerOptions(name="pods"))
+    untyped: list[Any] = ["eu", "pods", "context", PODS]
+    eu, pods, context, setup = untyped
+    for mistake, said in (
+        (lambda: controller.engage(eu), "controller pods: what is engaged must be a Cluster, not 'eu'"),
+        (lambda: controller.watch_object(eu, PODS), "where a resource is watched must be a Cluster, not 'eu'"),
+        (lambda: controller.watch_object(site.cluster, pods), "must be a Resource or ClusterInformer, not 'pods'"),
+        (lambda: controller.for_every_cluster(setup), "what is called for every cluster is no function: Resource"),
+        (lambda: site.cluster.informer(pods), "what is read from cluster eu must be a Resource, not 'pods'"),
+        (lambda: Cluster("eu", context), "the connection of cluster eu must be a Client, not 'context'"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            mistake()

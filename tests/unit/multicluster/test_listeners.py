@@ -2,15 +2,17 @@
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
 from cache_scene import CacheScene
-from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
+from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, leaving_nothing, running
 
 from kube_envtest import Rule
 from syncer.api import Conflict, Exists, Key, Missing, Resource
 from syncer.multicluster import (
+    Cluster,
     Controller,
     ControllerListener,
     ListenedClusters,
@@ -274,7 +276,7 @@ async def test_patroller_has_a_period_and_survives_its_errors() -> None:
 async def test_syncer_without_a_resource_and_patroller_without_a_function_are_refused() -> None:
     with pytest.raises(TypeError, match="MultiClusterSyncer has no `resource`"):
         MultiClusterSyncer(Site("host").cluster)
-    with pytest.raises(TypeError, match="needs an async function"):
+    with pytest.raises(TypeError, match="needs a function"):
         Patroller(None)  # type: ignore[arg-type]
 
 
@@ -289,3 +291,68 @@ async def test_definition_that_comes_later_is_taken_up() -> None:
         late.server.put(CRD)
         late.server.put(foo("a"))
         await eventually(lambda: scene.copy("us"))
+
+
+@in_virtual_time
+async def test_patrol_that_hangs_is_ended_in_time_and_the_next_begins() -> None:
+    begun: list[float] = []
+
+    async def patrol() -> None:
+        begun.append(asyncio.get_running_loop().time())
+        await asyncio.Event().wait()
+
+    async with running(Patroller(patrol, PatrolOptions(period=20.0, timeout=5.0))):
+        await asyncio.sleep(100)
+    assert 3 <= len(begun) <= 5
+
+
+def test_patrol_that_is_not_async_runs_in_a_thread() -> None:
+    threads: list[threading.Thread] = []
+
+    async def main() -> None:
+        async with running(Patroller(lambda: threads.append(threading.current_thread()))):
+            await eventually(lambda: threads)
+
+    asyncio.run(leaving_nothing(main()))
+    assert threads[0] is not threading.main_thread()
+
+
+class Broken:
+    """Raises whenever it is told something."""
+
+    def add_cluster(self, cluster: Cluster) -> None:
+        if cluster.name == "bad":
+            raise ValueError("no place for it")
+
+    def watch_cluster(self, cluster: Cluster) -> None:
+        raise ValueError("no beginning")
+
+    def remove_cluster(self, cluster: Cluster) -> None:
+        raise ValueError("no end")
+
+    def hold_cluster(self, cluster: Cluster) -> None:
+        raise ValueError("no wait")
+
+    def resume_cluster(self, cluster: Cluster) -> None:
+        raise ValueError("no way on")
+
+
+@in_virtual_time
+async def test_listener_that_raises_keeps_clusters_and_news_from_no_other() -> None:
+    scene, cached = Scene(), CacheScene("bad", "eu", "us", probe_interval=1, probe_threshold=1)
+    clusters = ListenedClusters([Broken(), scene.foos.listener])
+    for name, site in cached.sites.items():
+        site.server.put(CRD)
+        site.server.put(foo("a", spec={"from": name}))
+    async with scene.playing(), cached.running():
+        following = asyncio.create_task(clusters.follow(cached.cache))
+        await eventually(lambda: scene.copy("eu") and scene.copy("us"))
+        assert scene.copy("bad") is None
+        cached["eu"].refuse("/", count=2)
+        held = scene.foos.downward._engaged["eu"]
+        await eventually(lambda: held.is_held)
+        await eventually(lambda: not held.is_held)
+        cached.static.remove("us")
+        await eventually(lambda: set(scene.foos.downward.clusters) == {"eu"})
+        following.cancel()
+        await clusters.close()

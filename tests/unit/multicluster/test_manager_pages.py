@@ -7,11 +7,12 @@ import urllib.error
 import urllib.request
 
 import pytest
+from cache_scene import CacheScene
 from fleet_scene import PODS, Site, eventually, in_virtual_time, leaving_nothing, running
 from prometheus_client import generate_latest
 
 from syncer.api import ConfigError
-from syncer.multicluster import Controller, ControllerOptions, Manager, Request, Result
+from syncer.multicluster import Controller, ControllerOptions, Manager, Reason, Request, Result, State
 from syncer.testing.objects import pod
 
 OUTCOMES = {"good": None, "later": Result(requeue_after=600.0), "again": Result(requeue=True)}
@@ -87,6 +88,27 @@ def test_pages_are_served_while_it_runs_and_say_which_caches_are_not_filled() ->
             _, text = await asyncio.to_thread(page, manager, "metrics_address", "/metrics")
             assert 'workqueue_depth{cluster="good",controller="pods"}' in text
         assert manager.ports == {}
+
+    asyncio.run(leaving_nothing(main()))
+
+
+def test_page_names_clusters_of_a_cache_that_were_never_connected_and_no_address() -> None:
+    async def main() -> None:
+        cached = CacheScene("good", "bad")
+        cached["bad"].tokens.clear()
+        manager = Manager(health_address="127.0.0.1:0")
+        manager.add(controller_of())
+        manager.add(cached.cache)
+        async with running(manager):
+            await eventually(lambda: cached.cache.get_status("bad").reason == Reason.UNAUTHORIZED)
+            await eventually(lambda: cached.cache.get_status("good").state is State.CONNECTED)
+            status, text = await asyncio.to_thread(page, manager, "health_address", "/readyz?verbose")
+            assert status == 200
+            assert "[+]caches/good ok" in text
+            assert "[!]caches/bad degraded: not connected (Unauthorized)\n" in text
+            cached.static.remove("good")
+            status, _ = await asyncio.to_thread(page, manager, "health_address", "/readyz")
+            assert status == 500
 
     asyncio.run(leaving_nothing(main()))
 

@@ -3,12 +3,13 @@
 import asyncio
 
 import pytest
+from cache_scene import CacheScene
 from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
 
 from kube_envtest import Rule
 from syncer.api import Key
 from syncer.leaderelection.lease import Lease
-from syncer.multicluster import Cluster, Controller, Manager, NotRunning, Request
+from syncer.multicluster import Cluster, Controller, ControllerOptions, Manager, NotRunning, Request
 from syncer.testing.objects import pod, secret
 
 
@@ -211,3 +212,46 @@ async def test_manager_ends_with_the_first_error_of_a_controller() -> None:
     async with running(good):
         with pytest.raises(NotRunning, match="runs already"):
             await manager.run()
+
+
+@in_virtual_time
+async def test_controllers_are_engaged_in_the_clusters_of_a_cache_which_runs_as_long_as_the_manager() -> None:
+    cached, more, manager, seen = CacheScene("eu", "us"), CacheScene("asia"), Manager(), Recorded()
+    for scene in (cached, more):
+        for name, site in scene.sites.items():
+            site.server.put(pod(name))
+    early, late = (Controller(seen, ControllerOptions(name=name)) for name in ("early", "late"))
+    early.for_every_cluster(lambda cluster: early.watch_object(cluster, PODS))
+    late.for_every_cluster(lambda cluster: late.watch_object(cluster, PODS))
+    manager.add(early)
+    manager.add(cached.cache)
+    cached.cache.add(early)  # as it is already
+    async with running(manager):
+        await eventually(lambda: len(seen.requests) == 2)
+        manager.add(late)
+        await eventually(lambda: len(seen.requests) == 4)
+        manager.add(more.cache)
+        await eventually(lambda: seen.requests.count(Request("asia", "shop", "asia")) == 2)
+        cached.static.remove("us")
+        await eventually(lambda: set(early.clusters) == set(late.clusters) == {"eu", "asia"})
+    assert list(cached.cache) == list(more.cache) == []
+
+
+@in_virtual_time
+async def test_manager_without_controllers_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    manager = Manager()
+    manager.engage(Site("eu").cluster)
+    async with running(manager):
+        await asyncio.sleep(1)
+    assert "a manager without controllers does nothing" in capsys.readouterr().err
+
+
+@in_virtual_time
+async def test_what_is_neither_controller_nor_cluster_is_refused() -> None:
+    manager = Manager()
+    with pytest.raises(TypeError, match="added to a manager must be a Controller or ClusterCache, not <function"):
+        manager.add(lambda request: None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="what is engaged must be a Cluster, not 'eu'"):
+        manager.engage("eu")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="added to a cache of clusters must be a Controller"):
+        CacheScene().cache.add(manager)  # type: ignore[arg-type]

@@ -97,6 +97,9 @@ async def test_secret_of_a_namespace_that_is_not_listed_is_refused_and_the_other
         assert len(scene.sites["us"].server.requests) == 0
         scene.manage.server.put(remote("shop"))
         await eventually(lambda: scene.ready() == ("True", "Running"))
+        scene.manage.server.put(remote("shop", namespace="kube-system"))
+        await eventually(lambda: scene.ready() == ("False", "Refused"))
+        assert list(registry.status()) == ["other"], "they are stopped"
 
 
 @in_virtual_time
