@@ -1,7 +1,8 @@
 """A ClusterCache with many clusters over TLS: of some the server never answers, and one is frozen by turns.
 
 The API servers are in processes of their own. Consumers ask for clients, read from caches, and send requests; each
-phase without the frozen cluster (its process runs) is followed by one with it (the process is stopped).
+phase without the frozen cluster (its process runs) is followed by one with it (the process is stopped). Then the
+token of each cluster is replaced at intervals while objects are made.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import click
@@ -23,8 +25,11 @@ import uvloop
 import yaml
 
 from hack.endings import interrupt_on_sigterm
-from kube_envtest import ApiServer
-from syncer.api import ClusterError, Key, NotConnected
+from kube_envtest import ADMIN, ApiServer
+from syncer.api import ClusterError, Key, NotConnected, Obj
+from syncer.clusters.credentials import LoginCredentials
+from syncer.clusters.http_transport import HttpTransport
+from syncer.clusters.transport import HttpRequest, HttpResponse, Stream
 from syncer.multicluster import ClusterCache, ClusterCacheOptions, FolderProvider, Index, State
 from syncer.observe.logs import configure
 from syncer.resources.kinds import CONFIG_MAPS
@@ -36,6 +41,8 @@ KEY, FROZEN = Key("shop", "x"), "frozen"
 AGE, SLOWER = 1.2, 1.5
 #: Phases of each sort; the first two are not counted.
 TURNS = 4
+#: Seconds between two rotations, the rotations, the clusters, and the objects that are made in each between two.
+ROTATION, ROTATIONS, ROTATED, MADE = 2.0, 15, 10, 20
 
 
 class Figures:
@@ -58,13 +65,18 @@ def p99(values: Sequence[float]) -> float:
     return sorted(values)[int(len(values) * 0.99)]
 
 
+def token(number: int) -> str:
+    """Return the token of a rotation; 0 is the first one."""
+    return f"token-{number}."
+
+
 # -- API servers ---------------------------------------------------------------------------------------------------
 
 
 async def serve(folder: Path, names: Sequence[str]) -> None:
     """Serve API servers until the process ends."""
     for name in names:
-        server = ApiServer(seed=name)
+        server = ApiServer(seed=name, tokens={token(number): ADMIN for number in range(ROTATIONS + 1)})
         server.put(configmap(KEY.name))
         await server.start(tls=True)
         server.kubeconfig(folder / f"{name}.kubeconfig")
@@ -94,6 +106,37 @@ def black_hole(folder: Path, name: str) -> socket.socket:
     config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{made.getsockname()[1]}"
     (folder / f"{name}.kubeconfig").write_text(yaml.safe_dump(config))
     return made
+
+
+class Counting(HttpTransport):
+    """Counts the lists and watches of each server, and the tokens that are sent to it."""
+
+    def __init__(self, credentials: LoginCredentials, options: ClusterCacheOptions, counts: "Counts") -> None:
+        super().__init__(credentials.login.endpoint, credentials, user_agent=options.user_agent)
+        self._login, self._counts = credentials, counts
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        """Send a request."""
+        self._counts.add(self._login, request)
+        return await super().send(request)
+
+    def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
+        """Send a request whose response is read in parts."""
+        self._counts.add(self._login, request)
+        return super().stream(request)
+
+
+class Counts:
+    """What is sent to all servers."""
+
+    def __init__(self) -> None:
+        self.collections = 0
+        self.tokens: set[str] = set()
+
+    def add(self, credentials: LoginCredentials, request: HttpRequest) -> None:
+        """Count a request."""
+        self.collections += request.method == "GET" and "configmaps?" in request.path
+        self.tokens.add(credentials.login.token)
 
 
 # -- consumers -----------------------------------------------------------------------------------------------------
@@ -146,11 +189,50 @@ async def phase(
     return figures, oldest
 
 
+async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts: Counts) -> bool:
+    """Replace all tokens at intervals while objects are made; return False if that cost a list or an event."""
+    seen: dict[tuple[str, str], float] = {}
+
+    def watch(name: str) -> None:
+        def handle(key: Key, _: Obj) -> None:
+            seen.setdefault((name, key.name), time.perf_counter())
+
+        cache.watch(name, "made", CONFIG_MAPS, handle)
+
+    for name in names:
+        watch(name)
+    texts = {name: (folder / f"{name}.kubeconfig").read_text() for name in names}
+    before, counts.tokens = counts.collections, set()
+    made: dict[tuple[str, str], float] = {}
+    for number in range(1, ROTATIONS + 1):
+        for name, text in texts.items():
+            new = folder / f"{name}.new"
+            new.write_text(text.replace(token(0), token(number)))
+            new.rename(folder / f"{name}.kubeconfig")
+        for each in range(MADE):
+            for name in names:
+                obj = configmap(f"made-{number}-{each}")
+                made[name, obj["metadata"]["name"]] = time.perf_counter()
+                await cache.get_uncached_client(name).create(CONFIG_MAPS, obj)
+            await asyncio.sleep(ROTATION / MADE)
+    await asyncio.sleep(ROTATION)
+    delays = [seen[key] - begun for key, begun in made.items() if key in seen]
+    missed, lists = len(made) - len(delays), counts.collections - before
+    figures = {"clusters": len(names), "rotations": ROTATIONS, "tokens_sent": len(counts.tokens), "made": len(made)}
+    print(
+        json.dumps(
+            {**figures, "missed": missed, "lists_and_watches": lists, "p99_event_ms": round(p99(delays) * 1e3, 1)}
+        )
+    )
+    return not missed and not lists and len(counts.tokens) >= ROTATIONS
+
+
 async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequence[str], n: int, seconds: float) -> int:
     """Measure by turns; return the exit code."""
     index = Index(CONFIG_MAPS, "name", lambda obj: [obj["metadata"]["name"]])
-    options = ClusterCacheOptions(user_agent="bench", indexes=[index])
-    cache = ClusterCache([FolderProvider(folder, environ={})], options, environ={})
+    options, counts = ClusterCacheOptions(user_agent="bench", indexes=[index]), Counts()
+    provider = FolderProvider(folder, environ={}, interval=ROTATION / 4)
+    cache = ClusterCache([provider], options, environ={}, dial=lambda login, chosen: Counting(login, chosen, counts))
     running = asyncio.create_task(cache.run())
     begun = time.monotonic()
     while not all(cache.get_status(name).state is State.CONNECTED for name in [*good, FROZEN]):
@@ -172,6 +254,7 @@ async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequen
             total.reads += figures.reads
             total.requests += figures.requests
     os.kill(stopping, signal.SIGCONT)
+    is_kept = await rotate(cache, folder, good[:ROTATED], counts)
     running.cancel()
     await asyncio.wait({running})
     without, beside = totals["without"].p99(), totals["with"].p99()
@@ -183,7 +266,7 @@ async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequen
     print(
         json.dumps({"wrong": len(wrong), "examples": wrong[:3], "oldest_probe_s": round(oldest, 2), "limit_s": limit})
     )
-    return int(bool(wrong) or oldest > limit or max(slower["getter"], slower["cached_read"]) > SLOWER)
+    return int(not is_kept or bool(wrong) or oldest > limit or max(slower["getter"], slower["cached_read"]) > SLOWER)
 
 
 @click.command()
@@ -195,7 +278,8 @@ async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequen
 @click.argument("names", nargs=-1)
 def main(clusters: int, dead: int, consumers: int, seconds: float, folder: str, names: tuple[str, ...]) -> None:
     """Print a JSON line for each figure; end with 1 if a cluster that answers was refused, a dead one wasn't, a
-    probe is too old, or the p99 of getters or cached reads is over 1.5 times that without the frozen cluster.
+    probe is too old, the p99 of getters or cached reads is over 1.5 times that without the frozen cluster, or a
+    rotation cost a list, a watch or an event.
     """
     if folder:
         asyncio.run(serve(Path(folder), names))
