@@ -19,8 +19,8 @@ from syncer.resources.services import KUBERNETES
 
 #: The name under which it is degraded; the syncer of Services has conditions of its own.
 NAME = str(KUBERNETES)
-#: Seconds between two looks into the cache.
-LOOK_SECONDS = 2.0
+#: Seconds between two looks into the cache, and before an address that was refused is tried again.
+LOOK_SECONDS, REFUSED_SECONDS = 2.0, 60.0
 
 log = get_logger(__name__)
 
@@ -35,15 +35,20 @@ def is_kept(pair: ClusterPair) -> bool:
 
 
 async def keep(pair: ClusterPair) -> None:
-    """Keep the Service at the address. One that is refused is tried again once the Service has changed."""
-    address, refused = pair.settings.api_server, False
+    """Keep the Service at the address.
+
+    One that is refused is tried again once the Service has changed, and after a while, as another Service may have
+    set the address free.
+    """
+    address, not_before, clock = pair.settings.api_server, 0.0, asyncio.get_running_loop().time
     while True:
         service = _seen(pair)
-        if service is not None and not _is_at(service, address) and not (refused and _is_named(service, address)):
+        is_refused = service is not None and _is_named(service, address) and clock() < not_before
+        if service is not None and not is_refused and not _is_at(service, address):
             try:
                 await place(pair.virtual, address)
             except AddressRefused as error:
-                refused = True
+                not_before = clock() + REFUSED_SECONDS
                 _report(pair, error)
             except ClusterError as error:
                 log.warning("default/kubernetes couldn't get its address", cluster=pair.name, error=str(error))
@@ -102,5 +107,6 @@ def _report(pair: ClusterPair, error: AddressRefused) -> None:
     """Show on the status page that the address was refused, and log it."""
     what = "default/kubernetes can't have the address that pods use"
     why = f"{what}, {pair.settings.api_server.host}: {error}"
-    pair.conditions[NAME] = Condition(why, what)
-    log.warning("in pods, kubernetes.default.svc is known by /etc/hosts alone", cluster=pair.name, error=why)
+    if pair.conditions.get(NAME) != (condition := Condition(why, what)):
+        log.warning("in pods, kubernetes.default.svc is known by /etc/hosts alone", cluster=pair.name, error=why)
+    pair.conditions[NAME] = condition

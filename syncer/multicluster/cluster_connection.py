@@ -514,6 +514,8 @@ class ClusterConnection:
         self.state, self.reason, self.message = state, reason, message
 
     def _log_change(self, state: State, reason: str, message: str) -> None:
+        if self.member.client is not None:
+            return  # its owner tells of it
         if state is State.CONNECTED:
             log.info("a cluster is connected", cluster=self.name)
         elif state is State.DISCONNECTED and self._has_left:

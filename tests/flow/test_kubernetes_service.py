@@ -1,0 +1,48 @@
+"""The virtual Service ``default/kubernetes`` gets the address that pods use, however long another Service has it."""
+
+import asyncio
+
+import pytest
+from harness import CLUSTER, HOME, Two, admin, between, built_in, play, until
+
+from syncer.api import Key, Side, dig
+from syncer.config import config_with
+from syncer.engine.status import degraded
+from syncer.names import SingleNamespace
+from syncer.resources.kinds import SERVICES
+from syncer.resources.services import KUBERNETES
+from syncer.testing.objects import service
+
+#: In the range of the virtual API server.
+ADDRESS = "10.96.0.77"
+
+
+def test_address_that_is_refused_is_given_once_it_is_free_and_the_log_says_so_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing that the Service itself shows changes when another one sets the address free."""
+    model = config_with(built_in("services"), translator=SingleNamespace)
+    here = {"cluster": CLUSTER, "host": {"namespace": HOME}, "networking": {"apiServer": {"host": ADDRESS}}}
+    config = model.model_validate(here)
+
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(service("kubernetes", namespace="default", spec={"clusterIP": "10.96.0.1"}))
+        client = admin(two.virtual, Side.VIRTUAL)
+        await client.create(SERVICES, service("other", namespace="default", spec={"clusterIP": ADDRESS}))
+        async with between(two.host, [(config, two.virtual)]) as daemon:
+            await until(lambda: degraded(daemon.engine))
+            await asyncio.sleep(600)
+            assert "can't have the address" in str(dict(degraded(daemon.engine)))
+            seen = len(two.virtual.requests)
+            await asyncio.sleep(600)
+            patches = [one for one in list(two.virtual.requests)[seen:] if one.verb == "patch"]
+            assert len(patches) <= 10
+            await client.delete(SERVICES, Key("default", "other"))
+            await until(
+                lambda: dig(two.virtual.get("services", KUBERNETES) or {}, "spec.clusterIP") == ADDRESS, within=120
+            )
+            await until(lambda: not degraded(daemon.engine))
+
+    play(scenario)
+    assert capsys.readouterr().err.count("can't have the address") == 1
