@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import platform
 import shutil
 import sys
 from collections.abc import Sequence
@@ -12,8 +13,10 @@ from hack.realnode import settings
 from hack.realnode.archive import Image, write
 
 _HERE = Path(__file__).parent
-#: Where built programs are; not in git.
+#: Where other things are that are made once; not in git.
 BINARIES = _HERE / "bin"
+#: Where built programs are, for all checkouts.
+PROGRAMS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vsyncer" / "programs"
 #: How long the go command may take, which compiles all modules the first time.
 _SECONDS = 3000.0
 #: Tools for charts, each with its module's folder and its package.
@@ -40,38 +43,32 @@ def build(folder: str, package: str = ".", *, tests: bool = False, tags: str = "
     Raises:
         RuntimeError: There is no Go, or the build failed.
     """
-    name = _program(folder, package) + (".test" if tests else "")
-    binary = BINARIES / name
-    if _is_current(folder, name):
+    binary = _place(folder, package, tests=tests, tags=tags)
+    if binary.exists():
         return binary
     if not shutil.which("go"):
         raise RuntimeError("no Go here, so no images can be built: https://go.dev/dl")
-    print(f"node: building {name}; the first time may take some minutes", file=sys.stderr, flush=True)
-    BINARIES.mkdir(exist_ok=True)
-    command = ["test", "-c", "-vet=off"] if tests else ["build", f"-tags={tags}"]
+    print(f"node: building {binary.name}; the first time may take some minutes", file=sys.stderr, flush=True)
+    binary.parent.mkdir(parents=True, exist_ok=True)
     # Under another name first: a build that is cut off leaves nothing that looks like a program.
-    new = binary.with_name(f"{name}.{os.getpid()}.new")
-    go(folder, [*command, "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(new), package])
+    new = binary.with_name(f"{binary.name}.{os.getpid()}.new")
+    go(folder, [*_command(tests=tests, tags=tags), "-o", str(new), package])
     new.replace(binary)
-    _stamp(name).write_text(_digest(folder))
     return binary
 
 
-def _program(folder: str, package: str) -> str:
-    return folder if package == "." else package.rpartition("/")[2]
+def _command(*, tests: bool, tags: str) -> list[str]:
+    command = ["test", "-c", "-vet=off"] if tests else ["build", f"-tags={tags}"]
+    return [*command, "-trimpath", "-buildvcs=false", "-ldflags=-s -w"]
 
 
-def _is_current(folder: str, name: str) -> bool:
-    return (BINARIES / name).exists() and _stamp(name).exists() and _stamp(name).read_text() == _digest(folder)
-
-
-def _stamp(name: str) -> Path:
-    return BINARIES / f"{name}.sources"
-
-
-def _digest(folder: str) -> str:
+def _place(folder: str, package: str, *, tests: bool, tags: str) -> Path:
+    """Return where a program is kept: below the hash of its module, of how it is built, and of the machine's kind."""
     sources = sorted(path for path in (_HERE / folder).iterdir() if path.suffix in (".go", ".mod", ".sum"))
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
+    how = [platform.machine(), package, *_command(tests=tests, tags=tags)]
+    digest = hashlib.sha256(b"\0".join([*(path.read_bytes() for path in sources), *(each.encode() for each in how)]))
+    name = folder if package == "." else package.rpartition("/")[2]
+    return PROGRAMS / digest.hexdigest()[:16] / (name + (".test" if tests else ""))
 
 
 def tool(name: str) -> Path:
@@ -87,7 +84,7 @@ def tool(name: str) -> Path:
 def is_built(name: str) -> bool:
     """Return True if a tool is there, built from these sources."""
     folder, package = TOOLS[name]
-    return _is_current(folder, _program(folder, package))
+    return _place(folder, package, tests=False, tags=_TAGS).exists()
 
 
 def metrics_server() -> Path:

@@ -80,6 +80,7 @@ def main(
     everything = runner.all_cases(NETWORK_POLICIES if network_policies else CONFORMANCE)
     cases = chosen(everything, focus, shard)
     sides = {side: Results(results, side) for side in ("host", "virtual")}
+    builds.BINARIES.mkdir(exist_ok=True)
     place, _lock = Place.here(), locked(builds.BINARIES / "suite.lock")
     ran_before = outside.pid_of(place) is not None
     try:

@@ -67,6 +67,7 @@ def kubectl() -> Path:
     """Return kubectl, as a program of this name."""
     path = builds.BINARIES / "kubectl"
     if not path.is_symlink():
+        builds.BINARIES.mkdir(exist_ok=True)
         path.symlink_to(BINARY)
     return path
 
