@@ -1,5 +1,6 @@
 """Programs are built once from the same sources, whichever checkout asks, and are whole or not there."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(builds, "_HERE", tmp_path)
     monkeypatch.setattr(builds, "PROGRAMS", tmp_path / "programs")
     monkeypatch.setattr(builds, "go", go)
-    monkeypatch.setattr(builds.shutil, "which", lambda name: f"/{name}")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/{name}")
     return packages
 
 

@@ -6,8 +6,8 @@ from hack.callpath.probe import Step
 WAY = [
     Step("Reader.read", "clusters/reader.py", 10, resumed=False, depth=0, caller=None, caller_line=0),
     Step(
-        "Store.put",
-        "cache/store.py",
+        "Applier.put",
+        "engine/apply/applier.py",
         20,
         resumed=False,
         depth=1,
@@ -49,7 +49,7 @@ def test_figures_are_those_of_the_shortest_way_with_the_spread_of_all() -> None:
         "folders": {
             ".": {"calls": 1, "files": 1},
             "clusters": {"calls": 1, "files": 1},
-            "cache": {"calls": 1, "files": 1},
+            "engine/apply": {"calls": 1, "files": 1},
             "engine/controllers": {"calls": 0, "files": 1},
         },
     }
@@ -72,6 +72,6 @@ def test_ratio_to_nothing_is_none() -> None:
 def test_tree_indents_a_step_below_its_caller_and_says_both_places() -> None:
     assert [line.split("  syncer/") for line in tree(WAY[:3])] == [
         [f"{'Reader.read':<72}", "clusters/reader.py:10"],
-        [f"{'  Store.put':<72}", "cache/store.py:20  from syncer/clusters/reader.py:12"],
+        [f"{'  Applier.put':<72}", "engine/apply/applier.py:20  from syncer/clusters/reader.py:12"],
         [f"{'~ Worker.run':<72}", "engine/controllers/worker.py:30"],
     ]
