@@ -23,7 +23,7 @@ from syncer.multicluster.arguments import must_be
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.callbacks import name_of
 from syncer.multicluster.cluster import Cluster
-from syncer.multicluster.cluster_connection import MOST_FAILURES, ClusterConnection, Watch
+from syncer.multicluster.cluster_connection import ClusterConnection, Watch
 from syncer.multicluster.cluster_events import ClusterSource, MapCluster
 from syncer.multicluster.cluster_options import Part
 from syncer.multicluster.cluster_status import ClusterStatus, Health, State
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 SEPARATOR = "#"
 #: Least seconds between two attempts to connect to a cluster.
 LEAST_DELAY = 1.0
+#: Failures in a row after which their number no longer prolongs the delay, whatever its maximum.
+MOST_FAILURES = 30
 
 log = get_logger(__name__)
 
