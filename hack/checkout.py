@@ -24,6 +24,15 @@ class Checkout:
         """Its command."""
         return self.folder / ".venv" / "bin" / "syncer"
 
+    def compile(self) -> None:
+        """Compile its modules: a start that has to do so takes some 0.2 s of CPU longer.
+
+        Raises:
+            CalledProcessError: One can't be compiled.
+            Hung: It took too long.
+        """
+        run([self.python, "-m", "compileall", "-q", self.folder / "syncer"]).check_returncode()
+
     @property
     def commit(self) -> str:
         """Return the commit, with `-dirty` if files differ from it; empty outside git.

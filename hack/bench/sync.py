@@ -22,7 +22,7 @@ from hack.bench.daemon import SYNCER
 from hack.bench.phases import RESOURCES, Bench, Figures, Load
 from hack.bench.profile import Profile
 from hack.bench.scene import Planes, fresh_planes, scene
-from hack.checkout import checkout
+from hack.checkout import THIS, checkout
 from hack.endings import interrupt_on_sigterm
 
 
@@ -117,6 +117,8 @@ def main() -> None:
         life=options.life,
     )
     if options.against:
+        for each in (THIS, options.against):
+            each.compile()
         plan = Plan(
             this=options.syncer,
             other=str(options.against.syncer),

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import signal
 import sys
 import tempfile
 import traceback
@@ -79,6 +80,8 @@ def guarded(arguments: Sequence[str]) -> int:
     """Run what is asked for; whatever ends it, what it has started ends with it, and the last line is a verdict."""
     os.chdir(TOP)
     interrupt_on_sigterm()
+    # The stages are ended by it; a job in the background of a shell, and all that it starts, would ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return main(arguments)
     except KeyboardInterrupt:

@@ -22,7 +22,7 @@ _TAIL = 15
 #: How nice a stage is to one that runs beside it: that one gets the processor whenever it needs it.
 NICE = 15
 #: Seconds in which a stage that is ended may put away what it has made, such as a node.
-GRACE = 60.0
+GRACE = 20.0
 
 
 @dataclass(slots=True)

@@ -23,12 +23,13 @@ from syncer.multicluster.arguments import must_be
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.callbacks import name_of
 from syncer.multicluster.cluster import Cluster
-from syncer.multicluster.cluster_connection import MOST_FAILURES, ClusterConnection, Watch
+from syncer.multicluster.cluster_connection import ClusterConnection, Watch
 from syncer.multicluster.cluster_events import ClusterSource, MapCluster
 from syncer.multicluster.cluster_options import Part
 from syncer.multicluster.cluster_status import ClusterStatus, Health, State
 from syncer.multicluster.clusters import Reader
 from syncer.multicluster.controller import Controller
+from syncer.multicluster.errors import NotRunning
 from syncer.multicluster.kept_transport import KeptTransport
 from syncer.multicluster.providers import LOOK_SECONDS, Member, Provider
 from syncer.observe.logs import get_logger
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 SEPARATOR = "#"
 #: Least seconds between two attempts to connect to a cluster.
 LEAST_DELAY = 1.0
+#: Failures in a row after which their number no longer prolongs the delay, whatever its maximum.
+MOST_FAILURES = 30
 
 log = get_logger(__name__)
 
@@ -98,19 +101,28 @@ class ClusterCache:
         self._leaving: set[asyncio.Task[None]] = set()
         self._sources: list[ClusterSource] = []
         self._controllers: list[Controller] = []
+        self._is_running = False
         #: Probes by cluster and result, ``success`` or ``error``.
         self.probes: dict[tuple[str, str], int] = {}
 
     # -- life ----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Find clusters and keep their connections, until cancelled."""
+        """Find clusters and keep their connections, until cancelled.
+
+        Raises:
+            NotRunning: The cache runs already.
+        """
+        if self._is_running:
+            raise NotRunning("the cache of clusters runs already")
+        self._is_running = True
         try:
             with watchdog.WATCHDOG.running():
                 async with asyncio.TaskGroup() as tasks:
                     for provider in self._providers:
                         tasks.create_task(self._follow(provider))
         finally:
+            self._is_running = False
             await self.close()
 
     async def close(self) -> None:

@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 #: Seconds until the next step where nothing else says: also after a login that couldn't be read.
 FALLBACK = 10.0
+#: Seconds after which a cluster of too many objects is connected again: each attempt may list as many as are kept.
+TOO_LARGE_SECONDS = 60.0
 #: Objects that a new watch is shown at once, after which other tasks may run.
 BREATH = 100
-#: Failures in a row after which their number no longer prolongs the delay, whatever its maximum.
-MOST_FAILURES = 30
 _KEY_BITS = 2048
 
 log = get_logger(__name__)
@@ -256,9 +256,7 @@ class ClusterConnection:
                 self._disconnect(Reason.NOT_SYNCED, "its caches have ended by themselves")
                 return 0.0
             self._disconnect(Reason.TOO_LARGE, str(error), anew=True)
-            delay = self._around.retry_delay(MOST_FAILURES)
-            self._not_before = self._around.now() + delay
-            return requeue(delay, self._next_failure())
+            return self._try_later(TOO_LARGE_SECONDS)
         if self._look_at is not None and self._look_at <= self._around.now():
             await self._look_at_login()
             if not self.is_connected:
@@ -291,11 +289,9 @@ class ClusterConnection:
             self._set(State.DISCONNECTED, error.reason, str(error))
             if error.reason is Reason.UNREADABLE:
                 return requeue(FALLBACK)
-            now = self._around.now()
-            self.health = self.health.probed(now, ok=False)
-            delay = self._around.retry_delay(self.health.failures)
-            self._not_before = now + delay
-            return requeue(delay, self._next_failure())
+            self.health = self.health.probed(self._around.now(), ok=False)
+            is_large = error.reason is Reason.TOO_LARGE
+            return self._try_later(TOO_LARGE_SECONDS if is_large else self._around.retry_delay(self.health.failures))
         self.health = self.health.probed(self._around.now(), ok=True)
         self._set(State.CONNECTED, "", "")
         self._tell(Happening.CONNECTED)
@@ -438,10 +434,13 @@ class ClusterConnection:
         suspected, self._is_suspected = self._is_suspected, False
         if self.health.failures >= self._options.probe_threshold or (suspected and not ok):
             self._disconnect(Reason.UNREACHABLE, why)
-            delay = self._around.retry_delay(self.health.failures)
-            self._not_before = now + delay
-            return requeue(delay, self._next_failure())
+            return self._try_later(self._around.retry_delay(self.health.failures))
         return requeue(self._options.probe_interval, self._next_failure())
+
+    def _try_later(self, seconds: float) -> float:
+        """Connect no earlier; return the seconds until the next step."""
+        self._not_before = self._around.now() + seconds
+        return requeue(seconds, self._next_failure())
 
     def _disconnect(self, reason: str, message: str, *, anew: bool = False) -> None:
         """End the connection without waiting; health and sticky watches stay, and their caches unless ``anew``."""

@@ -128,6 +128,8 @@ class Controller:
         self._turns = TokenBucket(rate=rate, burst=rate, now=self._clock()) if rate else None
         #: When an API server was last named that doesn't answer, and how often it didn't since, by cluster.
         self._silent: dict[str, tuple[float, int]] = {}
+        #: True once the log says that it watches nothing.
+        self._is_named = False
         self._tasks: asyncio.TaskGroup | None = None
 
     # -- clusters ----------------------------------------------------------------------------------
@@ -206,6 +208,7 @@ class Controller:
     def _leave(self, name: str) -> None:
         """Drop the requests with the name of a cluster."""
         del self._names[name]
+        self._silent.pop(name, None)
         for counted in [each for each in self._results if each[0] == name]:
             del self._results[counted]
         self._queue.leave(name)
@@ -427,8 +430,15 @@ class Controller:
         for informer, _ in engaged.watches:
             await informer.filled()
         engaged.is_ready, engaged.settling = True, None
+        self._must_watch()
         for name in self._gated_by(engaged):
             self._queue.resume(name)
+
+    def _must_watch(self) -> None:
+        """Name a controller, once, that was engaged in clusters and watches nothing there."""
+        if not (self._is_named or self._setups or self._sources or any(e.watches for e in self._engaged.values())):
+            self._is_named = True
+            self._log.warning("a controller watches nothing: call its watch methods", controller=self.name)
 
     def _gated_by(self, engaged: _Engaged) -> list[str]:
         """Return the names whose requests wait for a cluster's caches: those of another engaged one don't."""
@@ -460,8 +470,6 @@ class Controller:
                     self._settle(engaged)
                 for source in self._sources:
                     self._tasks.create_task(self._follow(source))
-                if not (self._setups or self._sources or any(each.watches for each in self._engaged.values())):
-                    self._log.warning("a controller watches nothing: call its watch methods", controller=self.name)
                 while True:
                     await self._room.acquire()
                     try:

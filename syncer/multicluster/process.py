@@ -71,6 +71,7 @@ class Manager:
 
         All controllers are engaged in the manager's clusters and in those of its caches. If a function of a
         controller's :meth:`~syncer.multicluster.Controller.for_every_cluster` raises, the controller isn't added.
+        Nothing happens if the cache was added before.
 
         Raises:
             TypeError: It is neither.
@@ -82,6 +83,8 @@ class Manager:
             self._add_cache(what)
 
     def _add_cache(self, cache: ClusterCache) -> None:
+        if cache in self._caches:
+            return
         self._caches.append(cache)
         for controller in self._controllers:
             cache.add(controller)
@@ -163,6 +166,8 @@ class Manager:
             NotRunning: As :meth:`run`.
             ConfigError: As :meth:`run`.
         """
+        if self._engaged and not self._controllers:
+            log.warning("a manager without controllers does nothing in its clusters: add some")
         loop, ending = asyncio.get_running_loop(), asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, ending.set)
@@ -188,8 +193,6 @@ class Manager:
                 self._run_clusters()
                 for cache in self._caches:
                     self._tasks.create_task(cache.run())
-                if not self._controllers:
-                    log.warning("a manager without controllers does nothing in its clusters: add some")
                 await (self._lease.lead(self._run_controllers) if self._lease else self._run_controllers())
         except ExceptionGroup as group:
             first, *others = _errors_in(group)

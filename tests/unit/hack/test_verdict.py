@@ -245,7 +245,8 @@ sys.exit(__main__.guarded(["check"]))
 def begun(checkout: Checkout, script: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
     """Yield a gate whose stage hangs."""
     with subprocess.Popen(
-        [sys.executable, "-c", script, *arguments],
+        # Without SIGINT, as in the background of a shell.
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", script, *arguments],
         cwd=checkout.folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -514,9 +514,12 @@ async def test_controller_that_is_stopped_and_run_again_loses_no_request() -> No
 @in_virtual_time
 async def test_controller_that_watches_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     site, idle, busy = Site("eu"), Controller(nothing, ControllerOptions(name="idle")), Controller(nothing)
+    late = Controller(nothing, ControllerOptions(name="late"))
     idle.engage(site.cluster)
     busy.watch_object(site.cluster, PODS)
-    async with running(site, idle, busy):
+    async with running(site, idle, busy, late):
+        await asyncio.sleep(1)
+        late.watch_object(site.cluster, PODS)  # as a listener does, once the cluster's caches are filled
         await asyncio.sleep(1)
     said = [line for line in capsys.readouterr().err.splitlines() if "watches nothing" in line]
     assert len(said) == 1

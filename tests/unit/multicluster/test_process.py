@@ -9,7 +9,7 @@ from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, runnin
 from kube_envtest import Rule
 from syncer.api import Key
 from syncer.leaderelection.lease import Lease
-from syncer.multicluster import Cluster, Controller, ControllerOptions, Manager, NotRunning, Request
+from syncer.multicluster import Cluster, Controller, ControllerOptions, Manager, NotRunning, Request, State
 from syncer.testing.objects import pod, secret
 
 
@@ -239,11 +239,17 @@ async def test_controllers_are_engaged_in_the_clusters_of_a_cache_which_runs_as_
 
 @in_virtual_time
 async def test_manager_without_controllers_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    manager = Manager()
+    manager, idle = Manager(), Manager()
     manager.engage(Site("eu").cluster)
-    async with running(manager):
-        await asyncio.sleep(1)
-    assert "a manager without controllers does nothing" in capsys.readouterr().err
+    manager.add(cache := CacheScene("us").cache)
+    manager.add(cache)  # as it is already
+    idle.add(CacheScene("us").cache)  # a program may take its events alone
+    signalled = [asyncio.create_task(each.run_until_signalled()) for each in (manager, idle)]
+    await eventually(lambda: cache.get_status("us").state is State.CONNECTED)
+    for task in signalled:
+        task.cancel()
+    await asyncio.wait(signalled)
+    assert capsys.readouterr().err.count("a manager without controllers does nothing") == 1
 
 
 @in_virtual_time
@@ -255,3 +261,25 @@ async def test_what_is_neither_controller_nor_cluster_is_refused() -> None:
         manager.engage("eu")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="added to a cache of clusters must be a Controller"):
         CacheScene().cache.add(manager)  # type: ignore[arg-type]
+
+
+@in_virtual_time
+async def test_cache_runs_once_and_engages_a_controller_once_however_often_they_are_added(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cached, manager, controller = CacheScene("eu"), Manager(), Controller(Recorded())
+
+    def setup(cluster: Cluster) -> None:
+        raise ValueError("no watches")
+
+    controller.for_every_cluster(setup)
+    for _ in range(2):
+        manager.add(cached.cache)
+        cached.cache.add(controller)
+    manager.add(controller)
+    async with running(manager):
+        await eventually(lambda: cached.cache.get_status("eu").state is State.CONNECTED)
+        with pytest.raises(NotRunning, match="the cache of clusters runs already"):
+            await cached.cache.run()
+        assert "eu" in cached.cache, "the other run has not ended with it"
+    assert capsys.readouterr().err.count("a controller can't be engaged") == 1
