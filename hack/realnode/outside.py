@@ -235,7 +235,20 @@ def spawn(place: Place) -> None:
             check=True,
             timeout=SECONDS,
         )
-    wait("the first process", lambda: pid_of(place) is not None)
+    wait("the first process", lambda: has_begun(place))
+
+
+def has_begun(place: Place) -> bool:
+    """Return True once the shell has become the node's command, also if that has ended since."""
+    try:
+        pid = int((place.folder / "pid").read_text())
+    except (FileNotFoundError, ValueError):
+        return False
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return command != b"" and not command.startswith(b"sh\0")  # in the middle of it, there is none
 
 
 def check_alive(place: Place) -> None:

@@ -1,6 +1,7 @@
 """A node that can't start leaves nothing but its logs."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,23 @@ def test_node_whose_images_cannot_be_built_leaves_nothing(place: Place, monkeypa
     with pytest.raises(RuntimeError, match="no Go here"):
         outside.up(place)
     assert not place.folder.exists()
+
+
+def test_shell_that_is_still_to_become_the_node_has_not_begun(place: Place) -> None:
+    """In the middle of it, a process has no command line, which would pass for a node that has ended."""
+    place.folder.mkdir()
+    assert not outside.has_begun(place)
+    noted = 'echo $$ >"$1"; read -r _; exec sleep 60'
+    command = ["sh", "-c", noted, "node", str(place.folder / "pid")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as shell:
+        while not (place.folder / "pid").exists() or not (place.folder / "pid").read_text():
+            assert shell.poll() is None
+        assert not outside.has_begun(place)
+        assert shell.stdin is not None
+        shell.stdin.write(b"\n")
+        shell.stdin.flush()
+        while not outside.has_begun(place):
+            assert shell.poll() is None
+        assert b"sleep" in Path(f"/proc/{shell.pid}/cmdline").read_bytes()
+        shell.kill()
+    assert outside.has_begun(place), "its end is told apart by those who wait for more"
