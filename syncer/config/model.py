@@ -380,8 +380,8 @@ class ClusterSections(Section):
     max_megabytes: int | None = Field(default=None, ge=0, le=1 << 20)
     """The most memory that its objects may take in the daemon, in MB (MiB), about. 0: no limit.
 
-    Empty: 256 if there are several virtual clusters, else no limit. One that takes more is not served, and tried again
-    at intervals; the others go on.
+    Empty: 256 if there are several virtual clusters; one alone may take half of the memory limit of the daemon's
+    container, if that has one. One that takes more is not served, and tried again at intervals; the others go on.
     """
 
     names: Names | None = None

@@ -14,6 +14,7 @@ from syncer.engine.connecting import START_SECONDS, connect_virtual, must_be_ano
 from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.engine.engine import NOT_BEGUN, Engine
 from syncer.engine.host_selectors import warn_of_selectors
+from syncer.engine.memory_limit import memory_limit
 from syncer.engine.notices import notices_of
 from syncer.engine.pod_templates import warn_of_pod_templates
 from syncer.engine.tasks import beside
@@ -152,8 +153,9 @@ class Fleet:
 
     def _most(self, cluster: VirtualCluster) -> int:
         """Return the most bytes that the objects of a virtual cluster may take; 0 for no limit."""
-        default = 0 if self._is_alone() else DEFAULT_MEGABYTES
-        return (default if cluster.max_megabytes is None else cluster.max_megabytes) << 20
+        if cluster.max_megabytes is not None:
+            return cluster.max_megabytes << 20
+        return memory_limit() // 2 if self._is_alone() else DEFAULT_MEGABYTES << 20
 
     async def _serve(self, cluster: VirtualCluster) -> None:
         """Serve a virtual cluster until its kubeconfig has come to be of another server or program.

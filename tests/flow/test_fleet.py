@@ -17,6 +17,7 @@ from syncer.api.networking import ApiServerAddress
 from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import config_with
 from syncer.engine import api_server, connecting, identity, startup
+from syncer.engine import fleet as fleets
 from syncer.engine.control import selection
 from syncer.engine.controllers.lifecycle import LAST_LOOK
 from syncer.engine.endpoints import _caches, _up, _virtual
@@ -185,7 +186,9 @@ def test_one_whose_objects_take_too_much_memory_is_not_served_until_they_take_le
     play(scenario)
 
 
-def test_memory_has_a_limit_by_default_if_there_are_several(world: World) -> None:
+def test_memory_has_a_limit_by_default_if_there_are_several(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleets, "memory_limit", lambda: 0)
+
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
         async with world.served(bank) as (engine, fleet):
@@ -195,6 +198,17 @@ def test_memory_has_a_limit_by_default_if_there_are_several(world: World) -> Non
             await until(lambda: world.has_copy("shop"))
             most = {name: pair.informers.budget.most for name, pair in engine.pairs.items()}
             assert most == dict.fromkeys(("bank", "shop"), DEFAULT_MEGABYTES << 20)
+
+    play(scenario)
+
+
+def test_one_alone_may_take_half_of_what_the_container_may_take(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleets, "memory_limit", lambda: 512 << 20)
+
+    async def scenario() -> None:
+        async with world.served(*clusters_named("bank")) as (engine, _):
+            await until(lambda: world.has_copy("bank"))
+            assert engine.pairs["bank"].informers.budget.most == 256 << 20
 
     play(scenario)
 

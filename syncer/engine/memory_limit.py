@@ -1,0 +1,19 @@
+"""The memory that this process may take, if it runs in a container or another control group with a limit."""
+
+from pathlib import Path
+
+#: Where a control group shows its limit, in version 2 and 1.
+FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+#: As version 1 shows no limit: this many bytes or more.
+_NONE = 1 << 60
+
+
+def memory_limit() -> int:
+    """Return the limit in bytes; 0 if there is none."""
+    for file in FILES:
+        try:
+            said = file.read_text().strip()
+        except OSError:
+            continue
+        return int(said) if said.isdigit() and int(said) < _NONE else 0
+    return 0
