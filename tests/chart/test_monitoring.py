@@ -108,12 +108,12 @@ def test_pod_monitor_stands_for_the_service_monitor_under_the_same_job() -> None
     }
     found = objects("syncer", monitoring=chosen)
     assert not [kind for kind, _ in found if kind == "ServiceMonitor"]
-    monitor = found["PodMonitor", "shop-syncer"]
+    monitor = found["PodMonitor", "shop-syncer-shop"]
     pod = daemon(found)["spec"]["template"]
     assert monitor["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
     [endpoint] = monitor["spec"]["podMetricsEndpoints"]
     assert endpoint["port"] in [port["name"] for port in pod["spec"]["containers"][0]["ports"]]
     [job] = endpoint["relabelings"]
-    rules = json.dumps(found["PrometheusRule", "shop-syncer"]["spec"])
+    rules = json.dumps(found["PrometheusRule", "shop-syncer-shop"]["spec"])
     assert f'job=\\"{job["replacement"]}\\"' in rules
     assert not [kind for kind, _ in objects("syncer", operator=False, monitoring=chosen) if kind == "PodMonitor"]

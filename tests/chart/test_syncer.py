@@ -20,6 +20,12 @@ SHOP: Mapping[str, Any] = {
     "kubeconfigSecret": {"name": "shop-kubeconfig", "key": "value"},
     "networking": {"apiServer": {"host": "10.0.0.1"}},
 }
+BANK: Mapping[str, Any] = {
+    "name": "bank",
+    "hostNamespace": "vc-bank",
+    "kubeconfigSecret": {"name": "bank-kubeconfig"},
+    "kubelet": {"enabled": True},
+}
 
 
 def objects(**values: Any) -> dict[tuple[str, str], Obj]:
@@ -30,11 +36,11 @@ def objects(**values: Any) -> dict[tuple[str, str], Obj]:
 
 def test_virtual_cluster_is_served_with_the_kubeconfig_of_its_secret() -> None:
     found = objects(config={"workers": 8})
-    config = build(parse(found["ConfigMap", "syncer"]["data"]["syncer.yaml"]), installed()).config
+    config = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), installed()).config
     [cluster] = config.clusters()
     assert (cluster.name, cluster.host_namespace, config.workers) == ("shop", "vc-shop", 8)
     assert cluster.networking.api_server.host == "10.0.0.1"
-    spec = found["Deployment", "syncer"]["spec"]["template"]["spec"]
+    spec = found["Deployment", "syncer-shop"]["spec"]["template"]["spec"]
     [volume] = [each for each in spec["volumes"] if "secret" in each]
     assert volume["secret"]["secretName"] == "shop-kubeconfig"
     [mount] = [each for each in spec["containers"][0]["volumeMounts"] if each["name"] == volume["name"]]
@@ -44,10 +50,10 @@ def test_virtual_cluster_is_served_with_the_kubeconfig_of_its_secret() -> None:
 @pytest.mark.parametrize("given", [{}, {"waitForKubeconfig": False}])
 def test_secret_with_the_kubeconfig_may_come_later_unless_the_entry_says_otherwise(given: Obj) -> None:
     found = objects(virtualClusters=[{**SHOP, **given}])
-    [cluster] = build(parse(found["ConfigMap", "syncer"]["data"]["syncer.yaml"]), installed()).config.clusters()
+    [cluster] = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), installed()).config.clusters()
     [secret] = [
         each["secret"]
-        for each in found["Deployment", "syncer"]["spec"]["template"]["spec"]["volumes"]
+        for each in found["Deployment", "syncer-shop"]["spec"]["template"]["spec"]["volumes"]
         if "secret" in each
     ]
     assert secret["optional"]
@@ -57,8 +63,59 @@ def test_secret_with_the_kubeconfig_may_come_later_unless_the_entry_says_otherwi
 def test_address_of_the_virtual_cluster_may_be_another_than_the_kubeconfigs() -> None:
     server = "https://api.vc-shop-plane.svc:6443"
     found = objects(virtualClusters=[{**SHOP, "server": server}])
-    [cluster] = build(parse(found["ConfigMap", "syncer"]["data"]["syncer.yaml"]), installed()).config.clusters()
+    [cluster] = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), installed()).config.clusters()
     assert cluster.connection.server == server
+
+
+#: What a release may have besides its Deployments.
+ALL_PARTS: Mapping[str, Any] = {
+    "uninstall": {"enabled": True},
+    "networkPolicy": {"enabled": True},
+    "extraRules": {"hostCluster": [{"apiGroups": ["example.org"], "resources": ["foos"], "verbs": ["list"]}]},
+}
+
+
+def test_further_virtual_cluster_gets_a_daemon_of_its_own_and_changes_nothing_of_the_first() -> None:
+    alone, both = objects(**ALL_PARTS), objects(virtualClusters=[BANK, SHOP], **ALL_PARTS)
+    assert {place: each for place, each in both.items() if place in alone} == alone
+    added = {place: each for place, each in both.items() if place not in alone}
+    assert sorted(kind for kind, _ in added) == sorted(kind for kind, _ in alone)
+    said = yaml.safe_dump(list(added.values()))
+    assert "shop" not in said, "nothing of it names the first one, its Secret or its namespace"
+    [cluster] = build(parse(added["ConfigMap", "syncer-bank"]["data"]["syncer.yaml"]), installed()).config.clusters()
+    assert (cluster.name, cluster.host_namespace) == ("bank", "vc-bank")
+
+
+def test_daemons_of_a_release_have_no_pods_in_common() -> None:
+    both = objects(virtualClusters=[SHOP, BANK], **ALL_PARTS)
+    for name, other in (("syncer-shop", "syncer-bank"), ("syncer-bank", "syncer-shop")):
+        pods = {each: both["Deployment", each]["spec"]["template"]["metadata"]["labels"] for each in (name, other)}
+        deployment, service = both["Deployment", name]["spec"], both["Service", f"{name}-metrics"]["spec"]
+        [term] = deployment["template"]["spec"]["affinity"]["podAntiAffinity"][
+            "preferredDuringSchedulingIgnoredDuringExecution"
+        ]
+        end = both["Job", f"{name}-uninstall-end"]["spec"]["template"]["spec"]
+        [waits] = [each for each in end["containers"][0]["args"] if each.startswith("--selector=")]
+        for labels in (
+            deployment["selector"]["matchLabels"],
+            term["podAffinityTerm"]["labelSelector"]["matchLabels"],
+            both["PodDisruptionBudget", name]["spec"]["selector"]["matchLabels"],
+            both["NetworkPolicy", name]["spec"]["podSelector"]["matchLabels"],
+            service["selector"],
+            dict(each.split("=") for each in waits.removeprefix("--selector=").split(",")),
+        ):
+            assert labels.items() <= pods[name].items()
+            assert not labels.items() <= pods[other].items()
+    ports = [len(both["NetworkPolicy", name]["spec"]["ingress"]) for name in ("syncer-shop", "syncer-bank")]
+    assert ports == [1, 2], "the kubelet's ports are open where it is enabled"
+
+
+def test_names_of_a_long_release_and_a_long_virtual_cluster_are_short_enough_and_differ() -> None:
+    long = [{**SHOP, "name": f"{'b' * 39}{end}"} for end in "xy"]
+    found = rendered(CHART, {"virtualClusters": long, **ALL_PARTS}, release="a" * 40)
+    jobs = {each["metadata"]["name"] for each in found if each["kind"] == "Job"}
+    assert len(jobs) == 4
+    assert max(map(len, jobs)) <= 63
 
 
 def test_rights_are_in_the_namespace_of_the_copies_where_the_lease_is_too() -> None:
@@ -78,7 +135,7 @@ def test_missing_host_namespace_ends_an_install_before_anything_is_made() -> Non
     assert list(first) == [("Role", "vc-shop")]
     assert role["rules"] == [], "it gives no right"
     assert "hook-succeeded" in role["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
-    assert ("Role", "syncer-check") not in objects(rbac={"create": False}), "the installer may write nothing there"
+    assert ("Role", "syncer-shop-check") not in objects(rbac={"create": False}), "the installer may write nothing there"
 
 
 @pytest.mark.parametrize(
@@ -89,6 +146,13 @@ def test_missing_host_namespace_ends_an_install_before_anything_is_made() -> Non
         ({"config": {"virtualClusters": []}}, "the value `virtualClusters`"),
         ({"config": {"host": {"namespace": "x"}}}, "hostNamespace"),
         ({"virtualClusters": [{**SHOP, "hostNamespace": ""}]}, "virtualClusters[0].hostNamespace: name the namespace"),
+        ({"virtualClusters": [SHOP, SHOP]}, "virtualClusters[1].name: an entry before it is named shop, too"),
+        ({"virtualClusters": [SHOP, BANK], "config": {"leaderElection": {"name": "one"}}}, "leaderElection.name"),
+        ({"virtualClusters": [SHOP, BANK], "serviceAccount": {"name": "one"}}, "serviceAccount.name"),
+        (
+            {"virtualClusters": [{**SHOP, "hostNamespace": "", "names": {"translator": "per-namespace"}}]},
+            "virtualClusters[0].hostNamespace: name the namespace",
+        ),
         ({"config": {"leaderElection": {"enabled": False}}}, "several replicas would all write"),
         ({"rbac": {"create": False}, "config": {"sync": {"toHost": {"configmaps": {}}}}}, "there is no such kind"),
         ({"serviceAccount": {"create": False}}, "serviceAccount.name"),
@@ -109,7 +173,7 @@ def test_daemon_is_the_same_in_both_charts() -> None:
         "extraArgs": ["--workers=4"],
     }
     config = {"kubelet": {"enabled": True}}
-    alone = objects(config=config, **values)["Deployment", "syncer"]
+    alone = objects(config=config, **values)["Deployment", "syncer-shop"]
     whole = rendered(CHARTS / "virtual-cluster", {"syncer": {**values, "config": config}})
     [beside] = [each for each in whole if each["kind"] == "Deployment"]
     containers = []
@@ -128,9 +192,9 @@ def test_configuration_is_text_that_the_daemon_reads() -> None:
     """Such as a number that YAML would write as another type after a way through Helm."""
     given = {"patrol": {"breaker": {"count": 1000000}}, "health": {"address": ":9091"}, "metrics": {"address": "0"}}
     found = objects(config=given)
-    made = yaml.safe_load(found["ConfigMap", "syncer"]["data"]["syncer.yaml"])
+    made = yaml.safe_load(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"])
     assert {name: made[name] for name in given} == given
-    [container] = found["Deployment", "syncer"]["spec"]["template"]["spec"]["containers"]
+    [container] = found["Deployment", "syncer-shop"]["spec"]["template"]["spec"]["containers"]
     assert container["ports"] == [{"name": "health", "containerPort": 9091}]
     assert container["livenessProbe"]["httpGet"]["port"] == "health"
 
@@ -145,8 +209,8 @@ def pod(found: Mapping[tuple[str, str], Obj]) -> Obj:
 def test_plugins_are_an_image_volume_or_what_an_init_container_writes_wherever_the_daemon_runs() -> None:
     values = yaml.safe_load((CHART / "ci" / "plugins.yaml").read_text())
     found = objects(**values, uninstall={"enabled": True})
-    job = found["Job", "syncer-uninstall"]["spec"]["template"]["spec"]
-    for spec in (pod(found)["spec"], found["Pod", "syncer-test"]["spec"], job):
+    job = found["Job", "syncer-shop-uninstall"]["spec"]["template"]["spec"]
+    for spec in (pod(found)["spec"], found["Pod", "syncer-shop-test"]["spec"], job):
         volumes = {each["name"]: each for each in spec["volumes"]}
         assert volumes["plugin-foo"]["image"]["reference"] == "registry.example.org/vsyncer-foo:0.1.0"
         mounts = {each["mountPath"]: each for each in spec["containers"][0]["volumeMounts"]}
@@ -196,7 +260,7 @@ def test_values_for_the_pod_reach_it() -> None:
     assert {"name": "HTTPS_PROXY", "value": "http://proxy"} in container["env"]
     assert {"name": "ca", "configMap": {"name": "ca"}} in spec["volumes"]
     assert {"name": "ca", "mountPath": "/ca"} in container["volumeMounts"]
-    assert found["ServiceAccount", "syncer"]["metadata"]["annotations"] == {"example.org/role": "syncer"}
+    assert found["ServiceAccount", "syncer-shop"]["metadata"]["annotations"] == {"example.org/role": "syncer"}
     assert all(each["metadata"]["labels"]["team"] == "platform" for each in found.values())
 
 
@@ -209,7 +273,7 @@ def test_pod_has_probes_and_no_more_rights_than_it_needs() -> None:
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert found["ServiceAccount", "syncer"]["automountServiceAccountToken"] is False
+    assert found["ServiceAccount", "syncer-shop"]["automountServiceAccountToken"] is False
 
 
 def test_changed_configuration_makes_new_pods() -> None:
@@ -222,9 +286,9 @@ def test_changed_configuration_makes_new_pods() -> None:
 
 def test_names_follow_the_release_and_its_overrides() -> None:
     for values, release, name in (
-        ({}, "shop", "shop-syncer"),
-        ({"nameOverride": "daemon"}, "shop", "shop-daemon"),
-        ({"fullnameOverride": "mine"}, "shop", "mine"),
+        ({}, "shop", "shop-syncer-shop"),
+        ({"nameOverride": "daemon"}, "shop", "shop-daemon-shop"),
+        ({"fullnameOverride": "mine"}, "shop", "mine-shop"),
     ):
         found = rendered(CHART, {"virtualClusters": [SHOP], **values}, release=release)
         assert [each["metadata"]["name"] for each in found if each["kind"] == "Deployment"] == [name]
@@ -232,7 +296,7 @@ def test_names_follow_the_release_and_its_overrides() -> None:
 
 def test_service_account_that_exists_gets_the_roles_and_runs_the_pod() -> None:
     found = objects(serviceAccount={"create": False, "name": "own"}, uninstall={"enabled": True})
-    assert ("ServiceAccount", "syncer") not in found
+    assert ("ServiceAccount", "syncer-shop") not in found
     assert pod(found)["spec"]["serviceAccountName"] == "own"
     subjects = {
         subject["name"]
@@ -242,7 +306,7 @@ def test_service_account_that_exists_gets_the_roles_and_runs_the_pod() -> None:
         if not name.endswith("-end")
     }
     assert subjects == {"own"}
-    assert found["Pod", "syncer-test"]["spec"]["serviceAccountName"] == "own"
+    assert found["Pod", "syncer-shop-test"]["spec"]["serviceAccountName"] == "own"
 
 
 def test_replicas_are_on_nodes_of_their_own_unless_the_values_say_where() -> None:
@@ -250,24 +314,26 @@ def test_replicas_are_on_nodes_of_their_own_unless_the_values_say_where() -> Non
     [apart] = pod(found)["spec"]["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     chosen = apart["podAffinityTerm"]["labelSelector"]["matchLabels"]
     assert chosen.items() <= pod(found)["metadata"]["labels"].items()
-    assert found["PodDisruptionBudget", "syncer"]["spec"]["selector"]["matchLabels"] == chosen
+    assert found["PodDisruptionBudget", "syncer-shop"]["spec"]["selector"]["matchLabels"] == chosen
     affinity: Obj = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
     assert pod(objects(affinity=affinity))["spec"]["affinity"] == affinity
 
 
 def test_network_policy_opens_the_metrics_and_the_kubelets_ports_alone() -> None:
-    assert ("NetworkPolicy", "syncer") not in objects()
+    assert ("NetworkPolicy", "syncer-shop") not in objects()
     policy = {"enabled": True, "metricsFrom": [{"namespaceSelector": {}}]}
-    spec = objects(networkPolicy=policy, config={"kubelet": {"enabled": True, "ports": 10}})["NetworkPolicy", "syncer"][
-        "spec"
-    ]
+    spec = objects(networkPolicy=policy, config={"kubelet": {"enabled": True, "ports": 10}})[
+        "NetworkPolicy", "syncer-shop"
+    ]["spec"]
     assert spec["policyTypes"] == ["Ingress"]
     assert spec["podSelector"]["matchLabels"].items() <= pod(objects())["metadata"]["labels"].items()
     assert spec["ingress"] == [
         {"ports": [{"port": "metrics"}], "from": [{"namespaceSelector": {}}]},
         {"ports": [{"port": 20250, "endPort": 20259}]},
     ]
-    closed = objects(networkPolicy={"enabled": True}, config={"metrics": {"address": "0"}})["NetworkPolicy", "syncer"]
+    closed = objects(networkPolicy={"enabled": True}, config={"metrics": {"address": "0"}})[
+        "NetworkPolicy", "syncer-shop"
+    ]
     assert not closed["spec"]["ingress"]
 
 
@@ -284,6 +350,8 @@ def test_notes_say_how_to_give_rights_to_check_the_configuration_and_to_see_that
     assert "syncer status" in said
     assert "removes all copies" not in said
     assert "removes all copies" in notes(uninstall={"enabled": True})
+    both = notes(virtualClusters=[SHOP, BANK])
+    assert all(f"exec deployment/syncer-{name} -- syncer rbac" in both for name in ("shop", "bank"))
 
 
 def test_chart_is_of_the_version_of_the_daemon_and_refuses_an_old_cluster() -> None:

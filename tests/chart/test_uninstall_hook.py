@@ -140,12 +140,12 @@ def test_daemon_alone_is_uninstalled_from_the_host_and_then_from_the_virtual_clu
     keep: bool, further: list[str]
 ) -> None:
     found = hooks_of_the_daemon_alone(uninstall={"enabled": True, "keepCopies": keep})
-    spec = found["Job", "syncer-uninstall"]["spec"]["template"]["spec"]
+    spec = found["Job", "syncer-shop-uninstall"]["spec"]["template"]["spec"]
     assert spec["containers"][0]["args"] == ["uninstall", "--yes", "--side=host-first", *further]
-    assert spec["serviceAccountName"] == "syncer"
+    assert spec["serviceAccountName"] == "syncer-shop"
     assert [each["secret"]["optional"] for each in spec["volumes"] if "secret" in each] == [True]
-    [ended] = found["Job", "syncer-uninstall-end"]["spec"]["template"]["spec"]["initContainers"]
-    assert "deployment/syncer" in ended["args"]
+    [ended] = found["Job", "syncer-shop-uninstall-end"]["spec"]["template"]["spec"]["initContainers"]
+    assert "deployment/syncer-shop" in ended["args"]
 
 
 def test_copies_of_the_daemon_alone_stay_unless_it_is_asked_for() -> None:
@@ -156,10 +156,10 @@ def test_right_to_delete_the_lease_is_where_the_configuration_has_it() -> None:
     elected = {"leaderElection": {"namespace": "home", "name": "fleet"}}
     for config, place in (({}, ("vc-shop", "vsyncer-shop")), (elected, ("home", "fleet"))):
         found = hooks_of_the_daemon_alone(config=config, uninstall={"enabled": True})
-        role, binding = found["Role", "syncer-uninstall"], found["RoleBinding", "syncer-uninstall"]
+        role, binding = found["Role", "syncer-shop-uninstall"], found["RoleBinding", "syncer-shop-uninstall"]
         assert (role["metadata"]["namespace"], *role["rules"][0]["resourceNames"]) == place
         assert binding["metadata"]["namespace"] == place[0]
-        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "syncer", "namespace": "syncer"}]
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "syncer-shop", "namespace": "syncer"}]
 
 
 def test_kubectl_of_both_charts_is_of_one_version() -> None:

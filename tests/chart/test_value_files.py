@@ -40,12 +40,13 @@ def made(file: str) -> tuple[Obj, ...]:
     return tuple(rendered(chart_of(file), yaml.safe_load(PATHS[file].read_text()), options=operator))
 
 
-def daemon(file: str) -> tuple[str, Obj]:
-    """Return the name of the daemon's objects, and its configuration."""
-    for each in made(file):
-        if each["kind"] == "ConfigMap" and "syncer.yaml" in each["data"]:
-            return each["metadata"]["name"], yaml.safe_load(each["data"]["syncer.yaml"])
-    raise AssertionError(f"{file}: there is no configuration")
+def daemons(file: str) -> list[tuple[str, Obj]]:
+    """Return the name of each daemon's objects, and its configuration."""
+    return [
+        (each["metadata"]["name"], yaml.safe_load(each["data"]["syncer.yaml"]))
+        for each in made(file)
+        if each["kind"] == "ConfigMap" and "syncer.yaml" in each["data"]
+    ]
 
 
 def printed(folder: Path, configuration: Obj, *options: str) -> list[Obj]:
@@ -110,9 +111,11 @@ def test_unknown_field_and_unknown_kind_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", [each for each in FILES if each not in (BY_HAND, WITHOUT_DAEMON)])
 def test_roles_on_the_host_are_what_the_daemon_prints(file: str, tmp_path: Path) -> None:
-    name, configuration = daemon(file)
-    subject = f"--service-account=shop/{name}"
-    expected = printed(tmp_path, installed(configuration), "--side", "host", subject)
+    expected: list[Obj] = []
+    for name, configuration in daemons(file):
+        subject = f"--service-account=shop/{name}"
+        expected += printed(tmp_path, installed(configuration), "--side", "host", subject)
+    assert expected
     names = {each["metadata"]["name"] for each in expected}
     found = of_daemon(list(made(file)), names)
     assert granted(found) == granted(expected)
@@ -150,7 +153,8 @@ def test_containers_keep_to_the_level_restricted(file: str) -> None:
 def test_roles_in_the_virtual_cluster_are_what_the_daemon_prints(file: str, tmp_path: Path) -> None:
     [texts] = [each["data"] for each in made(file) if each["kind"] == "ConfigMap" and "10-daemon.yaml" in each["data"]]
     found = [each for each in yaml.safe_load_all(texts["10-daemon.yaml"]) if each]
-    expected = printed(tmp_path, installed(daemon(file)[1]), "--side", "virtual", "--user", "vsyncer")
+    [(_, configuration)] = daemons(file)
+    expected = printed(tmp_path, installed(configuration), "--side", "virtual", "--user", "vsyncer")
     assert granted(found) == granted(expected)
     assert bound(found) == bound(expected)
 

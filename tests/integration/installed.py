@@ -91,6 +91,11 @@ class Release:
     folder: Path
     namespace: str = field(default_factory=lambda: f"plane-{next(_numbers)}")
 
+    @property
+    def daemon(self) -> str:
+        """The name of the objects of the daemon, if the release is named so."""
+        return f"{RELEASE}-{self.scene.name}"
+
     def prepare(self) -> None:
         """Make the namespace and the Secret with the virtual cluster's kubeconfig, as the chart's README says."""
         metadata = {"name": self.namespace, "labels": {_ENFORCED: "restricted"}}
@@ -174,8 +179,8 @@ class Release:
                     )
 
     def pods(self) -> list[Obj]:
-        """Return the pods of the Deployment that aren't being deleted."""
-        found = self.objects("pods", "vsyncer.dev/part=syncer")
+        """Return the pods of the virtual cluster's Deployment that aren't being deleted."""
+        found = self.objects("pods", f"vsyncer.dev/part=syncer,vsyncer.dev/serves={self.scene.name}")
         return [each for each in found if "deletionTimestamp" not in each["metadata"]]
 
     def pods_with(self, config: str) -> list[Obj]:

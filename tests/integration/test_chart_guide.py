@@ -27,6 +27,7 @@ VALUES = re.findall(r"```yaml\n# values.yaml\n(.*?)```", GUIDE, re.DOTALL)
 #: They ask a registry, or a kubelet for a connection.
 _NOT_HERE = ("docker pull", "curl ", "kubectl -n vc-shop-plane port-forward")
 _PLANE = "vc-shop-plane"
+_DAEMONS = "vsyncer.dev/part=syncer"
 
 
 class Kubelet(threading.Thread):
@@ -118,7 +119,7 @@ class Reader:
 
     def type(self, command: str) -> str:
         """Run a command of the guide; return what it says."""
-        before, inside, rest = command.partition(" exec deployment/syncer -- ")
+        before, inside, rest = command.partition(" exec deployment/syncer-shop -- ")
         if not inside:
             return self._shell(command)
         assert before == f"kubectl -n {_PLANE}"
@@ -186,7 +187,7 @@ def test_each_command_of_the_guide_works_as_it_is_typed(release: Release, kubele
             for each in again:
                 reader.type(each)
         if " wait pod " in command:
-            eventually(release.pods, "there are pods, as nobody types so fast")
+            eventually(lambda: release.objects("pods", _DAEMONS), "there are pods, as nobody types so fast")
         said = reader.type(command)
         if command.startswith("kubectl -n vc-shop get lease"):
             assert f" {RELEASE}-" in said, "the holder bears the name of the release"

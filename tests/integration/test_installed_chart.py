@@ -129,7 +129,7 @@ def test_second_release_for_the_virtual_cluster_is_refused_or_stands_by_and_name
     values = {**second.values(), "rbac": {"create": False}}
     second.helm("install", "second", str(CHART), values=values)
     replica = second.replica(second.made(2)[0])
-    second.bind(release, "second-syncer")
+    second.bind(release, f"second-{release.daemon}")
     replica.spawn()
     led = f"{RELEASE}-"
     eventually(lambda: f"lease degraded: {led}" in replica.readyz()[1], "/readyz names who leads")
@@ -169,6 +169,19 @@ def test_upgrade_makes_pods_of_the_new_configuration_and_rollback_those_of_the_o
     assert len(release.pods_with(old)) == 2, "pods of the old configuration go before those of the new one are ready"
 
 
+def test_further_virtual_cluster_of_a_release_leaves_the_pods_of_the_first_alone(release: Release) -> None:
+    before = {each["metadata"]["uid"] for each in release.made(2)}
+    further = f"{release.scene.host_namespace}-too"
+    release.scene.host.make_namespace(further)
+    values = release.values()
+    entry = {"name": "further", "hostNamespace": further, "kubeconfigSecret": {"name": "comes-later"}}
+    values["virtualClusters"].append(entry)
+    release.helm("upgrade", RELEASE, str(CHART), values=values)
+    selector = "vsyncer.dev/part=syncer,vsyncer.dev/serves=further"
+    eventually(lambda: len(release.objects("pods", selector)) == 2, "the further one has two pods of its own")
+    assert {each["metadata"]["uid"] for each in release.pods()} == before
+
+
 def test_uninstall_leaves_the_copies_and_nothing_else(release: Release) -> None:
     run(release)
     shop = shop_in_step(release)
@@ -187,7 +200,7 @@ def test_uninstall_hook_ends_the_daemon_and_removes_its_copies_before_the_releas
     release.helm("upgrade", RELEASE, str(CHART), values={**release.values(), "uninstall": {"enabled": True}})
     with release.helping("uninstall", RELEASE) as removing:
         try:
-            ended = release.pod_of(f"{RELEASE}-uninstall-end")
+            ended = release.pod_of(f"{release.daemon}-uninstall-end")
             [end], [wait] = ended["spec"]["initContainers"], ended["spec"]["containers"]
             release.run_kubectl(ended, end)
             eventually(lambda: not release.pods(), "the pods are gone")
@@ -195,7 +208,7 @@ def test_uninstall_hook_ends_the_daemon_and_removes_its_copies_before_the_releas
                 daemon.stop()
             release.run_kubectl(ended, wait)
             release.report(ended["metadata"]["name"], "Succeeded")
-            pod = release.pod_of(f"{RELEASE}-uninstall")
+            pod = release.pod_of(f"{release.daemon}-uninstall")
             done = release.replica(pod).once()
             assert done.returncode == 0, (done.stdout, done.stderr)
             release.report(pod["metadata"]["name"], "Succeeded")

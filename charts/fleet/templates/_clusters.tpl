@@ -23,7 +23,7 @@
 {{- $kubeconfig := printf "%s/%s/%s" (include "vsyncer.daemon.kubeconfigs" $) $name (default "config" $secret.key) -}}
 {{- $common := dig "translator" "single-namespace" (default dict $.Values.config.names) -}}
 {{- $translator := dig "translator" $common (default dict $entry.names) -}}
-{{- if and (not $entry.hostNamespace) (has $translator (list "single-namespace" "vcluster-compat")) -}}
+{{- if and (not $entry.hostNamespace) (has $translator (list "per-namespace" "single-namespace" "vcluster-compat")) -}}
 {{- fail (printf "virtualClusters[%d].hostNamespace: name the namespace on the host for the copies" $index) -}}
 {{- end -}}
 {{- $own := dict "kubeconfig" $kubeconfig -}}
@@ -46,10 +46,10 @@
 {{- dict "kubeconfigs" $kubeconfigs "namespaces" (compact $namespaces | uniq) | toJson -}}
 {{- end -}}
 
-{{/* Where the pods run, as YAML of the value: by default, on nodes of their own if possible. */}}
+{{/* Where the pods run, as YAML of the value: by default, on nodes of their own if possible. Takes (dict "root" $ "serves" CLUSTER), as _names.tpl. */}}
 {{- define "vsyncer.clusters.apart" -}}
-{{- $labels := include "vsyncer.selector" (dict "root" . "part" "syncer") | fromYaml -}}
+{{- $labels := include "vsyncer.selector" (dict "root" .root "part" "syncer" "serves" .serves) | fromYaml -}}
 {{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" $labels) -}}
 {{- $apart := dict "podAntiAffinity" (dict "preferredDuringSchedulingIgnoredDuringExecution" (list (dict "weight" 100 "podAffinityTerm" $term))) -}}
-{{- dict "affinity" (default $apart .Values.affinity) | toYaml -}}
+{{- dict "affinity" (default $apart .root.Values.affinity) | toYaml -}}
 {{- end -}}

@@ -5,6 +5,7 @@
      CONFIG: its configuration, a dict
      NAMESPACES: the host namespaces of the copies that are known beforehand
      KUBECONFIGS: of the virtual clusters, each (dict "name" CLUSTER "secret" SECRET); with "optional" true, a pod doesn't wait for the Secret
+     With "serves" CLUSTER, the only virtual cluster that it serves, another daemon of the release serves another.
      With "starting", a part of the configuration, only a change of that restarts the daemon; it follows others by itself. */}}
 
 {{/* The name of its ServiceAccount: its own, or one that exists. */}}
@@ -97,7 +98,7 @@ metadata:
   name: {{ include "vsyncer.daemon.account" . }}
   namespace: {{ .root.Release.Namespace }}
   labels:
-    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 4 }}
+    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 4 }}
   {{- with .values.serviceAccount.annotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
@@ -111,7 +112,7 @@ metadata:
   name: {{ .name }}
   namespace: {{ .root.Release.Namespace }}
   labels:
-    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 4 }}
+    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 4 }}
 data:
   syncer.yaml: |
     {{- toYaml .config | nindent 4 }}
@@ -122,7 +123,7 @@ metadata:
   name: {{ .name }}
   namespace: {{ .root.Release.Namespace }}
   labels:
-    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 4 }}
+    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 4 }}
   {{- with .values.annotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
@@ -132,11 +133,11 @@ spec:
   revisionHistoryLimit: 3
   selector:
     matchLabels:
-      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 6 }}
+      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 6 }}
   template:
     metadata:
       labels:
-        {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 8 }}
+        {{- include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 8 }}
         {{- with .values.podLabels }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -199,19 +200,19 @@ metadata:
   name: {{ .name }}
   namespace: {{ .root.Release.Namespace }}
   labels:
-    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 4 }}
+    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 4 }}
 spec:
   {{- omit .values.podDisruptionBudget "enabled" | toYaml | nindent 2 }}
   selector:
     matchLabels:
-      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 6 }}
+      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 6 }}
 {{- end }}
 {{- end -}}
 
 {{/* The daemon's rights on the host: what `syncer rbac` prints for its configuration, and those of the values. */}}
 {{- define "vsyncer.daemon.rights" -}}
 {{- $daemon := . -}}
-{{- $labels := include "vsyncer.labels" (dict "root" .root "part" "syncer") -}}
+{{- $labels := include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) -}}
 {{- $given := dict "config" .config "side" "host" "labels" (fromYaml $labels) "plugins" (ne (include "vsyncer.plugins.any" .values) "") -}}
 {{- include "syncer.rbac.check" $given -}}
 {{- if .values.rbac.create }}
@@ -282,7 +283,7 @@ metadata:
   name: {{ $daemon.name }}-check
   namespace: {{ . }}
   labels:
-    {{- include "vsyncer.labels" (dict "root" $daemon.root "part" "install") | nindent 4 }}
+    {{- include "vsyncer.labels" (dict "root" $daemon.root "part" "install" "serves" $daemon.serves) | nindent 4 }}
   annotations:
     helm.sh/hook: pre-install,pre-upgrade
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded

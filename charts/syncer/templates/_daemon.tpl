@@ -4,6 +4,7 @@
      CONFIG: its configuration, a dict
      NAMESPACES: the host namespaces of the copies that are known beforehand
      KUBECONFIGS: of the virtual clusters, each (dict "name" CLUSTER "secret" SECRET); with "optional" true, a pod doesn't wait for the Secret
+     With "serves" CLUSTER, the only virtual cluster that it serves, another daemon of the release serves another.
      With "starting", a part of the configuration, only a change of that restarts the daemon; it follows others by itself. */}}
 
 {{/* The name of its ServiceAccount: its own, or one that exists. */}}
@@ -96,7 +97,7 @@ metadata:
   name: {{ include "vsyncer.daemon.account" . }}
   namespace: {{ .root.Release.Namespace }}
   labels:
-    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 4 }}
+    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 4 }}
   {{- with .values.serviceAccount.annotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
@@ -110,7 +111,7 @@ metadata:
   name: {{ .name }}
   namespace: {{ .root.Release.Namespace }}
   labels:
-    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 4 }}
+    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 4 }}
 data:
   syncer.yaml: |
     {{- toYaml .config | nindent 4 }}
@@ -121,7 +122,7 @@ metadata:
   name: {{ .name }}
   namespace: {{ .root.Release.Namespace }}
   labels:
-    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 4 }}
+    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 4 }}
   {{- with .values.annotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
@@ -131,11 +132,11 @@ spec:
   revisionHistoryLimit: 3
   selector:
     matchLabels:
-      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 6 }}
+      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 6 }}
   template:
     metadata:
       labels:
-        {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 8 }}
+        {{- include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 8 }}
         {{- with .values.podLabels }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -198,19 +199,19 @@ metadata:
   name: {{ .name }}
   namespace: {{ .root.Release.Namespace }}
   labels:
-    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 4 }}
+    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 4 }}
 spec:
   {{- omit .values.podDisruptionBudget "enabled" | toYaml | nindent 2 }}
   selector:
     matchLabels:
-      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 6 }}
+      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 6 }}
 {{- end }}
 {{- end -}}
 
 {{/* The daemon's rights on the host: what `syncer rbac` prints for its configuration, and those of the values. */}}
 {{- define "vsyncer.daemon.rights" -}}
 {{- $daemon := . -}}
-{{- $labels := include "vsyncer.labels" (dict "root" .root "part" "syncer") -}}
+{{- $labels := include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) -}}
 {{- $given := dict "config" .config "side" "host" "labels" (fromYaml $labels) "plugins" (ne (include "vsyncer.plugins.any" .values) "") -}}
 {{- include "syncer.rbac.check" $given -}}
 {{- if .values.rbac.create }}
@@ -281,7 +282,7 @@ metadata:
   name: {{ $daemon.name }}-check
   namespace: {{ . }}
   labels:
-    {{- include "vsyncer.labels" (dict "root" $daemon.root "part" "install") | nindent 4 }}
+    {{- include "vsyncer.labels" (dict "root" $daemon.root "part" "install" "serves" $daemon.serves) | nindent 4 }}
   annotations:
     helm.sh/hook: pre-install,pre-upgrade
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded

@@ -4,7 +4,7 @@
 {{- $monitoring := .root.Values.monitoring }}
 {{- $operator := "monitoring.coreos.com/v1" }}
 {{- $job := printf "%s-metrics" .name }}
-{{- $labels := include "vsyncer.labels" (dict "root" .root "part" "syncer") }}
+{{- $labels := include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) }}
 {{- if contains ":" (dig "metrics" "address" ":8080" .config | toString) }}
 ---
 apiVersion: v1
@@ -22,7 +22,7 @@ spec:
     port: 8080
     targetPort: metrics
   selector:
-    {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 4 }}
+    {{- include "vsyncer.selector" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 4 }}
 {{- if and $monitoring.serviceMonitor.enabled (.root.Capabilities.APIVersions.Has (printf "%s/ServiceMonitor" $operator)) }}
 ---
 apiVersion: {{ $operator }}
@@ -38,7 +38,7 @@ metadata:
 spec:
   selector:
     matchLabels:
-      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 6 }}
+      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 6 }}
   endpoints:
   - port: metrics
     interval: {{ $monitoring.serviceMonitor.interval }}
@@ -58,7 +58,7 @@ metadata:
 spec:
   selector:
     matchLabels:
-      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 6 }}
+      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 6 }}
   podMetricsEndpoints:
   - port: metrics
     interval: {{ $monitoring.podMonitor.interval }}

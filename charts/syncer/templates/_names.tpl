@@ -12,13 +12,17 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The labels that select the pods of a part: (dict "root" $ "part" "control-plane"). No tenant can set one with our prefix. */}}
+{{/* The labels that select the pods of a part: (dict "root" $ "part" "control-plane"); with "serves" CLUSTER, of the part for that virtual cluster alone.
+     No tenant can set one with our prefix. */}}
 {{- define "vsyncer.selector" -}}
 vsyncer.dev/part: {{ .part }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- with .serves }}
+vsyncer.dev/serves: {{ . | quote }}
+{{- end }}
 {{- end -}}
 
-{{/* The labels of an object of a part: (dict "root" $ "part" "control-plane"). */}}
+{{/* The labels of an object of a part, from the same. */}}
 {{- define "vsyncer.labels" -}}
 {{ include "vsyncer.selector" . }}
 app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride | trunc 63 | trimSuffix "-" }}

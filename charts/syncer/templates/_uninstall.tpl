@@ -20,7 +20,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{/* One Job ends the daemon, the other runs `syncer uninstall`. Takes the dict of _daemon.tpl, with "hook" the name of the Jobs, "cluster" the virtual
      cluster's, and "arguments" of the command. */}}
 {{- define "vsyncer.uninstall" -}}
-{{- $labels := include "vsyncer.labels" (dict "root" .root "part" "uninstall") -}}
+{{- $labels := include "vsyncer.labels" (dict "root" .root "part" "uninstall" "serves" .serves) -}}
 {{- $home := dig "leaderElection" "namespace" "" .config | default .root.Release.Namespace -}}
 apiVersion: v1
 kind: ServiceAccount
@@ -135,7 +135,7 @@ spec:
         - wait
         - pod
         - --for=delete
-        - --selector=vsyncer.dev/part=syncer,app.kubernetes.io/instance={{ .root.Release.Name }}
+        - --selector=vsyncer.dev/part=syncer,app.kubernetes.io/instance={{ .root.Release.Name }}{{ with .serves }},vsyncer.dev/serves={{ . }}{{ end }}
         - --timeout=2m
         volumeMounts:
         - {name: tmp, mountPath: /tmp}

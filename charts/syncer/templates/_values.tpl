@@ -1,28 +1,52 @@
-{{/* The daemon's configuration as YAML: what the chart knows, and `config` over it. */}}
-{{- define "syncer.config" -}}
+{{/* The daemons, one for each virtual cluster: dicts for the templates of _daemon.tpl without root and values, as a list in JSON. */}}
+{{- define "syncer.daemons" -}}
 {{- $clusters := include "vsyncer.clusters" . | fromJsonArray -}}
 {{- if not $clusters -}}
 {{- fail "virtualClusters: name a virtual cluster: --set 'virtualClusters[0].name=shop,virtualClusters[0].hostNamespace=vc-shop,virtualClusters[0].kubeconfigSecret.name=shop-kubeconfig'" -}}
 {{- end -}}
-{{- if gt (len $clusters) 1 -}}
-{{- fail "virtualClusters: has too many entries: this chart serves one virtual cluster; the chart fleet serves several" -}}
-{{- end -}}
-{{- if and (gt (int .Values.replicas) 1) (eq (dig "leaderElection" "enabled" true .Values.config | toString) "false") -}}
+{{- $election := default dict .Values.config.leaderElection -}}
+{{- if and (gt (int .Values.replicas) 1) (eq (dig "enabled" true $election | toString) "false") -}}
 {{- fail "config.leaderElection.enabled: several replicas would all write; leave it out, or set the value `replicas` to 1" -}}
 {{- end -}}
+{{- if gt (len $clusters) 1 -}}
+{{- if $election.name -}}
+{{- fail "config.leaderElection.name: each virtual cluster has a daemon with a Lease of its own; leave it out" -}}
+{{- end -}}
+{{- if and .Values.serviceAccount.create .Values.serviceAccount.name -}}
+{{- fail "serviceAccount.name: each virtual cluster has a daemon with an account of its own; leave it out" -}}
+{{- end -}}
+{{- end -}}
+{{- $daemons := dict -}}
+{{- range $index, $cluster := $clusters -}}
+{{- if hasKey $daemons .name -}}
+{{- fail (printf "virtualClusters[%d].name: an entry before it is named %s, too" $index .name) -}}
+{{- end -}}
 {{- /* Beside the copies, where each release for this virtual cluster finds it, so that one of them alone writes. */ -}}
-{{- $home := default .Release.Namespace (first $clusters).hostNamespace -}}
 {{- $known := dict
   "apiVersion" "vsyncer.dev/v1alpha1"
   "kind" "SyncerConfig"
-  "virtualClusters" $clusters
-  "leaderElection" (dict "enabled" true "namespace" $home)
+  "virtualClusters" (list .)
+  "leaderElection" (dict "enabled" true "namespace" (default $.Release.Namespace .hostNamespace))
 -}}
-{{- mergeOverwrite $known (deepCopy .Values.config) | toYaml -}}
+{{- $secret := (index $.Values.virtualClusters $index).kubeconfigSecret.name -}}
+{{- $_ := set $daemons .name (dict
+  "name" (include "syncer.name" (dict "root" $ "serves" .name))
+  "serves" .name
+  "config" (mergeOverwrite $known (deepCopy $.Values.config))
+  "kubeconfigs" (list (dict "name" .name "secret" $secret "optional" true))
+  "namespaces" (compact (list (default "" .hostNamespace)))
+) -}}
+{{- end -}}
+{{- $sorted := list -}}
+{{- range keys $daemons | sortAlpha -}}{{- $sorted = append $sorted (get $daemons .) -}}{{- end -}}
+{{- toJson $sorted -}}
 {{- end -}}
 
-{{/* The dict for the templates of _daemon.tpl, as YAML without root and values. */}}
-{{- define "syncer.daemon" -}}
-{{- $config := include "syncer.config" . | fromYaml -}}
-{{- merge (dict "name" (include "vsyncer.fullname" .) "config" $config) (include "vsyncer.clusters.places" . | fromJson) | toYaml -}}
+{{/* The name of the objects of the daemon for a virtual cluster; those that are made of it, such as the names of Jobs, must be labels, too. */}}
+{{- define "syncer.name" -}}
+{{- $name := printf "%s-%s" (include "vsyncer.fullname" .root) .serves -}}
+{{- if gt (len $name) 49 -}}
+{{- $name = printf "%s-%s" (trunc 40 $name | trimSuffix "-") (sha256sum $name | trunc 8) -}}
+{{- end -}}
+{{- $name -}}
 {{- end -}}

@@ -5,7 +5,7 @@
 {{- $monitoring := .root.Values.monitoring }}
 {{- $operator := "monitoring.coreos.com/v1" }}
 {{- $job := printf "%s-metrics" .name }}
-{{- $labels := include "vsyncer.labels" (dict "root" .root "part" "syncer") }}
+{{- $labels := include "vsyncer.labels" (dict "root" .root "part" "syncer" "serves" .serves) }}
 {{- if contains ":" (dig "metrics" "address" ":8080" .config | toString) }}
 ---
 apiVersion: v1
@@ -23,7 +23,7 @@ spec:
     port: 8080
     targetPort: metrics
   selector:
-    {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 4 }}
+    {{- include "vsyncer.selector" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 4 }}
 {{- if and $monitoring.serviceMonitor.enabled (.root.Capabilities.APIVersions.Has (printf "%s/ServiceMonitor" $operator)) }}
 ---
 apiVersion: {{ $operator }}
@@ -39,7 +39,7 @@ metadata:
 spec:
   selector:
     matchLabels:
-      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 6 }}
+      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 6 }}
   endpoints:
   - port: metrics
     interval: {{ $monitoring.serviceMonitor.interval }}
@@ -59,7 +59,7 @@ metadata:
 spec:
   selector:
     matchLabels:
-      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 6 }}
+      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer" "serves" .serves) | nindent 6 }}
   podMetricsEndpoints:
   - port: metrics
     interval: {{ $monitoring.podMonitor.interval }}

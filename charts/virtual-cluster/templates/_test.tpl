@@ -9,7 +9,7 @@ metadata:
   name: {{ .name }}-test
   namespace: {{ .root.Release.Namespace }}
   labels:
-    {{- include "vsyncer.labels" (dict "root" .root "part" "test") | nindent 4 }}
+    {{- include "vsyncer.labels" (dict "root" .root "part" "test" "serves" .serves) | nindent 4 }}
   annotations:
     helm.sh/hook: test
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
