@@ -26,7 +26,6 @@ from syncer.cache.informer import Informer, Page
 from syncer.cache.versions import WentBack, is_later
 from syncer.clusters import codec
 from syncer.clusters.client import Client
-from syncer.clusters.errors import Where, from_status
 from syncer.observe.logs import get_logger
 
 #: Objects in a page of a LIST.
@@ -304,7 +303,7 @@ class Reflector:
         known = False
         for event in batch:
             if event.type == "ERROR":
-                raise self._error(event)
+                raise self.cluster.error_of(event, self.store.resource)
             if event.type in CHANGES:
                 self.store.event(event.type, event.object)
             elif event.type == "BOOKMARK":
@@ -320,10 +319,6 @@ class Reflector:
             self.store.bookmark(codec.version(event.object))
         except codec.DecodeError as error:
             self.store.ignore(f"a bookmark can't be read: {error}")
-
-    def _error(self, event: codec.WatchEvent) -> ClusterError:
-        where = Where(self.cluster.name, self.cluster.side, "watch", self.store.resource)
-        return from_status(codec.decode(event.object), where, self.cluster.origin)
 
     def _works(self) -> None:
         if self.error is not None:

@@ -34,7 +34,6 @@ from syncer.cache.reflector import CHANGES, LARGE, SILENCE_SECONDS, Batches, Lis
 from syncer.cache.versions import is_later
 from syncer.clusters import codec
 from syncer.clusters.client import Client
-from syncer.clusters.errors import Where, from_status
 from syncer.observe.logs import get_logger
 
 #: Bytes of events that may wait for a reflector before it has to list anew.
@@ -364,8 +363,7 @@ class SharedWatch:
             ClusterError: It is an error.
         """
         if event.type == "ERROR":
-            where = Where(self.client.name, self.client.side, "watch", self.part.resource)
-            raise from_status(codec.decode(event.object), where, self.client.origin)
+            raise self.client.error_of(event, self.part.resource)
         try:
             if event.type in CHANGES:
                 head = codec.head(event.object)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from syncer.api.errors import Invalid
+from syncer.api.errors import ClusterError, Invalid
 from syncer.api.objects import Key, Obj, Resource, Side, key_of
 from syncer.clusters import api_requests, codec, errors
 from syncer.clusters.api_requests import PatchKind, Propagation
@@ -285,6 +285,11 @@ class Client:
         # Discovery of thousands of kinds is large; a tenant's is bounded as an object is.
         most = codec.MOST_PARTS if self.side is Side.VIRTUAL else _MOST_FETCHED
         return codec.decode((await self._send(request, f"get {path} from")).body, most=most)
+
+    def error_of(self, event: codec.WatchEvent, resource: Resource) -> ClusterError:
+        """Return the error that a watch of a resource has sent as its event ``ERROR``."""
+        where = Where(self.name, self.side, "watch", resource)
+        return errors.from_status(codec.decode(event.object), where, self.origin)
 
     def kubernetes_client(self) -> "ApiClient":
         """Return a new ``kubernetes.aio.client.ApiClient`` that sends its requests through this

@@ -2,20 +2,20 @@
 
 import asyncio
 import os
+import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
-
-from syncer.api.errors import ConfigError, Problem, Unreachable
+from syncer.api.errors import ConfigError, Problem
 from syncer.api.objects import Side
 from syncer.clusters.client import Cluster
-from syncer.clusters.connection import ConnectionSettings, HeldLogin, connect, connect_held, first_contact, read_login
+from syncer.clusters.connection import ConnectionSettings, HeldLogin, connect, connect_held, read_login
 from syncer.clusters.dry_run import DryRun
 from syncer.clusters.login import Login
 from syncer.config import ConnectionSection, SyncerConfig, VirtualCluster
+from syncer.engine.connections import Connections
 from syncer.engine.sides import one_cluster, warnings_of
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
@@ -61,7 +61,10 @@ async def connected(
     """
     async with AsyncExitStack() as stack:
         clusters = connect_all(config, () if host_alone else (cluster,), Metrics(version=VERSION), stack)
-        await asyncio.gather(*(reach(each, START_SECONDS) for each in clusters))
+        connections = Connections(clock=asyncio.get_running_loop().time, rng=random.Random())  # noqa: S311 — jitter
+        stack.push_async_callback(connections.close)
+        each = [connections.add(cluster, lost=_nothing, back=_nothing) for cluster in clusters]
+        await asyncio.gather(*(connection.reach(START_SECONDS) for connection in each))
         host = {Side.HOST: clusters.host}
         yield host if host_alone else {Side.VIRTUAL: clusters.virtual[cluster.name], **host}
 
@@ -188,31 +191,3 @@ def _connect_held(cluster: SecretCluster, metrics: Metrics, moved: Callable[[], 
     made = connect_held(cluster.login, settings, side=Side.VIRTUAL, name=cluster.name, moved=moved)
     made.observer = metrics.client(made.virtual_cluster, Side.VIRTUAL.value, made.origin.address)
     return made
-
-
-async def reach(cluster: Cluster, seconds: float) -> None:
-    """Wait until the cluster answers; refused credentials are final.
-
-    Raises:
-        SyncerError: It hasn't answered in so many seconds, or refuses the credentials.
-    """
-    clock = asyncio.get_running_loop().time
-    deadline = clock() + seconds
-
-    def tell(state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        if state.attempt_number == 1:
-            log.warning(
-                "no answer yet, will try again", cluster=cluster.virtual_cluster, side=cluster.side, error=str(error)
-            )
-
-    async for attempt in AsyncRetrying(
-        retry=retry_if_exception_type(Unreachable),
-        stop=lambda state: clock() >= deadline,
-        wait=wait_random_exponential(multiplier=0.4, min=0.1, max=5.0),
-        before_sleep=tell,
-        reraise=True,
-    ):
-        with attempt:
-            version = await first_contact(cluster)
-    log.info("connected", cluster=cluster.virtual_cluster, side=cluster.side, version=version)

@@ -4,16 +4,20 @@ A request that gets no answer makes the cache probe the cluster; no request find
 """
 
 import asyncio
+import contextlib
 import math
 import random
+import sys
 from collections.abc import Callable
 
 from syncer.api.errors import SyncerError, Unreachable
 from syncer.api.objects import Side
 from syncer.clusters.client import Cluster
+from syncer.clusters.connection import first_contact
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.cluster_cache import ClusterCache
 from syncer.multicluster.cluster_status import ClusterStatus, State
+from syncer.multicluster.logins import Reason
 from syncer.multicluster.providers import Member
 from syncer.observe.logs import get_logger
 
@@ -42,13 +46,15 @@ class Connections:
             probe_timeout=PROBE_SECONDS,
             answers=lambda status: status < 500,
             retry=LAST_PROBE,
+            dials=sys.maxsize,
         )
         self._cache = ClusterCache([], options, environ={}, clock=clock, rng=rng)
         self._source = self._cache.source("daemon")
         self._all: dict[str, Connection] = {}
 
     def add(self, cluster: Cluster, *, lost: Callable[[], None], back: Callable[[], None]) -> "Connection":
-        """Return the connection of a cluster; it is kept while its :meth:`Connection.run` runs.
+        """Return the connection of a cluster; it is kept from :meth:`Connection.reach`, or while its
+        :meth:`Connection.run` runs.
 
         ``lost`` is called when the cluster doesn't answer any more, and ``back`` when it does again.
         """
@@ -62,17 +68,28 @@ class Connections:
                 if name in self._all:
                     self._all[name].look()
         finally:
-            await self._cache.close()
+            await self.close()
+
+    async def close(self) -> None:
+        """Keep none any longer. The clients stay open."""
+        self._all.clear()
+        await self._cache.close()
 
     def begin(self, connection: "Connection") -> None:
-        """Keep a connection."""
-        self._all[connection.name] = connection
-        self._cache.put(connection.name, Member(client=connection.cluster))
+        """Keep a connection, unless it is kept already."""
+        if self._all.get(connection.name) is not connection:
+            self._all[connection.name] = connection
+            self._cache.put(connection.name, Member(client=connection.cluster))
 
     def end(self, connection: "Connection") -> None:
-        """Keep a connection no longer."""
-        del self._all[connection.name]
-        self._cache.remove(connection.name)
+        """Keep a connection no longer, if it is kept."""
+        if self._all.get(connection.name) is connection:
+            del self._all[connection.name]
+            self._cache.remove(connection.name)
+
+    async def attempted(self, name: str) -> ClusterStatus:
+        """Wait until a connection is up, or the next attempt has failed; return its state then."""
+        return await self._cache.attempted(name)
 
     def suspect(self, name: str) -> None:
         """Probe a cluster now."""
@@ -111,13 +128,44 @@ class Connection:
             self._among.suspect(self.name)
             self.look()
 
+    async def reach(self, seconds: float) -> None:
+        """Keep the connection until :meth:`end`, and wait until the cluster answers; refused credentials are final.
+
+        Raises:
+            SyncerError: It hasn't answered in so many seconds, or refuses the credentials.
+        """
+        self._among.begin(self)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._answered()
+        version = ""
+        try:
+            version = await first_contact(self.cluster)  # whose errors say most
+        except Unreachable:
+            if self._among.status(self.name).state is not State.CONNECTED:
+                raise
+        log.info("connected", **self._about, version=version)
+
+    async def _answered(self) -> None:
+        is_told = False
+        while (status := await self._among.attempted(self.name)).state is not State.CONNECTED:
+            if status.reason == Reason.UNAUTHORIZED:
+                return
+            if not is_told:
+                log.warning("no answer yet, will try again", **self._about, error=status.message)
+            is_told = True
+
     async def run(self) -> None:
         """Keep the connection until cancelled."""
         self._among.begin(self)
         try:
             await asyncio.Event().wait()
         finally:
-            self._among.end(self)
+            self.end()
+
+    def end(self) -> None:
+        """Keep the connection no longer, if it is kept."""
+        self._among.end(self)
 
     def look(self) -> None:
         """Look at the state of the connection, which may have changed."""

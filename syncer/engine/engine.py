@@ -223,6 +223,7 @@ class Engine:
             if not self._is_in_work(name):
                 break
             await asyncio.sleep(LEAVE_PAUSE)
+        self.served[name].connection.end()
         pair = self.pairs.pop(name)
         for syncer in list(pair.controllers):
             leave(pair, syncer)
@@ -237,6 +238,18 @@ class Engine:
             gc.unfreeze()
 
     # -- running -----------------------------------------------------------------------------------
+
+    async def reach_host(self, seconds: float) -> None:
+        """Wait until the host answers; its connection is kept until :meth:`close`, or the end of :meth:`running`.
+
+        Raises:
+            SyncerError: It hasn't answered in so many seconds, or refuses the credentials.
+        """
+        await self.host_connection.reach(seconds)
+
+    async def close(self) -> None:
+        """End the connections that nobody runs; the clients stay open."""
+        await self._connections.close()
 
     async def prepare(self) -> None:
         """Prepare all virtual clusters, before the caches start.

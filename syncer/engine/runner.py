@@ -15,7 +15,7 @@ from syncer.engine import startup, status
 from syncer.engine.cluster_sources import ClusterSources
 from syncer.engine.comparison import check_api_servers
 from syncer.engine.config_file import ConfigFile
-from syncer.engine.connecting import START_SECONDS, Clusters, connect_all, connect_host, reach
+from syncer.engine.connecting import START_SECONDS, Clusters, connect_all, connect_host
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.endpoints import serving
 from syncer.engine.engine import Engine
@@ -114,11 +114,12 @@ async def _run(config: SyncerConfig, end: _End, *, once: bool, dry_run: bool, fi
         if not once:
             host = connect_host(config, metrics, stack, moved=end.event.set)
             engine = Engine(host=host, metrics=metrics, workers=config.workers)
+            stack.push_async_callback(engine.close)
             return await _daemon(engine, config, Fleet(engine, served), end, file)
         clusters = connect_all(config, served, metrics, stack)
         if dry_run:
             clusters = clusters.dry()
-        engine = await _prepared(config, served, clusters, metrics)
+        engine = await _prepared(config, served, clusters, metrics, stack)
         if dry_run:
             return await _once(engine, clusters)
         async with leading(engine.host, config, engine.pairs) as until:
@@ -137,18 +138,23 @@ async def prepared(config: SyncerConfig, cluster: VirtualCluster) -> AsyncIterat
     metrics = Metrics(version=VERSION)
     async with AsyncExitStack() as stack:
         clusters = connect_all(config, (cluster,), metrics, stack)
-        engine = await _prepared(config, (cluster,), clusters, metrics)
+        engine = await _prepared(config, (cluster,), clusters, metrics, stack)
         yield engine, engine.pairs[cluster.name]
 
 
 async def _prepared(
-    config: SyncerConfig, served: Sequence[VirtualCluster], clusters: Clusters, metrics: Metrics
+    config: SyncerConfig,
+    served: Sequence[VirtualCluster],
+    clusters: Clusters,
+    metrics: Metrics,
+    stack: AsyncExitStack,
 ) -> Engine:
-    """Return an engine with all these virtual clusters, prepared."""
+    """Return an engine with all these virtual clusters, prepared; its connections end with ``stack``."""
     engine = Engine(host=clusters.host, metrics=metrics, workers=config.workers)
+    stack.push_async_callback(engine.close)
     for each in served:
         startup.add(engine, each, clusters.virtual[each.name])
-    await reach(engine.host, START_SECONDS)
+    await engine.reach_host(START_SECONDS)
     await asyncio.gather(*(startup.prepare(engine, each) for each in served))
     return engine
 
@@ -193,7 +199,7 @@ async def _daemon(engine: Engine, config: SyncerConfig, fleet: Fleet, end: _End,
         beside(end.event.wait()) as stopped,
     ):
         end.heed_signals()
-        async with beside(reach(engine.host, START_SECONDS)) as reached:
+        async with beside(engine.reach_host(START_SECONDS)) as reached:
             await _first(reached, stopped)
         if reached.cancelled():
             return Summary()

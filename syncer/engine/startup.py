@@ -10,7 +10,7 @@ from syncer.clusters.login import Login
 from syncer.config import VirtualCluster
 from syncer.directions import direction_of
 from syncer.engine import api_server
-from syncer.engine.connecting import START_SECONDS, login_to, reach
+from syncer.engine.connecting import START_SECONDS, login_to
 from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.engine.engine import Engine
 from syncer.engine.identity import claim, must_be_claimed
@@ -48,7 +48,7 @@ async def prepare(engine: Engine, cluster: VirtualCluster, *, waits: bool = Fals
     """
     pair = engine.pairs[cluster.name]
     pair.awaits = "it has given no answer yet"
-    await reach(pair.virtual, START_SECONDS)
+    await engine.served[cluster.name].connection.reach(START_SECONDS)
     pair.awaits = ""
     await must_differ(pair.virtual, pair.host, pair.settings)
     if await _has_waited(pair, waits=waits):

@@ -59,7 +59,7 @@ class ClusterCache:
     """The clusters of some providers, by name.
 
     Each cluster has a task of its own, which connects, probes and reconnects, so a cluster that hangs delays no other.
-    No method here waits for a cluster: it returns, or raises :class:`NotConnected`. Whoever gets that doesn't
+    No getter waits for a cluster: it returns, or raises :class:`NotConnected`. Whoever gets that doesn't
     retry; a :meth:`source` says when the cluster is back::
 
         cache = ClusterCache([ClusterApiProvider(management, namespaces)], ClusterCacheOptions(user_agent="me"))
@@ -166,6 +166,17 @@ class ClusterCache:
         """
         if name in self._connections:
             self._connections[name].suspect()
+
+    async def attempted(self, name: str) -> ClusterStatus:
+        """Wait until a cluster is connected, or the next attempt to connect to it has failed; return its state then.
+
+        Raises:
+            NotConnected: It is unknown.
+        """
+        known = self._known(name, "wait for a connection")
+        if not known.is_connected:
+            await known.attempted.wait()
+        return self.get_status(name)
 
     def _is_selected(self, name: str, member: Member) -> bool:
         try:

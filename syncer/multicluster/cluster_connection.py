@@ -135,6 +135,8 @@ class ClusterConnection:
         #: When to read the login again, which may have changed; None if it hasn't.
         self._look_at: float | None = None
         self._attempt = asyncio.timeout(None)
+        #: Set once the next attempt to connect has ended, or there will be none.
+        self.attempted = asyncio.Event()
         self._is_suspected = self._has_left = False
 
     # -- asked by anybody, at any time ---------------------------------------------------------------
@@ -239,6 +241,7 @@ class ClusterConnection:
         finally:
             self._has_left = True
             self._disconnect("", "the cluster has left")
+            self.attempted.set()
             for task in self._showing:
                 task.cancel()
             if self._showing:
@@ -277,6 +280,13 @@ class ClusterConnection:
             return requeue(self._not_before - now, self._next_failure())
         self._set(State.CONNECTING, "", "")
         self._look_at, self._attempt = None, asyncio.timeout(None)
+        try:
+            return await self._attempted()
+        finally:
+            self.attempted.set()
+            self.attempted = asyncio.Event()
+
+    async def _attempted(self) -> float | None:
         try:
             async with self._attempt:
                 await self._connect()

@@ -6,9 +6,11 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from kube_envtest import virtual_time
 from syncer.api import Side
-from syncer.api.errors import Unreachable
+from syncer.api.errors import Unauthorized, Unreachable
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse
 from syncer.engine.connections import LAST_PROBE, Connections
@@ -24,11 +26,14 @@ class Line(MemoryTransport):
 
     def __init__(self) -> None:
         super().__init__(ApiServer())
-        self.answers, self.status, self.probes, self.is_closed = True, 0, list[float](), False
+        self.answers, self.hangs, self.status, self.probes, self.is_closed = True, False, 0, list[float](), False
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         if request.path == "/readyz":
             self.probes.append(asyncio.get_running_loop().time())
+        if self.hangs:
+            await asyncio.sleep(request.timeout)
+            raise ConnectionFailed("no response in time")
         if not self.answers:
             raise ConnectionFailed("refused")
         return HttpResponse(self.status, {}, b"{}") if self.status else await super().send(request)
@@ -180,5 +185,90 @@ def test_clusters_are_lost_each_by_itself_and_the_host_is_no_virtual_cluster() -
             await asyncio.sleep(60)
             assert len(both[0].line.probes) == probes, "a connection that has ended is probed no longer"
             running[1].cancel()
+
+    virtual_time.run(scenario())
+
+
+def test_cluster_that_starts_later_is_reached_and_stays_so() -> None:
+    async def scenario() -> None:
+        async with connections() as made:
+            one = Kept(made)
+            one.line.answers = False
+            reaching = asyncio.create_task(one.connection.reach(60))
+            await asyncio.sleep(20)
+            assert not reaching.done()
+            one.line.answers = True
+            await asyncio.sleep(LAST_PROBE)
+            assert reaching.done(), "it was tried again within the longest delay"
+            await reaching
+            probes = len(one.line.probes)
+            running = asyncio.create_task(one.connection.run())
+            await asyncio.sleep(60)
+            assert len(one.line.probes) == probes, "the connection that was reached is the one that is kept"
+            running.cancel()
+
+    virtual_time.run(scenario())
+
+
+def test_cluster_that_is_not_reached_in_time_is_named_with_the_reason() -> None:
+    async def scenario() -> None:
+        async with connections() as made:
+            one = Kept(made)
+            one.line.answers = False
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(Unreachable, match=r"virtual cluster shop.*refused"):
+                await one.connection.reach(60)
+            assert asyncio.get_running_loop().time() - began == pytest.approx(60, abs=SOON)
+
+    virtual_time.run(scenario())
+
+
+def test_cluster_that_refuses_the_credentials_is_not_asked_again() -> None:
+    async def scenario() -> None:
+        async with connections() as made:
+            one = Kept(made)
+            one.line.answers = False
+            reaching = asyncio.create_task(one.connection.reach(60))
+            await asyncio.sleep(SOON)
+            one.line.answers, one.line.status = True, 401
+            await asyncio.sleep(LAST_PROBE)
+            assert reaching.done()
+            with pytest.raises(Unauthorized, match="the credentials"):
+                await reaching
+
+    virtual_time.run(scenario())
+
+
+def test_clusters_that_hang_delay_the_first_contact_of_no_other() -> None:
+    async def scenario() -> None:
+        async with connections() as made:
+            hung = [Kept(made, f"hung-{number}") for number in range(100)]
+            for each in hung:
+                each.line.hangs = True
+            reaching = [asyncio.create_task(each.connection.reach(60)) for each in hung]
+            await asyncio.sleep(SOON)
+            async with asyncio.timeout(SOON):
+                await Kept(made).connection.reach(60)
+            assert not any(task.done() for task in reaching)
+            for task in reaching:
+                task.cancel()
+
+    virtual_time.run(scenario())
+
+
+def test_connection_that_has_ended_before_it_ran_is_tried_no_more() -> None:
+    """A virtual cluster may leave the configuration before it has answered."""
+
+    async def scenario() -> None:
+        async with connections() as made:
+            one = Kept(made)
+            one.line.answers = False
+            reaching = asyncio.create_task(one.connection.reach(60))
+            await asyncio.sleep(SOON)
+            reaching.cancel()
+            one.connection.end()
+            probes = len(one.line.probes)
+            await asyncio.sleep(60)
+            assert len(one.line.probes) == probes > 0
 
     virtual_time.run(scenario())
