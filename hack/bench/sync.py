@@ -87,7 +87,7 @@ def parse() -> argparse.Namespace:
     add("--profile", metavar="FOLDER", help="also write CPU profiles by phase there")
     add("--against", type=checkout, metavar="PATH", help="measure this checkout too, by turns")
     add("--rounds", type=at_least(1), help="with --against: turns of each (5)")
-    add("--pods", type=at_least(2), help="with --against: pods of a turn (300)")
+    add("--pods", type=at_least(2 * compare.PARTS), help="with --against: pods of a turn (300)")
     options = parser.parse_args()
     alone = {
         "--kind": options.kind,
@@ -100,6 +100,10 @@ def parse() -> argparse.Namespace:
     if wrong:
         why = "has all phases already" if options.against else "is missing"
         parser.error(f"--against {why}: leave out {', '.join(wrong)}")
+    if options.against and options.n < 2 * compare.PARTS:
+        parser.error(
+            f"-n {options.n}: with --against, at least {2 * compare.PARTS}: two in each of the parts of a turn"
+        )
     if options.life and options.kind != "pods":
         parser.error("--life needs --kind pods")
     return options

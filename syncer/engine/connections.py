@@ -4,7 +4,6 @@ A request that gets no answer makes the cache probe the cluster; no request find
 """
 
 import asyncio
-import contextlib
 import math
 import random
 import sys
@@ -17,7 +16,6 @@ from syncer.clusters.connection import first_contact
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.cluster_cache import ClusterCache
 from syncer.multicluster.cluster_status import ClusterStatus, State
-from syncer.multicluster.logins import Reason
 from syncer.multicluster.providers import Member
 from syncer.observe.logs import get_logger
 
@@ -129,31 +127,48 @@ class Connection:
             self.look()
 
     async def reach(self, seconds: float) -> None:
-        """Keep the connection until :meth:`end`, and wait until the cluster answers; refused credentials are final.
+        """Keep the connection until :meth:`end`, and wait until the cluster answers, whatever that is.
 
         Raises:
-            SyncerError: It hasn't answered in so many seconds, or refuses the credentials.
+            SyncerError: It hasn't answered in so many seconds, or not as an API server that accepts the credentials.
         """
         self._among.begin(self)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._answered()
-        version = ""
+        last: SyncerError | None = None
         try:
-            version = await first_contact(self.cluster)  # whose errors say most
-        except Unreachable:
-            if self._among.status(self.name).state is not State.CONNECTED:
-                raise
+            async with asyncio.timeout(seconds):
+                while True:
+                    status = await self._among.attempted(self.name)
+                    try:
+                        version = await self._version()
+                    except Unreachable as error:
+                        if status.state is State.CONNECTED:  # a single request was lost
+                            version = ""
+                        else:
+                            if last is None:
+                                log.warning("no answer yet, will try again", **self._about, error=str(error))
+                            last = error
+                            continue
+                    break
+        except TimeoutError:
+            raise last or self._silent(seconds) from None
         log.info("connected", **self._about, version=version)
 
-    async def _answered(self) -> None:
-        is_told = False
-        while (status := await self._among.attempted(self.name)).state is not State.CONNECTED:
-            if status.reason == Reason.UNAUTHORIZED:
-                return
-            if not is_told:
-                log.warning("no answer yet, will try again", **self._about, error=status.message)
-            is_told = True
+    async def _version(self) -> str:
+        """Ask for the version, since errors of that say most.
+
+        Raises:
+            Unreachable: There is no answer.
+            SyncerError: There is another one than that of an API server that accepts the credentials.
+        """
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                return await first_contact(self.cluster)
+        except TimeoutError:
+            raise self._silent(PROBE_SECONDS) from None
+
+    def _silent(self, seconds: float) -> Unreachable:
+        where = f"{self.cluster.place} ({self.cluster.origin.address})"
+        return Unreachable(f"{where} has given no answer within {seconds:g} s")
 
     async def run(self) -> None:
         """Keep the connection until cancelled."""

@@ -134,7 +134,7 @@ class Fleet:
             except Exception as error:
                 is_short = isinstance(error, Unreachable) and engine.clock() - begun < START_SECONDS
                 is_to_come = isinstance(error, NoKubeconfig) and cluster.connection.waits_for_kubeconfig
-                if self._is_alone() and not (is_short or is_to_come):
+                if self._is_alone() and not (is_short or is_to_come or isinstance(error, OverBudget)):
                     raise
                 if isinstance(error, SyncerError):
                     log.warning("a virtual cluster can't be served", cluster=cluster.name, error=str(error))

@@ -26,6 +26,7 @@ BANK: Mapping[str, Any] = {
     "kubeconfigSecret": {"name": "bank-kubeconfig"},
     "kubelet": {"enabled": True},
 }
+SECRETS: Mapping[str, Any] = {"namespace": "a", "hostNamespaces": ["b"]}
 
 
 def objects(**values: Any) -> dict[tuple[str, str], Obj]:
@@ -77,6 +78,8 @@ ALL_PARTS: Mapping[str, Any] = {
 
 def test_further_virtual_cluster_gets_a_daemon_of_its_own_and_changes_nothing_of_the_first() -> None:
     alone, both = objects(**ALL_PARTS), objects(virtualClusters=[BANK, SHOP], **ALL_PARTS)
+    for each in (*alone.values(), *both.values()):
+        each["metadata"].get("annotations", {}).pop("helm.sh/hook-weight", None)  # they go one after the other
     assert {place: each for place, each in both.items() if place in alone} == alone
     added = {place: each for place, each in both.items() if place not in alone}
     assert sorted(kind for kind, _ in added) == sorted(kind for kind, _ in alone)
@@ -108,6 +111,19 @@ def test_daemons_of_a_release_have_no_pods_in_common() -> None:
             assert not labels.items() <= pods[other].items()
     ports = [len(both["NetworkPolicy", name]["spec"]["ingress"]) for name in ("syncer-shop", "syncer-bank")]
     assert ports == [1, 2], "the kubelet's ports are open where it is enabled"
+
+
+def test_daemons_are_ended_and_their_copies_removed_one_after_the_other() -> None:
+    """One that can't be removed leaves the daemons after it as they are."""
+    both = objects(virtualClusters=[SHOP, BANK], **ALL_PARTS)
+    weights = {
+        name: int(each["metadata"]["annotations"]["helm.sh/hook-weight"])
+        for (kind, name), each in both.items()
+        if kind == "Job"
+    }
+    parts = [f"syncer-{name}-uninstall{end}" for name in ("bank", "shop") for end in ("-end", "")]
+    assert sorted(weights, key=lambda name: weights[name]) == parts
+    assert len(set(weights.values())) == 4
 
 
 def test_names_of_a_long_release_and_a_long_virtual_cluster_are_short_enough_and_differ() -> None:
@@ -148,6 +164,10 @@ def test_missing_host_namespace_ends_an_install_before_anything_is_made() -> Non
         ({"virtualClusters": [{**SHOP, "hostNamespace": ""}]}, "virtualClusters[0].hostNamespace: name the namespace"),
         ({"virtualClusters": [SHOP, SHOP]}, "virtualClusters[1].name: an entry before it is named shop, too"),
         ({"virtualClusters": [SHOP, BANK], "config": {"leaderElection": {"name": "one"}}}, "leaderElection.name"),
+        (
+            {"virtualClusters": [SHOP, BANK], "config": {"virtualClusterSecrets": [SECRETS]}},
+            "the chart fleet",
+        ),
         ({"virtualClusters": [SHOP, BANK], "serviceAccount": {"name": "one"}}, "serviceAccount.name"),
         (
             {"virtualClusters": [{**SHOP, "hostNamespace": "", "names": {"translator": "per-namespace"}}]},

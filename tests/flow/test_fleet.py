@@ -202,6 +202,20 @@ def test_memory_has_a_limit_by_default_if_there_are_several(world: World, monkey
     play(scenario)
 
 
+def test_one_alone_whose_objects_take_too_much_memory_is_served_again_when_they_take_less(world: World) -> None:
+    async def scenario() -> None:
+        async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (engine, _):
+            await until(lambda: world.has_copy("shop"))
+            for number in range(12):
+                world.servers["shop"].put(configmap(f"big{number}", {"k": "x" * 100_000}))
+            await until(lambda: states(engine)["shop"] == "failing")
+            for number in range(12):
+                world.servers["shop"].delete("configmaps", f"shop/big{number}")
+            await until(lambda: states(engine) == {"shop": "served"}, within=200)
+
+    play(scenario)
+
+
 def test_one_alone_may_take_half_of_what_the_container_may_take(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleets, "memory_limit", lambda: 512 << 20)
 

@@ -5,7 +5,9 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,17 +44,31 @@ class Replica(Process):
         self.name = pod["metadata"]["name"]
         self._volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
         self._files = files
-        self._places = {each["mountPath"]: folder / each["name"] for each in container["volumeMounts"]}
+        self._mounted = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+        self._places = {path: folder / path.strip("/") for path in self._mounted}
         self._there = re.compile(rf"(?<![\w/])({'|'.join(map(re.escape, self._places))})(?![\w-])")
         for place in self._places.values():
-            place.mkdir()
+            place.mkdir(parents=True)
         self.mount()
 
     def mount(self) -> None:
         """Write the contents of the volumes as they are now."""
-        for place in self._places.values():
-            for name, content in self._files(self._volumes[place.name]).items():
+        for path, place in self._places.items():
+            for name, content in self._files(self._volumes[self._mounted[path]]).items():
                 (place / name).write_text(self._here(content))
+
+    def share(self, path: str, other: "Replica") -> None:
+        """Show another container of the pod what this one has written into a volume that both have at this path."""
+        shutil.copytree(self._places[path], other._places[path], dirs_exist_ok=True)
+
+    def run_pip(self, wheels: Path) -> None:
+        """Run the container's command, which is pip's, with these wheels as the index."""
+        program, *arguments = map(self._here, self._container["command"])
+        assert program == "pip"
+        environment = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
+        command = [sys.executable, "-m", "pip", *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert done.returncode == 0, done.stderr
 
     def _here(self, text: str) -> str:
         """Return a text with the paths of this machine instead of those in the container."""
@@ -64,6 +80,8 @@ class Replica(Process):
         pages = {"METRICS": f"127.0.0.1:{self.port}", "HEALTH": f"127.0.0.1:{self.health}"}
         own = {f"SYNCER_{name}_ADDRESS": address for name, address in pages.items()}
         own |= {"SYNCER_HOST_KUBECONFIG": str(self._host_kubeconfig), "POD_NAME": self.name}
+        if (plugins := self.folder / "plugins").exists():
+            own["SYNCER_PLUGINS_FOLDER"] = str(plugins)  # as the image says
         return {"PATH": os.environ["PATH"], "HOME": str(self.folder), **given, **own}
 
     def arguments(self) -> list[str]:

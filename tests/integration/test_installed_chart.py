@@ -2,6 +2,11 @@
 *restricted*. No kubelet runs there: the tests run the containers of its pods.
 """
 
+import os
+import re
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,6 +22,9 @@ from syncer.api import Key, dig
 from syncer.testing.objects import service
 
 pytestmark = pytest.mark.controlplane
+
+ROOT = Path(__file__).parents[2]
+FOO = ROOT / "plugins" / "foo"
 
 
 @pytest.fixture
@@ -151,6 +159,42 @@ def test_chart_tests_itself_with_the_rights_of_the_daemon(release: Release) -> N
         finally:
             testing.kill()
     assert testing.returncode == 0, (said, complaint)
+
+
+def test_plugin_whose_wheel_an_init_container_installs_syncs_its_kind(prepared: Release, tmp_path: Path) -> None:
+    scene, source, wheels = prepared.scene, tmp_path / "source", tmp_path / "wheels"
+    shutil.copytree(FOO, source)
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", f"--wheel-dir={wheels}", str(source)]
+    constraints = dict.fromkeys(("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT"), str(ROOT / "hack" / "constraints.txt"))
+    subprocess.run(build, env={**os.environ, **constraints}, check=True, timeout=PATIENCE)
+    crd = yaml.safe_load((FOO / "crd.yaml").read_text())
+    scene.definitions.append(crd["metadata"]["name"])
+    for api in scene.sides:
+        api.define(crd)
+
+    values = prepared.values(sync={"toHost": {"foos": {"enabled": True}}})
+    [guide] = re.findall(r"command: (\[pip.*\])", (CHART / "README.md").read_text())
+    command = yaml.safe_load(guide.replace("baz", "foo"))
+    image = "docker.io/library/python:3.14-slim"
+    values["plugins"] = [{"name": "foo", "image": image, "initContainer": {"command": command}}]
+    verbs = ["get", "list", "watch", "create", "patch", "delete"]
+    values["extraRules"] = {"host": [{"apiGroups": [crd["spec"]["group"]], "resources": ["foos"], "verbs": verbs}]}
+    prepared.helm("install", RELEASE, str(CHART), values=values)
+
+    pod = prepared.made(2)[0]
+    [init] = pod["spec"]["initContainers"]
+    installing, replica = prepared.replica(pod, init), prepared.replica(pod)
+    installing.run_pip(wheels)
+    installing.share("/plugins/foo", replica)
+    prepared.allow(replica)
+    replica.start()
+    key = Key(scene.namespace("foos"), "one")
+    metadata = {"name": key.name, "namespace": key.namespace}
+    scene.virtual.create(
+        {"apiVersion": f"{crd['spec']['group']}/v1alpha1", "kind": "Foo", "metadata": metadata, "spec": {"replicas": 2}}
+    )
+    assert scene.copied("Foo", key)["spec"] == {"replicas": 2}
+    scene.must_be_content()
 
 
 def test_upgrade_makes_pods_of_the_new_configuration_and_rollback_those_of_the_old_one(release: Release) -> None:

@@ -9,6 +9,9 @@
 {{- fail "config.leaderElection.enabled: several replicas would all write; leave it out, or set the value `replicas` to 1" -}}
 {{- end -}}
 {{- if gt (len $clusters) 1 -}}
+{{- if .Values.config.virtualClusterSecrets -}}
+{{- fail "config.virtualClusterSecrets: each daemon would serve them; leave it out (the chart fleet serves virtual clusters of Secrets)" -}}
+{{- end -}}
 {{- if $election.name -}}
 {{- fail "config.leaderElection.name: each virtual cluster has a daemon with a Lease of its own; leave it out" -}}
 {{- end -}}

@@ -19,7 +19,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
 {{/* One Job ends the daemon, the other runs `syncer uninstall`. Takes the dict of _daemon.tpl, with "hook" the name of the Jobs, "cluster" the virtual
-     cluster's, and "arguments" of the command. */}}
+     cluster's, and "arguments" of the command; with "weight", after those with less. */}}
 {{- define "vsyncer.uninstall" -}}
 {{- $labels := include "vsyncer.labels" (dict "root" .root "part" "uninstall" "serves" .serves) -}}
 {{- $home := dig "leaderElection" "namespace" "" .config | default .root.Release.Namespace -}}
@@ -106,7 +106,7 @@ metadata:
   labels:
     {{- $labels | nindent 4 }}
   annotations:
-    {{- include "vsyncer.uninstall.hook" 0 | nindent 4 }}
+    {{- include "vsyncer.uninstall.hook" (default 0 .weight | int) | nindent 4 }}
 spec:
   backoffLimit: 3
   activeDeadlineSeconds: {{ include "vsyncer.uninstall.seconds" . }}
@@ -152,7 +152,7 @@ metadata:
   labels:
     {{- $labels | nindent 4 }}
   annotations:
-    {{- include "vsyncer.uninstall.hook" 1 | nindent 4 }}
+    {{- include "vsyncer.uninstall.hook" (add1 (default 0 .weight)) | nindent 4 }}
 spec:
   backoffLimit: 3
   activeDeadlineSeconds: {{ include "vsyncer.uninstall.seconds" . }}

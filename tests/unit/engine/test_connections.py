@@ -10,9 +10,9 @@ import pytest
 
 from kube_envtest import virtual_time
 from syncer.api import Side
-from syncer.api.errors import Unauthorized, Unreachable
+from syncer.api.errors import Missing, Unauthorized, Unreachable
 from syncer.clusters.client import Cluster
-from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse
+from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, HttpRequest, HttpResponse
 from syncer.engine.connections import LAST_PROBE, Connections
 from syncer.testing.in_process import ApiServer, MemoryTransport
 
@@ -27,10 +27,17 @@ class Line(MemoryTransport):
     def __init__(self) -> None:
         super().__init__(ApiServer())
         self.answers, self.hangs, self.status, self.probes, self.is_closed = True, False, 0, list[float](), False
+        #: What is wrong with the credentials.
+        self.complaint = ""
+        self.is_ready = True
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         if request.path == "/readyz":
             self.probes.append(asyncio.get_running_loop().time())
+        if self.complaint:
+            raise CredentialsFailed(self.complaint)
+        if request.path == "/readyz" and not self.is_ready:
+            return HttpResponse(500, {}, b"")
         if self.hangs:
             await asyncio.sleep(request.timeout)
             raise ConnectionFailed("no response in time")
@@ -235,6 +242,42 @@ def test_cluster_that_refuses_the_credentials_is_not_asked_again() -> None:
             assert reaching.done()
             with pytest.raises(Unauthorized, match="the credentials"):
                 await reaching
+
+    virtual_time.run(scenario())
+
+
+def test_cluster_that_answers_in_any_way_is_not_waited_for() -> None:
+    """Only no answer may be that of an API server that is still to start."""
+
+    async def scenario() -> None:
+        async with connections() as made:
+            one = Kept(made, "no-api-server")
+            one.line.status = 404
+            async with asyncio.timeout(SOON):
+                with pytest.raises(Missing):
+                    await one.connection.reach(60)
+            one = Kept(made, "unusable")
+            one.line.complaint = "the exec plugin failed"
+            async with asyncio.timeout(SOON):
+                with pytest.raises(Unauthorized, match="the exec plugin failed"):
+                    await one.connection.reach(60)
+            one = Kept(made, "starting")
+            one.line.is_ready = False
+            async with asyncio.timeout(SOON):
+                await one.connection.reach(60)
+
+    virtual_time.run(scenario())
+
+
+def test_cluster_that_hangs_is_given_up_in_time() -> None:
+    async def scenario() -> None:
+        async with connections() as made:
+            one = Kept(made)
+            one.line.hangs = True
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(Unreachable, match="virtual cluster shop"):
+                await one.connection.reach(60)
+            assert asyncio.get_running_loop().time() - began == pytest.approx(60, abs=SOON)
 
     virtual_time.run(scenario())
 
