@@ -133,25 +133,32 @@ class Connection:
             SyncerError: It hasn't answered in so many seconds, or not as an API server that accepts the credentials.
         """
         self._among.begin(self)
-        last: SyncerError | None = None
+        failure: Unreachable | None = None
+        is_told = False
         try:
             async with asyncio.timeout(seconds):
-                while True:
-                    status = await self._among.attempted(self.name)
-                    try:
-                        version = await self._version()
-                    except Unreachable as error:
-                        if status.state is State.CONNECTED:  # a single request was lost
-                            version = ""
-                        else:
-                            if last is None:
-                                log.warning("no answer yet, will try again", **self._about, error=str(error))
-                            last = error
-                            continue
-                    break
+                while failure := await self._attempted():
+                    if not is_told:
+                        log.warning("no answer yet, will try again", **self._about, error=str(failure))
+                    is_told = True
         except TimeoutError:
-            raise last or self._silent(seconds) from None
+            raise failure or self._silent(seconds) from None
+
+    async def _attempted(self) -> Unreachable | None:
+        """Wait until the cluster answers, or an attempt has got no answer, whose error this returns.
+
+        Raises:
+            SyncerError: As for :meth:`reach`.
+        """
+        status = await self._among.attempted(self.name)
+        try:
+            version = await self._version()
+        except Unreachable as error:
+            if status.state is not State.CONNECTED:
+                return error
+            version = ""  # a single request was lost
         log.info("connected", **self._about, version=version)
+        return None
 
     async def _version(self) -> str:
         """Ask for the version, since errors of that say most.

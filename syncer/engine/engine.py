@@ -239,14 +239,6 @@ class Engine:
 
     # -- running -----------------------------------------------------------------------------------
 
-    async def reach_host(self, seconds: float) -> None:
-        """Wait until the host answers; its connection is kept until :meth:`close`, or the end of :meth:`running`.
-
-        Raises:
-            SyncerError: It hasn't answered in so many seconds, or refuses the credentials.
-        """
-        await self.host_connection.reach(seconds)
-
     async def close(self) -> None:
         """End the connections that nobody runs; the clients stay open."""
         await self._connections.close()

@@ -1,8 +1,8 @@
-"""The memory that this process may take, if it runs in a container or another control group with a limit."""
+"""The memory that this process may take, if it runs in a container with a limit."""
 
 from pathlib import Path
 
-#: Where a control group shows its limit, in version 2 and 1.
+#: Where a container sees the limit of its control group, of version 2 and 1.
 FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 #: As version 1 shows no limit: this many bytes or more.
 _NONE = 1 << 60

@@ -154,7 +154,7 @@ async def _prepared(
     stack.push_async_callback(engine.close)
     for each in served:
         startup.add(engine, each, clusters.virtual[each.name])
-    await engine.reach_host(START_SECONDS)
+    await engine.host_connection.reach(START_SECONDS)
     await asyncio.gather(*(startup.prepare(engine, each) for each in served))
     return engine
 
@@ -199,7 +199,7 @@ async def _daemon(engine: Engine, config: SyncerConfig, fleet: Fleet, end: _End,
         beside(end.event.wait()) as stopped,
     ):
         end.heed_signals()
-        async with beside(engine.reach_host(START_SECONDS)) as reached:
+        async with beside(engine.host_connection.reach(START_SECONDS)) as reached:
             await _first(reached, stopped)
         if reached.cancelled():
             return Summary()

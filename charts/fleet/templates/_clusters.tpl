@@ -35,11 +35,11 @@
 {{- toJson $clusters -}}
 {{- end -}}
 
-{{/* Their kubeconfigs and host namespaces, for the dict of _daemon.tpl, as JSON. */}}
+{{/* The kubeconfigs and host namespaces of a list of entries, for the dict of _daemon.tpl, as JSON. */}}
 {{- define "vsyncer.clusters.places" -}}
 {{- $kubeconfigs := list -}}
 {{- $namespaces := list -}}
-{{- range .Values.virtualClusters -}}
+{{- range . -}}
 {{- $kubeconfigs = append $kubeconfigs (dict "name" .name "secret" .kubeconfigSecret.name "optional" true) -}}
 {{- $namespaces = append $namespaces (default "" .hostNamespace) -}}
 {{- end -}}

@@ -27,7 +27,7 @@
 {{/* The dict for the templates of _daemon.tpl, as YAML without root and values. Virtual clusters join, leave and change in running daemons. */}}
 {{- define "fleet.daemon" -}}
 {{- $config := include "fleet.config" . | fromYaml -}}
-{{- $listed := include "vsyncer.clusters.places" . | fromJson -}}
+{{- $listed := include "vsyncer.clusters.places" .Values.virtualClusters | fromJson -}}
 {{- $namespaces := $listed.namespaces -}}
 {{- $secrets := list -}}
 {{- range .Values.virtualClusterSecrets -}}{{- $namespaces = concat $namespaces .hostNamespaces -}}{{- $secrets = append $secrets .namespace -}}{{- end -}}

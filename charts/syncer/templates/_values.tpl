@@ -31,14 +31,13 @@
   "virtualClusters" (list .)
   "leaderElection" (dict "enabled" true "namespace" (default $.Release.Namespace .hostNamespace))
 -}}
-{{- $secret := (index $.Values.virtualClusters $index).kubeconfigSecret.name -}}
-{{- $_ := set $daemons .name (dict
+{{- $daemon := dict
   "name" (include "syncer.name" (dict "root" $ "serves" .name))
   "serves" .name
   "config" (mergeOverwrite $known (deepCopy $.Values.config))
-  "kubeconfigs" (list (dict "name" .name "secret" $secret "optional" true))
-  "namespaces" (compact (list (default "" .hostNamespace)))
-) -}}
+-}}
+{{- $places := include "vsyncer.clusters.places" (list (index $.Values.virtualClusters $index)) | fromJson -}}
+{{- $_ := set $daemons .name (merge $daemon $places) -}}
 {{- end -}}
 {{- $sorted := list -}}
 {{- range keys $daemons | sortAlpha -}}{{- $sorted = append $sorted (get $daemons .) -}}{{- end -}}
