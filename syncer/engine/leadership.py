@@ -97,7 +97,9 @@ async def alone_with(host: Cluster, config: SyncerConfig, cluster: str) -> Async
 
 
 def _identity() -> str:
-    return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+    """Return the name of the pod, after its namespace if that is known, and a random part."""
+    pod, namespace = os.environ.get("POD_NAME") or socket.gethostname(), os.environ.get("POD_NAMESPACE")
+    return f"{f'{namespace}/' if namespace else ''}{pod}_{uuid.uuid4().hex[:8]}"
 
 
 def _lease(host: Cluster, config: SyncerConfig, name: str, labels: Mapping[str, str] = MappingProxyType({})) -> Lease:

@@ -397,5 +397,5 @@ def _check_times(duration: float, renew_deadline: float, retry_period: float) ->
 
 
 def _deployment(identity: str) -> str:
-    """Return the Deployment of the pod in an identity, which is the pod's name and a random part."""
+    """Return the Deployment of the pod in an identity: the pod's namespace and name, and a random part."""
     return identity.rpartition("_")[0].rsplit("-", 2)[0]

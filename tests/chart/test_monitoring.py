@@ -99,6 +99,11 @@ def test_dashboard_is_found_by_its_label(chart: str) -> None:
     [text] = dashboard["data"].values()
     assert json.loads(text)["title"] == f"vsyncer: shop/{name}"
     assert re.fullmatch(r"vsyncer-[0-9a-f]{12}", json.loads(text)["uid"])
+    chosen = {each["name"]: each["current"].get("value") for each in json.loads(text)["templating"]["list"]}
+    assert (chosen["namespace"], chosen["job"]) == ("shop", f"{name}-metrics"), "it opens on its own daemon"
+    assert ("Service", chosen["job"]) in found
+    original = json.loads((CHARTS / "syncer" / "files" / "dashboard.json").read_text())
+    assert json.loads(text)["panels"] == original["panels"]
 
 
 def test_pod_monitor_stands_for_the_service_monitor_under_the_same_job() -> None:

@@ -20,6 +20,7 @@ from syncer.rbac import Subject
 
 #: Enough that each option is tried with each of its values, beside many others.
 CONFIGURATIONS = 200
+CLASSES = ("ingressClasses", "storageClasses", "runtimeClasses", "priorityClasses", "volumeAttributesClasses")
 TEMPLATE = """\
 {{- range $number, $config := .Values.configurations }}
 {{- range $side := list "host" "virtual" }}
@@ -103,13 +104,15 @@ class _Dice:
             self._section(sync["toHost"], kind)
         for kind in ("services", "namespaces", "customResourceDefinitions"):
             self._section(sync["toHost"], kind)
+        for kind in ("networkPolicies", "podDisruptionBudgets", "priorityClasses", "persistentVolumeClaims"):
+            self._section(sync["toHost"], kind)
         if translator in ("per-namespace", "unchanged") and self._even():
             limits = {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}
             sync["toHost"]["namespaces"] = {
                 "quota": self._one({}, {"hard": {"pods": "3"}}),
                 "limits": self._one({}, limits),
             }
-        for kind in ("events", "nodes", "customResourceDefinitions"):
+        for kind in ("events", "nodes", "customResourceDefinitions", *CLASSES):
             self._section(sync["fromHost"], kind)
         if self._rarely():
             sync["fake"]["nodes"] = {"enabled": self._even()}

@@ -163,6 +163,7 @@ def test_missing_host_namespace_ends_an_install_before_anything_is_made() -> Non
         ({"config": {"host": {"namespace": "x"}}}, "hostNamespace"),
         ({"virtualClusters": [{**SHOP, "hostNamespace": ""}]}, "virtualClusters[0].hostNamespace: name the namespace"),
         ({"virtualClusters": [SHOP, SHOP]}, "virtualClusters[1].name: an entry before it is named shop, too"),
+        ({"virtualClusters": [{**BANK, "name": "shop-dashboard"}, SHOP]}, "virtualClusters: shop-dashboard is also"),
         ({"virtualClusters": [SHOP, BANK], "config": {"leaderElection": {"name": "one"}}}, "leaderElection.name"),
         (
             {"virtualClusters": [SHOP, BANK], "config": {"virtualClusterSecrets": [SECRETS]}},
@@ -351,6 +352,9 @@ def test_network_policy_opens_the_metrics_and_the_kubelets_ports_alone() -> None
         {"ports": [{"port": "metrics"}], "from": [{"namespaceSelector": {}}]},
         {"ports": [{"port": 20250, "endPort": 20259}]},
     ]
+    off = {"kubelet": {"enabled": False}}
+    found = objects(virtualClusters=[{**SHOP, **off}], networkPolicy=policy, config={"kubelet": {"enabled": True}})
+    assert len(found["NetworkPolicy", "syncer-shop"]["spec"]["ingress"]) == 1, "the entry's own word is the last"
     closed = objects(networkPolicy={"enabled": True}, config={"metrics": {"address": "0"}})[
         "NetworkPolicy", "syncer-shop"
     ]

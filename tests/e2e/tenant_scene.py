@@ -85,7 +85,7 @@ class Tenant(Chart):
     def _holder(self) -> str:
         """Return the pod whose daemon works."""
         identity = self.own("get", "lease", f"vsyncer-{NAME}", "-o=jsonpath={.spec.holderIdentity}")
-        return identity.partition("_")[0]
+        return identity.partition("_")[0].rpartition("/")[2]
 
 
 def credentials(kubeconfig: Path, folder: Path) -> Credentials:

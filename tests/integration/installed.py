@@ -41,7 +41,7 @@ class Replica(Process):
     ) -> None:
         super().__init__({}, folder)
         self._host_kubeconfig, self._container = host_kubeconfig, container
-        self.name = pod["metadata"]["name"]
+        self.name, self._namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         self._volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
         self._files = files
         self._mounted = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
@@ -76,7 +76,13 @@ class Replica(Process):
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the container, where the host's login is a kubeconfig instead of mounted files."""
-        given = {each["name"]: self._here(each["value"]) for each in self._container["env"]}
+        fields = {"metadata.namespace": self._namespace}
+        given = {
+            each["name"]: self._here(each["value"])
+            if "value" in each
+            else fields[dig(each, "valueFrom.fieldRef.fieldPath")]
+            for each in self._container["env"]
+        }
         pages = {"METRICS": f"127.0.0.1:{self.port}", "HEALTH": f"127.0.0.1:{self.health}"}
         own = {f"SYNCER_{name}_ADDRESS": address for name, address in pages.items()}
         own |= {"SYNCER_HOST_KUBECONFIG": str(self._host_kubeconfig), "POD_NAME": self.name}
@@ -108,6 +114,7 @@ class Release:
     scene: Scene
     folder: Path
     namespace: str = field(default_factory=lambda: f"plane-{next(_numbers)}")
+    secret: str = SECRET
 
     @property
     def daemon(self) -> str:
@@ -125,7 +132,7 @@ class Release:
     def make_secret(self) -> None:
         """Make the Secret with the virtual cluster's kubeconfig."""
         kubeconfig = self.scene.virtual.plane.kubeconfig(USER)
-        self.kubectl("create", "secret", "generic", SECRET, f"--from-file=config={kubeconfig}")
+        self.kubectl("create", "secret", "generic", self.secret, f"--from-file=config={kubeconfig}")
 
     def values(self, **config: Any) -> Obj:
         """Return the values for Helm, with more of the daemon's configuration."""
@@ -134,7 +141,7 @@ class Release:
                 {
                     "name": self.scene.name,
                     "hostNamespace": self.scene.host_namespace,
-                    "kubeconfigSecret": {"name": SECRET, "key": "config"},
+                    "kubeconfigSecret": {"name": self.secret, "key": "config"},
                 }
             ],
             "config": {

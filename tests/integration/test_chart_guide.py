@@ -190,7 +190,7 @@ def test_each_command_of_the_guide_works_as_it_is_typed(release: Release, kubele
             eventually(lambda: release.objects("pods", _DAEMONS), "there are pods, as nobody types so fast")
         said = reader.type(command)
         if command.startswith("kubectl -n vc-shop get lease"):
-            assert f" {RELEASE}-" in said, "the holder bears the name of the release"
+            assert f" {_PLANE}/{RELEASE}-" in said, "the holder bears the name of the release"
             virtual.create(service("before", namespace=place))
             eventually(lambda: copy("before"), "the guide's daemon copies")
         uninstalled += command.startswith("helm uninstall")

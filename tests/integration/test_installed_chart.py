@@ -84,7 +84,8 @@ def test_replicas_bring_a_shop_in_step_and_the_other_leads_when_the_leader_is_ki
     leader, other = run(release)
     shop = shop_in_step(release)
     release.scene.must_be_content()
-    assert holder(release).startswith(f"{RELEASE}-"), "the holder of the Lease bears the name of the release"
+    led = f"{release.namespace}/{release.daemon}-"
+    assert holder(release).startswith(led), "the holder of the Lease bears the names of the release and its namespace"
     leader.kill()
     killed = time.monotonic()
     release.scene.virtual.create(service("later", namespace=shop))
@@ -135,11 +136,11 @@ def test_second_release_for_the_virtual_cluster_is_refused_or_stands_by_and_name
     with second.helping("install", RELEASE, str(CHART), values=second.values()) as refused:
         assert "exists and cannot be imported into the current release" in refused.communicate(timeout=PATIENCE)[1]
     values = {**second.values(), "rbac": {"create": False}}
-    second.helm("install", "second", str(CHART), values=values)
+    second.helm("install", RELEASE, str(CHART), values=values)
     replica = second.replica(second.made(2)[0])
-    second.bind(release, f"second-{release.daemon}")
+    second.bind(release, second.daemon)
     replica.spawn()
-    led = f"{RELEASE}-"
+    led = f"{release.namespace}/{release.daemon}-"
     eventually(lambda: f"lease degraded: {led}" in replica.readyz()[1], "/readyz names who leads")
     assert not leads(replica)
     assert "uninstall one of them" in replica.readyz()[1]
@@ -224,6 +225,29 @@ def test_further_virtual_cluster_of_a_release_leaves_the_pods_of_the_first_alone
     selector = "vsyncer.dev/part=syncer,vsyncer.dev/serves=further"
     eventually(lambda: len(release.objects("pods", selector)) == 2, "the further one has two pods of its own")
     assert {each["metadata"]["uid"] for each in release.pods()} == before
+
+
+def test_virtual_clusters_of_a_release_are_each_served_by_a_daemon_of_their_own(
+    prepared: Release, apis: tuple[Api, Api], chart_host: Api, tmp_path: Path
+) -> None:
+    folder = tmp_path / "further"
+    folder.mkdir()
+    scene = Scene(apis[1], chart_host, folder)
+    try:
+        further = Release(scene, folder, namespace=prepared.namespace, secret="further")
+        further.make_secret()
+        values = prepared.values()
+        values["virtualClusters"] += further.values()["virtualClusters"]
+        prepared.helm("install", RELEASE, str(CHART), values=values)
+        for each in (prepared, further):
+            replica = each.replica(each.made(2)[0])
+            each.allow(replica)
+            replica.start()
+            shop_in_step(each)
+        prepared.scene.must_be_content()
+        scene.must_be_content()
+    finally:
+        scene.close()
 
 
 def test_uninstall_leaves_the_copies_and_nothing_else(release: Release) -> None:

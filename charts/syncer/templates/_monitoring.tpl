@@ -100,11 +100,17 @@ metadata:
   {{- end }}
 data:
   {{- $place := printf "%s/%s" .root.Release.Namespace .name }}
+  {{- $dashboard := .root.Files.Get "files/dashboard.json" | fromJson }}
+  {{- $_ := set $dashboard "uid" (printf "vsyncer-%s" ($place | sha256sum | trunc 12)) }}
+  {{- $_ := set $dashboard "title" (printf "vsyncer: %s" $place) }}
+  {{- $chosen := dict "namespace" .root.Release.Namespace "job" $job }}
+  {{- range $variable := $dashboard.templating.list }}
+  {{- with get $chosen $variable.name }}
+  {{- $_ := set $variable "current" (dict "text" . "value" .) }}
+  {{- end }}
+  {{- end }}
   {{ .name }}.json: |
-    {{- .root.Files.Get "files/dashboard.json"
-      | replace "\"uid\": \"vsyncer\"" (printf "\"uid\": \"vsyncer-%s\"" ($place | sha256sum | trunc 12))
-      | replace "\"title\": \"vsyncer\"" (printf "\"title\": \"vsyncer: %s\"" $place)
-      | nindent 4 }}
+    {{- toPrettyJson $dashboard | nindent 4 }}
 {{- end }}
 {{- end }}
 {{- end -}}

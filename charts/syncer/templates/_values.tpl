@@ -40,7 +40,12 @@
 {{- $_ := set $daemons .name (merge $daemon $places) -}}
 {{- end -}}
 {{- $sorted := list -}}
-{{- range keys $daemons | sortAlpha -}}{{- $sorted = append $sorted (get $daemons .) -}}{{- end -}}
+{{- range keys $daemons | sortAlpha -}}
+{{- if and (hasSuffix "-dashboard" .) (hasKey $daemons (trimSuffix "-dashboard" .)) -}}
+{{- fail (printf "virtualClusters: %s is also the name of the dashboard of %s; give one of them another" . (trimSuffix "-dashboard" .)) -}}
+{{- end -}}
+{{- $sorted = append $sorted (get $daemons .) -}}
+{{- end -}}
 {{- toJson $sorted -}}
 {{- end -}}
 

@@ -68,6 +68,10 @@
 {{- define "vsyncer.daemon.env" -}}
 - name: SYNCER_CONFIG
   value: /etc/vsyncer/config/syncer.yaml
+- name: POD_NAMESPACE
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.namespace
 {{- with .values.extraEnv }}
 {{ toYaml . }}
 {{- end }}

@@ -458,9 +458,10 @@ def test_command_that_loses_the_lease_is_ended(why: str) -> None:
 @pytest.mark.parametrize(
     ("other", "is_stranger"),
     [
-        pytest.param("syncer-59bfb5c9fd-q7xvz_1234abcd", False, id="replica"),
-        pytest.param("syncer-6c4d8b7f99-2hk4p_1234abcd", False, id="replica of another revision"),
-        pytest.param("other-syncer-59bfb5c9fd-q7xvz_1234abcd", True, id="another release"),
+        pytest.param("plane/syncer-59bfb5c9fd-q7xvz_1234abcd", False, id="replica"),
+        pytest.param("plane/syncer-6c4d8b7f99-2hk4p_1234abcd", False, id="replica of another revision"),
+        pytest.param("plane/other-syncer-59bfb5c9fd-q7xvz_1234abcd", True, id="another release"),
+        pytest.param("other/syncer-59bfb5c9fd-q7xvz_1234abcd", True, id="a release of the same name elsewhere"),
     ],
 )
 def test_who_stands_by_says_who_leads_and_whether_that_is_a_replica(
@@ -473,7 +474,7 @@ def test_who_stands_by_says_who_leads_and_whether_that_is_a_replica(
         api, busy = Api(), list[Daemon]()
         first = Daemon(api, other, busy)
         await asyncio.sleep(0.1)
-        second = Daemon(api, "syncer-59bfb5c9fd-b8m2d_5678abcd", busy)
+        second = Daemon(api, "plane/syncer-59bfb5c9fd-b8m2d_5678abcd", busy)
         await asyncio.sleep(30)
         assert first.lease.is_leader
         assert (first.lease.stranger, second.lease.stranger) == ("", other if is_stranger else "")
