@@ -74,10 +74,9 @@ class Connections:
         await self._cache.close()
 
     def begin(self, connection: "Connection") -> None:
-        """Keep a connection, unless it is kept already."""
-        if self._all.get(connection.name) is not connection:
-            self._all[connection.name] = connection
-            self._cache.put(connection.name, Member(client=connection.cluster))
+        """Keep a connection; nothing changes if it is kept already."""
+        self._all[connection.name] = connection
+        self._cache.put(connection.name, Member(client=connection.cluster))
 
     def end(self, connection: "Connection") -> None:
         """Keep a connection no longer, if it is kept."""

@@ -202,6 +202,24 @@ def test_memory_has_a_limit_by_default_if_there_are_several(world: World, monkey
     play(scenario)
 
 
+def test_one_that_leaves_before_it_has_answered_leaves_nothing_running(world: World) -> None:
+    async def scenario() -> None:
+        bank, shop = clusters_named("bank", "shop")
+        world.servers["shop"].faults.add(Rule(reset="before"))
+        async with world.served(bank) as (_, fleet):
+            await until(lambda: world.has_copy("bank"))
+            await asyncio.sleep(20)
+            tasks = len(asyncio.all_tasks())
+            fleet.update([bank, shop])
+            await asyncio.sleep(20)
+            assert world.servers["shop"].requests
+            fleet.update([bank])
+            await asyncio.sleep(120)
+            assert len(asyncio.all_tasks()) == tasks
+
+    play(scenario)
+
+
 def test_one_alone_whose_objects_take_too_much_memory_is_served_again_when_they_take_less(world: World) -> None:
     async def scenario() -> None:
         async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (engine, _):

@@ -30,6 +30,8 @@ class Line(MemoryTransport):
         #: What is wrong with the credentials.
         self.complaint = ""
         self.is_ready = True
+        #: The path of requests that get no answer.
+        self.lost = ""
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         if request.path == "/readyz":
@@ -41,7 +43,7 @@ class Line(MemoryTransport):
         if self.hangs:
             await asyncio.sleep(request.timeout)
             raise ConnectionFailed("no response in time")
-        if not self.answers:
+        if not self.answers or request.path == self.lost:
             raise ConnectionFailed("refused")
         return HttpResponse(self.status, {}, b"{}") if self.status else await super().send(request)
 
@@ -262,6 +264,10 @@ def test_cluster_that_answers_in_any_way_is_not_waited_for() -> None:
             async with asyncio.timeout(SOON):
                 with pytest.raises(Unauthorized, match="the exec plugin failed"):
                     await one.connection.reach(60)
+            one = Kept(made, "lossy")
+            one.line.lost = "/version"
+            async with asyncio.timeout(SOON):
+                await one.connection.reach(60)
             one = Kept(made, "starting")
             one.line.is_ready = False
             async with asyncio.timeout(SOON):
