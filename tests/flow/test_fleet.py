@@ -35,6 +35,20 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return made
 
 
+#: So many objects that there is no room for them in 1 MB, not even without their contents.
+TOO_MANY = 900
+
+
+def put_too_many(world: World) -> None:
+    for number in range(TOO_MANY):
+        world.servers["shop"].put(configmap(f"many{number}", {"k": "x" * 5_000}))
+
+
+def delete_them(world: World) -> None:
+    for number in range(TOO_MANY):
+        world.servers["shop"].delete("configmaps", f"shop/many{number}")
+
+
 def test_each_virtual_cluster_is_served_in_one_namespace(world: World) -> None:
     async def scenario() -> None:
         async with world.served(*clusters_named("bank", "pets", "shop")) as (engine, _):
@@ -167,8 +181,7 @@ def test_one_whose_objects_take_too_much_memory_is_not_served_until_they_take_le
     async def scenario() -> None:
         async with world.served(*clusters_named("bank", "shop", every={"maxMegabytes": 1})) as (engine, _):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
-            for number in range(12):
-                world.servers["shop"].put(configmap(f"big{number}", {"k": "x" * 100_000}))
+            put_too_many(world)
             await until(lambda: states(engine)["shop"] == "failing")
             [shop] = [each for each in clusters(engine) if each.cluster == "shop"]
             assert "more than 1 MB of the daemon's memory (maxMegabytes)" in shop.reason
@@ -177,8 +190,7 @@ def test_one_whose_objects_take_too_much_memory_is_not_served_until_they_take_le
             assert len(world.servers["shop"].requests) - before < 600  # it is tried again, and not all the time
             world.servers["bank"].put(configmap("later"))
             assert await until(lambda: world.has_copy("bank", "later")) < 1
-            for number in range(12):
-                world.servers["shop"].delete("configmaps", f"shop/big{number}")
+            delete_them(world)
             await until(lambda: states(engine) == {"bank": "served", "shop": "served"}, within=200)
             world.servers["shop"].put(configmap("later"))
             await until(lambda: world.has_copy("shop", "later"))
@@ -224,11 +236,9 @@ def test_one_alone_whose_objects_take_too_much_memory_is_served_again_when_they_
     async def scenario() -> None:
         async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (engine, _):
             await until(lambda: world.has_copy("shop"))
-            for number in range(12):
-                world.servers["shop"].put(configmap(f"big{number}", {"k": "x" * 100_000}))
+            put_too_many(world)
             await until(lambda: states(engine)["shop"] == "failing")
-            for number in range(12):
-                world.servers["shop"].delete("configmaps", f"shop/big{number}")
+            delete_them(world)
             await until(lambda: states(engine) == {"shop": "served"}, within=200)
 
     play(scenario)
