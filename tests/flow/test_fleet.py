@@ -161,6 +161,17 @@ def test_one_whose_kubeconfig_has_come_to_be_of_another_server_begins_anew_alone
     play(scenario)
 
 
+def test_health_page_names_no_host_namespace_while_a_cache_is_not_filled(world: World) -> None:
+    async def scenario() -> None:
+        world.servers["bank"].faults.add(Rule(verb="list", resource="configmaps", latency=20.0))
+        world.host.faults.add(Rule(verb="list", resource="configmaps", latency=20.0))
+        async with world.served(*clusters_named("bank")) as (engine, _):
+            await until(lambda: "host configmaps" in (_caches(engine).get("bank") or ""))
+            assert clusters_scene.HOME not in (_caches(engine)["bank"] or "")
+
+    play(scenario)
+
+
 def test_series_and_requests_of_one_that_leaves_go_with_it(world: World) -> None:
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
