@@ -8,9 +8,16 @@ the daemon's roles are for the whole host. The API server itself evaluates this 
 import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from syncer.api import Marks, Obj
+from syncer.resources.namespace_values import ENFORCE
+from syncer.resources.pods.security import Level
+
+#: The label with the version of Kubernetes whose rules a Pod Security level has.
+VERSION = f"{ENFORCE}-version"
+#: The Pod Security levels, the strictest one last.
+LEVELS: Sequence[str] = get_args(Level)
 
 _API = "admissionregistration.k8s.io/v1"
 
@@ -26,6 +33,8 @@ class Confined(NamedTuple):
     makes_namespaces: bool
     #: True if it answers as the kubelet of the virtual Nodes, and connects to pods there.
     connects: bool = False
+    #: The Pod Security labels of the host namespaces that it makes; without any, they may be what they like.
+    pod_security: Mapping[str, str] = MappingProxyType({})
 
 
 def policy(
@@ -69,6 +78,7 @@ def policy(
             {"name": "reached", "expression": _list([each.identity for each in clusters if each.connects])},
             {"name": "lent", "expression": _list(list(lent))},
             {"name": "lentPods", "expression": _list([each for each, connects in lent.items() if connects])},
+            {"name": "enforced", "expression": _enforced(clusters)},
             {"name": "whose", "expression": "request.operation == 'DELETE' ? variables.before : variables.now"},
         ],
         "validations": _validations(marks),
@@ -131,15 +141,47 @@ def _validations(marks: Marks) -> list[Obj]:
             ),
             "message": "the syncer writes only into host namespaces with its mark, or that it is configured for",
         },
+        {
+            "expression": (
+                "request.operation in ['CONNECT', 'DELETE'] || request.resource.group != ''"
+                " || request.resource.resource != 'namespaces' || !(variables.whose in variables.enforced)"
+                f" || [{_label('object', ENFORCE)}, {_label('object', VERSION)}] in variables.enforced[variables.whose]"
+                f" || (request.operation == 'UPDATE' && {_same(ENFORCE)} && {_same(VERSION)})"
+            ),
+            "message": "the syncer sets no weaker Pod Security level for host namespaces than it is configured for",
+        },
     ]
     return [{**rule, "reason": "Forbidden"} for rule in rules]
 
 
+def _enforced(clusters: Sequence[Confined]) -> str:
+    """Return the expression for the pairs of Pod Security labels that host namespaces may have, by identity."""
+    known = []
+    for each in clusters:
+        if each.makes_namespaces and (level := each.pod_security.get(ENFORCE)):
+            version = _text(each.pod_security.get(VERSION, ""))
+            pairs = [f"[{_text(one)}, {version}]" for one in LEVELS[LEVELS.index(level) :]]
+            known.append(f"{_text(each.identity)}: [{', '.join(pairs)}]")
+    return f"{{{', '.join(known)}}}"
+
+
 def _mark(obj: str, marks: Marks) -> str:
     """Return the expression for the identity in an object's marks; ``''`` if it has none."""
-    key = _text(marks.cluster)
+    return _label(obj, marks.cluster)
+
+
+def _same(label: str) -> str:
+    """Return the expression for a label that an object had before."""
+    return f"{_label('object', label)} == {_label('oldObject', label)}"
+
+
+def _label(obj: str, label: str) -> str:
+    """Return the expression for the value of an object's label; ``''`` if it has none."""
+    key = _text(label)
     labels = f"{obj}.metadata.labels"
-    return f"{obj} != null && has({obj}.metadata) && has({labels}) && {key} in {labels} ? string({labels}[{key}]) : ''"
+    return (
+        f"({obj} != null && has({obj}.metadata) && has({labels}) && {key} in {labels} ? string({labels}[{key}]) : '')"
+    )
 
 
 def _places(clusters: Sequence[Confined]) -> str:

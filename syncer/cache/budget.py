@@ -1,14 +1,33 @@
-"""The memory that the objects of a virtual cluster may take."""
+"""The memory that the objects of a virtual cluster may take, and what each of its namespaces takes of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 #: Bytes of a stored object besides its JSON: its key, version and uid, and its places in the indexes.
 OVERHEAD = 1000
+#: A namespace may take so many times as much as is free.
+TIMES = 3
 
 
 def _nothing() -> None:
     return None
+
+
+class Account(Protocol):
+    """Counts the bytes of stores."""
+
+    def take(self, namespace: str, size: int) -> None:
+        """Count so many bytes more."""
+        ...
+
+    def give(self, namespace: str, size: int) -> None:
+        """Count so many bytes less."""
+        ...
+
+    def has_room(self, namespace: str, size: int) -> bool:
+        """Return True if an object of a namespace may take so many bytes more."""
+        ...
 
 
 @dataclass(slots=True)
@@ -23,12 +42,51 @@ class Budget:
     #: Called when more is used, and that is too much.
     over: Callable[[], None] = _nothing
 
-    def take(self, size: int) -> None:
+    def take(self, namespace: str, size: int) -> None:
         """Count so many bytes more."""
         self.used += size
         if self.used > self.most > 0:
             self.over()
 
-    def give(self, size: int) -> None:
+    def give(self, namespace: str, size: int) -> None:
         """Count so many bytes less."""
         self.used -= size
+
+    def has_room(self, namespace: str, size: int) -> bool:
+        """Return True: what is too much for all ends them all."""
+        return True
+
+
+@dataclass(slots=True)
+class Shares:
+    """What the virtual objects take of a budget, half of which is theirs, and the other their copies'.
+
+    A namespace may take :data:`TIMES` as much as all leave free of this half: three quarters if it is alone. So whoever
+    may write in one namespace can't use up what others need: the more there is in it, the less is free, and a smaller
+    one has room still. These are the dynamic thresholds by which network switches share a buffer between ports.
+    """
+
+    budget: Budget
+    used: int = 0
+    _by_namespace: dict[str, int] = field(default_factory=dict)
+
+    def take(self, namespace: str, size: int) -> None:
+        """Count so many bytes more."""
+        self.used += size
+        self._by_namespace[namespace] = self._by_namespace.get(namespace, 0) + size
+        self.budget.take(namespace, size)
+
+    def give(self, namespace: str, size: int) -> None:
+        """Count so many bytes less."""
+        self.used -= size
+        left = self._by_namespace[namespace] - size
+        if left:
+            self._by_namespace[namespace] = left
+        else:
+            del self._by_namespace[namespace]
+        self.budget.give(namespace, size)
+
+    def has_room(self, namespace: str, size: int) -> bool:
+        """Return True if an object of a namespace may take so many bytes more; it always may take less."""
+        free = self.budget.most // 2 - self.used - size
+        return size <= 0 or not self.budget.most or self._by_namespace.get(namespace, 0) + size <= TIMES * free

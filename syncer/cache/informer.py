@@ -14,7 +14,8 @@ pending responses are ignored; the following watch shows everything again.
 An object enters whole only if it can be decoded, is of the collection, and has metadata of the right
 types. Otherwise it is quarantined: it exists without its contents (:data:`.codec.UNREADABLE`), so that
 it stops no other object and its copy is no orphan, until a later state of it is well-formed. Indexes
-keep its earlier values. An item without a name of the collection is only counted.
+keep its earlier values. So is one that there is no room for. An item without a name of the collection is only
+counted.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -24,18 +25,20 @@ from typing import Any, Literal
 
 from syncer.api.objects import Key, Obj, Resource, key_of
 from syncer.cache.assumed import AssumedObjects, Verdict, Writing
-from syncer.cache.budget import Budget
+from syncer.cache.budget import Account, Budget
 from syncer.cache.handlers import Handler, Handlers, MapFunction, Waiters
 from syncer.cache.indexer import Index, Indexer
 from syncer.cache.items import Items
 from syncer.cache.newcomers import Newcomers
-from syncer.cache.store import Store
+from syncer.cache.store import NoRoom, Store
 from syncer.cache.versions import WentBack, is_decimal, is_later
 from syncer.clusters import codec
 from syncer.observe.logs import get_logger
 
 #: Number of observed deletions that are remembered.
 WITNESSED = 10_000
+#: Bytes of labels, and of annotations, that an object keeps for which there is no room; with more, it has neither.
+MOST_WITHOUT_ROOM = 1 << 10
 
 log = get_logger(__name__)
 
@@ -57,7 +60,7 @@ class Informer(Store):
         *,
         clock: Callable[[], float],
         ordered: Callable[[], bool] = lambda: False,
-        budget: Budget | None = None,
+        budget: Account | None = None,
         trusted: bool = False,
     ) -> None:
         super().__init__(resource, budget or Budget())
@@ -89,6 +92,8 @@ class Informer(Store):
         self._overtaken = False
         #: The quarantined objects, each with its time by the clock.
         self.quarantined: dict[Key, float] = {}
+        #: Those of them that there is no room for, each with the bytes that it takes.
+        self.left_out: dict[Key, int] = {}
         self.newcomers = Newcomers(self._entries, self.quarantined)
         #: Number of items and events without a name of the collection, since the latest list.
         self.nameless = 0
@@ -422,6 +427,17 @@ class Informer(Store):
         if key in self._entries and (writing is None or not (writing.held or writing.void)):
             self._remove(key, missed=True)
 
+    def let_in(self, key: Key, obj: Obj) -> None:
+        """Store an object whole for which there was no room, as it was just read, unless it has changed since.
+
+        Raises:
+            DecodeError: It is malformed.
+        """
+        codec.check(obj, key)
+        entry = self._entries.get(key)
+        if key in self.left_out and entry is not None and entry.version == obj["metadata"]["resourceVersion"]:
+            self._put(key, obj)
+
     def _take(self, key: Key, obj: Obj, writing: Writing | None, *, own: bool) -> bool:
         """Store a response and return True, if it is newer than the cached state."""
         metadata = obj["metadata"]
@@ -454,10 +470,14 @@ class Informer(Store):
         """
         if not by_watch:
             self._witnessed.pop(key, None)
+        self.left_out.pop(key, None)
         try:
             obj = self.keep(key, obj)
         except RecursionError as error:  # a text that could just be decoded may be too deep to be encoded
             obj = self.keep(key, codec.identity(obj, error))
+        except NoRoom as error:
+            self.left_out[key], own = error.size, False
+            obj = self.keep(key, codec.identity(obj, error, most=MOST_WITHOUT_ROOM))
         self._changed(key, obj, obj, state=obj["metadata"]["resourceVersion"] if by_watch else "", own=own, quiet=quiet)
 
     def _remove(self, key: Key, *, by_watch: bool = False, missed: bool = False, quiet: bool = False) -> None:
@@ -466,6 +486,7 @@ class Informer(Store):
             self._witnessed.pop(key, None)
         if self._gone is not None:
             self._gone.add(key)
+        self.left_out.pop(key, None)
         last = self.drop(key)
         if last is not None:
             self._changed(key, None, last, state=last["metadata"].get("uid", "") if by_watch else "", quiet=quiet)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Resource
-from syncer.cache.budget import OVERHEAD, Budget
+from syncer.cache.budget import OVERHEAD, Account
 from syncer.cache.parts import parts_of
 from syncer.clusters import codec
 
@@ -20,10 +20,19 @@ class Entry(NamedTuple):
     parts: int = 0
 
 
+class NoRoom(Exception):
+    """An object doesn't fit into the memory that is left for its namespace."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"there is no room for its {size} bytes in the daemon's memory (maxMegabytes)")
+        #: The bytes that it would take.
+        self.size = size
+
+
 class Store:
     """The entries of a resource; not thread-safe."""
 
-    def __init__(self, resource: Resource, budget: Budget) -> None:
+    def __init__(self, resource: Resource, budget: Account) -> None:
         self.resource, self.budget = resource, budget
         self._entries: dict[Key, Entry] = {}
 
@@ -55,6 +64,9 @@ class Store:
         """Store an object that the caller hands over, and return it as stored.
 
         ``managedFields`` are removed, and ``apiVersion`` and ``kind`` added, which lists leave out.
+
+        Raises:
+            NoRoom: It is too large for the budget; one without its contents never is.
         """
         metadata = obj["metadata"]
         metadata.pop("managedFields", None)
@@ -62,7 +74,10 @@ class Store:
             obj = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}
         raw = codec.encode(obj)
         before = self._entries.get(key)
-        self.budget.take(len(raw) + OVERHEAD if before is None else len(raw) - len(before.raw))
+        size = len(raw) + OVERHEAD if before is None else len(raw) - len(before.raw)
+        if not self.budget.has_room(key.namespace, size) and codec.UNREADABLE not in obj:
+            raise NoRoom(len(raw) + OVERHEAD)
+        self.budget.take(key.namespace, size)
         self._entries[key] = Entry(metadata["resourceVersion"], metadata.get("uid", ""), raw, parts_of(raw))
         return obj
 
@@ -71,10 +86,11 @@ class Store:
         entry = self._entries.pop(key, None)
         if entry is None:
             return None
-        self.budget.give(len(entry.raw) + OVERHEAD)
+        self.budget.give(key.namespace, len(entry.raw) + OVERHEAD)
         return codec.stored(entry.raw)
 
     def empty(self) -> None:
         """Forget all objects of a store that nobody reads any more."""
-        self.budget.give(sum(len(entry.raw) + OVERHEAD for entry in self._entries.values()))
+        for key, entry in self._entries.items():
+            self.budget.give(key.namespace, len(entry.raw) + OVERHEAD)
         self._entries.clear()

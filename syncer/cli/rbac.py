@@ -153,12 +153,15 @@ def _flow_schemas(config: "SyncerConfig", subject: "Subject | None") -> "list[Ob
 def _admission(config: "SyncerConfig", subject: "Subject") -> "list[Obj]":
     from syncer.admission import Confined, policy
     from syncer.api import Marks
+    from syncer.resources.namespaces import NamespaceConfig
 
     clusters = []
     for each in config.clusters():
         settings, fixed = each.settings(), each.translator.host_namespaces()
         namespaces = sorted({*(fixed or ()), *settings.namespaces})
-        clusters.append(Confined(settings.identity, namespaces, fixed is None, settings.kubelet))
+        homes = settings.section("namespaces", NamespaceConfig)
+        enforced = homes.overlay if homes and not homes.patches.down else {}
+        clusters.append(Confined(settings.identity, namespaces, fixed is None, settings.kubelet, enforced))
     lent: dict[str, bool] = {}
     for each in _of_secrets(config):
         lent[each.host_namespace] = lent.get(each.host_namespace, False) or each.settings().kubelet

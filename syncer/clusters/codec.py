@@ -179,8 +179,10 @@ def without_contents(data: bytes | msgspec.Raw, error: Exception) -> Obj:
     return identity({**_readable(members), "metadata": _readable(metadata)}, error)
 
 
-def identity(obj: Any, error: Exception) -> Obj:
+def identity(obj: Any, error: Exception, *, most: int | None = None) -> Obj:
     """Return a decoded object as :func:`without_contents` does.
+
+    Its labels and its annotations remain unless the JSON of one has more than ``most`` bytes.
 
     Raises:
         DecodeError: It has no name.
@@ -190,7 +192,9 @@ def identity(obj: Any, error: Exception) -> Obj:
         raise _told(error)
     found = {name: obj[name] for name in _KIND if isinstance(obj.get(name), str)}
     kept = {name: metadata[name] for name in _TEXTS if isinstance(metadata.get(name), str)}
-    kept |= {name: metadata[name] for name in _KEYS if _is_mapping(metadata.get(name))}
+    pairs = {name: metadata[name] for name in _KEYS if _is_mapping(metadata.get(name))}
+    if most is None or all(len(_encode(each)) <= most for each in pairs.values()):
+        kept |= pairs
     return {**found, "metadata": {"resourceVersion": "", **kept}, UNREADABLE: str(error)}
 
 

@@ -381,7 +381,9 @@ class ClusterSections(Section):
     """The most memory that its objects may take in the daemon, in MB (MiB), about. 0: no limit.
 
     Empty: 256 if there are several virtual clusters; one alone may take half of the memory limit of the daemon's
-    container, if that has one. One that takes more is not served, and tried again at intervals; the others go on.
+    container, if that has one. Half of it is for the virtual objects, and a namespace may take three times as much of
+    that as is free. What there is no room for is parked, and what was synced goes on. If even the names are too much,
+    the virtual cluster is not served, and tried again at intervals; the others go on.
     """
 
     names: Names | None = None

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
@@ -31,6 +32,7 @@ from syncer.engine.controllers.tenant_messages import translated
 from syncer.engine.controllers.worker import Workers
 from syncer.engine.informers import SideInformer, store_of
 from syncer.engine.kubernetes_service import is_kept, keep
+from syncer.engine.left_out import let_in_what_was_left_out
 from syncer.engine.listener import Listener
 from syncer.engine.patrol.patroller import Patroller
 from syncer.engine.patrol.patrollers import beside_workers
@@ -182,6 +184,7 @@ class Engine:
         )
         pair.definitions_changed = loop.soon
         served = Served(pair, discovery, connection, events, activation, loop, beside_workers(self, pair))
+        served.duties.append(partial(let_in_what_was_left_out, pair))
         if served.patroller is not None and served.patroller.options.enabled:
             served.duties.append(served.patroller.run)
         self.served[name] = served

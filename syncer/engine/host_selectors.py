@@ -22,12 +22,13 @@ log = get_logger(__name__)
 async def warn_of_selectors(host: Cluster, settings: Settings) -> None:
     """Log a warning for each object of the host's that a tenant's Pod can be selected by.
 
-    Host namespaces that the daemon makes hold nothing of the host's. A last warning names the kinds
-    that can't be listed.
+    Host namespaces that the daemon makes hold nothing of the host's; those that the configuration lists do. A last
+    warning names the kinds that can't be listed.
     """
     config, marks, warned = settings.section("pods", PodConfig), settings.marks, 0
     unread: dict[str, str] = {}
-    for namespace in (settings.names.host_namespaces() or ()) if config else ():
+    homes = sorted({*(settings.names.host_namespaces() or ()), *settings.namespaces})
+    for namespace in homes if config else ():
         for resource in (SERVICES, *FURTHER) if config and config.check_selectors else (SERVICES,):
             try:
                 found = await host.list(resource, namespace=namespace, selector=f"!{marks.cluster}")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.sources import Source
-from syncer.cache.budget import Budget
+from syncer.cache.budget import Account, Budget, Shares
 from syncer.cache.informer import Informer
 from syncer.cache.reflector import Reflector
 
@@ -17,7 +17,13 @@ class SideInformer(Informer):
     """The store of a resource of a side. A host is trusted."""
 
     def __init__(
-        self, side: Side, resource: Resource, *, clock: Callable[[], float], ordered: Callable[[], bool], budget: Budget
+        self,
+        side: Side,
+        resource: Resource,
+        *,
+        clock: Callable[[], float],
+        ordered: Callable[[], bool],
+        budget: Account,
     ) -> None:
         super().__init__(resource, clock=clock, ordered=ordered, budget=budget, trusted=side is Side.HOST)
         self.side = side
@@ -65,8 +71,9 @@ class Informers:
 
     def __init__(self, *, clock: Callable[[], float], ordered: Callable[[Side], bool] = lambda side: False) -> None:
         self._clock, self._ordered = clock, ordered
-        #: The memory of all stores.
+        #: The memory of all stores, and what each virtual namespace takes of it, whose objects a tenant chooses.
         self.budget = Budget()
+        self._shares = Shares(self.budget)
         self._stores: dict[Place, SideInformer] = {}
         self._wanted: dict[Place, dict[str, tuple[Selection, bool]]] = {}
 
@@ -82,7 +89,7 @@ class Informers:
                 source.resource,
                 clock=self._clock,
                 ordered=lambda: self._ordered(source.side),
-                budget=self.budget,
+                budget=self._shares if source.side is Side.VIRTUAL else self.budget,
             )
         wants = self._wanted.setdefault(place, {})
         before, marked = wants.get(owner, (selection, source.marked))

@@ -109,7 +109,7 @@ def waiting(engine: Engine) -> dict[tuple[str, str], str]:
 
 
 def unfilled(engine: Engine) -> Mapping[str, list[str]]:
-    """Return the stores that are neither filled nor given up, in words, by virtual cluster."""
+    """Return the stores that are neither filled nor given up, in words without names, by virtual cluster."""
     found = {
         cluster: _unfilled(served.pair) if served.prepared else [_unprepared(served.pair)]
         for cluster, served in list(engine.served.items())
@@ -122,8 +122,8 @@ def _unprepared(pair: ClusterPair) -> str:
 
 
 def _unfilled(pair: ClusterPair) -> list[str]:
-    reflectors = list(pair.reflectors.values())
-    return [str(one) for one in reflectors if not one.store.synced and not pair.given_up(store_of(one))]
+    stores = [store_of(one) for one in list(pair.reflectors.values())]
+    return [str(store) for store in stores if not store.synced and not pair.given_up(store)]
 
 
 class ClusterState(StrEnum):

@@ -87,7 +87,12 @@ READ = (
     Metric("counter", "syncer_fights", _SYNCER, "Times that a field was frozen: another writer sets it back."),
     Metric("gauge", "syncer_frozen_fields", _SYNCER, "Fields left alone: another writer sets them back."),
     Metric("gauge", "syncer_paused_deletions", _SYNCER, "Copies of deleted objects that a pause on the host keeps."),
-    Metric("gauge", "syncer_quarantined_objects", _STORE, "Objects that can't be read, and so aren't synced."),
+    Metric(
+        "gauge",
+        "syncer_quarantined_objects",
+        _STORE,
+        "Objects that can't be read, or that there is no room for, and so aren't synced.",
+    ),
     Metric("gauge", "syncer_cluster_up", ("cluster", "side"), "1 while the cluster's API server answers, else 0."),
     Metric("gauge", "syncer_secrets_refused", ("namespace", "reason"), "Secrets that are refused as virtual clusters."),
     Metric(

@@ -35,6 +35,20 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return made
 
 
+#: So many objects that there is no room for them in 1 MB, not even without their contents.
+TOO_MANY = 900
+
+
+def put_too_many(world: World) -> None:
+    for number in range(TOO_MANY):
+        world.servers["shop"].put(configmap(f"many{number}", {"k": "x" * 5_000}))
+
+
+def delete_them(world: World) -> None:
+    for number in range(TOO_MANY):
+        world.servers["shop"].delete("configmaps", f"shop/many{number}")
+
+
 def test_each_virtual_cluster_is_served_in_one_namespace(world: World) -> None:
     async def scenario() -> None:
         async with world.served(*clusters_named("bank", "pets", "shop")) as (engine, _):
@@ -147,6 +161,17 @@ def test_one_whose_kubeconfig_has_come_to_be_of_another_server_begins_anew_alone
     play(scenario)
 
 
+def test_health_page_names_no_host_namespace_while_a_cache_is_not_filled(world: World) -> None:
+    async def scenario() -> None:
+        world.servers["bank"].faults.add(Rule(verb="list", resource="configmaps", latency=20.0))
+        world.host.faults.add(Rule(verb="list", resource="configmaps", latency=20.0))
+        async with world.served(*clusters_named("bank")) as (engine, _):
+            await until(lambda: "host configmaps" in (_caches(engine).get("bank") or ""))
+            assert clusters_scene.HOME not in (_caches(engine)["bank"] or "")
+
+    play(scenario)
+
+
 def test_series_and_requests_of_one_that_leaves_go_with_it(world: World) -> None:
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
@@ -167,8 +192,7 @@ def test_one_whose_objects_take_too_much_memory_is_not_served_until_they_take_le
     async def scenario() -> None:
         async with world.served(*clusters_named("bank", "shop", every={"maxMegabytes": 1})) as (engine, _):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
-            for number in range(12):
-                world.servers["shop"].put(configmap(f"big{number}", {"k": "x" * 100_000}))
+            put_too_many(world)
             await until(lambda: states(engine)["shop"] == "failing")
             [shop] = [each for each in clusters(engine) if each.cluster == "shop"]
             assert "more than 1 MB of the daemon's memory (maxMegabytes)" in shop.reason
@@ -177,8 +201,7 @@ def test_one_whose_objects_take_too_much_memory_is_not_served_until_they_take_le
             assert len(world.servers["shop"].requests) - before < 600  # it is tried again, and not all the time
             world.servers["bank"].put(configmap("later"))
             assert await until(lambda: world.has_copy("bank", "later")) < 1
-            for number in range(12):
-                world.servers["shop"].delete("configmaps", f"shop/big{number}")
+            delete_them(world)
             await until(lambda: states(engine) == {"bank": "served", "shop": "served"}, within=200)
             world.servers["shop"].put(configmap("later"))
             await until(lambda: world.has_copy("shop", "later"))
@@ -224,11 +247,9 @@ def test_one_alone_whose_objects_take_too_much_memory_is_served_again_when_they_
     async def scenario() -> None:
         async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (engine, _):
             await until(lambda: world.has_copy("shop"))
-            for number in range(12):
-                world.servers["shop"].put(configmap(f"big{number}", {"k": "x" * 100_000}))
+            put_too_many(world)
             await until(lambda: states(engine)["shop"] == "failing")
-            for number in range(12):
-                world.servers["shop"].delete("configmaps", f"shop/big{number}")
+            delete_them(world)
             await until(lambda: states(engine) == {"shop": "served"}, within=200)
 
     play(scenario)

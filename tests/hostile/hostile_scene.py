@@ -20,6 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hack import loop_steps
 from hack.bench.daemon import SYNCER, Process
 from kube_envtest import ADMIN, ApiServer, BackgroundApiServer, Logged, User
 from syncer.api import Key, NameTranslator, Obj, Resource, key_of
@@ -174,6 +175,11 @@ class HostileScene:
         process = self.daemon.process
         return process is not None and process.poll() is None
 
+    def measured(self, records: Path) -> Sequence[str]:
+        """Return the command `syncer` that notes long steps of its event loop in a file; see `longest_step`."""
+        python = str(Path(installation()).with_name("python"))
+        return (*self.environment, python, "-P", loop_steps.__file__, str(records))
+
     def said_by(self, *command: str) -> str:
         """Return the output of another command with the daemon's configuration."""
         result = replace(self.daemon, command=self.cli).run(*command)
@@ -269,6 +275,15 @@ class HostileScene:
                 print(self._daemon.said()[-8000:])  # pytest shows it where the test has failed
         self.tenant.stop()
         self.operator.stop()
+
+
+def longest_step(records: Path) -> float:
+    """Return the CPU seconds of the longest step of a measured daemon's event loop so far, in which it does nothing
+    else; the least that is noted, if none was longer.
+    """
+    whole = records.read_text().rpartition("\n")[0].splitlines()
+    steps: list[float] = [json.loads(line).get("cpu", 0.0) for line in whole]
+    return max([loop_steps.LEAST, *steps])
 
 
 def installation() -> str:

@@ -40,6 +40,9 @@ def found(obj: Obj) -> list[tuple[str, str]]:
 
 
 PRIVILEGED = {"name": "c", "image": "i", "securityContext": {"privileged": True}}
+MIGHTY = {"name": "c", "image": "i", "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}
+OPEN = {"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}
+OF_THE_NODE = ("privileges", "a Pod has what is the node's")
 HARMFUL = {
     "label of a Pod": (
         copy_of(pod("annotations-1"), metadata={"labels": {"azure.workload.identity/use": "true"}}),
@@ -56,6 +59,17 @@ HARMFUL = {
     "privileged init container": (
         copy_of(pod("a", spec={"initContainers": [PRIVILEGED]})),
         ("policies", "a Pod is privileged"),
+    ),
+    "network of the node": (copy_of(pod("a", spec={"hostNetwork": True})), OF_THE_NODE),
+    "path of the node": (
+        copy_of(pod("a", spec={"volumes": [{"name": "v", "hostPath": {"path": "/"}}]})),
+        OF_THE_NODE,
+    ),
+    "port of the node": (copy_of(pod("a", spec={"containers": [OPEN]})), OF_THE_NODE),
+    "capability of a container for debugging": (copy_of(pod("a", spec={"ephemeralContainers": [MIGHTY]})), OF_THE_NODE),
+    "Pod that asks for what is the node's": (
+        copy_of(pod("privileges-1")),
+        ("privileges", "a Pod is created that asks for what is the node's"),
     ),
     "address of a load balancer": (
         copy_of(service("a", spec={"type": "LoadBalancer", "loadBalancerIP": "8.8.8.8"})),

@@ -26,6 +26,8 @@ KINDS = frozenset(
         "policies",
         "annotations",
         "paused",
+        "halted",
+        "privileges",
         "malformed",
         "tokens",
         "templates",

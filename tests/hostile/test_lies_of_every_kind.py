@@ -10,18 +10,44 @@ from hostile_chaos.lies import LIES, Lie
 from hostile_scene import COPIED, DAEMON, NAMESPACE, HostileScene, eventually
 
 from kube_envtest import ApiServer, Rule
-from syncer.api import Obj, Resource
-from syncer.testing.objects import build, configmap, crd, pod, resource_of, secret, service, serviceaccount
+from syncer.api import Obj, Resource, dig, key_of
+from syncer.resources.kinds import DISRUPTION_BUDGETS, NAMESPACES, NETWORK_POLICIES, PERSISTENT_VOLUME_CLAIMS
+from syncer.testing.merge import merged
+from syncer.testing.objects import (
+    build,
+    configmap,
+    crd,
+    endpointslice,
+    event,
+    ingress,
+    namespace,
+    pod,
+    resource_of,
+    secret,
+    service,
+    serviceaccount,
+)
 
 PAPERS = Resource("issuing.example.org/v1", "Paper", "papers")
 CUSTOM: dict[str, Any] = {"sync": {"custom": {str(PAPERS): {}}}}
-#: The kinds that are copied by default, and one of a tenant's own.
+#: The kinds that are copied only if an operator says so.
+CHOSEN = ("ingresses", "networkPolicies", "podDisruptionBudgets")
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+#: Policies are in a namespace of their own: Pods that they may be for wait for each that can't be read.
+ISOLATED, ISOLATING = "isolated", {"podSelector": {}, "policyTypes": ["Ingress"]}
+#: The kinds of which there are copies, one of them a tenant's own, and Namespaces, in which they are.
 KINDS: Mapping[str, Callable[[str], Obj]] = {
     "pods": lambda name: pod(name),
     "services": lambda name: service(name),
     "secrets": lambda name: secret(name, {"a": "b"}, metadata=COPIED),
     "configmaps": lambda name: configmap(name, metadata=COPIED),
     "serviceaccounts": lambda name: serviceaccount(name),
+    "persistentvolumeclaims": lambda name: build(PERSISTENT_VOLUME_CLAIMS, name, spec=CLAIM),
+    "endpointslices": lambda name: endpointslice(name, service="well-formed"),
+    "ingresses": lambda name: ingress(name, service="well-formed"),
+    "networkpolicies": lambda name: build(NETWORK_POLICIES, name, namespace=ISOLATED, spec=ISOLATING),
+    "poddisruptionbudgets": lambda name: build(DISRUPTION_BUDGETS, name, spec={"minAvailable": 1, "selector": {}}),
+    "namespaces": lambda name: namespace(name),
     "papers": lambda name: build(PAPERS, name, spec={"size": 1}),
 }
 MEGABYTE = "u" * 1_000_000
@@ -65,23 +91,77 @@ def _tell(hostile: HostileScene, *rules: Rule) -> None:
     hostile.tenant.call(lambda server: [server.faults.add(each) for each in rules])
 
 
+def _served(hostile: HostileScene, obj: Obj) -> None:
+    """See that an object has its copy, and a Namespace one of what is in it."""
+    if resource_of(obj) == NAMESPACES:
+        obj = hostile.tenant.put(configmap("inside", namespace=key_of(obj).name, metadata=COPIED))
+    hostile.copied(obj)
+
+
 def test_lies_about_objects_of_every_kind_end_nothing_else_at_the_start(hostile: HostileScene) -> None:
     """On 0aeb964 kinds stand still: `not within 60 s: shop/well-formed has a copy`."""
     _defined(hostile)
     spoilt = [hostile.tenant.put(make(name)) for make in KINDS.values() for name in SAID]
     _tell(hostile, *(Rule(verb=verb, resource=kind, rewrite=_lie) for verb in ("list", "watch") for kind in KINDS))
-    hostile.start(**CUSTOM)
+    hostile.start(**merged(CUSTOM, {"sync": {"toHost": {section: {"enabled": True} for section in CHOSEN}}}))
     for make in KINDS.values():
-        hostile.copied(hostile.tenant.put(make("well-formed")))
+        _served(hostile, hostile.tenant.put(make("well-formed")))
     hostile.serves_others()
     assert hostile.daemon.readyz()[0] == 200
     hostile.tenant.call(lambda server: server.faults.clear())
     for each in spoilt:
-        hostile.tenant.patch(
-            resource_of(each), f"{NAMESPACE}/{each['metadata']['name']}", metadata={"labels": {"a": "b"}}
-        )
+        hostile.tenant.patch(resource_of(each), str(key_of(each)), metadata={"labels": {"a": "b"}})
     for each in spoilt:
-        hostile.copied(each)
+        _served(hostile, each)
+
+
+def _happens_on_host(hostile: HostileScene, name: str, count: int) -> None:
+    """Let a Pod's copy run on a node of this name, and an Event of this name say something of it so often."""
+    copy = hostile.copied(hostile.tenant.put(pod(f"on-{name}")))
+    hostile.operator.patch("pods", str(key_of(copy)), spec={"nodeName": name})
+    hostile.operator.put(event(name, about=copy, count=count))
+
+
+def _came_up(hostile: HostileScene, name: str, count: int) -> None:
+    """See that the node and the Event have come up, and nothing is left of what a tenant made of the node."""
+    eventually(
+        lambda: dig(hostile.tenant.get("nodes", name) or {}, "status.capacity.cpu") == "16", f"Node {name} is up"
+    )
+    eventually(
+        lambda: (hostile.tenant.get("events", f"{NAMESPACE}/{name}") or {}).get("count") == count,
+        f"Event {name} says {count} times",
+    )
+
+
+@pytest.mark.translators("single-namespace", reason="no translator sees what comes up")
+def test_lies_about_what_comes_up_end_nothing_else(hostile: HostileScene) -> None:
+    kinds = ("events", "nodes")
+    _tell(hostile, *(Rule(verb=verb, resource=kind, rewrite=_lie) for verb in ("list", "watch") for kind in kinds))
+    hostile.start()
+    for name in SAID:
+        _happens_on_host(hostile, name, 1)
+    for name in SAID:
+        _came_up(hostile, name, 1)
+    _happens_on_host(hostile, "first", 1)
+    _came_up(hostile, "first", 1)
+    hostile.restart()
+    for name in SAID:
+        _happens_on_host(hostile, name, 2)
+    for count in (1, 2):
+        _happens_on_host(hostile, "second", count)
+        _came_up(hostile, "second", count)
+    hostile.serves_others()
+    assert "virtual events" in hostile.degraded()
+    assert "virtual nodes" in hostile.degraded()
+    hostile.tenant.call(lambda server: server.faults.clear())
+    for name in SAID:
+        hostile.tenant.patch("nodes", name, status={"capacity": {"cpu": "7"}})
+        hostile.tenant.patch("events", f"{NAMESPACE}/{name}", metadata={"labels": {"a": "b"}})
+    eventually(lambda: "without their contents" not in hostile.degraded(), "all can be read again")
+    for name in SAID:
+        _happens_on_host(hostile, name, 3)
+    for name in SAID:
+        _came_up(hostile, name, 3)
 
 
 def _group(said: Any) -> Callable[[bytes], bytes]:

@@ -230,7 +230,7 @@ class Release:
     def replica(self, pod: Obj, container: Obj | None = None) -> Replica:
         """Return a container of a pod, by default the only one; it isn't started yet."""
         found = container or pod["spec"]["containers"][0]
-        folder = self.folder / f"{pod['metadata']['name']}-{found['name']}"
+        folder = self.folder / f"{pod['metadata']['name']}-{found['name']}-{len(self.scene.daemons)}"
         folder.mkdir()
         made = Replica(pod, found, folder, self._login(pod["spec"]["serviceAccountName"]), self._files)
         self.scene.daemons.append(made)

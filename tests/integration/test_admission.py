@@ -15,6 +15,7 @@ from kube_envtest import ControlPlane, Programs
 
 pytestmark = pytest.mark.controlplane
 
+ENFORCE = "pod-security.kubernetes.io/enforce"
 USER, MARK, IDENTITY = "syncer", "vsyncer.dev/cluster", "vc.vc-ns"
 CONFIG = {
     "apiVersion": "vsyncer.dev/v1alpha1",
@@ -115,8 +116,11 @@ RED = {"data": {"color": "red"}}
         ("POST", CONFIG_MAPS.format("shop-x-vc-x-vc-ns"), named("a", **OURS)),
         ("PATCH", CONFIG_MAPS.format("shop-x-vc-x-vc-ns") + "/ours", RED),
         ("DELETE", CONFIG_MAPS.format("shop-x-vc-x-vc-ns") + "/ours", None),
-        ("POST", "/api/v1/namespaces", namespace("new-x-vc-x-vc-ns", **OURS)),
+        ("POST", "/api/v1/namespaces", namespace("new-x-vc-x-vc-ns", labels=OURS["labels"] | {ENFORCE: "baseline"})),
+        ("POST", "/api/v1/namespaces", namespace("new-x-vc-x-vc-ns", labels=OURS["labels"] | {ENFORCE: "restricted"})),
         ("PATCH", "/api/v1/namespaces/shop-x-vc-x-vc-ns", {"metadata": {"labels": {"team": "a"}}}),
+        ("PATCH", "/api/v1/namespaces/shop-x-vc-x-vc-ns", {"metadata": {"labels": {ENFORCE: "baseline"}}}),
+        ("DELETE", "/api/v1/namespaces/shop-x-vc-x-vc-ns", None),
         ("POST", LEASES.format("vc-ns"), named("vsyncer-vc")),
     ],
 )
@@ -127,12 +131,32 @@ def test_daemon_writes_its_copies(plane: ControlPlane, method: str, path: str, b
 
 NOTHING = "the syncer connects to nothing but pods of its tenants on the host, and gets no tokens there"
 ONLY_OURS = "the syncer writes only objects with its mark vsyncer.dev/cluster, which they had before"
+NO_WEAKER = "the syncer sets no weaker Pod Security level for host namespaces than it is configured for"
 ONLY_HERE = "the syncer writes only into host namespaces with its mark, or that it is configured for"
 
 
 @pytest.mark.parametrize(
     ("method", "path", "body", "why"),
     [
+        ("POST", "/api/v1/namespaces", namespace("new-x-vc-x-vc-ns", **OURS), NO_WEAKER),
+        (
+            "POST",
+            "/api/v1/namespaces",
+            namespace("new-x-vc-x-vc-ns", labels=OURS["labels"] | {ENFORCE: "privileged"}),
+            NO_WEAKER,
+        ),
+        (
+            "POST",
+            "/api/v1/namespaces",
+            namespace("new-x-vc-x-vc-ns", labels=OURS["labels"] | {ENFORCE: "baseline", f"{ENFORCE}-version": "v1.0"}),
+            NO_WEAKER,
+        ),
+        (
+            "PATCH",
+            "/api/v1/namespaces/shop-x-vc-x-vc-ns",
+            {"metadata": {"labels": {ENFORCE: "privileged"}}},
+            NO_WEAKER,
+        ),
         ("POST", CONFIG_MAPS.format("vc-ns"), named("a"), ONLY_OURS),
         ("POST", CONFIG_MAPS.format("vc-ns"), named("a", labels={MARK: "another.ns"}), ONLY_OURS),
         ("POST", CONFIG_MAPS.format("others"), named("a", **OURS), ONLY_HERE),

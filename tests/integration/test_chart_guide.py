@@ -4,8 +4,9 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,17 +18,23 @@ from scene import API_SERVER, Scene
 from hack.bench.daemon import SYNCER
 from hack.realnode import builds
 from syncer.api import Key, Obj
-from syncer.testing.objects import service
+from syncer.engine import identity as claim
+from syncer.testing.objects import configmap, service
 
 pytestmark = pytest.mark.controlplane
 
 GUIDE = (CHART / "README.md").read_text().partition("## Install\n")[2].partition("## Values\n")[0]
 COMMANDS = re.findall(r"^\$ (.*?)(?: +#.*)?$", GUIDE, re.MULTILINE)
-VALUES = re.findall(r"```yaml\n# values.yaml\n(.*?)```", GUIDE, re.DOTALL)
+VALUES = {
+    file: yaml.safe_load(text) for file, text in re.findall(r"```yaml\n# (\w+\.yaml)\n(.*?)```", GUIDE, re.DOTALL)
+}
 #: They ask a registry, or a kubelet for a connection.
 _NOT_HERE = ("docker pull", "curl ", "kubectl -n vc-shop-plane port-forward")
 _PLANE = "vc-shop-plane"
-_DAEMONS = "vsyncer.dev/part=syncer"
+#: What is copied of a Service and a ConfigMap that nothing uses.
+_COPIED = {"shop": ["Service"], "bank": ["ConfigMap", "Service"]}
+#: What the guide has in the container of a daemon, such as that for `shop`.
+_INSIDE = re.compile(rf"kubectl -n {_PLANE} exec deployment/{RELEASE}-(\w+) -- syncer (.*?) \| (.*)")
 
 
 class Kubelet(threading.Thread):
@@ -42,9 +49,9 @@ class Kubelet(threading.Thread):
         self._ran: set[str] = set()
         self.problems: list[str] = []
 
-    def daemon_of_a_pod(self) -> Replica:
+    def daemon_for(self, cluster: str) -> Replica:
         """Return one that runs."""
-        return next(iter(self._daemons.values()))
+        return next(each for each in self._daemons.values() if each.name.startswith(f"{RELEASE}-{cluster}-"))
 
     def stop(self) -> None:
         """End the thread and what it has started."""
@@ -100,39 +107,57 @@ class Kubelet(threading.Thread):
 class Reader:
     """Somebody who types the commands of the guide, in a checkout with the files that it names."""
 
-    def __init__(self, release: Release, kubelet: Kubelet, folder: Path) -> None:
-        self._release, self._kubelet, self._folder = release, kubelet, folder
-        scene = release.scene
+    def __init__(self, scenes: Mapping[str, Scene], kubelet: Kubelet, folder: Path) -> None:
+        self._scenes, self._kubelet, self._folder = scenes, kubelet, folder
+        self._places: dict[str, str] = {}
         (folder / "charts").symlink_to(CHART.parent)
-        (folder / "shop.kubeconfig").write_text(scene.virtual.plane.kubeconfig(USER).read_text())
-        (folder / "admin.kubeconfig").write_text(scene.virtual.plane.kubeconfig().read_text())
-        programs = folder / "bin"
+        for name, scene in scenes.items():
+            admin = "admin" if name == "shop" else f"{name}-admin"
+            (folder / f"{name}.kubeconfig").write_text(scene.virtual.plane.kubeconfig(USER).read_text())
+            (folder / f"{admin}.kubeconfig").write_text(scene.virtual.plane.kubeconfig().read_text())
+        programs, host = folder / "bin", scenes["shop"].host
         programs.mkdir()
-        for name, command in (("helm", (str(builds.tool("helm")),)), ("kubectl", scene.host.plane.kubectl_command)):
+        for name, command in (
+            ("helm", (str(builds.tool("helm")),)),
+            ("kubectl", host.plane.kubectl_command),
+            ("syncer", (SYNCER,)),
+        ):
             (programs / name).write_text(f'#!/bin/sh\nexec {" ".join(command)} "$@"\n')
             (programs / name).chmod(0o755)
         self._environment = {
             **os.environ,
             "PATH": f"{programs}:{os.environ['PATH']}",
-            "KUBECONFIG": str(scene.host.plane.kubeconfig()),
+            "KUBECONFIG": str(host.plane.kubeconfig()),
         }
+
+    def make(self, cluster: str) -> None:
+        """Make a Service and a ConfigMap in a virtual cluster."""
+        place = self._places[cluster] = self._scenes[cluster].namespace("guide")
+        for obj in (service("before", namespace=place), configmap("before", namespace=place)):
+            self._scenes[cluster].virtual.create(obj)
+
+    def copied(self, cluster: str) -> list[str]:
+        """Return which of them have copies."""
+        key = Key(f"vc-{cluster}", f"before-x-{self._places[cluster]}-x-{cluster}")
+        return [kind for kind in ("ConfigMap", "Service") if self._scenes[cluster].host.get(kind, key) is not None]
+
+    def sees_copies(self, cluster: str) -> bool:
+        """Return True if those have copies that the values are for."""
+        return self.copied(cluster) == _COPIED[cluster]
 
     def type(self, command: str) -> str:
         """Run a command of the guide; return what it says."""
-        before, inside, rest = command.partition(" exec deployment/syncer-shop -- ")
+        inside = _INSIDE.fullmatch(command)
         if not inside:
             return self._shell(command)
-        assert before == f"kubectl -n {_PLANE}"
-        there, _, then = rest.partition(" | ")
-        program, *arguments = there.split()
-        assert program == "syncer"
-        environment = self._kubelet.daemon_of_a_pod().environment()
+        cluster, arguments, then = inside.groups()
+        environment, scene = self._kubelet.daemon_for(cluster).environment(), self._scenes[cluster]
         done = subprocess.run(
-            [SYNCER, *arguments], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+            [SYNCER, *arguments.split()], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
         assert done.returncode == 0, (command, done.stderr)
         said = self._shell(then, done.stdout)
-        self._release.scene.give(self._release.scene.virtual, done.stdout)  # until the end of the scene
+        scene.give(scene.virtual, done.stdout)  # until the end of the scene
         return said
 
     def _shell(self, command: str, stdin: str = "") -> str:
@@ -159,6 +184,16 @@ def release(apis: tuple[Api, Api], chart_host: Api, tmp_path: Path) -> Iterator[
 
 
 @pytest.fixture
+def bank(apis: tuple[Api, Api], chart_host: Api, tmp_path: Path) -> Iterator[Scene]:
+    """The second virtual cluster of the guide."""
+    folder = tmp_path / "bank"
+    folder.mkdir()
+    scene = Scene(apis[1], chart_host, folder)
+    yield scene
+    scene.close()
+
+
+@pytest.fixture
 def kubelet(release: Release) -> Iterator[Kubelet]:
     """The pods of the release run."""
     made = Kubelet(release)
@@ -167,33 +202,47 @@ def kubelet(release: Release) -> Iterator[Kubelet]:
     made.stop()
 
 
-def test_each_command_of_the_guide_works_as_it_is_typed(release: Release, kubelet: Kubelet, tmp_path: Path) -> None:
-    reader, virtual, host = Reader(release, kubelet, tmp_path), release.scene.virtual, release.scene.host
-    [values] = map(yaml.safe_load, VALUES)
+def test_each_command_of_the_guide_works_as_it_is_typed(
+    release: Release, bank: Scene, kubelet: Kubelet, tmp_path: Path
+) -> None:
+    reader = Reader({"shop": release.scene, "bank": bank}, kubelet, tmp_path)
     # The server of the kubeconfig is on this machine's loopback here; the rest is for the test's sake.
     config = {"networking": {"apiServer": {"host": API_SERVER}}, "leaderElection": ELECTION, "control": {"socket": "0"}}
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump({**values, "config": config}))
+    for file, values in VALUES.items():
+        (tmp_path / file).write_text(yaml.safe_dump({**values, "config": config}))
     typed = [each for each in COMMANDS if not each.startswith(_NOT_HERE)]
     again = [next(each for each in typed if part in each) for part in ("helm install", "rollout status")]
-    place = release.scene.namespace("guide")
-    uninstalled = 0
-
-    def copy(name: str) -> Obj | None:
-        return host.get("Service", Key("vc-shop", f"{name}-x-{place}-x-shop"))
+    uninstalled, served = 0, list[str]()
 
     for command in typed:
         if uninstalled and command.startswith("helm upgrade"):
-            assert copy("before") is not None, "the copies stay for a daemon that comes later"
+            assert reader.sees_copies("shop"), "the copies stay for a daemon that comes later"
             for each in again:
                 reader.type(each)
-        if " wait pod " in command:
-            eventually(lambda: release.objects("pods", _DAEMONS), "there are pods, as nobody types so fast")
+        if found := re.search(r" wait pod --selector (\S+) .*Running", command):
+            selected = partial(release.objects, "pods", found[1])
+            eventually(selected, "there are pods, as nobody types so fast")
+        if command.startswith("syncer uninstall"):
+            assert reader.sees_copies("bank"), "the copies stay without the daemon"
         said = reader.type(command)
-        if command.startswith("kubectl -n vc-shop get lease"):
-            assert f" {_PLANE}/{RELEASE}-" in said, "the holder bears the name of the release"
-            virtual.create(service("before", namespace=place))
-            eventually(lambda: copy("before"), "the guide's daemon copies")
+        if found := re.search(r" --values (\S+)", command):
+            served = sorted(each["name"] for each in VALUES[found[1]]["virtualClusters"])
+        elif command.startswith("helm test"):
+            assert re.findall(r"TEST SUITE: +(\S+)", said) == [f"{RELEASE}-{each}-test" for each in served]
+        elif " get deployment " in command:
+            ready = re.findall(r"^(\S+) +(\d/\d) ", said, re.MULTILINE)
+            assert ready == [(f"{RELEASE}-{each}", "2/2") for each in served]
+        elif found := re.search(r" get lease vsyncer-(\w+)", command):
+            assert f" {_PLANE}/{RELEASE}-{found[1]}-" in said, "the holder bears the names of the release and the entry"
+            reader.make(found[1])
+            eventually(partial(reader.sees_copies, found[1]), "the guide's daemon copies")
+        elif command.startswith("syncer uninstall"):
+            assert "not finished" not in said
+            assert reader.copied("bank") == []
+            assert reader.sees_copies("shop"), "the copies of the other one stay"
+            assert bank.virtual.get("ConfigMap", claim.PLACE) is None
+            assert bank.host.get("Lease", Key("vc-bank", "vsyncer-bank")) is None
         uninstalled += command.startswith("helm uninstall")
     assert uninstalled == 2
-    assert copy("before") is None, "the hook has removed the copies"
+    assert reader.copied("shop") == [], "the hook has removed the copies"
     assert not kubelet.problems

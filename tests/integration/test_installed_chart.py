@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,13 +19,15 @@ from api import PATIENCE, Api, eventually, nothing_left
 from installed import CHART, ELECTION, RELEASE, SECRET, Release, Replica
 from scene import Scene
 
-from syncer.api import Key, dig
+from syncer.api import Key, Obj, dig
 from syncer.testing.objects import service
 
 pytestmark = pytest.mark.controlplane
 
 ROOT = Path(__file__).parents[2]
 FOO = ROOT / "plugins" / "foo"
+#: What a shop has that is copied.
+SHOP = [("ConfigMap", "settings"), ("Secret", "login"), ("Service", "web"), ("Pod", "web")]
 
 
 @pytest.fixture
@@ -42,6 +45,25 @@ def release(prepared: Release) -> Release:
     """A release with two pods, whose containers nobody has started yet."""
     prepared.helm("install", RELEASE, str(CHART), values=prepared.values())
     return prepared
+
+
+@pytest.fixture
+def both(prepared: Release, apis: tuple[Api, Api], chart_host: Api, tmp_path: Path) -> Iterator[list[Release]]:
+    """An installed release with two virtual clusters, as the parts that belong to each, in the order of their names."""
+    folder = tmp_path / "further"
+    folder.mkdir()
+    scene = Scene(apis[1], chart_host, folder)
+    further = Release(scene, folder, namespace=prepared.namespace, secret="further")
+    further.make_secret()
+    prepared.helm("install", RELEASE, str(CHART), values=values_of([prepared, further]))
+    yield sorted((prepared, further), key=lambda each: each.scene.name)
+    scene.close()
+
+
+def values_of(releases: list[Release], **more: Any) -> Obj:
+    """Return the values of a release with the virtual clusters of all."""
+    entries = [entry for each in releases for entry in each.values()["virtualClusters"]]
+    return {**releases[0].values(), "virtualClusters": entries, **more}
 
 
 def run(release: Release) -> tuple[Replica, Replica]:
@@ -73,9 +95,30 @@ def holder(release: Release) -> str:
 def shop_in_step(release: Release) -> str:
     """Make a shop in the virtual cluster, and wait for its copies; return its namespace."""
     shop = release.scene.shop(settings="settings", login="login")
-    for kind, name in (("ConfigMap", "settings"), ("Secret", "login"), ("Service", "web"), ("Pod", "web")):
+    for kind, name in SHOP:
         release.scene.copied(kind, Key(shop, name))
     return shop
+
+
+def copies(release: Release, shop: str) -> list[tuple[str, str]]:
+    """Return what has a copy of a shop."""
+    return [(kind, name) for kind, name in SHOP if release.scene.copy(kind, Key(shop, name)) is not None]
+
+
+def remove_copies(release: Release) -> str:
+    """Run the pods that the hook has for a virtual cluster; return the name of the last, which isn't reported yet."""
+    ended = release.pod_of(f"{release.daemon}-uninstall-end")
+    [end], [wait] = ended["spec"]["initContainers"], ended["spec"]["containers"]
+    release.run_kubectl(ended, end)
+    eventually(lambda: not release.pods(), "the pods are gone")
+    for daemon in release.scene.daemons:
+        daemon.stop()
+    release.run_kubectl(ended, wait)
+    release.report(ended["metadata"]["name"], "Succeeded")
+    pod = release.pod_of(f"{release.daemon}-uninstall")
+    done = release.replica(pod).once()
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return str(pod["metadata"]["name"])
 
 
 def test_replicas_bring_a_shop_in_step_and_the_other_leads_when_the_leader_is_killed(
@@ -147,15 +190,19 @@ def test_second_release_for_the_virtual_cluster_is_refused_or_stands_by_and_name
     assert '"standing by"' in replica.said()
 
 
-def test_chart_tests_itself_with_the_rights_of_the_daemon(release: Release) -> None:
-    release.allow(release.replica(release.made(2)[0]))
-    with release.helping("test", RELEASE, "--timeout=5m") as testing:
+def test_chart_tests_each_virtual_cluster_with_the_rights_of_its_daemon(both: list[Release]) -> None:
+    for each in both:
+        each.allow(each.replica(each.made(2)[0]))
+    with both[0].helping("test", RELEASE, "--timeout=5m") as testing:
         try:
-            [pod] = eventually(lambda: release.objects("pods", "vsyncer.dev/part=test"), "Helm has made the pod")
-            for container in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):
-                done = release.replica(pod, container).once()
-                assert done.returncode == 0, (container["name"], done.stdout, done.stderr)
-            release.report(pod["metadata"]["name"], "Succeeded")
+            for each in both:
+                selector = f"vsyncer.dev/part=test,vsyncer.dev/serves={each.scene.name}"
+                [pod] = eventually(partial(each.objects, "pods", selector), "Helm has made the pod")
+                assert pod["spec"]["serviceAccountName"] == each.daemon
+                for container in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):
+                    done = each.replica(pod, container).once()
+                    assert done.returncode == 0, (container["name"], done.stdout, done.stderr)
+                each.report(pod["metadata"]["name"], "Succeeded")
             said, complaint = testing.communicate(timeout=PATIENCE)
         finally:
             testing.kill()
@@ -227,27 +274,14 @@ def test_further_virtual_cluster_of_a_release_leaves_the_pods_of_the_first_alone
     assert {each["metadata"]["uid"] for each in release.pods()} == before
 
 
-def test_virtual_clusters_of_a_release_are_each_served_by_a_daemon_of_their_own(
-    prepared: Release, apis: tuple[Api, Api], chart_host: Api, tmp_path: Path
-) -> None:
-    folder = tmp_path / "further"
-    folder.mkdir()
-    scene = Scene(apis[1], chart_host, folder)
-    try:
-        further = Release(scene, folder, namespace=prepared.namespace, secret="further")
-        further.make_secret()
-        values = prepared.values()
-        values["virtualClusters"] += further.values()["virtualClusters"]
-        prepared.helm("install", RELEASE, str(CHART), values=values)
-        for each in (prepared, further):
-            replica = each.replica(each.made(2)[0])
-            each.allow(replica)
-            replica.start()
-            shop_in_step(each)
-        prepared.scene.must_be_content()
-        scene.must_be_content()
-    finally:
-        scene.close()
+def test_virtual_clusters_of_a_release_are_each_served_by_a_daemon_of_their_own(both: list[Release]) -> None:
+    for each in both:
+        replica = each.replica(each.made(2)[0])
+        each.allow(replica)
+        replica.start()
+        shop_in_step(each)
+    for each in both:
+        each.scene.must_be_content()
 
 
 def test_uninstall_leaves_the_copies_and_nothing_else(release: Release) -> None:
@@ -262,32 +296,30 @@ def test_uninstall_leaves_the_copies_and_nothing_else(release: Release) -> None:
         assert parts(release, place) == []
 
 
-def test_uninstall_hook_ends_the_daemon_and_removes_its_copies_before_the_release_goes(release: Release) -> None:
-    run(release)
-    shop = shop_in_step(release)
-    release.helm("upgrade", RELEASE, str(CHART), values={**release.values(), "uninstall": {"enabled": True}})
+def test_uninstall_hook_ends_one_daemon_after_the_other_and_removes_its_copies_before_the_release_goes(
+    both: list[Release],
+) -> None:
+    release, shops = both[0], []
+    for each in both:
+        run(each)
+        shops.append((each, shop_in_step(each)))
+    release.helm("upgrade", RELEASE, str(CHART), values=values_of(both, uninstall={"enabled": True}))
     with release.helping("uninstall", RELEASE) as removing:
         try:
-            ended = release.pod_of(f"{release.daemon}-uninstall-end")
-            [end], [wait] = ended["spec"]["initContainers"], ended["spec"]["containers"]
-            release.run_kubectl(ended, end)
-            eventually(lambda: not release.pods(), "the pods are gone")
-            for daemon in release.scene.daemons:
-                daemon.stop()
-            release.run_kubectl(ended, wait)
-            release.report(ended["metadata"]["name"], "Succeeded")
-            pod = release.pod_of(f"{release.daemon}-uninstall")
-            done = release.replica(pod).once()
-            assert done.returncode == 0, (done.stdout, done.stderr)
-            release.report(pod["metadata"]["name"], "Succeeded")
+            for number, (each, shop) in enumerate(shops, start=1):
+                pod = remove_copies(each)
+                assert copies(each, shop) == []
+                for later, further in shops[number:]:
+                    assert len(later.pods()) == 2, "a later one goes on until it is its turn"
+                    assert copies(later, further) == SHOP
+                each.report(pod, "Succeeded")
             said, complaint = removing.communicate(timeout=PATIENCE)
         finally:
             removing.kill()
     assert removing.returncode == 0, (said, complaint)
-    for kind, name in (("ConfigMap", "settings"), ("Secret", "login"), ("Service", "web"), ("Pod", "web")):
-        assert release.scene.copy(kind, Key(shop, name)) is None
-    kept = release.scene.virtual.get("ConfigMap", Key(shop, "settings"))
-    assert kept is not None, "the tenant's own stays"
-    assert release.leases() == []
-    for place in (release.namespace, release.scene.host_namespace):
-        nothing_left(partial(parts, release, place), f"nothing of the release is in {place}")
+    for each, shop in shops:
+        kept = each.scene.virtual.get("ConfigMap", Key(shop, "settings"))
+        assert kept is not None, "the tenant's own stays"
+        assert each.leases() == []
+        for place in (each.namespace, each.scene.host_namespace):
+            nothing_left(partial(parts, each, place), f"nothing of the release is in {place}")

@@ -1,9 +1,9 @@
 """Issuers work on the host for the Certificates of their virtual namespace."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import ClassVar
 
-from syncer.api import AllowedFields, Context, Mirror, Obj, Reference, References, Refused, dig
+from syncer.api import AllowedFields, Config, Context, Mirror, Obj, Reference, References, Refused, dig
 from vsyncer_cert_manager.kinds import ISSUERS, SECRETS
 
 #: The names in an Issuer. (cert-manager's API reference, ``IssuerSpec`` of v1.)
@@ -36,8 +36,8 @@ _NAMES: References = {
     "venafi.cloud.apiTokenSecretRef.name": SECRETS,
 }
 
-#: The other fields that tenants may set: they name nothing of the host, and add nothing to the objects
-#: that cert-manager makes there.
+#: The other fields that tenants may set: they name nothing of the host but what the configuration allows, and add
+#: nothing to the objects that cert-manager makes there.
 _OTHERS = {
     "": ("selfSigned.crlDistributionPoints",),
     "ca": ("crlDistributionPoints", "ocspServers", "issuingCertificateURLs"),
@@ -93,7 +93,17 @@ REFUSED_IN_SPEC = {
 }
 
 
-class IssuerSyncer(Mirror):
+class IssuerConfig(Config):
+    """What Issuers of tenants may use of the host."""
+
+    gateways: tuple[str, ...] = ()
+    """The names of Gateways, beside the copies in the host namespace, that `http01.gatewayHTTPRoute` may name.
+
+    cert-manager makes routes of the tenant's host names there. None by default.
+    """
+
+
+class IssuerSyncer(Mirror[IssuerConfig]):
     """The virtual side owns the spec, the host the status.
 
     Every Secret that an Issuer names is synced. A missing ACME account key is created on the host.
@@ -105,7 +115,7 @@ class IssuerSyncer(Mirror):
     up = ("status",)
     references: ClassVar[References] = {f"spec.{path}": kind for path, kind in _NAMES.items()}
 
-    def translate(self, ctx: Context, virtual: Obj) -> Obj:
+    def translate(self, ctx: Context[IssuerConfig], virtual: Obj) -> Obj:
         """Return the copy.
 
         Raises:
@@ -116,6 +126,8 @@ class IssuerSyncer(Mirror):
         for place, solver in enumerate(solvers if isinstance(solvers, list) else ()):
             _refuse(solver, REFUSED, at=f"spec.acme.solvers[{place}]")
         ALLOWED.refuse_others(virtual.get("spec"), at="spec")
+        for place, solver in enumerate(solvers if isinstance(solvers, list) else ()):
+            _refuse_gateways(solver, ctx.config.gateways, at=f"spec.acme.solvers[{place}]")
         return super().translate(ctx, virtual)
 
 
@@ -123,3 +135,11 @@ def _refuse(given: object, refused: Mapping[str, str], *, at: str) -> None:
     for path, why in refused.items():
         if isinstance(given, dict) and dig(given, path):
             raise Refused(f"can't be synced: {why}", path=f"{at}.{path}")
+
+
+def _refuse_gateways(solver: object, allowed: Collection[str], *, at: str) -> None:
+    parents = dig(solver, "http01.gatewayHTTPRoute.parentRefs") if isinstance(solver, dict) else None
+    for place, parent in enumerate(parents if isinstance(parents, list) else ()):
+        if isinstance(parent, dict) and parent.get("name") not in allowed:
+            why = "can't be synced: that is a Gateway of the host, and sync.toHost.issuers.gateways doesn't name it"
+            raise Refused(why, path=f"{at}.http01.gatewayHTTPRoute.parentRefs[{place}].name")

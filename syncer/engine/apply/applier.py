@@ -238,8 +238,11 @@ class Applier:
             await must_be_unused(cluster, resource, key, users=write.only_if_none)
         if write.precondition is not None:
             await self._must_hold(write.precondition)
-        if write.side is Side.HOST and (write.precondition is not None or not self.claim.is_confirmed):
-            await self.claim.must_hold()
+        if write.side is Side.HOST:
+            if write.precondition is not None:
+                await self.claim.must_hold()
+            elif not self.claim.is_confirmed:
+                await self.claim.confirm()
         # A host copy may have ceased to be ours a moment ago; a virtual object can't.
         version = write.obj["metadata"].get("resourceVersion") if write.side is Side.HOST else None
         try:

@@ -1,5 +1,6 @@
 """Preconditions on the live API servers before a write."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from syncer.api.errors import Forbidden, Missing, NotYet, Refused
@@ -18,18 +19,30 @@ class Claim:
     watch has shown needs no such proof.
     """
 
-    __slots__ = ("_confirmed", "check", "lists")
+    __slots__ = ("_confirmed", "_confirming", "check", "lists")
 
     def __init__(self) -> None:
         #: Raises Refused if the identity is not stored; None if there is no identity.
         self.check: Callable[[], Awaitable[None]] | None = None
         #: The number of lists of the virtual cluster so far, and at the latest confirmation.
         self.lists = self._confirmed = 0
+        self._confirming = asyncio.Lock()
 
     @property
     def is_confirmed(self) -> bool:
         """True if the identity was stored after the latest list."""
         return self._confirmed == self.lists
+
+    async def confirm(self) -> None:
+        """Confirm the identity once after a list, however many deletions come at the same time.
+
+        Raises:
+            Refused: It is not stored, or another one is.
+            ClusterError: The request failed.
+        """
+        async with self._confirming:
+            if not self.is_confirmed:
+                await self.must_hold()
 
     async def must_hold(self) -> None:
         """Confirm the identity.

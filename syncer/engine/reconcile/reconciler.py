@@ -260,8 +260,13 @@ def _remains(store: SideInformer | None, key: Key, marks: Marks) -> Obj | None:
 
 
 def cannot_be_read(store: SideInformer, key: Key) -> str:
-    """Return why a quarantined object isn't synced, and what to do."""
+    """Return why a quarantined object isn't synced, and what to do; it names the object before the first colon."""
     why = (store.get(key) or {}).get(codec.UNREADABLE) or "an index or a watch of a syncer raised, as the log says"
+    if key in store.left_out:
+        return (
+            f"the {store.side} {store.resource.kind} {key} isn't synced as it is now: {why}. Delete objects of its "
+            "namespace, or have the limit raised"
+        )
     return f"the {store.side} {store.resource.kind} {key} can't be read: {why}. Write it anew, or delete it"
 
 

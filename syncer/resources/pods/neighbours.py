@@ -5,6 +5,9 @@ from collections.abc import Iterable, Iterator
 from syncer.api import Marks, Obj, Resource
 from syncer.resources.kinds import NETWORK_POLICIES, SERVICES
 
+_CONTROLLERS = Resource("v1", "ReplicationController", "replicationcontrollers")
+_JOBS = Resource("batch/v1", "Job", "jobs")
+
 #: The kinds that may only be read with ``sync.toHost.pods.checkSelectors``.
 FURTHER = (
     NETWORK_POLICIES,
@@ -13,6 +16,8 @@ FURTHER = (
     Resource("apps/v1", "ReplicaSet", "replicasets"),
     Resource("apps/v1", "StatefulSet", "statefulsets"),
     Resource("apps/v1", "DaemonSet", "daemonsets"),
+    _CONTROLLERS,
+    _JOBS,
 )
 #: The label of each namespace with its name (kubernetes.io, "Well-Known Labels").
 _NAME = "kubernetes.io/metadata.name"
@@ -30,7 +35,7 @@ def may_select_tenants(resource: Resource, obj: Obj, marks: Marks) -> bool:
 def _selectors(resource: Resource, obj: Obj) -> Iterator[Obj]:
     """Yield the label selectors for pods of the same namespace."""
     spec, home = obj.get("spec") or {}, obj["metadata"]["namespace"]
-    if resource == SERVICES:
+    if resource in (SERVICES, _CONTROLLERS):
         yield {"matchLabels": labels} if (labels := spec.get("selector")) else {}
     elif resource == NETWORK_POLICIES:
         yield spec.get("podSelector") or {}
@@ -38,7 +43,7 @@ def _selectors(resource: Resource, obj: Obj) -> Iterator[Obj]:
             for rule in spec.get(direction) or ():
                 found = [peer for peer in rule.get(peers) or () if _may_be_in(home, peer.get("namespaceSelector"))]
                 yield from (peer.get("podSelector") or {} for peer in found)
-    else:
+    elif resource != _JOBS or spec.get("manualSelector"):  # a Job's own selector is a uid that no tenant knows
         yield spec.get("selector") or {}
 
 

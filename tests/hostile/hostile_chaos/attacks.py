@@ -12,13 +12,14 @@ from hostile_scene import CLUSTER, COPIED, FOREIGN, HOME, NAMESPACE
 
 from hostile_chaos.audit import ACTED_ON, ACTED_ON_LABELS, CANARY, POLICY_LABELS, PREFIX
 from hostile_chaos.lies import LIES, RAW
-from hostile_chaos.stage import CLASSES, ISSUERS, SERVICES, SPACES, SYSTEM, TAKEN, VOUCHERS, WIDE, Stage
+from hostile_chaos.stage import CLAIM, CLAIMS, CLASSES, ISSUERS, SERVICES, SPACES, SYSTEM, TAKEN, VOUCHERS, WIDE, Stage
 from syncer.api import Key, Marks, Obj, Resource, key_of
 from syncer.resources.kinds import SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import (
     build,
     configmap,
+    endpointslice,
     namespace,
     pod,
     pod_mounting,
@@ -216,6 +217,33 @@ def nodes_and_their_volumes(stage: Stage, rng: random.Random, name: str) -> None
     stage.put(pod(name, spec=rng.choice(specs)))
 
 
+@attack("privileges")
+def rights_on_the_node(stage: Stage, rng: random.Random, name: str) -> None:
+    """Ask for what is the node's in a Pod, or in a container that is added to one which runs already."""
+    context: Obj = rng.choice([{"privileged": True}, {"capabilities": {"add": ["SYS_ADMIN"]}}])
+    container = {"name": "c", "image": "i", "securityContext": context}
+    port = {"containerPort": 80, "hostPort": rng.randrange(1, 1000)}
+    specs: list[Obj] = [
+        {rng.choice(["hostNetwork", "hostPID", "hostIPC"]): True},
+        {"volumes": [{"name": "v", "hostPath": {"path": rng.choice(["/", "/var/run", "/etc/kubernetes"])}}]},
+        {"containers": [container]},
+        {"initContainers": [container]},
+        {"containers": [{"name": "c", "image": "i", "ports": [port]}]},
+    ]
+    if rng.random() < 0.8:
+        stage.put(pod(name, spec=rng.choice(specs)))
+        return
+    made = pod(f"{name}-plain")
+    stage.put(made)
+    more = [{**container, "name": "debug"}]
+
+    def debug() -> None:
+        if stage.scene.copy(made) and stage.tenant.get("pods", str(key_of(made))):
+            stage.tenant.patch("pods", str(key_of(made)), spec={"ephemeralContainers": more})
+
+    stage.later(1.0, debug)
+
+
 @attack("notes")
 def what_the_host_hides(stage: Stage, rng: random.Random, name: str) -> None:
     """Change a host object whose annotations repeat what the tenants don't see."""
@@ -368,6 +396,8 @@ def malformed_objects(stage: Stage, rng: random.Random, name: str) -> None:
         _voucher(name, secretName="a"),
         secret(name),
         build(ISSUERS, name, spec={}),
+        build(CLAIMS, name, spec=CLAIM),
+        endpointslice(name),
     ]
     obj = rng.choice(kinds)
     stage.lie(name, choice)
@@ -394,6 +424,28 @@ def pause_and_delete(stage: Stage, rng: random.Random, name: str) -> None:
     def delete() -> None:
         stage.tenant.delete(resource, str(key))
         stage.must_go(obj, "paused")
+
+    stage.later(1.0, pause)
+
+
+@attack("halted")
+def pause_namespace_and_delete(stage: Stage, rng: random.Random, name: str) -> None:
+    """Pause a Namespace, and delete what is in it."""
+    home = namespace(name)
+    given = [pod(name, namespace=name), service(name, namespace=name), configmap(name, namespace=name, metadata=COPIED)]
+    obj = rng.choice(given)
+    resource, key = resource_of(obj), key_of(obj)
+    stage.put(obj)
+    stage.put(home)
+
+    def pause() -> None:
+        if stage.tenant.get("namespaces", name):
+            stage.tenant.patch("namespaces", name, metadata={"annotations": {f"{PREFIX}paused": "true"}})
+            stage.later(0.5, delete)
+
+    def delete() -> None:
+        stage.tenant.delete(resource, str(key))
+        stage.must_go(obj, "halted")
 
     stage.later(1.0, pause)
 

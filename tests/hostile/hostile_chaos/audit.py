@@ -47,6 +47,8 @@ HOST_VOLUMES = frozenset({"glusterfs", "rbd", "flexVolume", "podCertificate", "c
 #: Parts of an Issuer or a monitor by which an operator on the host does the tenant's bidding.
 OPERATOR_PARTS = frozenset({"ingressTemplate", "podTemplate", "parentRefs", "scrapeClass", "apiKeySecretRef"})
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+#: Fields by which a Pod is in namespaces of the node.
+HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
 #: Text that is the tenant's own, wherever it says something like a name.
 TEXTS = frozenset({"data", "stringData", "args", "command", "annotations", "labels", "value", "message"})
 #: Annotations of the daemon's that a container may read: they hold values of the virtual Pod, or nothing.
@@ -119,7 +121,7 @@ class Audit:
         if change.after is None:
             self._deleted(resource, key)
             return
-        for rule in (self._named, self._metadata, self._marks, self._kind):
+        for rule in (self._named, self._metadata, self._marks, self._kind, self._privileges):
             for kind, wrong, what in rule(resource, key, change):
                 self.report(kind, wrong, f"{key} {what}".rstrip())
         self._count(key, at)
@@ -180,6 +182,14 @@ class Audit:
         if set(_READ.findall(json.dumps(spec.get("containers")))) - VIRTUAL_MARKS:
             yield "hostnames", "Pods read the daemon's marks of themselves", ""
 
+    def _privileges(self, resource: str, key: str, change: Change) -> Iterator[Wrong]:
+        if resource != "pods":
+            return
+        for what in _of_the_node(change.obj.get("spec") or {}):
+            yield "privileges", "a Pod has what is the node's", what
+        if change.before is None and "privileges-" in key and "-plain" not in key:
+            yield "privileges", "a Pod is created that asks for what is the node's", ""
+
     def _count(self, key: str, now: float) -> None:
         if "hammered-" not in key:
             return
@@ -224,6 +234,16 @@ class Audit:
                 self.report("place", f"{wanted} leaves the host namespace", each.path)
         elif namespace not in self.places:
             self.report(self._owner(each.path), f"{wanted} in a host namespace that isn't the tenant's", each.path)
+
+
+def _of_the_node(spec: Obj) -> Iterator[str]:
+    """Yield what a Pod has of its node: namespaces, paths, ports and rights, but for privileged containers."""
+    yield from (name for name in HOST_NAMESPACES if spec.get(name))
+    yield from ("hostPath" for volume in spec.get("volumes") or () if "hostPath" in volume)
+    for one in (one for part in _CONTAINERS for one in spec.get(part) or ()):
+        yield from ("hostPort" for port in one.get("ports") or () if port.get("hostPort"))
+        if "SYS_ADMIN" in (dig(one, "securityContext.capabilities.add") or ()):
+            yield "SYS_ADMIN"
 
 
 def _translated(name: str) -> bool:

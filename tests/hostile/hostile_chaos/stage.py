@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
-from hostile_scene import FOREIGN, HOME, NAMESPACE, OTHER, HostileScene, eventually, installation
+from hostile_scene import FOREIGN, HOME, NAMESPACE, OTHER, HostileScene, eventually
 
 from hostile_chaos.audit import CANARY, Report
 from hostile_chaos.pulse import PREFERRED, Beside
@@ -31,13 +31,13 @@ from syncer.resources.kinds import NAMESPACES
 from syncer.testing.merge import merged
 from syncer.testing.objects import build, configmap, crd, namespace, resource_of, secret, service, serviceaccount
 
-ROOT = Path(__file__).parents[3]
 #: The built-in namespaces that the tenant uses, too, and the one that is on the host.
 SYSTEM = "kube-system"
 VOUCHERS = Resource("example.com/v1", "Voucher", "vouchers")
 ISSUERS = Resource("example.com/v1", "Issuer", "issuers")
 CLASSES = Resource("example.com/v1", "Class", "classes", namespaced=False)
 CLAIMS = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 #: Kinds of plugins, on both sides.
 PLUGIN_KINDS = {
     "certificates.cert-manager.io": "Certificate",
@@ -89,12 +89,7 @@ def canaries(place: str) -> list[Obj]:
         configmap(f"{CANARY}-config", namespace=place),
         serviceaccount(f"{CANARY}-account", namespace=place),
         service(f"{CANARY}-service", namespace=place),
-        build(
-            CLAIMS,
-            f"{CANARY}-claim",
-            namespace=place,
-            spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-        ),
+        build(CLAIMS, f"{CANARY}-claim", namespace=place, spec=CLAIM),
         build(ISSUERS, f"{CANARY}-issuer", namespace=place, spec={"ca": {}}),
     ]
 
@@ -168,19 +163,10 @@ class Stage:
 
     def start(self) -> None:
         """Start the daemon, measured, and put canaries into the host namespaces that it makes."""
-        python = str(Path(installation()).with_name("python"))
         loaded = self.scene.add_plugins("cert-manager", "prometheus-operator")
-        measured = (
-            *PREFERRED,
-            *self.scene.environment,
-            python,
-            "-P",
-            str(ROOT / "hack" / "loop_steps.py"),
-            str(self.records),
-        )
         self.scene.plugins = {"issuers": {}, "serviceMonitors": {}} if loaded else {}
         custom = CUSTOM if self.single else merged(CUSTOM, {"vouchers.example.com": {"related": None}})
-        self.scene.start(command=measured, sync={"custom": custom})
+        self.scene.start(command=(*PREFERRED, *self.scene.measured(self.records)), sync={"custom": custom})
         self.beside.daemon.start()
         if not self.single:
             for name in (NAMESPACE, WIDE):

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from syncer.api import Key, Obj, Resource
+from syncer.cache.budget import Account
 from syncer.cache.informer import Informer
 from syncer.clusters import codec
 
@@ -23,12 +24,12 @@ def raw(value: Obj) -> codec.Raw:
 class Watched:
     """An informer, and what its handlers hear: one of a syncer, and one of the engine."""
 
-    def __init__(self, *, ordered: bool = True, trusted: bool = True) -> None:
+    def __init__(self, *, ordered: bool = True, trusted: bool = True, budget: Account | None = None) -> None:
         self.now = 0.0
         self.told: list[tuple[Key, str]] = []
         self.told_to_engine: list[Key] = []
         self.wrong: list[Key] = []
-        self.informer = Informer(MAPS, trusted=trusted, clock=lambda: self.now, ordered=lambda: ordered)
+        self.informer = Informer(MAPS, trusted=trusted, clock=lambda: self.now, ordered=lambda: ordered, budget=budget)
         self.informer.add_handler(
             lambda key, last: self.told.append((key, last["metadata"]["resourceVersion"])), owner="maps"
         )

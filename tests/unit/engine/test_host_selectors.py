@@ -5,10 +5,10 @@ from typing import cast
 
 import pytest
 
-from syncer.api import ClusterError, Forbidden, Marks, Obj, Resource, Settings
+from syncer.api import ClusterError, Forbidden, Marks, NameTranslator, Obj, Resource, Settings
 from syncer.clusters.client import Cluster
 from syncer.engine.host_selectors import warn_of_selectors
-from syncer.names import SingleNamespace
+from syncer.names import PerNamespace, SingleNamespace, Unchanged
 from syncer.resources.kinds import SERVICES
 from syncer.resources.pods.config import PodConfig
 from syncer.testing.objects import service
@@ -46,5 +46,23 @@ def test_kinds_that_cant_be_listed_are_named(
     assert said.count("are not checked") == (1 if check and error else 0)
     if check and error:
         named = ("networkpolicies", "poddisruptionbudgets", "deployments", "replicasets", "statefulsets", "daemonsets")
-        assert all(kind in said for kind in named)
+        assert all(kind in said for kind in (*named, "replicationcontrollers", "jobs"))
         assert "no right to list them" in said
+
+
+@pytest.mark.parametrize(
+    "names", [PerNamespace(cluster="vc", namespace="vc-ns"), Unchanged(cluster="vc", namespace="")]
+)
+def test_listed_host_namespaces_are_looked_at_where_the_names_have_no_fixed_one(
+    names: NameTranslator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(
+        cluster="vc",
+        host_namespace="vc-ns",
+        names=names,
+        marks=Marks(),
+        sections={"pods": PodConfig()},
+        namespaces=frozenset({"vc-ns"}),
+    )
+    asyncio.run(warn_of_selectors(cast("Cluster", Host(None)), settings))
+    assert "Service vc-ns/web" in capsys.readouterr().err

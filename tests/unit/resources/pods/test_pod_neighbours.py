@@ -10,6 +10,8 @@ from syncer.resources.pods.neighbours import FURTHER, may_select_tenants
 
 DEPLOYMENTS = next(each for each in FURTHER if each.plural == "deployments")
 BUDGETS = next(each for each in FURTHER if each.plural == "poddisruptionbudgets")
+CONTROLLERS = next(each for each in FURTHER if each.plural == "replicationcontrollers")
+JOBS = next(each for each in FURTHER if each.plural == "jobs")
 NAME = "kubernetes.io/metadata.name"
 PLAIN, OURS = {"app": "vsyncer"}, {"app": "vsyncer", "vsyncer.dev/role": "daemon"}
 
@@ -34,6 +36,8 @@ def named(operator: str, *names: str) -> list[Obj]:
 OPEN: list[tuple[Resource, Obj]] = [
     (SERVICES, {"selector": PLAIN}),
     (DEPLOYMENTS, {"selector": {"matchLabels": PLAIN}}),
+    (CONTROLLERS, {"selector": PLAIN}),
+    (JOBS, {"manualSelector": True, "selector": {"matchLabels": PLAIN}}),
     (BUDGETS, {"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}),
     (BUDGETS, {"selector": where("NotIn")}),
     (NETWORK_POLICIES, policy(podSelector={"matchLabels": PLAIN})),
@@ -50,6 +54,8 @@ CLOSED: list[tuple[Resource, Obj]] = [
     (SERVICES, {}),
     (SERVICES, {"selector": None}),
     (DEPLOYMENTS, {"selector": {"matchLabels": OURS}}),
+    (CONTROLLERS, {"selector": OURS}),
+    (JOBS, {"selector": {"matchLabels": PLAIN}}),
     (BUDGETS, {"selector": {}}),
     (BUDGETS, {"selector": where("In")}),
     (BUDGETS, {"selector": where("Exists")}),

@@ -1,0 +1,121 @@
+"""A tenant whose objects are more than the daemon has memory for: what is served goes on, in that namespace, too."""
+
+import asyncio
+
+import pytest
+from clusters_scene import World, clusters_named, states
+from harness import namespace, place, play, until
+
+from syncer.engine import connecting
+from syncer.engine.engine import Engine
+from syncer.testing import ApiServer
+from syncer.testing.objects import configmap
+
+#: Bytes of a large ConfigMap, and how many are too many for the 1 MB that each virtual cluster may take.
+SIZE, MANY = 100_000, 12
+HOME = "vcs"
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World("bank", "shop")
+    made.servers["shop"].put(namespace("quiet"))
+    made.servers["shop"].put(configmap("small"))
+    monkeypatch.setattr(connecting, "_connect", made.connect)
+    return made
+
+
+def fill(server: ApiServer) -> None:
+    """Create more objects in the namespace "shop" than there is room for."""
+    for number in range(MANY):
+        server.put(configmap(f"big{number}", {"k": "x" * SIZE}))
+
+
+def copied(world: World) -> set[str]:
+    """Return the names of the large objects that have copies."""
+    return {f"big{number}" for number in range(MANY) if world.has_copy("shop", f"big{number}")}
+
+
+def parked(engine: Engine) -> dict[str, str]:
+    return {request.key.name: status.reason for request, status in engine.statuses.troubles()}
+
+
+def has_copy_of_quiet(world: World, name: str) -> bool:
+    return world.host.get("configmaps", f"{HOME}/{name}-x-quiet-x-shop") is not None
+
+
+def test_one_namespace_takes_no_room_of_others_and_its_deletions_go_through(world: World) -> None:
+    async def scenario() -> None:
+        async with world.served(*clusters_named("bank", "shop", every={"maxMegabytes": 1})) as (engine, _):
+            shop = world.servers["shop"]
+            await until(lambda: world.has_copy("shop", "small"))
+            fill(shop)
+            await asyncio.sleep(60)
+            assert states(engine) == {"bank": "served", "shop": "served"}
+            whole = copied(world)
+            assert 0 < len(whole) < MANY
+            assert parked(engine).keys() == {f"big{number}" for number in range(MANY)} - whole
+            assert all("no room for its" in why and "maxMegabytes" in why for why in parked(engine).values())
+
+            shop.put(configmap("late", {"k": "x" * 10_000}, namespace="quiet"))
+            assert await until(lambda: has_copy_of_quiet(world, "late")) < 1
+            shop.delete("configmaps", "shop/small")
+            assert await until(lambda: not world.has_copy("shop", "small")) < 1
+            shop.put(configmap("x", {"color": "red"}))
+            copy = place("x", "shop", HOME)
+            assert await until(lambda: (world.host.get("configmaps", copy) or {})["data"] == {"color": "red"}) < 1
+
+    play(scenario)
+
+
+def test_object_that_was_copied_and_grows_keeps_its_copy_until_it_is_deleted(world: World) -> None:
+    async def scenario() -> None:
+        async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (engine, _):
+            shop, copy = world.servers["shop"], place("x", "shop", HOME)
+            await until(lambda: world.has_copy("shop"))
+            before = world.host.get("configmaps", copy)
+            shop.put(configmap("x", {"k": "x" * 500_000}))
+            await until(lambda: "x" in parked(engine))
+            await asyncio.sleep(600)
+            assert world.host.get("configmaps", copy) == before
+            shop.delete("configmaps", "shop/x")
+            await until(lambda: not world.has_copy("shop"))
+            assert not parked(engine)
+
+    play(scenario)
+
+
+def test_objects_that_were_left_out_are_synced_once_there_is_room(world: World) -> None:
+    async def scenario() -> None:
+        async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (engine, fleet):
+            fill(world.servers["shop"])
+            await until(lambda: len(parked(engine)) > 3)
+            left = sorted({f"big{number}" for number in range(MANY)} - copied(world))
+            await asyncio.sleep(60)
+            read = [one.path for one in world.servers["shop"].requests if one.verb == "get"]
+            assert not [path for path in read if "/big" in path], "nothing is read while there is no room"
+            gone = min(copied(world))
+            world.servers["shop"].delete("configmaps", f"shop/{gone}")
+            await until(lambda: len(copied(world) & set(left)) == 1)
+            fleet.update(clusters_named("shop", every={"maxMegabytes": 8}))
+            await until(lambda: copied(world) == {f"big{number}" for number in range(MANY)} - {gone})
+            assert not parked(engine)
+
+    play(scenario)
+
+
+def test_copies_stay_if_a_daemon_starts_and_there_is_no_room_for_their_objects(world: World) -> None:
+    async def scenario() -> None:
+        fill(world.servers["shop"])
+        async with world.served(*clusters_named("shop")) as (engine, _):
+            await until(lambda: len(copied(world)) == MANY)
+        async with world.served(*clusters_named("shop", every={"maxMegabytes": 2})) as (engine, _):
+            await until(lambda: bool(parked(engine)))
+            await asyncio.sleep(600)
+            assert len(copied(world)) == MANY
+            assert states(engine) == {"shop": "served"}
+            for number in range(MANY):
+                world.servers["shop"].delete("configmaps", f"shop/big{number}")
+            await until(lambda: not copied(world))
+
+    play(scenario)
