@@ -33,8 +33,7 @@ CUSTOM: dict[str, Any] = {"sync": {"custom": {str(PAPERS): {}}}}
 #: The kinds that are copied only if an operator says so.
 CHOSEN = ("ingresses", "networkPolicies", "podDisruptionBudgets")
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-#: Policies are in a namespace of their own: Pods that they may be for wait for each that can't be read.
-ISOLATED, ISOLATING = "isolated", {"podSelector": {}, "policyTypes": ["Ingress"]}
+ISOLATING = {"podSelector": {}, "policyTypes": ["Ingress"]}
 #: The kinds of which there are copies, one of them a tenant's own, and Namespaces, in which they are.
 KINDS: Mapping[str, Callable[[str], Obj]] = {
     "pods": lambda name: pod(name),
@@ -45,7 +44,7 @@ KINDS: Mapping[str, Callable[[str], Obj]] = {
     "persistentvolumeclaims": lambda name: build(PERSISTENT_VOLUME_CLAIMS, name, spec=CLAIM),
     "endpointslices": lambda name: endpointslice(name, service="well-formed"),
     "ingresses": lambda name: ingress(name, service="well-formed"),
-    "networkpolicies": lambda name: build(NETWORK_POLICIES, name, namespace=ISOLATED, spec=ISOLATING),
+    "networkpolicies": lambda name: build(NETWORK_POLICIES, name, spec=ISOLATING),
     "poddisruptionbudgets": lambda name: build(DISRUPTION_BUDGETS, name, spec={"minAvailable": 1, "selector": {}}),
     "namespaces": lambda name: namespace(name),
     "papers": lambda name: build(PAPERS, name, spec={"size": 1}),

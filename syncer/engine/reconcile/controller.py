@@ -119,7 +119,7 @@ class Reads:
             KeyError: The resource is not watched.
         """
         store = self._informers.store(side, resource)
-        self._note(store, key)
+        self.note(store, key)
         return store.get(key)
 
     def keys(self, side: Side, resource: Resource) -> Collection[Key]:
@@ -173,7 +173,7 @@ class Reads:
         store = controller.host
         if store is None:
             return False
-        self._note(store, place)
+        self.note(store, place)
         if self._known is None:
             return self._stands_for(controller, store, key, place)
         entry = store.entry(place)
@@ -198,7 +198,8 @@ class Reads:
             host = store.get(place)  # whether the host made it for the tenant may depend on the whole
         return host is not None and controller.is_meant(key, host, self.noted)
 
-    def _note(self, store: SideInformer, key: Key) -> None:
+    def note(self, store: SideInformer, key: Key) -> None:
+        """Note a read of an object: a request that waits is asked again when it changes."""
         if len(self.noted) < MOST_READS:
             self.noted.append(Read(store, key, store.entry(key)))
 

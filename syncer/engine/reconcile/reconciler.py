@@ -107,7 +107,12 @@ class Reconciler:
             Refused: An object can't be read.
         """
         syncer = controller.syncer
-        virtual = self._virtual(controller, request.key)
+        try:
+            virtual = self._virtual(controller, request.key)
+        except Refused:
+            if request.host_key is not None and controller.virtual is not None:
+                reads.note(controller.virtual, request.key)  # a change of it is another request than the host object's
+            raise
         if not controller.direction.by_host:
             return Observed(controller, request, controller.context(reads), virtual, None, request.key)
         translated = None if request.host_key else syncer.host_key(self.view.settings, request.key)

@@ -50,25 +50,30 @@ def labels(ctx: Context, virtual: Obj) -> dict[str, str]:
     lets through everything.
 
     A policy isolates also while it is refused, so that nothing is open which the tenant means to close. One that is
-    refused for its length isolates all Pods of its namespace.
+    refused for its length isolates all Pods of its namespace, as does one with values of wrong types, which a lying API
+    server shows.
     """
     config = ctx.settings.section(NetworkPolicySyncer.name, NetworkPolicyConfig)
     if config is None:
         return {}
     marks, own = ctx.marks, labels_of(virtual)
     by_type = {"Ingress": marks.isolated_ingress, "Egress": marks.isolated_egress}
+    isolated = dict.fromkeys(by_type.values(), "true")
     home = key_of(virtual).namespace
     keys = ctx.reader.indexed(Side.VIRTUAL, NETWORK_POLICIES, _BY_NAMESPACE, home)
     if len(keys) > MOST_READ or ctx.reader.indexed(Side.VIRTUAL, NETWORK_POLICIES, _BY_NAMESPACE, home + _LONG):
-        return dict.fromkeys(by_type.values(), "true")
+        return isolated
     read = (ctx.virtual(NETWORK_POLICIES, key) for key in sorted(keys))
     specs = [
         policy.get("spec") or {}
         for policy in read
         if policy and not is_deleting(policy) and config.selector.selects(policy)
     ]
-    selecting = [spec for spec in specs if selectors.matches(spec.get("podSelector") or {}, own)]
-    return {by_type[kind]: "true" for kind in _isolated(selecting)}
+    try:
+        selecting = [spec for spec in specs if selectors.matches(spec.get("podSelector") or {}, own)]
+        return {by_type[kind]: "true" for kind in _isolated(selecting)}
+    except (AttributeError, KeyError, TypeError):
+        return isolated
 
 
 def _isolated(specs: list[Obj]) -> Iterator[str]:

@@ -1,0 +1,41 @@
+"""An Event that the tenant's API server has lied about is synced again when it can be read."""
+
+import asyncio
+
+from harness import HOME, NAMESPACE, Two, play, until
+from odd_objects import OldServer, replaced
+
+from syncer.api import Obj
+from syncer.engine.control import parked, selection
+from syncer.testing.objects import configmap, event, namespace
+
+PLACE = f"{NAMESPACE}/told"
+
+
+def told(count: int) -> Obj:
+    about = configmap(f"x-x-{NAMESPACE}-x-vc", namespace=HOME)
+    about["metadata"].pop("uid", None)
+    return event("told", about=about, count=count)
+
+
+def test_event_that_can_be_read_again_is_synced_at_once() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual = server = OldServer(seed="virtual")
+        for each in (namespace(NAMESPACE), configmap("x")):
+            server.put(each)
+        async with two.daemon() as daemon:
+            two.host.put(told(1))
+            await until(lambda: (server.get("events", PLACE) or {}).get("count") == 1)
+            whole = server.get("events", PLACE)
+            assert whole is not None
+            server.plant(replaced(whole, ("metadata", "labels", "a"), 7))
+            await daemon.settled()
+            two.host.put(told(2))
+            await asyncio.sleep(5)
+            await until(lambda: [row["key"] for row in parked(daemon.engine, selection(daemon.engine))] == [PLACE])
+            server.put(whole)
+            assert await until(lambda: (server.get("events", PLACE) or {}).get("count") == 2) < 1
+            assert parked(daemon.engine, selection(daemon.engine)) == []
+
+    play(scenario)
