@@ -4,22 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cachetools import LRUCache, cached
-
-from syncer.api import selectors
-from syncer.api.objects import Key, Obj, Resource, Side, key_of, labels_of
+from syncer.api.objects import Key, Obj, Resource, Side, key_of
 from syncer.api.optional_roles import Refers
 from syncer.api.roles import Syncer
-from syncer.clusters import codec
 from syncer.engine.informers import Informers, SideInformer
+from syncer.engine.selections import Selection, Selections, index_labels, selected
 
 #: The index of objects by the uids of their owners.
 OWNERS = "owners"
-
-#: Memory for cached selectors, and for each besides its text, in bytes, approximately.
-SELECTOR_BYTES, OVERHEAD = 1 << 22, 500
-#: A resource and a namespace of it, and the text of a selector.
-_Selection = tuple[tuple[Resource, str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +24,8 @@ class _Referrer:
     store: SideInformer
     #: True if the host may create objects for the syncer's copies.
     makes: bool
+    #: None if the objects select none.
+    selections: Selections | None
 
     def names(self, resource: Resource) -> bool:
         """Return True if its objects may refer to objects of a resource."""
@@ -65,15 +59,16 @@ class References:
             return lambda obj: function(obj) if is_synced(obj) else ()
 
         name, store = syncer.name, self._informers.store(Side.VIRTUAL, syncer.resource)
-        referrer = self._referrers[name] = _Referrer(name, syncer.resource, role, store, _makes(role))
+        selections = Selections(name, store.indexer) if type(role).selects is not Refers.selects else None
+        referrer = _Referrer(name, syncer.resource, role, store, _makes(role), selections)
+        self._referrers[name] = referrer
         store.add_index(f"refers/{name}", counted(role.refers), owner=name, notify=self._named)
         if role.owns:
             store.add_index(f"owns/{name}", counted(_uid), owner=name, notify=lambda uids: self._owned(role, uids))
         if referrer.makes:
             store.add_index(f"makes/{name}", counted(role.made_on_host), owner=name, notify=self._named)
-        if type(role).selects is not Refers.selects:
-            selected = counted(lambda obj: _selections(role, obj))
-            store.add_index(f"selects/{name}", selected, owner=name, notify=self._selected)
+        if selections:
+            selections.add_to(store, counted(role.selects), self._selected)
 
     def remove(self, name: str) -> None:
         """Remove a syncer, which no longer refers to anything; its store has removed it already."""
@@ -129,16 +124,13 @@ class References:
             referrer.store.indexer.keys(f"owns/{referrer.name}", uid) for uid in _owners(virtual)
         ):
             return True
-        if type(referrer.role).selects is Refers.selects:
-            return False
-        place, labels = (resource, key_of(virtual).namespace), labels_of(virtual)
-        indexer, index = referrer.store.indexer, f"selects/{referrer.name}"
-        found: set[_Selection] = {one for key in indexer.keys(index, (place, "")) for one in indexer.of(index, key)}
-        return any(where == place and selectors.matches(_selector(text), labels) for where, text in found if text)
+        return referrer.selections is not None and referrer.selections.find(resource, virtual)
 
     def _listen(self, referrer: _Referrer, resource: Resource, store: SideInformer) -> None:
         if resource in referrer.role.owns and not store.indexer.has(OWNERS):
             store.add_index(OWNERS, _owners)
+        if referrer.selections:
+            index_labels(store)
         if not referrer.role.follows:
             return
 
@@ -153,18 +145,19 @@ class References:
             self.wake(resource, key)
 
     def _owned(self, role: Refers, uids: Iterable[str]) -> None:
-        owned = [resource for resource in role.owns if self._informers.has(Side.VIRTUAL, resource)]
-        for resource in owned:
-            for uid in uids:
-                for key in list(self._informers.store(Side.VIRTUAL, resource).indexer.keys(OWNERS, uid)):
+        uids = list(uids)
+        for resource in role.owns:
+            if self._informers.has(Side.VIRTUAL, resource):
+                indexer = self._informers.store(Side.VIRTUAL, resource).indexer
+                for key in {*indexer.doubted(OWNERS), *(key for uid in uids for key in indexer.keys(OWNERS, uid))}:
                     self.wake(resource, key)
 
-    def _selected(self, selections: Iterable[_Selection]) -> None:
-        for resource, namespace in {place for place, _ in selections}:
-            if self._informers.has(Side.VIRTUAL, resource):
-                for key in list(self._informers.keys(Side.VIRTUAL, resource)):
-                    if key.namespace == namespace:
-                        self.wake(resource, key)
+    def _selected(self, selections: Iterable[Selection]) -> None:
+        for selection in selections:
+            if self._informers.has(Side.VIRTUAL, selection.resource):
+                store = self._informers.store(Side.VIRTUAL, selection.resource)
+                for key in selected(store, selection):
+                    self.wake(selection.resource, key)
 
 
 def _makes(role: Refers) -> bool:
@@ -177,18 +170,3 @@ def _uid(obj: Obj) -> Iterable[str]:
 
 def _owners(obj: Obj) -> Iterable[str]:
     return [owner.get("uid", "") for owner in obj["metadata"].get("ownerReferences") or ()]
-
-
-def _selections(role: Refers, obj: Obj) -> Iterator[_Selection]:
-    """Yield where an object selects, and by which selectors; the text ``""`` finds all that select in a place."""
-    namespace = key_of(obj).namespace
-    for resource, selector in role.selects(obj):
-        yield (resource, namespace), ""
-        yield (resource, namespace), codec.encode_sorted(selector)
-
-
-@cached(LRUCache(SELECTOR_BYTES, getsizeof=lambda selector: OVERHEAD + 4 * len(codec.encode(selector))))
-def _selector(text: str) -> Obj:
-    """Parse a selector. Cached, so the result must not be changed."""
-    found: Obj = codec.decode(text.encode())
-    return found

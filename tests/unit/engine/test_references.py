@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from syncer.api import Config, Key, Mirror, Obj, Refers, Resource, Selector, Side, Source, selectors
 from syncer.engine.informers import Informers
@@ -39,7 +41,7 @@ SELECTED = Selector.model_validate({"matchExpressions": [{"key": "out", "operato
 class Known:
     """The references of claims, and who was told what."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, claims: bool = True) -> None:
         self.informers, self.version = Informers(clock=lambda: 0.0), 0
         for resource in (CLAIMS, SECRETS, CONFIG_MAPS):
             self.informers.want(Source(Side.VIRTUAL, resource), owner="test").synced = True
@@ -48,6 +50,10 @@ class Known:
         self.asked: list[str] = []
         self.references.wake = lambda resource, key: self.woken.append((resource.plural, key.name))
         self.references.ask = lambda syncer, key: self.asked.append(key.name)
+        if claims:
+            self.begin()
+
+    def begin(self) -> None:
         claims = Claims()
         self.references.add(claims, claims, SELECTED.selects)
         self.references.tie()
@@ -99,21 +105,78 @@ def test_selected_object_is_used_in_the_namespace_of_its_selector(known: Known) 
     assert known.references.of(CONFIG_MAPS, {"metadata": {**chosen["metadata"], "labels": {}}}) is False
 
 
-def test_only_selectors_of_the_objects_own_namespace_are_matched(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
-    matched: list[Obj] = []
+def test_selectors_are_looked_up_by_the_labels_that_they_want(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Obj] = []
 
     def matches(selector: Obj, labels: Mapping[str, str], matches: Any = selectors.matches) -> bool:
-        matched.append(selector)
+        tried.append(selector)
         return bool(matches(selector, labels))
 
     monkeypatch.setattr(selectors, "matches", matches)
+    in_use = {"key": "off", "operator": "DoesNotExist"}
     for number in range(50):
-        known.put(CLAIMS, f"c{number}", namespace=f"n{number}", selector={"matchLabels": {"app": f"a{number}"}})
-    config = known.put(CONFIG_MAPS, "config", namespace="n7", metadata={"labels": {"app": "a7"}})
-    other = known.put(CONFIG_MAPS, "config", namespace="n8", metadata={"labels": {"app": "a7"}})
-    matched.clear()
-    assert (known.references.of(CONFIG_MAPS, config), known.references.of(CONFIG_MAPS, other)) == (True, False)
-    assert matched == [{"matchLabels": {"app": "a7"}}, {"matchLabels": {"app": "a8"}}]
+        wanted = {"matchLabels": {"app": "web", "of": f"c{number}"}, "matchExpressions": [in_use]}
+        known.put(CLAIMS, f"c{number}", namespace=f"n{number % 2}", selector=wanted)
+    known.put(CLAIMS, "all", namespace="n1", selector={"matchLabels": {"app": "api"}})
+    tried.clear()
+    config = known.put(CONFIG_MAPS, "config", namespace="n1", metadata={"labels": {"app": "web", "of": "c7"}})
+    off = known.put(CONFIG_MAPS, "off", namespace="n1", metadata={"labels": {"app": "web", "of": "c7", "off": ""}})
+    other = known.put(CONFIG_MAPS, "config", namespace="n0", metadata={"labels": {"app": "web", "of": "c7"}})
+    assert [known.references.of(CONFIG_MAPS, obj) for obj in (config, off, other)] == [True, False, False]
+    assert tried == [{"matchExpressions": [in_use]}] * 2
+
+
+def test_selector_wakes_the_objects_with_the_labels_that_it_wants(known: Known) -> None:
+    for number in range(50):
+        known.put(CONFIG_MAPS, f"m{number}", metadata={"labels": {"app": "web", "of": f"c{number}"}})
+    crowded = {"app": "web", "of": "c7", **{f"label-{number}": "" for number in range(40)}}
+    known.put(CONFIG_MAPS, "crowded", metadata={"labels": crowded})
+    known.put(CLAIMS, "c7", selector={"matchLabels": {"app": "web", "of": "c7"}})
+    assert known.told() == {("configmaps", "m7"), ("configmaps", "crowded")}
+    one = {"matchExpressions": [{"key": "of", "operator": "In", "values": ["c8"]}]}
+    known.put(CLAIMS, "c7", selector=one)
+    assert known.told() == {("configmaps", name) for name in ("m7", "m8", "crowded")}
+    known.put(CLAIMS, "c7", selector={"matchExpressions": [{"key": "of", "operator": "Exists"}]})
+    assert len(known.told()) == 51
+
+
+def test_selector_wakes_objects_whose_labels_are_not_indexed_yet() -> None:
+    known = Known(claims=False)
+    for number in range(150):
+        known.put(CONFIG_MAPS, f"m{number}", metadata={"labels": {"app": "web"}})
+    known.begin()
+    known.put(CLAIMS, "c", selector={"matchLabels": {"app": "web"}})
+    assert len(known.told()) == 150
+
+
+_LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy"))
+_EXPRESSIONS = st.builds(
+    lambda key, operator, values: {"key": key, "operator": operator, "values": values if "In" in operator else []},
+    st.sampled_from("abc"),
+    st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Unknown"]),
+    st.lists(st.sampled_from("xy"), min_size=1, max_size=2, unique=True),
+)
+_SELECTORS = st.fixed_dictionaries(
+    {}, optional={"matchLabels": _LABELS, "matchExpressions": st.lists(_EXPRESSIONS, max_size=3)}
+)
+
+
+@given(
+    changes=st.lists(st.tuples(st.sampled_from(["c", "d", "e"]), st.none() | _SELECTORS), max_size=6),
+    objects=st.lists(_LABELS, min_size=1, max_size=4),
+)
+def test_objects_found_and_woken_are_those_of_the_selectors(changes: list[Any], objects: list[Any]) -> None:
+    known = Known()
+    living: dict[str, Obj] = {}
+    maps = [known.put(CONFIG_MAPS, f"m{at}", metadata={"labels": labels}) for at, labels in enumerate(objects)]
+    for name, selector in changes:
+        before = [any(selectors.matches(each, labels) for each in living.values()) for labels in objects]
+        living = {**living, name: selector} if selector is not None else {k: v for k, v in living.items() if k != name}
+        known.put(CLAIMS, name, **({"selector": selector} if selector is not None else {}))
+        found = [any(selectors.matches(each, labels) for each in living.values()) for labels in objects]
+        assert [known.references.of(CONFIG_MAPS, obj) for obj in maps] == found
+        differ = [at for at, (was, now) in enumerate(zip(before, found, strict=True)) if was != now]
+        assert {("configmaps", f"m{at}") for at in differ} <= known.told()
 
 
 def test_owned_object_is_used_while_its_owner_exists(known: Known) -> None:

@@ -14,7 +14,7 @@ from syncer.clusters.discovery import GONE_BYTES, OVERHEAD, Discovery
 from syncer.engine.reconcile.calls import Call, Operation, _metadata_names, _read, needed, said_before
 from syncer.engine.reconcile.plan import Place
 from syncer.engine.reconcile.policies.futile import FutilePatches
-from syncer.engine.references import SELECTOR_BYTES, _selector
+from syncer.engine.selections import SELECTOR_BYTES, _selector
 from syncer.names import PerNamespace, SingleNamespace, Unchanged, VclusterCompat
 
 MAPS = Resource("v1", "ConfigMap", "configmaps")
