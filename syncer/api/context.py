@@ -44,6 +44,10 @@ class Reader(Protocol):
         """Return the keys of the objects for which the index function ``index`` yielded ``value``."""
         ...
 
+    def values(self, side: Side, resource: Resource, index: str, key: Key) -> Collection[str]:
+        """Return what the index function ``index`` yielded for the object of a key."""
+        ...
+
     def resolve(self, resource: Resource, key: Key, place: Key, *, comes_later: bool = False) -> None:
         """Check that a name in a copy leads to nothing but the object that the tenant means.
 

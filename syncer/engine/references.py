@@ -1,12 +1,15 @@
 """Find the virtual objects that synced objects refer to: by name, by label selector, or as owners."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from syncer.api.objects import Key, Obj, Resource, Side, key_of
 from syncer.api.optional_roles import Refers
 from syncer.api.roles import Syncer
+from syncer.engine.fan_out import FEW, FanOut
 from syncer.engine.informers import Informers, SideInformer
 from syncer.engine.selections import Selection, Selections, index_labels, selected
 
@@ -35,10 +38,10 @@ class _Referrer:
 class References:
     """The references of a virtual cluster's synced objects."""
 
-    def __init__(self, informers: Informers) -> None:
-        self._informers = informers
-        #: Called when a reference to an object begins or ends.
-        self.wake: Callable[[Resource, Key], None] = lambda resource, key: None
+    def __init__(self, informers: Informers, fan_out: FanOut) -> None:
+        self._informers, self._fan_out = informers, fan_out
+        #: Called when references to objects begin or end.
+        self.wake: Callable[[Resource, Iterable[Key]], None] = lambda resource, keys: None
         #: Called when a syncer must reconcile an object again.
         self.ask: Callable[[str, Key], None] = lambda syncer, key: None
         #: Resources that objects of a missing kind may refer to; the kind may be missing only for a
@@ -68,7 +71,7 @@ class References:
         if referrer.makes:
             store.add_index(f"makes/{name}", counted(role.made_on_host), owner=name, notify=self._named)
         if selections:
-            selections.add_to(store, counted(role.selects), self._selected)
+            selections.add_to(store, counted(role.selects), lambda changed: self._selected(selections, changed))
 
     def remove(self, name: str) -> None:
         """Remove a syncer, which no longer refers to anything; its store has removed it already."""
@@ -134,30 +137,57 @@ class References:
         if not referrer.role.follows:
             return
 
+        index = f"refers/{referrer.name}"
+
         def changed(key: Key, obj: Obj) -> None:
-            for owner in referrer.store.indexer.keys(f"refers/{referrer.name}", (resource, key)):
-                self.ask(referrer.name, owner)
+            most = len(referrer.store.indexer.keys(index, (resource, key)))
+            self._fan_out.tell((index, resource, key), most, lambda: self._asked(referrer, index, (resource, key)))
 
         store.add_handler(changed, owner=referrer.name)
 
+    def _asked(self, referrer: _Referrer, index: str, place: tuple[Resource, Key]) -> Iterator[None]:
+        """Have, with each step, an object reconciled that refers to a place."""
+        if self._referrers.get(referrer.name) is referrer:
+            for owner in list(referrer.store.indexer.keys(index, place)):
+                self.ask(referrer.name, owner)
+                yield
+
     def _named(self, places: Iterable[tuple[Resource, Key]]) -> None:
+        found: defaultdict[Resource, list[Key]] = defaultdict(list)
         for resource, key in places:
-            self.wake(resource, key)
+            found[resource].append(key)
+        for resource, keys in found.items():
+            self.wake(resource, keys)
 
     def _owned(self, role: Refers, uids: Iterable[str]) -> None:
         uids = list(uids)
         for resource in role.owns:
             if self._informers.has(Side.VIRTUAL, resource):
-                indexer = self._informers.store(Side.VIRTUAL, resource).indexer
-                for key in {*indexer.doubted(OWNERS), *(key for uid in uids for key in indexer.keys(OWNERS, uid))}:
-                    self.wake(resource, key)
+                store = self._informers.store(Side.VIRTUAL, resource)
+                having = [store.indexer.keys(OWNERS, uid) for uid in uids]
+                self._wake(store, {*store.indexer.doubted(OWNERS), *(key for keys in having for key in keys)})
 
-    def _selected(self, selections: Iterable[Selection]) -> None:
-        for selection in selections:
-            if self._informers.has(Side.VIRTUAL, selection.resource):
+    def _selected(self, whose: Selections, changed: Iterable[Selection]) -> None:
+        for selection in changed:
+            # With two objects that select so, it was so before, too.
+            if whose.holders(selection) < 2 and self._informers.has(Side.VIRTUAL, selection.resource):
                 store = self._informers.store(Side.VIRTUAL, selection.resource)
-                for key in selected(store, selection):
-                    self.wake(selection.resource, key)
+                self._wake(store, selected(store, selection))
+
+    def _wake(self, store: SideInformer, found: Collection[Key]) -> None:
+        """Wake objects; if they are many, all of their namespaces, so that what follows is the same."""
+        if len(found) <= FEW:
+            self.wake(store.resource, found)
+            return
+        for namespace in {key.namespace for key in found}:
+            change = (store.resource, namespace)
+            self._fan_out.tell(change, len(store), partial(self._woken, store, namespace))
+
+    def _woken(self, store: SideInformer, namespace: str) -> Iterator[None]:
+        """Wake an object of a namespace with each step."""
+        for key in [key for key in store.keys() if key.namespace == namespace]:  # noqa: SIM118
+            self.wake(store.resource, (key,))
+            yield
 
 
 def _makes(role: Refers) -> bool:

@@ -4,7 +4,7 @@ A selector wants certain labels, and may have expressions besides. Those that wa
 expressions are of one form; which of a form select an object is looked up by its labels of these keys.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -65,6 +65,10 @@ class Selections:
         store.add_index(self._forms, forms, owner=self.owner)
         store.add_index(self._selections, selections, owner=self.owner, notify=notify)
 
+    def holders(self, selection: Selection) -> int:
+        """Return the number of objects that select so."""
+        return len(self.indexer.keys(self._selections, selection))
+
     def find(self, resource: Resource, obj: Obj) -> bool:
         """Return True if one of them selects an object of a resource."""
         labels, namespace = labels_of(obj), key_of(obj).namespace
@@ -93,7 +97,7 @@ def index_labels(store: SideInformer) -> None:
         store.add_index(LABELS, _labels)
 
 
-def selected(store: SideInformer, selection: Selection) -> Iterable[Key]:
+def selected(store: SideInformer, selection: Selection) -> Collection[Key]:
     """Return the keys of the store's objects that have the wanted labels of a selector.
 
     Those whose labels aren't indexed are among them, too: there are too many, or they aren't known (yet). So are all
@@ -101,7 +105,7 @@ def selected(store: SideInformer, selection: Selection) -> Iterable[Key]:
     """
     namespace, pairs = selection.namespace, codec.decode(selection.wanted.encode()).items()
     if not pairs or not store.indexer.has(LABELS):
-        return filter(lambda key: key.namespace == namespace, list(store.keys()))
+        return [key for key in store.keys() if key.namespace == namespace]  # noqa: SIM118
     having = [store.indexer.keys(LABELS, (namespace, f"{key}={value}")) for key, value in pairs]
     having.sort(key=len)
     found = [key for key in having[0] if all(key in each for each in having[1:])]

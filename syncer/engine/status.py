@@ -330,7 +330,7 @@ async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -
     while engine.clock() - calm_since < quiet:
         await asyncio.sleep(LOOK)
         hopeful = engine.clock() < deadline and _undecided(engine)
-        if hopeful or not engine.queue.is_idle():
+        if hopeful or not engine.queue.is_idle() or any(served.pair.fan_out for served in engine.served.values()):
             calm_since = engine.clock()
 
 

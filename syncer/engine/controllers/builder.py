@@ -18,6 +18,7 @@ from syncer.engine.apply.applier import Applier
 from syncer.engine.apply.confirmation_pace import ConfirmationPace
 from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.fan_out import FanOut
 from syncer.engine.informers import Informers, Place, Selection, SideInformer
 from syncer.engine.reconcile.controller import Controller, View, safely
 from syncer.engine.reconcile.pipeline import Policies, pipelines
@@ -59,7 +60,8 @@ def build_pair(
 ) -> ClusterPair:
     """Build the pair of a virtual cluster and the host, with controllers for these syncers."""
     informers = Informers(clock=clock, ordered=ordered)
-    references = References(informers)
+    fan_out = FanOut()
+    references = References(informers, fan_out)
     controllers: dict[str, Controller] = {}
     view = View(settings, informers, references, utcnow, controllers)
     bound: LRUCache[str, None] = LRUCache(BOUND)
@@ -95,7 +97,7 @@ def build_pair(
         confirmations=ConfirmationPace(clock),
     )
     pair = ClusterPair(
-        settings, virtual, host, queue, informers, references, reconciler, policies, applier, controllers
+        settings, virtual, host, queue, informers, references, reconciler, policies, applier, fan_out, controllers
     )
     references.wake, references.ask = pair.may_be_used, pair.ask
     policies.pause.watch(pair.pause_changed, pair.syncer_pause_changed)

@@ -155,6 +155,7 @@ class Lifecycle:
         self._listener, self._watches, self._live, self._rng, self._left = listener, watches, live, rng, left
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[Place, asyncio.Task[None]] = {}
+        self._telling: asyncio.Task[None] | None = None
         self._failed: dict[str, str] = {}
         #: The time since when a syncer has had to wait, by name.
         self._waiting: dict[str, float] = {}
@@ -184,13 +185,15 @@ class Lifecycle:
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Run the reflectors, also those of later syncers, in this group."""
         self._tasks = tasks
+        self._telling = tasks.create_task(self.pair.fan_out.run())
         self._inform()
 
     def stop(self) -> None:
         """Stop the reflectors."""
         self._tasks = None
-        for task in self._running.values():
-            task.cancel()
+        for task in (*self._running.values(), self._telling):
+            if task:
+                task.cancel()
         self._running.clear()
 
     # -- inside ------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from syncer.api.sources import Watch
 from syncer.cache.reflector import Reflector
 from syncer.clusters.client import Cluster
 from syncer.engine.apply.applier import Applier
+from syncer.engine.fan_out import FanOut
 from syncer.engine.informers import Informers, Place, SideInformer
 from syncer.engine.reconcile.controller import Controller, safely
 from syncer.engine.reconcile.pipeline import Policies
@@ -47,6 +48,7 @@ class ClusterPair:
     reconciler: Reconciler
     policies: Policies
     applier: Applier
+    fan_out: FanOut
     controllers: dict[str, Controller]
     #: Called when a CustomResourceDefinition changes, so that other kinds may be served now.
     definitions_changed: Callable[[], None] = lambda: None
@@ -58,6 +60,8 @@ class ClusterPair:
     awaits: str = ""
     #: What a syncer or another part can't do whatever the objects are, by its name.
     conditions: dict[str, Condition] = field(default_factory=dict)
+    #: The virtual namespaces whose pause has begun or ended, which is still to be told, by syncer.
+    _paused: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -92,30 +96,57 @@ class ClusterPair:
 
     def ask_all(self, controller: Controller) -> None:
         """Queue every key of a syncer: virtual objects, objects to fake, and orphans."""
+        for _ in self._asked(controller):
+            pass
+
+    def _ask_in_steps(self, controller: Controller) -> None:
+        """Like :meth:`ask_all`, but many are queued in steps."""
+        most = sum(len(store) for store in controller.stores)
+        self.fan_out.tell(("all", controller.name), most, lambda: self._asked(controller))
+
+    def _asked(self, controller: Controller) -> Iterator[None]:
+        """Queue a key with each step."""
         syncer, direction = controller.syncer, controller.direction
         expected: set[Key] = set()
         if direction.by_virtual:
             for key in list(self.informers.keys(Side.VIRTUAL, syncer.resource)):
-                self.queue.add(controller.request(key))
+                self._queue(controller, key)
                 if direction.by_host:
                     expected.add(controller.place(key))
+                yield
         if direction.by_host:
             store = self.informers.store(Side.HOST, syncer.host_resource)
             changed = safely(self.name, syncer, partial(self.changed, controller, Side.HOST))
             for key in set(store.keys()) - expected:
                 obj = store.get(key)
-                if obj is not None:
+                if obj is not None and self._is_here(controller):
                     changed(key, obj)
+                yield
         if direction.fakes and isinstance(syncer, Watches):
-            self._ask_watched(controller, self.watches_of(syncer))
+            yield from self._asked_watched(controller, self.watches_of(syncer))
 
-    def _ask_watched(self, controller: Controller, watches: Iterable[Watch]) -> None:
+    def _asked_watched(self, controller: Controller, watches: Iterable[Watch]) -> Iterator[None]:
         """Queue the keys that watched objects name: objects to fake are in no store yet."""
         for watch in watches:
             store = self.informers.store(watch.source.side, watch.source.resource)
             keys = safely(self.name, controller.syncer, lambda obj, watch=watch: watch.keys(obj, self.settings))
             for key in list(store.keys()):
                 self.watched(controller, keys(store.get(key)))
+                yield
+
+    def _queued(self, controller: Controller, keys: Iterable[Key]) -> Iterator[None]:
+        """Queue one of these keys with each step."""
+        for key in keys:
+            self._queue(controller, key)
+            yield
+
+    def _queue(self, controller: Controller, key: Key) -> None:
+        if self._is_here(controller):
+            self.queue.add(controller.request(key))
+
+    def _is_here(self, controller: Controller) -> bool:
+        """Return True unless a syncer has left since it was to be asked."""
+        return self.controllers.get(controller.name) is controller
 
     def watches_of(self, syncer: Watches) -> list[Watch]:
         """Return the watches of a syncer, without those for other syncers that are disabled."""
@@ -165,18 +196,32 @@ class ClusterPair:
     def watched(self, controller: Controller, keys: Iterable[Key]) -> None:
         """Queue keys that a watched object names."""
         for key in keys if controller.ready else ():
-            self.queue.add(controller.request(key))
+            self._queue(controller, key)
 
     def values_changed(self, controller: Controller, index: str, values: Iterable[str]) -> None:
         """Queue a syncer's virtual objects that have one of these values in an index."""
         if controller.ready and controller.virtual is not None:
             for value in values:
-                self.watched(controller, list(controller.virtual.indexer.keys(index, value)))
+                most = len(controller.virtual.indexer.keys(index, value))
+                self.fan_out.tell(
+                    (controller.name, index, value), most, partial(self._asked_with, controller, index, value)
+                )
 
-    def may_be_used(self, resource: Resource, key: Key) -> None:
-        """Notify the syncer of an object that a reference to it began or ended."""
-        for controller in self.controllers.values():
-            if controller.ready and controller.syncer.when_used and controller.syncer.resource == resource:
+    def _asked_with(self, controller: Controller, index: str, value: str) -> Iterator[None]:
+        """Queue, with each step, a virtual object that has a value in an index."""
+        if controller.virtual is None or not self._is_here(controller):
+            return iter(())
+        return self._queued(controller, list(controller.virtual.indexer.keys(index, value)))
+
+    def may_be_used(self, resource: Resource, keys: Iterable[Key]) -> None:
+        """Notify the syncer of objects that a reference to them began or ended."""
+        users = [
+            controller
+            for controller in self.controllers.values()
+            if controller.ready and controller.syncer.when_used and controller.syncer.resource == resource
+        ]
+        for key in keys if users else ():
+            for controller in users:
                 self.queue.add(controller.request(key))
 
     def pause_changed(self, namespace: str | None) -> None:
@@ -188,20 +233,28 @@ class ClusterPair:
         self.policies.breaker.recount()
         for controller in self.controllers.values():
             if controller.ready and namespace is None:
-                self.ask_all(controller)
+                self._ask_in_steps(controller)
             elif controller.ready and controller.direction.by_virtual:
-                for key in list(self.informers.keys(Side.VIRTUAL, controller.syncer.resource)):
-                    if key.namespace == namespace:
-                        self.queue.add(controller.request(key))
+                self._paused.setdefault(controller.name, set()).add(namespace or "")
+                most = len(self.informers.keys(Side.VIRTUAL, controller.syncer.resource))
+                self.fan_out.tell(("paused", controller.name), most, partial(self._asked_of_paused, controller))
         if namespace is None:
             self.paused_or_not()
+
+    def _asked_of_paused(self, controller: Controller) -> Iterator[None]:
+        """Queue a key with each step of the namespaces whose pause has begun or ended."""
+        namespaces = self._paused.pop(controller.name, set())
+        if not self._is_here(controller):
+            return iter(())
+        keys = self.informers.keys(Side.VIRTUAL, controller.syncer.resource)
+        return self._queued(controller, [key for key in keys if key.namespace in namespaces])
 
     def syncer_pause_changed(self, syncer: str) -> None:
         """Queue every key of a syncer whose pause begins or ends; a syncer of this name need not exist."""
         self.policies.breaker.recount()
         controller = self.controllers.get(syncer)
         if controller and controller.ready:
-            self.ask_all(controller)
+            self._ask_in_steps(controller)
         self.paused_or_not()
 
     def ask(self, syncer: str, key: Key) -> None:

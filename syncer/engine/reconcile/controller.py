@@ -130,6 +130,10 @@ class Reads:
         """Return the keys of the objects for which the index function yielded ``value``."""
         return self._informers.store(side, resource).indexer.keys(index, value)
 
+    def values(self, side: Side, resource: Resource, index: str, key: Key) -> Collection[str]:
+        """Return what the index function yielded for the object of a key."""
+        return self._informers.store(side, resource).indexer.of(index, key)
+
     def resolve(self, resource: Resource, key: Key, place: Key, *, comes_later: bool = False) -> None:
         """Check that a name in a copy leads to nothing but the object that the tenant means.
 

@@ -26,6 +26,7 @@ from syncer.api import (
     skip,
 )
 from syncer.directions import direction_of
+from syncer.engine.fan_out import FanOut
 from syncer.engine.informers import Informers
 from syncer.engine.reconcile.controller import Controller, View
 from syncer.engine.reconcile.plan import Observed
@@ -118,6 +119,9 @@ class Reader:
     def indexed(self, *place: Any) -> list[Key]:
         return []
 
+    def values(self, *place: Any) -> list[str]:
+        return []
+
     def used(self, *place: Any) -> bool | None:
         return None
 
@@ -142,7 +146,7 @@ def observed(
     """Return a request with its two objects, in a pair whose stores are empty."""
     made = syncer or Widgets()
     informers = Informers(clock=lambda: 0.0)
-    view = View(SETTINGS, informers, References(informers), lambda: datetime(2026, 1, 1, tzinfo=UTC), {})
+    view = View(SETTINGS, informers, References(informers, FanOut()), lambda: datetime(2026, 1, 1, tzinfo=UTC), {})
     controller = Controller(made, Config(), view, None, False, direction_of(made), ())
     host_key = request.host_key or made.host_key(SETTINGS, request.key)
     return Observed(controller, request, context(made), virtual, host, host_key)

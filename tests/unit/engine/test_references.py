@@ -1,5 +1,6 @@
 """References by name, by selector and by owner; who is notified, and the answer while they are unknown."""
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncer.api import Config, Key, Mirror, Obj, Refers, Resource, Selector, Side, Source, selectors
+from syncer.engine.fan_out import FanOut
 from syncer.engine.informers import Informers
 from syncer.engine.references import References
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
@@ -45,10 +47,11 @@ class Known:
         self.informers, self.version = Informers(clock=lambda: 0.0), 0
         for resource in (CLAIMS, SECRETS, CONFIG_MAPS):
             self.informers.want(Source(Side.VIRTUAL, resource), owner="test").synced = True
-        self.references = References(self.informers)
+        self.fan_out = FanOut()
+        self.references = References(self.informers, self.fan_out)
         self.woken: list[tuple[str, str]] = []
         self.asked: list[str] = []
-        self.references.wake = lambda resource, key: self.woken.append((resource.plural, key.name))
+        self.references.wake = lambda resource, keys: self.woken.extend((resource.plural, key.name) for key in keys)
         self.references.ask = lambda syncer, key: self.asked.append(key.name)
         if claims:
             self.begin()
@@ -195,6 +198,33 @@ def test_referrer_is_reconciled_when_its_target_changes(known: Known) -> None:
     known.put(SECRETS, "db")
     known.put(SECRETS, "other")
     assert known.asked == ["c"]
+
+
+def test_target_that_many_name_has_them_reconciled_once_and_in_steps(known: Known) -> None:
+    for number in range(300):
+        known.put(CLAIMS, f"c{number}", names=["db"])
+
+    async def scene() -> int:
+        telling = asyncio.create_task(known.fan_out.run())
+        await asyncio.sleep(0)
+        for _ in range(50):
+            known.put(SECRETS, "db")
+        at_once = len(known.asked)
+        while known.fan_out:  # noqa: ASYNC110 — nothing else says so
+            await asyncio.sleep(0)
+        telling.cancel()
+        return at_once
+
+    assert asyncio.run(scene()) == 0
+    assert sorted(known.asked) == sorted(f"c{number}" for number in range(300))
+
+
+def test_selector_of_a_second_object_wakes_nothing(known: Known) -> None:
+    known.put(CONFIG_MAPS, "m", metadata={"labels": {"app": "web"}})
+    known.put(CLAIMS, "c", selector={"matchLabels": {"app": "web"}})
+    known.told()
+    known.put(CLAIMS, "d", selector={"matchLabels": {"app": "web"}})
+    assert known.told() == set()
 
 
 def test_object_is_not_unused_while_referrers_are_unknown(known: Known) -> None:

@@ -35,6 +35,9 @@ class Copies:
     def indexed(self, side: Side, resource: Resource, index: str, value: str) -> list[Key]:
         return []
 
+    def values(self, side: Side, resource: Resource, index: str, key: Key) -> list[str]:
+        return []
+
     def resolve(self, resource: Resource, key: Key, place: Key, *, comes_later: bool = False) -> None:
         pass
 

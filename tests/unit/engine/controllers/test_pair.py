@@ -1,7 +1,8 @@
 """A change notifies the syncers that read it; a request has its objects, and leaves no state after they are gone."""
 
+import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import cast
@@ -29,7 +30,7 @@ from syncer.api import (
 from syncer.cache.reflector import Reflector
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
-from syncer.engine.controllers.builder import build_pair
+from syncer.engine.controllers.builder import build_pair, leave
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.resources.kinds import PODS
 from syncer.testing import ApiServer
@@ -216,6 +217,70 @@ def test_keys_are_all_queued_when_a_syncer_begins() -> None:
     assert queue.taken() == [request("widgets", Key("shop", name)) for name in ("a", "orphan")]
     made.ask_all(made.controllers["stands"])
     assert queue.taken() == [request("stands", Key("shop", name)) for name in ("a", "b")]
+
+
+def among_many(change: Callable[[ClusterPair], None], syncer: Syncer) -> tuple[int, list[Request]]:
+    """Make a change 50 times among 300 Widgets, while changes are told in steps.
+
+    Return the number of requests that were queued meanwhile, and all afterwards.
+    """
+    made, queue = wired(syncer)
+    for number in range(300):
+        show(made, Side.VIRTUAL, virtual(f"w{number}", spec={"pod": "p"}))
+
+    async def scene() -> tuple[int, list[Request]]:
+        telling = asyncio.create_task(made.fan_out.run())
+        await asyncio.sleep(0)
+        queue.taken()
+        for _ in range(50):
+            change(made)
+        at_once = len(queue.noted)
+        while made.fan_out:  # noqa: ASYNC110 — nothing else says so
+            await asyncio.sleep(0)
+        telling.cancel()
+        return at_once, queue.taken()
+
+    return asyncio.run(scene())
+
+
+@pytest.mark.parametrize("namespace", [None, "shop"])
+def test_pause_again_and_again_asks_many_objects_once_and_in_steps(namespace: str | None) -> None:
+    at_once, asked = among_many(lambda made: made.pause_changed(namespace), Widgets())
+    assert (at_once, len(asked)) == (0, 300)
+
+
+def test_pause_of_one_namespace_asks_the_objects_of_no_other() -> None:
+    assert among_many(lambda made: made.pause_changed("other"), Widgets()) == (0, [])
+
+
+def test_pause_of_a_syncer_asks_many_objects_once_and_in_steps() -> None:
+    at_once, asked = among_many(lambda made: made.syncer_pause_changed("widgets"), Widgets())
+    assert (at_once, len(asked)) == (0, 300)
+
+
+class ByValue(Widgets, Indexes):
+    """Reconciled when a Pod changes that it names."""
+
+    def indexes(self) -> Sequence[Index]:
+        pods = Source(Side.VIRTUAL, PODS)
+        return [
+            Index(Source(Side.VIRTUAL, WIDGETS), "pod", lambda widget: [widget["spec"]["pod"]]),
+            Index(pods, "name", lambda pod: [pod["metadata"]["name"]], requeues="pod", when="change"),
+        ]
+
+
+def test_change_again_and_again_of_what_many_objects_name_asks_them_once_and_in_steps() -> None:
+    at_once, asked = among_many(lambda made: show(made, Side.VIRTUAL, virtual("p"), resource=PODS), ByValue())
+    assert (at_once, len(asked)) == (0, 300)
+
+
+def test_syncer_that_has_left_is_asked_of_nothing() -> None:
+    def change(made: ClusterPair) -> None:
+        if made.controllers:
+            made.pause_changed(None)
+            leave(made, "widgets")
+
+    assert among_many(change, Widgets()) == (0, [])
 
 
 # -- what a request is decided from ----------------------------------------------------------------
