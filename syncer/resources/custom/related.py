@@ -9,6 +9,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from syncer.api import (
@@ -51,6 +52,8 @@ from syncer.resources.custom.references import referred
 #: Below the marks' prefix: on a virtual object, the syncer that made it, and the host key of its
 #: original.
 MADE_FOR, MADE_FROM = "made-for", "made-from"
+#: Most custom objects that are tried for a host object, by name: a tenant may have thousands name the same.
+MOST_TRIED = 1000
 
 
 class Belonging(NamedTuple):
@@ -153,7 +156,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
     def _belonging(self, ctx: Context[Related], host: Obj) -> Belonging | None:
         if self._is_copy(ctx, host):
             return None
-        for key, owner in self.owners(ctx, host):
+        for key, owner in islice(self.owners(ctx, host), MOST_TRIED):
             if ctx.host_key(key) != key_of(host):
                 continue  # in another namespace than the copies, so not the tenant's
             place = ctx.names.to_host(self._kind.host, key_of(owner))

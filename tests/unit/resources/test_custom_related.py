@@ -15,6 +15,7 @@ from custom_kinds import (
 )
 
 from syncer.api import Key, Obj, Outcome, Refused, Side, annotations_of
+from syncer.resources.custom import related
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import host_copy, pod_mounting, secret
@@ -146,6 +147,21 @@ def test_object_that_two_name_stays_while_one_does() -> None:
     world.settle(CERTIFICATE, "shop/db")
     world.settle(SECRET, "shop/db-tls")
     assert world.virtual("Secret", "shop/db-tls")
+
+
+@pytest.mark.parametrize(("owner", "appears"), [("b", True), ("c", False)])
+def test_only_so_many_of_the_objects_that_name_one_are_tried(
+    owner: str, appears: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(related, "MOST_TRIED", 2)
+    by = {"reference": "spec.secretName", "selector": {"matchLabels": {"for": "{name}"}}}
+    entries = merged(CERT_MANAGER, {CERTIFICATE: {"related": [{"resource": "secrets", "origin": "host", "by": by}]}})
+    world = world_of(entries).given(virtual=[certificate(name) for name in "cab"])
+    for name in "abc":
+        world.settle(CERTIFICATE, f"shop/{name}")
+    world.given(host=[made(metadata={"labels": {"for": f"{owner}-x-shop-x-vc"}})])
+    world.settle(SECRET, "shop/db-tls")
+    assert (world.virtual("Secret", "shop/db-tls") is not None) == appears
 
 
 def test_related_object_waits_until_its_owner_is_on_the_host() -> None:
