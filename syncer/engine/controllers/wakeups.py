@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 from syncer.api.errors import ClusterError, Forbidden, MissingRight, QuotaExceeded
 from syncer.api.objects import Obj, Request, Resource, Side
@@ -56,13 +57,20 @@ class Room:
         return f"room in the quotas of namespace {self.namespace} on the {self.cluster.side} cluster"
 
 
+class _Need(NamedTuple):
+    """A quota that refused a request, and the amount of each resource that the request needs."""
+
+    quota: str
+    amounts: Mapping[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """The conditions that a request waits for."""
+    """The conditions that a request waits for; no exception, whose traceback holds the whole attempt."""
 
     reads: tuple[Read, ...]
     want: Right | Room | None = None
-    error: QuotaExceeded | None = None
+    need: _Need | None = None
 
 
 class Wakeups:
@@ -89,8 +97,8 @@ class Wakeups:
         no hurry.
         """
         want = _want(pair, error)
-        quota = error if isinstance(error, QuotaExceeded) else None
-        self._wait(request, _Waiting(tuple(reads), want, quota), lambda: self._queue.retry(request), low=True)
+        need = _Need(error.quota, error.requested) if isinstance(error, QuotaExceeded) else None
+        self._wait(request, _Waiting(tuple(reads), want, need), lambda: self._queue.retry(request), low=True)
         if want is not None:
             self._wants[want][request] = None
             self._wanted.set()
@@ -173,11 +181,11 @@ class Wakeups:
         return [request for request in self._wants.get(room, ()) if self._fits(request, left)]
 
     def _fits(self, request: Request, left: Mapping[str, dict[str, Decimal]]) -> bool:
-        error = self._waiting[request].error
-        assert error is not None
-        if error.quota not in left:
+        need = self._waiting[request].need
+        assert need is not None
+        if need.quota not in left:
             return True  # the quota is gone
-        mine, needed = left[error.quota], {name: quantity(text) for name, text in error.requested.items()}
+        mine, needed = left[need.quota], {name: quantity(text) for name, text in need.amounts.items()}
         if not needed or any(number is None or number > mine.get(name, number) for name, number in needed.items()):
             return False
         for name, number in needed.items():

@@ -1,6 +1,8 @@
 """Requests that wait for a quota or a right are woken when it is available, in order and not before."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -181,6 +183,24 @@ def test_server_that_answers_nonsense_ends_nothing() -> None:
         scene.server.quotas = [{"metadata": {}}]
         await scene.woken()
         scene.server.quotas = []
+        assert await scene.woken() == ["a"]
+
+    play(scenario)
+
+
+def test_parked_request_keeps_nothing_of_the_attempt_that_failed() -> None:
+    async def scenario(scene: Scene) -> None:
+        def attempt() -> "weakref.ref[Server]":
+            plan = Server()
+            try:
+                raise no_room(pods="1")
+            except QuotaExceeded as error:
+                scene.park(A, error)
+            return weakref.ref(plan)
+
+        plan = attempt()
+        gc.collect()
+        assert plan() is None
         assert await scene.woken() == ["a"]
 
     play(scenario)
