@@ -101,7 +101,8 @@ class Reconciler:
         return seen, decision
 
     def observe(self, controller: Controller, request: Request, reads: Reads) -> Observed:
-        """Return a request with private copies of its two objects.
+        """Return a request with private copies of its two objects. A name that can't be translated has no host
+        object, so nothing is left of it once the virtual object is gone.
 
         Raises:
             Refused: An object can't be read.
@@ -115,7 +116,12 @@ class Reconciler:
             raise
         if not controller.direction.by_host:
             return Observed(controller, request, controller.context(reads), virtual, None, request.key)
-        translated = None if request.host_key else syncer.host_key(self.view.settings, request.key)
+        try:
+            translated = None if request.host_key else syncer.host_key(self.view.settings, request.key)
+        except Refused:
+            if virtual is not None or controller.direction.fakes:
+                raise
+            return Observed(controller, request, controller.context(reads), None, None, request.key)
 
         def place(settings: Settings, key: Key) -> Key:
             return translated if translated and key == request.key else syncer.host_key(settings, key)
@@ -134,7 +140,7 @@ class Reconciler:
         if from_virtual and controller.has(Side.VIRTUAL, request.key):
             return False
         if direction.goes_down:
-            host_key = request.host_key or controller.syncer.host_key(self.view.settings, request.key)
+            host_key = request.host_key or controller.place(request.key)
             if not controller.has(Side.HOST, host_key):
                 return True
         return self.observe(controller, request, self.view.reads()).host is None

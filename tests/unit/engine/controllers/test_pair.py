@@ -314,6 +314,24 @@ def test_request_is_gone_when_both_its_objects_are() -> None:
     assert not made.is_gone(request("widgets"))
 
 
+class Unplaced(Widgets):
+    """No name has a place on the host."""
+
+    def host_key(self, settings: Settings, key: Key) -> Key:
+        raise Refused("no room for the suffix")
+
+
+def test_name_without_a_place_on_the_host_is_gone_with_its_virtual_object_and_leads_to_no_copy_of_another() -> None:
+    made, _ = wired(Unplaced())
+    show(made, Side.HOST, merged(copy_of(virtual()), {"metadata": {"namespace": WEB.namespace, "name": WEB.name}}))
+    assert made.is_gone(request("widgets"))
+    assert made.plan(request("widgets")).decision.writes == ()
+    show(made, Side.VIRTUAL, virtual())
+    assert not made.is_gone(request("widgets"))
+    with pytest.raises(Refused, match="no room"):
+        made.plan(request("widgets"))
+
+
 def test_virtual_object_is_gone_with_its_host_object_and_a_fake_with_its_need() -> None:
     made, _ = wired(Reports(), Stands())
     show(made, Side.VIRTUAL, virtual())

@@ -29,6 +29,7 @@ from syncer.api import (
     Refused,
     Request,
     Right,
+    Settings,
     Side,
     TooLarge,
     apply,
@@ -49,6 +50,13 @@ class Merging(Maps):
     """The same, with the right to change a subresource of the copy."""
 
     rights = (Right(Side.HOST, CONFIG_MAPS, ("patch",), "resize"),)
+
+
+class Unplaced(Maps):
+    """The same, but no name has a place on the host."""
+
+    def host_key(self, settings: Settings, key: Key) -> Key:
+        raise Refused("no room for the suffix")
 
 
 # -- what wakes it -------------------------------------------------------------------------------------------------
@@ -88,6 +96,19 @@ def test_object_that_is_too_large_is_decided_again_when_it_changes_itself() -> N
         assert bench.comes_back() == 0.0
 
     play(scenario)
+
+
+def test_object_whose_name_has_no_place_on_the_host_is_forgotten_when_it_is_gone() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.work()
+        assert (bench.status(), bench.comes_back()) == ((State.PARKED, "no room for the suffix"), SLOWLY)
+        bench.unsee("a")
+        assert bench.comes_back() == 0.0
+        await bench.work()
+        assert (bench.status(), bench.comes_back()) == (None, None)
+        assert (bench.workers.wakeups._waiting, bench.queue.failures(A)) == ({}, 0)
+
+    play(scenario, Unplaced)
 
 
 def test_warning_of_a_decision_is_told_once_its_writes_are_made() -> None:
