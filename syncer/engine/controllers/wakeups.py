@@ -203,7 +203,7 @@ class Wakeups:
         who: Hashable = request
         for store, key, _ in waiting.reads:
             store.waiters.add(key, who, lambda: self._queue.add(request, low=low))
-        if any(store.entry(key) is not entry for store, key, entry in waiting.reads):
+        if not all(read.is_current() for read in waiting.reads):
             changed()
 
     def _no_longer_wanted(self, want: Right | Room, request: Request) -> None:

@@ -417,7 +417,7 @@ def _way_of(error: Exception) -> int:
 def _waited_for(pair: ClusterPair, decision: Decision) -> tuple[Read, ...]:
     """Return the objects that a decision waits for, as they are now."""
     stores = [(pair.informers.store(seen.side, seen.resource), seen.key) for seen in decision.on]
-    return tuple(Read(store, key, store.entry(key)) for store, key in stores)
+    return tuple(Read.of(store, key) for store, key in stores)
 
 
 def _original(plan: Plan) -> str:

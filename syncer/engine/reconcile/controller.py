@@ -60,11 +60,28 @@ class Vacant(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A decision's read of an object, with its store entry at that time; None if it did not exist."""
+    """A decision's read of an object, with what tells its state at that time from others; None if it did not exist.
+
+    It keeps no object: thousands of requests may wait, each for hundreds of large ones.
+    """
 
     store: SideInformer
     key: Key
-    entry: Entry | None
+    #: The resourceVersion, the uid, and the bytes of JSON: an object that is quarantined keeps its version.
+    state: tuple[str, str, int] | None
+
+    @classmethod
+    def of(cls, store: SideInformer, key: Key) -> "Read":
+        """Return a read of an object as it is now."""
+        return cls(store, key, _state(store.entry(key)))
+
+    def is_current(self) -> bool:
+        """Return True if the object is as it was."""
+        return self.state == _state(self.store.entry(self.key))
+
+
+def _state(entry: Entry | None) -> tuple[str, str, int] | None:
+    return None if entry is None else (entry.version, entry.uid, len(entry.raw))
 
 
 class Named(NamedTuple):
@@ -205,7 +222,7 @@ class Reads:
     def note(self, store: SideInformer, key: Key) -> None:
         """Note a read of an object: a request that waits is asked again when it changes."""
         if len(self.noted) < MOST_READS:
-            self.noted.append(Read(store, key, store.entry(key)))
+            self.noted.append(Read.of(store, key))
 
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
         """Return True if a synced object refers to a virtual object, None if that is not known yet."""

@@ -1,5 +1,6 @@
 """A plan is a value: the decision, its calls and the objects that were read; making it changes nothing."""
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -21,9 +22,11 @@ from syncer.api import (
     apply,
 )
 from syncer.cache.parts import MOST_KEYS, MOST_PARTS
+from syncer.clusters import codec
 from syncer.engine.reconcile.controller import MOST_READS
 from syncer.engine.reconcile.plan import Plan
 from syncer.testing import World
+from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret
 
 SECRETS = Resource("v1", "Secret", "secrets")
@@ -118,7 +121,7 @@ def test_plan_has_the_reads_of_its_own_decision_and_of_no_other() -> None:
     world = shown(configmap("a"), configmap("b"), secret("a"))
     one = plan(world, "a")
     plan(world, "b")
-    assert [(str(read.key), read.entry is not None) for read in one.reads] == [("shop/a", True)]
+    assert [(str(read.key), read.state is not None) for read in one.reads] == [("shop/a", True)]
 
 
 def test_reads_of_another_request_that_a_policy_asks_about_are_not_among_them() -> None:
@@ -141,6 +144,35 @@ def test_reads_are_noted_where_the_syncer_refuses() -> None:
     with pytest.raises(Refused):
         world.pair.reconciler.reconcile(world.pair.controllers["maps"], request("a"), reads)
     assert [str(read.key) for read in reads.noted] == ["shop/a"]
+
+
+@pytest.mark.parametrize(
+    ("later", "is_current"),
+    [
+        pytest.param({}, True, id="listed again"),
+        pytest.param({"metadata": {"resourceVersion": "8"}}, False, id="changed"),
+        pytest.param({"metadata": {"uid": "another"}}, False, id="made anew"),
+        pytest.param({codec.UNREADABLE: "no room"}, False, id="quarantined"),
+        pytest.param(None, False, id="gone"),
+    ],
+)
+def test_noted_read_keeps_no_object_and_knows_whether_it_is_as_it_was(later: Obj | None, is_current: bool) -> None:
+    world, key = shown(), Key("shop", "a")
+    store = world.pair.informers.store(Side.VIRTUAL, SECRETS)
+    obj = secret("a", metadata={"resourceVersion": "7", "uid": "one"})
+    reads = world.pair.reconciler.view.reads()
+    reads.note(store, key)
+    store.keep(key, merged(obj, {}))
+    entry = store.entry(key)
+    kept = sys.getrefcount(entry)
+    reads.note(store, key)
+    assert sys.getrefcount(entry) == kept
+    if later is None:
+        store.drop(key)
+    else:
+        store.keep(key, merged(obj, later))
+    absent, present = reads.noted
+    assert (absent.is_current(), present.is_current()) == (later is None, is_current)
 
 
 def test_reads_are_bounded() -> None:
