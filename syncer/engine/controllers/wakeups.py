@@ -7,9 +7,10 @@ few seconds. A missed change is caught by the slow timer, which every parked req
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import NamedTuple
 
 from syncer.api.errors import ClusterError, Forbidden, MissingRight, QuotaExceeded
@@ -200,9 +201,9 @@ class Wakeups:
         if not waiting.reads and waiting.want is None:
             return
         self._waiting[request] = waiting
-        who: Hashable = request
+        wake = partial(self._queue.add, request, low=low)
         for store, key, _ in waiting.reads:
-            store.waiters.add(key, who, lambda: self._queue.add(request, low=low))
+            store.waiters.add(key, request, wake)
         if not all(read.is_current() for read in waiting.reads):
             changed()
 

@@ -248,3 +248,14 @@ def test_change_that_wakes_many_parked_requests_does_not_hold_up_others() -> Non
         assert order.index("fresh") < 10
 
     play(scenario)
+
+
+def test_request_that_waits_for_many_objects_is_woken_by_one_function() -> None:
+    async def scenario(scene: Scene) -> None:
+        store = Store()
+        reads: Any = [Read(store, Key("shop", f"s{number}"), None) for number in range(256)]  # type: ignore[arg-type]
+        scene.wakeups.wait(A, reads)
+        wakes = {id(wake) for waiting in store.waiters._waiting.values() for wake in waiting.values()}
+        assert (len(store.waiters._waiting), len(wakes)) == (256, 1)
+
+    play(scenario)
