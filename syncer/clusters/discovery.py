@@ -77,6 +77,8 @@ ORDERED_SINCE = 35
 _LIST = "APIGroupDiscoveryList"
 #: Raised by what reads a malformed document.
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError, codec.DecodeError)
+#: Most characters of a text: those of the longest name of an object. What is served is kept as long as it is.
+LONGEST = 253
 #: Characters that a part of a URL's path can't have.
 _FORBIDDEN = frozenset("/%?# ")
 
@@ -327,6 +329,8 @@ def _text(value: object) -> str:
         return ""
     if not isinstance(value, str):
         raise TypeError(f"it has a {type(value).__name__} where a text belongs")
+    if len(value) > LONGEST:
+        raise ValueError(f"it has a text of {len(value)} characters")
     return value
 
 

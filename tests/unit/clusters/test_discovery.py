@@ -12,7 +12,7 @@ from cluster_servers import Call, plain_transport, serve
 from syncer.api.errors import Missing, Unreachable
 from syncer.api.objects import Resource, Side
 from syncer.clusters.client import Cluster
-from syncer.clusters.discovery import Changes, Discovery
+from syncer.clusters.discovery import LONGEST, Changes, Discovery
 
 #: group → versions, preferred first → (plural, kind, namespaced, subresources, short names)
 Table = dict[str, dict[str, list[tuple[str, str, bool, list[str], list[str]]]]]
@@ -24,6 +24,7 @@ TABLE: Table = {
         "v1alpha2": [("certificates", "Certificate", True, [], [])],
     },
 }
+LONG = "x" * (LONGEST + 1)
 VERBS = ["get", "list", "watch"]
 PODS = Resource("v1", "Pod", "pods")
 CERTIFICATES = Resource("cert-manager.io/v1", "Certificate", "certificates")
@@ -238,6 +239,9 @@ def spoil(value: Any, *, field: str, lie: Any) -> Any:
         ("shortNames", {"a": 1}),
         ("kind", 5),
         ("kind", ["Certificate"]),
+        pytest.param("verbs", [LONG], id="long verb"),
+        pytest.param("shortNames", [LONG], id="long short name"),
+        pytest.param("kind", LONG, id="long kind"),
     ],
 )
 def test_malformed_document_of_a_group_costs_that_group(server: Server, field: str, lie: Any) -> None:
@@ -256,7 +260,7 @@ def test_malformed_document_of_a_group_costs_that_group(server: Server, field: s
     run(server, test)
 
 
-@pytest.mark.parametrize("name", ["../secrets", "", "a b", "a?b", 5])
+@pytest.mark.parametrize("name", ["../secrets", "", "a b", "a?b", 5, pytest.param(LONG, id="long")])
 def test_resource_that_no_url_can_have_costs_its_group(server: Server, name: Any) -> None:
     server.lie = lambda document: json.loads(json.dumps(document).replace('"issuers"', json.dumps(name)))
 
