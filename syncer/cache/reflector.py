@@ -326,13 +326,17 @@ class Reflector:
             self.listener.working(self)
 
     def _fail(self, error: SyncerError) -> None:
-        """Count a failure, and report it unless a watch was merely cut, as every watch is one day."""
+        """Count a failure, and report it unless a watch was merely cut, as every watch is one day.
+
+        The error is kept without the frames that raised it, which hold the pages that were read.
+        """
         if self.state is State.WATCHING and isinstance(error, Unreachable):
             self.state = State.LISTED
             return
         self.failures += 1
         self.state = State.LISTED if self.state is State.WATCHING else self.state
-        self.error = error
+        error.__cause__ = error.__context__ = None
+        self.error = error.with_traceback(None)
         self.listener.failed(self, error)
 
     def _wait(self) -> float:

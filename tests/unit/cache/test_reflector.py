@@ -313,6 +313,18 @@ def test_answer_that_cannot_be_read_is_a_failure_that_is_tried_again() -> None:
     play(scenario)
 
 
+@pytest.mark.parametrize("failure", [refusal(403, "Forbidden"), LOST], ids=["refused", "lost"])
+def test_failure_keeps_nothing_of_what_was_read_before_it(failure: Answer) -> None:
+    async def scenario() -> None:
+        async with running(Scene([page("5", obj(1), token="more"), failure])) as scene:
+            await asyncio.sleep(ONE / 2)
+            error = scene.reflector.error
+            assert error is not None
+            assert (error.__traceback__, error.__cause__, error.__context__) == (None, None, None)
+
+    play(scenario)
+
+
 def test_versions_that_went_back_are_told_and_taken() -> None:
     async def scenario() -> None:
         lists = [page("50", obj(40), obj(41, B)), page("30"), page("30", obj(20))]
