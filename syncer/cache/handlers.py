@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from syncer.api.objects import Key, Obj
+from syncer.cache.budget import Charge, cost_of, uncharged
 from syncer.observe.logs import get_logger
 
 #: Takes the key of a changed object, and the object as it is now or, if it is gone, as it last was.
@@ -26,6 +27,8 @@ class MapFunction:
     keys: Callable[[Obj], Iterable[Any]]
     when: Literal["keys", "change"]
     notify: Callable[[Iterable[Any]], None]
+    #: Counts what the keys that an object names take.
+    charge: Charge = uncharged
     named: dict[Key, frozenset[Any]] = field(default_factory=dict)
     #: The keys of objects for which one of the functions raised.
     failed: set[Key] = field(default_factory=set)
@@ -42,6 +45,8 @@ class MapFunction:
         try:
             before = self.named.get(key, frozenset())
             now = frozenset(self.keys(obj) or ()) if obj is not None else frozenset()
+            if difference := cost_of(now) - cost_of(before):
+                self.charge(key, difference)
             if now:
                 self.named[key] = now
             elif before:
@@ -55,6 +60,13 @@ class MapFunction:
             if not self.raised:
                 log.exception("a watch raised", owner=self.owner)
             self.raised = True
+
+    def end(self) -> None:
+        """Count the keys no longer, as nobody reads them any more."""
+        for key, named in self.named.items():
+            if cost := cost_of(named):
+                self.charge(key, -cost)
+        self.charge = uncharged
 
 
 class Handlers:
@@ -77,8 +89,16 @@ class Handlers:
 
     def forget(self, owner: str) -> None:
         """Remove the map functions and handlers of an owner."""
+        for function in self.map_functions:
+            if function.owner == owner:
+                function.end()
         self.map_functions = [each for each in self.map_functions if each.owner != owner]
         self._handlers = [(whose, handler) for whose, handler in self._handlers if whose != owner]
+
+    def end(self) -> None:
+        """Count the keys of all map functions no longer."""
+        for function in self.map_functions:
+            function.end()
 
     def mapped_keys(self, owner: str) -> Iterator[Any]:
         """Yield the keys that an owner's map functions return for all objects; some more than once."""

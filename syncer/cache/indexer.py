@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from syncer.api.objects import Key, Obj
+from syncer.cache.budget import Charge, cost_of, uncharged
 from syncer.observe.logs import get_logger
 
 _NO_VALUES: frozenset[Hashable] = frozenset()
@@ -22,6 +23,8 @@ class Index:
     values: Callable[[Obj], Iterable[Hashable]]
     notify: Callable[[Iterable[Any]], None] | None = None
     when: Literal["values", "change"] = "values"
+    #: Counts what the values of an object take.
+    charge: Charge = uncharged
     by_value: dict[Hashable, set[Key]] = field(default_factory=dict)
     by_key: dict[Key, frozenset[Hashable]] = field(default_factory=dict)
     #: The keys of objects whose values are unknown: they keep their earlier values.
@@ -57,7 +60,16 @@ class Index:
             except Exception:  # noqa: BLE001 — the values may be of any kind
                 self._log()
 
+    def end(self) -> None:
+        """Count the values no longer, as nobody reads them any more."""
+        for key, values in self.by_key.items():
+            if cost := cost_of(values):
+                self.charge(key, -cost)
+        self.charge = uncharged
+
     def _replace(self, key: Key, before: frozenset[Hashable], now: frozenset[Hashable]) -> None:
+        if difference := cost_of(now) - cost_of(before):
+            self.charge(key, difference)
         if now:
             self.by_key[key] = now
         else:
@@ -132,5 +144,13 @@ class Indexer:
         """Return True if the values of all objects in an owner's indexes are known."""
         return not any(index.doubted for index in self.indexes if index.owner == owner)
 
+    def end(self) -> None:
+        """Count the values of all indexes no longer."""
+        for index in self.indexes:
+            index.end()
+
     def _set(self, by_name: dict[str, Index]) -> None:
+        for name, index in self._by_name.items():
+            if by_name.get(name) is not index:
+                index.end()
         self._by_name, self.indexes = by_name, list(by_name.values())

@@ -113,7 +113,7 @@ class Informer(Store):
         when: Literal["values", "change"] = "values",
     ) -> None:
         """Index objects by the values of a function; what ``notify`` gets is at :class:`Index`."""
-        index = Index(owner, values, notify, when)
+        index = Index(owner, values, notify, when, self.charge)
         self.newcomers.add(index)
         self.indexer.add(name, index)
 
@@ -128,7 +128,7 @@ class Informer(Store):
         """Map each object to keys, and call ``notify`` with those that a change concerns; see
         :class:`MapFunction`.
         """
-        function = MapFunction(owner, keys, when, notify)
+        function = MapFunction(owner, keys, when, notify, self.charge)
         self.newcomers.add(function)
         self.handlers.map_functions.append(function)
 
@@ -141,6 +141,12 @@ class Informer(Store):
         self.indexer.forget(owner)
         self.handlers.forget(owner)
         self.newcomers.forget(owner)
+
+    def empty(self) -> None:
+        """Forget all objects of a store that nobody reads any more."""
+        super().empty()
+        self.indexer.end()
+        self.handlers.end()
 
     # -- state -------------------------------------------------------------------------------------
 

@@ -81,6 +81,13 @@ class Store:
         self._entries[key] = Entry(metadata["resourceVersion"], metadata.get("uid", ""), raw, parts_of(raw))
         return obj
 
+    def charge(self, key: Key, difference: int) -> None:
+        """Count so many bytes more that an object takes besides; less than 0 for fewer."""
+        if difference > 0:
+            self.budget.take(key.namespace, difference)
+        else:
+            self.budget.give(key.namespace, -difference)
+
     def drop(self, key: Key) -> Obj | None:
         """Remove an object, and return it as it last was; None if there was none."""
         entry = self._entries.pop(key, None)

@@ -1,0 +1,129 @@
+"""What the values of an object take in indexes is counted, as long as they are there."""
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+from informer_scene import A, B, Watched, obj
+
+from syncer.api import Key, Obj
+from syncer.cache.budget import FREE_VALUES, VALUE, Budget, Shares
+from syncer.cache.newcomers import MANY
+
+#: Values that are charged for.
+CHARGED = 100
+
+
+def uses(value: Obj) -> Iterable[str]:
+    return [f"value-{number}" for number in range(value.get("uses", 0))]
+
+
+def named(value: Obj) -> Iterable[Key]:
+    return [Key("shop", value) for value in uses(value)]
+
+
+def using(version: int, number: int, key: Key = A, *, uid: str = "u1") -> Obj:
+    """Return an object with so many values, of the same size for any number."""
+    return obj(version, key, uid=uid, uses=number, pad="x" * (10 - len(str(number))))
+
+
+@pytest.fixture
+def shares() -> Shares:
+    return Shares(Budget())
+
+
+@pytest.fixture
+def watched(shares: Shares) -> Watched:
+    return Watched(budget=shares)
+
+
+def add(watched: Watched, kind: str, owner: str = "pods") -> None:
+    if kind == "index":
+        watched.informer.add_index("uses", uses, owner=owner)
+    else:
+        watched.informer.add_map_function(named, "keys", lambda keys: None, owner=owner)
+
+
+both = pytest.mark.parametrize("kind", ["index", "map function"])
+
+
+@both
+def test_values_of_an_object_are_charged_for_but_for_the_first_ones(
+    watched: Watched, shares: Shares, kind: str
+) -> None:
+    add(watched, kind)
+    watched.event("ADDED", using(1, 0))
+    alone = shares.used
+    for version, (number, charged) in enumerate(
+        [(FREE_VALUES, 0), (FREE_VALUES + 1, 1), (FREE_VALUES + CHARGED, CHARGED), (FREE_VALUES + 3, 3), (2, 0)], 2
+    ):
+        watched.event("MODIFIED", using(version, number))
+        assert shares.used - alone == charged * VALUE
+    assert shares.budget.used == shares.used
+
+
+@both
+@pytest.mark.parametrize("many", [1, MANY], ids=["at once", "in steps"])
+def test_values_that_come_with_a_new_subscriber_are_charged_for_until_it_is_forgotten(
+    watched: Watched, shares: Shares, kind: str, many: int
+) -> None:
+    for number in range(many):
+        watched.event("ADDED", using(number + 1, FREE_VALUES + CHARGED, Key("shop", f"m{number}")))
+    without = shares.used
+    add(watched, kind)
+    asyncio.run(watched.informer.newcomers.catch_up())
+    assert shares.used - without == many * CHARGED * VALUE
+    watched.informer.forget("pods")
+    assert shares.used == without
+
+
+def test_index_that_is_replaced_is_charged_for_no_longer(watched: Watched, shares: Shares) -> None:
+    add(watched, "index")
+    watched.event("ADDED", using(1, FREE_VALUES + CHARGED))
+    used = shares.used
+    add(watched, "index")
+    assert shares.used == used
+    watched.informer.add_index("uses", lambda value: ["x"], owner="pods")
+    assert shares.used == used - CHARGED * VALUE
+
+
+def test_object_without_contents_is_charged_for_the_values_that_it_keeps(watched: Watched, shares: Shares) -> None:
+    add(watched, "index")
+    watched.event("ADDED", using(1, FREE_VALUES + CHARGED))
+    watched.event("MODIFIED", {**using(2, 0), "apiVersion": "evil/v1"})
+    assert A in watched.informer.quarantined
+    assert shares.used > CHARGED * VALUE
+    watched.event("DELETED", using(3, 0))
+    assert shares.used == 0
+
+
+@both
+@pytest.mark.parametrize("end", ["gone", "left out of a list", "emptied"])
+def test_nothing_is_charged_for_when_all_objects_are_gone(
+    watched: Watched, shares: Shares, kind: str, end: str
+) -> None:
+    add(watched, kind)
+    watched.event("ADDED", using(1, FREE_VALUES + CHARGED))
+    watched.event("ADDED", using(2, CHARGED, B))
+    watched.event("MODIFIED", using(3, 2 * CHARGED))
+    assert shares.used > 2 * CHARGED * VALUE
+    if end == "gone":
+        watched.event("DELETED", using(4, 0))
+        watched.event("DELETED", using(5, CHARGED, B))
+    elif end == "left out of a list":
+        watched.listed(version=9)
+    else:
+        watched.informer.empty()
+        watched.informer.forget("pods")
+    assert shares == Shares(Budget())
+
+
+def test_object_with_too_many_values_leaves_no_room_for_later_ones_of_its_namespace() -> None:
+    watched = Watched(budget=Shares(Budget(most=200_000)))
+    add(watched, "index")
+    watched.event("ADDED", using(1, 500))
+    watched.event("ADDED", using(2, 0, B))
+    assert list(watched.informer.left_out) == [B]
+    watched.event("DELETED", using(3, 500))
+    watched.informer.let_in(B, using(2, 0, B))
+    assert not watched.informer.left_out
