@@ -30,6 +30,7 @@ from syncer.cache.handlers import Handler, Handlers, MapFunction, Waiters
 from syncer.cache.indexer import Index, Indexer
 from syncer.cache.items import Items
 from syncer.cache.newcomers import Newcomers
+from syncer.cache.parts import MOST_PARTS
 from syncer.cache.store import NoRoom, Store
 from syncer.cache.versions import WentBack, is_decimal, is_later
 from syncer.clusters import codec
@@ -53,6 +54,9 @@ class Informer(Store):
     be compared. ``budget`` counts the memory of its objects. The responses of a ``trusted`` API server to writes
     aren't checked.
     """
+
+    #: No index or map function is shown an object of more fields and items: it would only be refused afterwards.
+    most_parts: float = MOST_PARTS
 
     def __init__(
         self,
@@ -94,7 +98,7 @@ class Informer(Store):
         self.quarantined: dict[Key, float] = {}
         #: Those of them that there is no room for, each with the bytes that it takes.
         self.left_out: dict[Key, int] = {}
-        self.newcomers = Newcomers(self._entries, self.quarantined)
+        self.newcomers = Newcomers(self._entries, self.quarantined, self.most_parts)
         #: Number of items and events without a name of the collection, since the latest list.
         self.nameless = 0
 
@@ -502,16 +506,16 @@ class Informer(Store):
     ) -> None:
         """Notify subscribers of a change.
 
-        A ``state`` shown by a watch is held back while a write is in progress that may have made
-        it.
+        A ``state`` shown by a watch is held back while a write is in progress that may have made it.
         """
         if now is not None and codec.UNREADABLE in now:
             self.quarantined.setdefault(key, self._clock())
+        elif self.quarantined:
+            self.quarantined.pop(key, None)
+        if self.newcomers.hides(key):
             for index in self.indexer.indexes:
                 index.doubted.add(key)
         else:
-            if self.quarantined:
-                self.quarantined.pop(key, None)
             for index in self.indexer.indexes:
                 index.update(key, now)
             for function in self.handlers.map_functions:
@@ -527,9 +531,7 @@ class Informer(Store):
             self.handlers.notify(key, last, quiet=quiet)
 
     def _notify_anew(self, key: Key) -> None:
-        """Notify subscribers of an object whose state is known already, since others may have
-        contributed to it.
-        """
+        """Notify subscribers of an object whose state is known already, since others may have contributed to it."""
         obj = self.get(key)
         if obj is not None:
             self.handlers.notify(key, obj)

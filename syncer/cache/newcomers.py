@@ -20,12 +20,17 @@ class Newcomers:
     reach it as any other.
     """
 
-    def __init__(self, entries: Mapping[Key, Entry], quarantined: Container[Key]) -> None:
-        self._entries, self._quarantined = entries, quarantined
+    def __init__(self, entries: Mapping[Key, Entry], quarantined: Container[Key], most_parts: float) -> None:
+        self._entries, self._quarantined, self._most_parts = entries, quarantined, most_parts
         self._behind: list[tuple[Index | MapFunction, list[Key]]] = []
 
     def __bool__(self) -> bool:
         return bool(self._behind)
+
+    def hides(self, key: Key) -> bool:
+        """Return True if no index or map function is shown the object: it is quarantined, or has too many parts."""
+        entry = self._entries.get(key)
+        return key in self._quarantined or (entry is not None and entry.parts > self._most_parts)
 
     def add(self, newcomer: Index | MapFunction) -> None:
         """Show it all objects, or leave that to :meth:`catch_up` if there are many."""
@@ -57,7 +62,7 @@ class Newcomers:
     def _show(self, newcomer: Index | MapFunction, key: Key) -> int:
         """Show it an object as it is now; return its size."""
         entry = self._entries.get(key)
-        if entry is None or key in self._quarantined:
+        if entry is None or self.hides(key):
             return 0
         newcomer.update(key, codec.stored(entry.raw))
         return len(entry.raw)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from math import inf
 
 from syncer.api import selectors
 from syncer.api.errors import SyncerError
@@ -24,6 +25,8 @@ class ClusterInformer(Informer):
     can be added at any time, and :meth:`forget` removes those of an owner. An index sees the objects that
     are there already; a handler doesn't.
     """
+
+    most_parts = inf
 
     def __init__(
         self,
