@@ -22,6 +22,8 @@ ECHO_SECONDS = 10.0
 #: Maximum number of our own writes of an object that are remembered while the watch shows none of
 #: them.
 MOST_VERSIONS = 16
+#: Maximum number of states that are held back during a write, each of which may be large.
+MOST_HELD = 8
 
 
 class Verdict(StrEnum):
@@ -45,17 +47,19 @@ class Writing:
 
     Only the response tells which of the states that the watch shows meanwhile is our own doing. So
     handlers are notified when the block ends, except of our own state; of a deletion they are
-    notified whoever did it.
+    notified whoever did it. If there are many states, they are notified of the oldest at once, which may be our own:
+    once too often is better than never.
     """
 
-    __slots__ = ("_key", "_notify", "_under_way", "before", "held", "void")
+    __slots__ = ("_key", "_notify", "_under_way", "before", "held", "shown", "void")
 
     def __init__(self, under_way: "dict[Key, list[Writing]]", key: Key, before: str, notify: Handler) -> None:
         #: The version of the object when the write began; ``""`` if there was none.
         self.before = before
-        #: The states shown meanwhile: by version, or by the uid of a deleted object; None for
-        #: nothing to notify.
-        self.held: dict[str, Obj | None] = {}
+        #: The versions that the watch has shown meanwhile.
+        self.shown: set[str] = set()
+        #: The states to notify handlers of: by version, or by the uid of a deleted object.
+        self.held: dict[str, Obj] = {}
         #: True if a list began meanwhile that can't be ordered in time, so that the response may be
         #: older or newer.
         self.void = False
@@ -71,8 +75,13 @@ class Writing:
         if not others:
             del self._under_way[self._key]
         for last in self.held.values():
-            if last is not None:
-                self._notify(self._key, last)
+            self._notify(self._key, last)
+
+    def hold(self, state: str, last: Obj) -> None:
+        """Notify handlers of a state later, unless there are many."""
+        self.held[state] = last
+        if len(self.held) > MOST_HELD:
+            self._notify(self._key, self.held.pop(next(iter(self.held))))
 
 
 class AssumedObjects:

@@ -241,7 +241,7 @@ class Informer(Store):
             entry, deleted, assumed = self._entries.get(key), kind == "DELETED", self._assumed
             if key in assumed.under_way:
                 for writing in assumed.under_way[key]:
-                    writing.held.setdefault(version)
+                    writing.shown.add(version)
             if entry is not None and entry.version == version and not deleted:
                 assumed.table.pop(key, None)
                 return
@@ -401,7 +401,8 @@ class Informer(Store):
         if not self._trusted:
             codec.check(reply, key)
         version = reply["metadata"]["resourceVersion"]
-        was_shown = version in writing.held
+        was_shown = version in writing.shown
+        writing.shown.discard(version)
         writing.held.pop(version, None)
         if version == writing.before:
             return False
@@ -429,12 +430,12 @@ class Informer(Store):
             DecodeError: It is malformed.
         """
         codec.check(obj, key_of(obj))
-        if writing is None or not writing.held:
+        if writing is None or not writing.shown:
             self._take(key_of(obj), obj, writing, own=False)
 
     def gone_live(self, key: Key, writing: Writing | None = None) -> None:
         """Record that the API server has no such object; ``writing`` as in :meth:`seen_live`."""
-        if key in self._entries and (writing is None or not (writing.held or writing.void)):
+        if key in self._entries and (writing is None or not (writing.shown or writing.void)):
             self._remove(key, missed=True)
 
     def let_in(self, key: Key, obj: Obj) -> None:
@@ -526,7 +527,7 @@ class Informer(Store):
             return
         if state and key in self._assumed.under_way:
             for writing in self._assumed.under_way[key]:
-                writing.held[state] = last
+                writing.hold(state, last)
         else:
             self.handlers.notify(key, last, quiet=quiet)
 
