@@ -404,7 +404,13 @@ def _network(text: Json, path: str) -> Network:
 
 
 def _decisive(policy: Obj) -> Iterator[str]:
-    """Yield the values of Namespaces that decide about a policy: any, if it selects some or has a rule for all."""
+    """Yield the values of Namespaces that decide about a policy: any, if it selects some or has a rule for all.
+
+    One that is too long is refused whatever they are.
+    """
+    if is_too_long(policy):
+        yield from (_EVERY, MORE_LABELS)
+        return
     spec = policy.get("spec") or {}
     for _, rules, peers in DIRECTIONS:
         for rule in spec.get(rules) or ():

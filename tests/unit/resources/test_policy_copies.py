@@ -10,6 +10,7 @@ from syncer.names import PerNamespace
 from syncer.resources.kinds import NETWORK_POLICIES
 from syncer.resources.network_policies import (
     CROWDED_SECONDS,
+    LONGEST,
     MOST_PARTS,
     Block,
     NetworkPolicyConfig,
@@ -145,6 +146,21 @@ def test_policy_that_would_be_long_to_read_for_each_pod_is_refused(on: World) ->
     selector = {"matchLabels": {f"k{number}": "x" * 60 for number in range(500)}}
     with pytest.raises(TooLarge, match="more than 32768 characters"):
         decided(on, policy(ingress=[{"from": [{"podSelector": selector}]}]))
+
+
+def test_policy_that_is_too_long_is_looked_up_by_none_of_its_values(on: World) -> None:
+    values = [f"v{number}" for number in range(LONGEST // 8)]
+    for name, chosen in {"long": values, "short": values[:9]}.items():
+        selector = {"matchExpressions": [{"key": "team", "operator": "In", "values": chosen}]}
+        on.given(virtual=[policy(name, ingress=[{"from": [{"namespaceSelector": selector}]}])])
+
+    def woken(team: str) -> set[str]:
+        on.woken()
+        on.given(virtual=[namespace("one", metadata={"labels": {"team": team}})])
+        return {each.key.name for each in on.woken() if each.syncer == "networkpolicies"}
+
+    assert woken("other") == {"long", "short"}, "a Namespace appears"
+    assert woken("v1") == {"short"}
 
 
 def test_selectors_of_namespaces_are_bounded(on: World) -> None:
