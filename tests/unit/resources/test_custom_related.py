@@ -155,7 +155,9 @@ def test_only_so_many_of_the_objects_that_name_one_are_tried(
 ) -> None:
     monkeypatch.setattr(related, "MOST_TRIED", 2)
     by = {"reference": "spec.secretName", "selector": {"matchLabels": {"for": "{name}"}}}
-    entries = merged(CERT_MANAGER, {CERTIFICATE: {"related": [{"resource": "secrets", "origin": "host", "by": by}]}})
+    entries = merged(
+        dict(CERT_MANAGER), {CERTIFICATE: {"related": [{"resource": "secrets", "origin": "host", "by": by}]}}
+    )
     world = world_of(entries).given(virtual=[certificate(name) for name in "cab"])
     for name in "abc":
         world.settle(CERTIFICATE, f"shop/{name}")

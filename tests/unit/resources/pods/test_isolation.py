@@ -12,7 +12,8 @@ from syncer.testing import World
 from syncer.testing.objects import build, pod
 
 BOTH = {"vsyncer.dev/isolated-ingress": "true", "vsyncer.dev/isolated-egress": "true"}
-WEB, TYPES = {"matchLabels": {"app": "web"}}, {"policyTypes": ["Ingress", "Egress"]}
+WEB = {"matchLabels": {"app": "web"}}
+TYPES: dict[str, Any] = {"policyTypes": ["Ingress", "Egress"]}
 MANY_LABELS = {f"label-{number}": "" for number in range(40)}
 
 
