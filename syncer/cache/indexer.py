@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from syncer.api.objects import Key, Obj
-from syncer.cache.budget import Charge, cost_of, uncharged
+from syncer.cache.budget import Charge, NoRoom, cost_of, uncharged
 from syncer.observe.logs import get_logger
 
 _NO_VALUES: frozenset[Hashable] = frozenset()
@@ -38,6 +38,9 @@ class Index:
         """Replace the values of a key by those of an object; None if the object is gone.
 
         An object for which the function raises keeps its earlier values.
+
+        Raises:
+            NoRoom: There is none for its values; it keeps its earlier ones.
         """
         before = self.by_key.get(key, _NO_VALUES)
         try:
@@ -47,6 +50,8 @@ class Index:
             self.doubted.add(key)
             self.failed.add(key)
             return
+        if difference := cost_of(now) - cost_of(before):
+            self._charge(key, difference)
         if self.doubted:
             self.doubted.discard(key)
             self.failed.discard(key)
@@ -67,9 +72,14 @@ class Index:
                 self.charge(key, -cost)
         self.charge = uncharged
 
-    def _replace(self, key: Key, before: frozenset[Hashable], now: frozenset[Hashable]) -> None:
-        if difference := cost_of(now) - cost_of(before):
+    def _charge(self, key: Key, difference: int) -> None:
+        try:
             self.charge(key, difference)
+        except NoRoom:
+            self.doubted.add(key)
+            raise
+
+    def _replace(self, key: Key, before: frozenset[Hashable], now: frozenset[Hashable]) -> None:
         if now:
             self.by_key[key] = now
         else:
