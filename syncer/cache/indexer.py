@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from syncer.api.objects import Key, Obj
-from syncer.cache.budget import Charge, NoRoom, cost_of, uncharged
+from syncer.cache.budget import Charge, cost_of, uncharged
 from syncer.observe.logs import get_logger
 
 _NO_VALUES: frozenset[Hashable] = frozenset()
@@ -50,8 +50,8 @@ class Index:
             self.doubted.add(key)
             self.failed.add(key)
             return
-        if difference := cost_of(now) - cost_of(before):
-            self._charge(key, difference)
+        if now != before and (difference := cost_of(now) - cost_of(before)):
+            self.charge(key, difference)
         if self.doubted:
             self.doubted.discard(key)
             self.failed.discard(key)
@@ -71,13 +71,6 @@ class Index:
             if cost := cost_of(values):
                 self.charge(key, -cost)
         self.charge = uncharged
-
-    def _charge(self, key: Key, difference: int) -> None:
-        try:
-            self.charge(key, difference)
-        except NoRoom:
-            self.doubted.add(key)
-            raise
 
     def _replace(self, key: Key, before: frozenset[Hashable], now: frozenset[Hashable]) -> None:
         if now:
