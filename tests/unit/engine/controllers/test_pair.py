@@ -12,6 +12,9 @@ from engine_fakes import SETTINGS, WIDGETS, Reports, Stands, Widgets, copy_of, v
 
 from syncer.api import (
     Config,
+    Context,
+    Decision,
+    FakeSyncUp,
     Forbidden,
     Index,
     Indexes,
@@ -26,6 +29,7 @@ from syncer.api import (
     Syncer,
     Watch,
     Watches,
+    skip,
 )
 from syncer.cache.reflector import Reflector
 from syncer.clusters import codec
@@ -352,6 +356,22 @@ def test_name_without_a_place_on_the_host_is_gone_with_its_virtual_object_and_le
     assert made.plan(request("widgets")).decision.writes == ()
     show(made, Side.VIRTUAL, virtual())
     assert not made.is_gone(request("widgets"))
+    with pytest.raises(Refused, match="no room"):
+        made.plan(request("widgets"))
+
+
+class UnplacedOrFaked(Unplaced, FakeSyncUp):
+    """Stands for what has no virtual object."""
+
+    def fake_sync_up(self, ctx: Context, key: Key) -> Decision:
+        return skip("faked")
+
+    def fake_sync(self, ctx: Context, virtual: Obj) -> Decision:
+        return skip("faked")
+
+
+def test_name_without_a_place_on_the_host_is_refused_to_a_syncer_that_fakes_what_is_not_there() -> None:
+    made, _ = wired(UnplacedOrFaked())
     with pytest.raises(Refused, match="no room"):
         made.plan(request("widgets"))
 
