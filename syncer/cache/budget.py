@@ -15,7 +15,16 @@ FREE_VALUES, VALUE = 8, 500
 TIMES = 3
 
 
-#: Counts so many bytes more that an object takes; less than 0 for fewer.
+class NoRoom(Exception):
+    """An object doesn't fit into the memory that is left for its namespace."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"there is no room for its {size} bytes in the daemon's memory (maxMegabytes)")
+        #: The bytes that it would take.
+        self.size = size
+
+
+#: Counts so many bytes more that an object takes; less than 0 for fewer. Raises NoRoom.
 Charge = Callable[[Key, int], None]
 
 

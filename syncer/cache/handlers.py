@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from syncer.api.objects import Key, Obj
-from syncer.cache.budget import Charge, cost_of, uncharged
+from syncer.cache.budget import Charge, NoRoom, cost_of, uncharged
 from syncer.observe.logs import get_logger
 
 #: Takes the key of a changed object, and the object as it is now or, if it is gone, as it last was.
@@ -39,6 +39,9 @@ class MapFunction:
         """Update the state of an object; None if it is gone.
 
         An object for which the function raises still names the earlier keys.
+
+        Raises:
+            NoRoom: There is none for its keys; it still names the earlier ones.
         """
         if self.failed:
             self.failed.discard(key)
@@ -54,6 +57,9 @@ class MapFunction:
             concerned = before ^ now if self.when == "keys" else before | now
             if concerned:
                 self.notify(concerned)
+        except NoRoom:
+            self.failed.add(key)
+            raise
         except Exception:
             if obj is not None:
                 self.failed.add(key)

@@ -38,6 +38,9 @@ class Index:
         """Replace the values of a key by those of an object; None if the object is gone.
 
         An object for which the function raises keeps its earlier values.
+
+        Raises:
+            NoRoom: There is none for its values; it keeps its earlier ones.
         """
         before = self.by_key.get(key, _NO_VALUES)
         try:
@@ -47,6 +50,8 @@ class Index:
             self.doubted.add(key)
             self.failed.add(key)
             return
+        if now != before and (difference := cost_of(now) - cost_of(before)):
+            self.charge(key, difference)
         if self.doubted:
             self.doubted.discard(key)
             self.failed.discard(key)
@@ -68,8 +73,6 @@ class Index:
         self.charge = uncharged
 
     def _replace(self, key: Key, before: frozenset[Hashable], now: frozenset[Hashable]) -> None:
-        if difference := cost_of(now) - cost_of(before):
-            self.charge(key, difference)
         if now:
             self.by_key[key] = now
         else:

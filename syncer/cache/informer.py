@@ -25,13 +25,13 @@ from typing import Any, Literal
 
 from syncer.api.objects import Key, Obj, Resource, key_of
 from syncer.cache.assumed import AssumedObjects, Verdict, Writing
-from syncer.cache.budget import Account, Budget
+from syncer.cache.budget import OVERHEAD, Account, Budget, NoRoom
 from syncer.cache.handlers import Handler, Handlers, MapFunction, Waiters
 from syncer.cache.indexer import Index, Indexer
 from syncer.cache.items import Items
 from syncer.cache.newcomers import Newcomers
 from syncer.cache.parts import MOST_PARTS
-from syncer.cache.store import NoRoom, Store
+from syncer.cache.store import Store
 from syncer.cache.versions import WentBack, is_decimal, is_later
 from syncer.clusters import codec
 from syncer.observe.logs import get_logger
@@ -487,9 +487,18 @@ class Informer(Store):
         except RecursionError as error:  # a text that could just be decoded may be too deep to be encoded
             obj = self.keep(key, codec.identity(obj, error))
         except NoRoom as error:
-            self.left_out[key], own = error.size, False
-            obj = self.keep(key, codec.identity(obj, error, most=MOST_WITHOUT_ROOM))
-        self._changed(key, obj, obj, state=obj["metadata"]["resourceVersion"] if by_watch else "", own=own, quiet=quiet)
+            obj, own = self._leave_out(key, obj, error), False
+        state = obj["metadata"]["resourceVersion"] if by_watch else ""
+        try:
+            self._changed(key, obj, obj, state=state, own=own, quiet=quiet)
+        except NoRoom as error:  # for what it takes in the indexes
+            obj = self._leave_out(key, obj, NoRoom(error.size + len(self._entries[key].raw) + OVERHEAD))
+            self._changed(key, obj, obj, state=state, quiet=quiet)
+
+    def _leave_out(self, key: Key, obj: Obj, error: NoRoom) -> Obj:
+        """Store an object without its contents until there is room for it."""
+        self.left_out[key] = error.size
+        return self.keep(key, codec.identity(obj, error, most=MOST_WITHOUT_ROOM))
 
     def _remove(self, key: Key, *, by_watch: bool = False, missed: bool = False, quiet: bool = False) -> None:
         """Remove an object; ``missed`` if its deletion was not observed."""

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Container, Mapping
+from contextlib import suppress
 
 from syncer.api.objects import Key
+from syncer.cache.budget import NoRoom
 from syncer.cache.handlers import MapFunction
 from syncer.cache.indexer import Index
 from syncer.cache.store import Entry
@@ -64,5 +66,6 @@ class Newcomers:
         entry = self._entries.get(key)
         if entry is None or self.hides(key):
             return 0
-        newcomer.update(key, codec.stored(entry.raw))
+        with suppress(NoRoom):
+            newcomer.update(key, codec.stored(entry.raw))
         return len(entry.raw)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Resource
-from syncer.cache.budget import OVERHEAD, Account
+from syncer.cache.budget import OVERHEAD, Account, NoRoom
 from syncer.cache.parts import parts_of
 from syncer.clusters import codec
 
@@ -18,15 +18,6 @@ class Entry(NamedTuple):
     uid: str
     raw: bytes
     parts: int = 0
-
-
-class NoRoom(Exception):
-    """An object doesn't fit into the memory that is left for its namespace."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__(f"there is no room for its {size} bytes in the daemon's memory (maxMegabytes)")
-        #: The bytes that it would take.
-        self.size = size
 
 
 class Store:
@@ -82,8 +73,14 @@ class Store:
         return obj
 
     def charge(self, key: Key, difference: int) -> None:
-        """Count so many bytes more that an object takes besides; less than 0 for fewer."""
+        """Count so many bytes more that an object takes besides; less than 0 for fewer.
+
+        Raises:
+            NoRoom: They are too many for the budget.
+        """
         if difference > 0:
+            if not self.budget.has_room(key.namespace, difference):
+                raise NoRoom(difference)
             self.budget.take(key.namespace, difference)
         else:
             self.budget.give(key.namespace, -difference)

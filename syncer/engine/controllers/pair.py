@@ -106,6 +106,8 @@ class ClusterPair:
 
     def _asked(self, controller: Controller) -> Iterator[None]:
         """Queue a key with each step."""
+        if not self._is_here(controller):
+            return
         syncer, direction = controller.syncer, controller.direction
         expected: set[Key] = set()
         if direction.by_virtual:

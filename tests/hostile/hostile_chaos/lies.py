@@ -74,18 +74,26 @@ RAW: Mapping[str, Callable[[bytes], bytes]] = {
 
 
 def told(sent: bytes, name: str, choice: str) -> bytes:
-    """Return a line or a list with a lie of this name about an object."""
+    """Return a line or a list with a lie of this name about an object, and about no other."""
+    if not sent.startswith(b'{"type":"'):
+        return _listed(sent, name, choice)
     raw = RAW.get(choice)
-    if choice == "cut" and not sent.startswith(b'{"type":"'):
-        return sent
-    return raw(sent) if raw else _about(sent, name, LIES[choice])
+    return raw(sent) if raw else _encoded({**(line := json.loads(sent)), "object": LIES[choice](line["object"])})
 
 
-def _about(sent: bytes, name: str, lie: Lie) -> bytes:
-    """Return a line or a list with a lie about the object of this name."""
+def _listed(sent: bytes, name: str, choice: str) -> bytes:
+    """Return a list in which the lie is about the item of this name."""
     found = json.loads(sent)
-    if "items" in found:
-        found["items"] = [lie(each) if each["metadata"]["name"] == name else each for each in found["items"]]
-    else:
-        found["object"] = lie(found["object"])
-    return json.dumps(found).encode()
+    if choice == "cut" or "items" not in found:
+        return sent
+    items = [_lied(each, choice) if each["metadata"]["name"] == name else _encoded(each) for each in found.pop("items")]
+    return _encoded(found)[:-1] + b',"items":[' + b",".join(items) + b"]}"
+
+
+def _lied(obj: Obj, choice: str) -> bytes:
+    raw = RAW.get(choice)
+    return raw(_encoded(obj)) if raw else _encoded(LIES[choice](obj))
+
+
+def _encoded(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

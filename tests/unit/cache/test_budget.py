@@ -3,9 +3,8 @@
 import pytest
 
 from syncer.api.objects import Key, Obj
-from syncer.cache.budget import OVERHEAD, Account, Budget, Shares
+from syncer.cache.budget import OVERHEAD, Account, Budget, NoRoom, Shares
 from syncer.cache.informer import Informer
-from syncer.cache.store import NoRoom
 from syncer.clusters.codec import UNREADABLE
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.objects import configmap

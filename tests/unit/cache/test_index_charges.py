@@ -7,7 +7,7 @@ import pytest
 from informer_scene import A, B, Watched, obj
 
 from syncer.api import Key, Obj
-from syncer.cache.budget import FREE_VALUES, VALUE, Budget, Shares
+from syncer.cache.budget import FREE_VALUES, OVERHEAD, VALUE, Budget, Shares
 from syncer.cache.newcomers import MANY
 
 #: Values that are charged for.
@@ -118,12 +118,43 @@ def test_nothing_is_charged_for_when_all_objects_are_gone(
     assert shares == Shares(Budget())
 
 
-def test_object_with_too_many_values_leaves_no_room_for_later_ones_of_its_namespace() -> None:
-    watched = Watched(budget=Shares(Budget(most=200_000)))
-    add(watched, "index")
+@both
+def test_object_whose_values_have_no_room_is_left_out_until_there_is(kind: str) -> None:
+    shares = Shares(Budget(most=200_000))
+    watched = Watched(budget=shares)
+    add(watched, kind)
     watched.event("ADDED", using(1, 500))
-    watched.event("ADDED", using(2, 0, B))
-    assert list(watched.informer.left_out) == [B]
-    watched.event("DELETED", using(3, 500))
-    watched.informer.let_in(B, using(2, 0, B))
+    watched.event("ADDED", using(2, 100, B))
+    assert list(watched.informer.left_out) == [A]
+    assert A in watched.informer.quarantined
+    assert watched.informer.left_out[A] > (500 - FREE_VALUES) * VALUE + OVERHEAD, "its JSON needs room, too"
+    watched.event("MODIFIED", using(3, 20))
     assert not watched.informer.left_out
+    assert not watched.informer.quarantined
+    watched.event("DELETED", using(4, 20))
+    watched.event("DELETED", using(5, 100, B))
+    assert shares == Shares(shares.budget)
+
+
+@both
+def test_objects_that_change_without_growing_take_no_more_than_there_is(kind: str) -> None:
+    shares = Shares(Budget(most=200_000))
+    watched = Watched(budget=shares)
+    add(watched, kind)
+    keys = [Key("shop", f"m{number}") for number in range(10)]
+    for version, key in enumerate(keys, 1):
+        watched.event("ADDED", using(version, 0, key))
+    for version, key in enumerate(keys, 11):
+        watched.event("MODIFIED", using(version, 50, key))
+    assert 0 < len(watched.informer.left_out) < 10
+    assert shares.used <= 100_000
+
+
+def test_new_index_takes_no_more_than_there_is() -> None:
+    shares = Shares(Budget(most=200_000))
+    watched = Watched(budget=shares)
+    for version in range(1, 11):
+        watched.event("ADDED", using(version, 50, Key("shop", f"m{version}")))
+    add(watched, "index")
+    assert shares.used <= 100_000
+    assert not watched.informer.indexer.is_certain("pods")

@@ -95,3 +95,19 @@ def test_everything_is_told_at_once_while_nothing_runs() -> None:
     fan_out, told = FanOut(), Told()
     fan_out.tell("a", MANY, told.of("a"))
     assert len(told.objects) == MANY
+
+
+def test_what_is_pending_is_forgotten_when_telling_ends_and_changes_are_told_at_once_again() -> None:
+    fan_out, told = FanOut(), Told()
+
+    async def scene() -> None:
+        task = asyncio.create_task(fan_out.run())
+        await asyncio.sleep(0)
+        fan_out.tell("a", MANY, told.of("a"))
+        task.cancel()
+        await asyncio.wait({task})
+
+    asyncio.run(scene())
+    assert (bool(fan_out), told.objects) == (False, [])
+    fan_out.tell("a", MANY, told.of("a"))
+    assert len(told.objects) == MANY

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncer.api import Config, Key, Mirror, Obj, Refers, Resource, Selector, Side, Source, selectors
+from syncer.engine import fan_out
 from syncer.engine.fan_out import FanOut
 from syncer.engine.informers import Informers
 from syncer.engine.references import References
@@ -152,6 +153,23 @@ def test_selector_wakes_objects_whose_labels_are_not_indexed_yet() -> None:
     assert len(known.told()) == 150
 
 
+def test_selector_wakes_only_objects_with_all_labels_that_it_wants(known: Known) -> None:
+    known.put(CONFIG_MAPS, "both", metadata={"labels": {"app": "web", "of": "c7"}})
+    known.put(CONFIG_MAPS, "one", metadata={"labels": {"app": "web", "of": "c8"}})
+    known.put(CONFIG_MAPS, "other", metadata={"labels": {"app": "api", "of": "c7"}})
+    known.put(CLAIMS, "c7", selector={"matchLabels": {"app": "web", "of": "c7"}})
+    assert known.told() == {("configmaps", "both")}
+
+
+def test_owner_wakes_objects_whose_owners_are_not_indexed_yet() -> None:
+    known = Known(claims=False)
+    for number in range(150):
+        known.put(SECRETS, f"own{number}", metadata={"ownerReferences": [{"uid": "uid-c"}]})
+    known.begin()
+    known.put(CLAIMS, "c")
+    assert len(known.told()) == 150
+
+
 _LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy"))
 _EXPRESSIONS = st.builds(
     lambda key, operator, values: {"key": key, "operator": operator, "values": values if "In" in operator else []},
@@ -217,6 +235,26 @@ def test_target_that_many_name_has_them_reconciled_once_and_in_steps(known: Know
 
     assert asyncio.run(scene()) == 0
     assert sorted(known.asked) == sorted(f"c{number}" for number in range(300))
+
+
+def test_target_of_a_referrer_that_has_left_asks_nothing(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[object] = []
+    monkeypatch.setattr(fan_out.log, "exception", lambda *said, **fields: raised.append(said))
+    for number in range(300):
+        known.put(CLAIMS, f"c{number}", names=["db"])
+
+    async def scene() -> None:
+        telling = asyncio.create_task(known.fan_out.run())
+        await asyncio.sleep(0)
+        known.put(SECRETS, "db")
+        known.references.remove("claims")
+        known.informers.leave("claims")
+        while known.fan_out:  # noqa: ASYNC110 — nothing else says so
+            await asyncio.sleep(0)
+        telling.cancel()
+
+    asyncio.run(scene())
+    assert (known.asked, raised) == ([], [])
 
 
 def test_selector_of_a_second_object_wakes_nothing(known: Known) -> None:

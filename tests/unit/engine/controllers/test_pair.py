@@ -12,6 +12,9 @@ from engine_fakes import SETTINGS, WIDGETS, Reports, Stands, Widgets, copy_of, v
 
 from syncer.api import (
     Config,
+    Context,
+    Decision,
+    FakeSyncUp,
     Forbidden,
     Index,
     Indexes,
@@ -26,10 +29,12 @@ from syncer.api import (
     Syncer,
     Watch,
     Watches,
+    skip,
 )
 from syncer.cache.reflector import Reflector
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
+from syncer.engine import fan_out
 from syncer.engine.controllers.builder import build_pair, leave
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.resources.kinds import PODS
@@ -219,12 +224,12 @@ def test_keys_are_all_queued_when_a_syncer_begins() -> None:
     assert queue.taken() == [request("stands", Key("shop", name)) for name in ("a", "b")]
 
 
-def among_many(change: Callable[[ClusterPair], None], syncer: Syncer) -> tuple[int, list[Request]]:
+def among_many(change: Callable[[ClusterPair], None], *syncers: Syncer) -> tuple[int, list[Request]]:
     """Make a change 50 times among 300 Widgets, while changes are told in steps.
 
     Return the number of requests that were queued meanwhile, and all afterwards.
     """
-    made, queue = wired(syncer)
+    made, queue = wired(*syncers)
     for number in range(300):
         show(made, Side.VIRTUAL, virtual(f"w{number}", spec={"pod": "p"}))
 
@@ -274,13 +279,36 @@ def test_change_again_and_again_of_what_many_objects_name_asks_them_once_and_in_
     assert (at_once, len(asked)) == (0, 300)
 
 
-def test_syncer_that_has_left_is_asked_of_nothing() -> None:
+class Others(Widgets):
+    """Keeps the stores when Widgets leave."""
+
+    name = "others"
+
+
+@pytest.mark.parametrize("namespace", [None, "shop"])
+def test_syncer_that_has_left_is_asked_of_nothing(namespace: str | None) -> None:
     def change(made: ClusterPair) -> None:
-        if made.controllers:
-            made.pause_changed(None)
+        if "widgets" in made.controllers:
+            made.pause_changed(namespace)
             leave(made, "widgets")
 
-    assert among_many(change, Widgets()) == (0, [])
+    _, asked = among_many(change, Widgets(), Others())
+    assert (len(asked), {each.syncer for each in asked}) == (300, {"others"})
+
+
+@pytest.mark.parametrize("namespace", [None, "shop"])
+def test_syncer_that_leaves_with_its_stores_raises_nothing(
+    namespace: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised: list[object] = []
+    monkeypatch.setattr(fan_out.log, "exception", lambda *said, **fields: raised.append(said))
+
+    def change(made: ClusterPair) -> None:
+        if made.controllers:
+            made.pause_changed(namespace)
+            leave(made, "widgets")
+
+    assert (among_many(change, Widgets()), raised) == ((0, []), [])
 
 
 # -- what a request is decided from ----------------------------------------------------------------
@@ -328,6 +356,22 @@ def test_name_without_a_place_on_the_host_is_gone_with_its_virtual_object_and_le
     assert made.plan(request("widgets")).decision.writes == ()
     show(made, Side.VIRTUAL, virtual())
     assert not made.is_gone(request("widgets"))
+    with pytest.raises(Refused, match="no room"):
+        made.plan(request("widgets"))
+
+
+class UnplacedOrFaked(Unplaced, FakeSyncUp):
+    """Stands for what has no virtual object."""
+
+    def fake_sync_up(self, ctx: Context, key: Key) -> Decision:
+        return skip("faked")
+
+    def fake_sync(self, ctx: Context, virtual: Obj) -> Decision:
+        return skip("faked")
+
+
+def test_name_without_a_place_on_the_host_is_refused_to_a_syncer_that_fakes_what_is_not_there() -> None:
+    made, _ = wired(UnplacedOrFaked())
     with pytest.raises(Refused, match="no room"):
         made.plan(request("widgets"))
 

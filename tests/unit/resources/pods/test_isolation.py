@@ -50,6 +50,23 @@ def test_policy_that_is_not_synced_isolates_nothing_unless_it_has_too_many_label
     assert isolated(policy(labels=labels, podSelector=WEB, **TYPES), selector=narrow) == expected
 
 
+def test_policy_that_is_being_deleted_isolates_nothing() -> None:
+    gone = policy(podSelector=WEB, **TYPES)
+    gone["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.org/x"]}
+    assert isolated(gone) == {}
+
+
+def test_policy_that_is_too_long_isolates_all() -> None:
+    others = {"matchLabels": {"app": "db", "x": "x" * 40_000}}
+    assert isolated(policy(podSelector=others, **TYPES)) == BOTH
+
+
+def test_more_policies_than_are_looked_at_isolate_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "MOST_READ", 2)
+    others = [policy(f"p{number}", podSelector={"matchLabels": {"app": "db"}}, **TYPES) for number in range(3)]
+    assert [isolated(*others[:2]), isolated(*others)] == [{}, BOTH]
+
+
 @pytest.mark.parametrize("wrong", [{"podSelector": 5}, {"podSelector": WEB, "ingress": 5}, {"policyTypes": 5}])
 def test_policy_with_values_of_wrong_types_isolates_all(wrong: Any) -> None:
     assert isolated(policy(**{**TYPES, **wrong})) == BOTH
