@@ -492,7 +492,7 @@ class Informer(Store):
         try:
             self._changed(key, obj, obj, state=state, own=own, quiet=quiet)
         except NoRoom as error:  # for what it takes in the indexes
-            obj = self._leave_out(key, obj, NoRoom(error.size + len(self._entries[key].raw) + OVERHEAD))
+            obj = self._leave_out(key, obj, NoRoom(error.size + len(self._entries[key].packed) + OVERHEAD))
             self._changed(key, obj, obj, state=state, quiet=quiet)
 
     def _leave_out(self, key: Key, obj: Obj, error: NoRoom) -> Obj:

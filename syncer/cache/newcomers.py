@@ -6,9 +6,9 @@ from contextlib import suppress
 
 from syncer.api.objects import Key
 from syncer.cache.budget import NoRoom
+from syncer.cache.entry import Entry
 from syncer.cache.handlers import MapFunction
 from syncer.cache.indexer import Index
-from syncer.cache.store import Entry
 from syncer.clusters import codec
 
 #: Number of objects of a store from which on they are read in steps, and bytes of a step.
@@ -68,4 +68,4 @@ class Newcomers:
             return 0
         with suppress(NoRoom):
             newcomer.update(key, codec.stored(entry.raw))
-        return len(entry.raw)
+        return entry.size

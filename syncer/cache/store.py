@@ -1,23 +1,12 @@
 """Objects of a resource as bytes of exact size, by key. Reads return private copies."""
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Resource
 from syncer.cache.budget import OVERHEAD, Account, NoRoom
+from syncer.cache.entry import Entry, packed
 from syncer.cache.parts import parts_of
 from syncer.clusters import codec
-
-
-class Entry(NamedTuple):
-    """An object: its resourceVersion, its uid, and its JSON without managedFields, which are most
-    of its size; and for a large one about how many fields and items it has, otherwise 0.
-    """
-
-    version: str
-    uid: str
-    raw: bytes
-    parts: int = 0
 
 
 class Store:
@@ -64,12 +53,13 @@ class Store:
         if "kind" not in obj:
             obj = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}
         raw = codec.encode(obj)
-        before = self._entries.get(key)
-        size = len(raw) + OVERHEAD if before is None else len(raw) - len(before.raw)
-        if not self.budget.has_room(key.namespace, size) and codec.UNREADABLE not in obj:
-            raise NoRoom(len(raw) + OVERHEAD)
-        self.budget.take(key.namespace, size)
-        self._entries[key] = Entry(metadata["resourceVersion"], metadata.get("uid", ""), raw, parts_of(raw))
+        entry = Entry(metadata["resourceVersion"], metadata.get("uid", ""), packed(raw), parts_of(raw))
+        before, takes = self._entries.get(key), len(entry.packed)
+        more = takes + OVERHEAD if before is None else takes - len(before.packed)
+        if not self.budget.has_room(key.namespace, more) and codec.UNREADABLE not in obj:
+            raise NoRoom(takes + OVERHEAD)
+        self.budget.take(key.namespace, more)
+        self._entries[key] = entry
         return obj
 
     def charge(self, key: Key, difference: int) -> None:
@@ -90,11 +80,11 @@ class Store:
         entry = self._entries.pop(key, None)
         if entry is None:
             return None
-        self.budget.give(key.namespace, len(entry.raw) + OVERHEAD)
+        self.budget.give(key.namespace, len(entry.packed) + OVERHEAD)
         return codec.stored(entry.raw)
 
     def empty(self) -> None:
         """Forget all objects of a store that nobody reads any more."""
         for key, entry in self._entries.items():
-            self.budget.give(key.namespace, len(entry.raw) + OVERHEAD)
+            self.budget.give(key.namespace, len(entry.packed) + OVERHEAD)
         self._entries.clear()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 from clusters_scene import World, clusters_named, states
 from harness import play, until
+from noise import noise
 from odd_objects import JUNK, OldServer, paths, replaced
 
 from kube_envtest import Rule
@@ -77,7 +78,7 @@ def cut_watches(server: OldServer, host: ApiServer) -> None:
 def grow(server: OldServer, host: ApiServer) -> None:
     """Have larger objects than the daemon has memory for."""
     for number in range(2 * MEGABYTES):
-        server.put(configmap(f"large{number}", {"key": "x" * 900_000}))
+        server.put(configmap(f"large{number}", {"key": noise(900_000)}))
 
 
 def multiply(server: OldServer, host: ApiServer) -> None:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from clusters_scene import World, clusters_named, states
 from harness import namespace, place, play, until
+from noise import noise
 
 from syncer.engine import connecting
 from syncer.engine.engine import Engine
@@ -28,7 +29,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 def fill(server: ApiServer) -> None:
     """Create more objects in the namespace "shop" than there is room for."""
     for number in range(MANY):
-        server.put(configmap(f"big{number}", {"k": "x" * SIZE}))
+        server.put(configmap(f"big{number}", {"k": noise(SIZE)}))
 
 
 def copied(world: World) -> set[str]:
@@ -57,7 +58,7 @@ def test_one_namespace_takes_no_room_of_others_and_its_deletions_go_through(worl
             assert parked(engine).keys() == {f"big{number}" for number in range(MANY)} - whole
             assert all("no room for its" in why and "maxMegabytes" in why for why in parked(engine).values())
 
-            shop.put(configmap("late", {"k": "x" * 10_000}, namespace="quiet"))
+            shop.put(configmap("late", {"k": noise(10_000)}, namespace="quiet"))
             assert await until(lambda: has_copy_of_quiet(world, "late")) < 1
             shop.delete("configmaps", "shop/small")
             assert await until(lambda: not world.has_copy("shop", "small")) < 1
@@ -74,7 +75,7 @@ def test_object_that_was_copied_and_grows_keeps_its_copy_until_it_is_deleted(wor
             shop, copy = world.servers["shop"], place("x", "shop", HOME)
             await until(lambda: world.has_copy("shop"))
             before = world.host.get("configmaps", copy)
-            shop.put(configmap("x", {"k": "x" * 500_000}))
+            shop.put(configmap("x", {"k": noise(500_000)}))
             await until(lambda: "x" in parked(engine))
             await asyncio.sleep(600)
             assert world.host.get("configmaps", copy) == before

@@ -13,7 +13,7 @@ from cachetools import LRUCache
 from syncer.api.decision import Decision, Outcome
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Request, Side, uid_of
-from syncer.cache.store import Entry
+from syncer.cache.entry import Entry
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatuses, State
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
@@ -400,7 +400,7 @@ async def _read_in_steps(reads: Reads) -> "dict[Named, tuple[Entry | None, bool]
             await asyncio.sleep(0)
             room = MOST_NAMED
         known[named] = entry, _ = reads.read(named)
-        room -= len(entry.raw) if entry is not None else 0
+        room -= entry.size if entry is not None else 0
     return known
 
 

@@ -13,7 +13,7 @@ from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side
 from syncer.api.paths import FieldPath
 from syncer.api.roles import Syncer
-from syncer.cache.store import Entry
+from syncer.cache.entry import Entry
 from syncer.directions import Direction, resources_of
 from syncer.engine.informers import Informers, SideInformer
 from syncer.engine.reconcile.calls import exact_paths
@@ -81,7 +81,7 @@ class Read(NamedTuple):
 
 
 def _state(entry: Entry | None) -> tuple[str, str, int] | None:
-    return None if entry is None else (entry.version, entry.uid, len(entry.raw))
+    return None if entry is None else (entry.version, entry.uid, entry.size)
 
 
 class Named(NamedTuple):
@@ -198,7 +198,7 @@ class Reads:
         if self._known is None:
             return self._stands_for(controller, store, key, place)
         entry = store.entry(place)
-        self._room -= len(entry.raw) if entry is not None else 0
+        self._room -= entry.size if entry is not None else 0
         if self._room >= 0:
             return self._stands_for(controller, store, key, place)
         named = Named(controller, key, place)

@@ -12,7 +12,7 @@ from hostile_scene import CLUSTER, COPIED, FOREIGN, HOME, NAMESPACE
 
 from hostile_chaos.audit import ACTED_ON, ACTED_ON_LABELS, CANARY, POLICY_LABELS, PREFIX
 from hostile_chaos.lies import LIES, RAW
-from hostile_chaos.stage import CLAIM, CLAIMS, CLASSES, ISSUERS, SERVICES, SPACES, SYSTEM, TAKEN, VOUCHERS, WIDE, Stage
+from hostile_chaos.stage import CLAIM, CLAIMS, CLASSES, ISSUERS, PORTS, SPACES, SYSTEM, TAKEN, VOUCHERS, WIDE, Stage
 from syncer.api import Key, Marks, Obj, Resource, key_of
 from syncer.resources.kinds import SECRETS
 from syncer.testing.merge import merged
@@ -278,11 +278,11 @@ def names_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
 
 @attack("variables")
 def variables_of_services(stage: Stage, rng: random.Random, name: str) -> None:
-    """Create a Pod with many containers where Services have many ports."""
+    """Create a Pod with many containers where there are many Services with variables, and others with many ports."""
     containers = [{"name": f"c{number}", "image": "i"} for number in range(rng.randrange(20, 200))]
     stage.put(pod(name, namespace=WIDE, spec={"containers": containers}))
     if rng.random() < 0.05:
-        stage.tenant.patch("services", f"{WIDE}/s{rng.randrange(SERVICES)}", metadata={"labels": {"n": name}})
+        stage.tenant.patch("services", f"{WIDE}/s{rng.randrange(len(PORTS))}", metadata={"labels": {"n": name}})
 
 
 @attack("selectors")

@@ -7,7 +7,8 @@ from informer_scene import MAPS, A, B, obj
 
 from syncer.api import Obj
 from syncer.cache.budget import Budget
-from syncer.cache.store import Entry, Store
+from syncer.cache.entry import Entry
+from syncer.cache.store import Store
 
 
 def test_store_keeps_no_managed_fields_and_fills_in_the_kind() -> None:

@@ -1,0 +1,61 @@
+"""The JSON of a large object that repeats itself takes less memory than it is long."""
+
+import pytest
+from informer_scene import MAPS, A, obj
+from noise import noise
+
+from syncer.api import Obj
+from syncer.cache.budget import OVERHEAD, Budget, Shares
+from syncer.cache.entry import LARGE, Entry, packed
+from syncer.cache.newcomers import BREATH
+from syncer.cache.store import Store
+from syncer.clusters import codec
+
+
+def entry_of(store: Store) -> Entry:
+    found = store.entry(A)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "is_smaller"),
+    [
+        ("x" * (LARGE - 200), False),
+        ("x" * LARGE, True),
+        ("é\u2028" * LARGE, True),
+        (noise(LARGE), False),
+        (noise(2 * LARGE) + "x" * LARGE + noise(2 * LARGE), False),
+        (noise(LARGE) + "x" * 4 * LARGE + noise(LARGE), True),
+    ],
+    ids=["small", "repeated", "of several bytes", "noise", "mostly noise", "mostly repeated"],
+)
+def test_object_takes_its_json_or_less_than_half_of_it(text: str, is_smaller: bool) -> None:
+    budget = Budget()
+    store, whole = Store(MAPS, budget), obj(1, data={"text": text})
+    store.keep(A, whole)
+    entry, raw = entry_of(store), codec.encode(whole)
+    assert (entry.raw, entry.size, store.get(A)) == (raw, len(raw), whole)
+    assert len(entry.packed) <= len(raw) // 2 if is_smaller else entry.packed == raw
+    assert budget.used == len(entry.packed) + OVERHEAD
+    assert store.outline(A) == {"metadata": whole["metadata"]}
+    store.keep(A, obj(2, data={"text": "short"}))
+    assert budget.used == entry_of(store).size + OVERHEAD
+    store.keep(A, whole)
+    assert store.drop(A) == whole
+    assert budget.used == 0
+
+
+def test_room_is_asked_for_what_an_object_takes() -> None:
+    budget = Shares(Budget(most=200_000))
+    store = Store(MAPS, budget)
+    store.keep(A, obj(1, data={"text": "x" * 1_000_000}))
+    assert 0 < budget.used < 20_000
+
+
+def test_variables_in_each_container_take_a_tenth_at_most() -> None:
+    env = [{"name": f"S{n}_SERVICE_HOST", "value": f"10.96.{n % 7}.{n % 256}"} for n in range(200)]
+    pod: Obj = {"spec": {"containers": [{"name": f"c{number}", "env": env} for number in range(20)]}}
+    raw = codec.encode(pod)
+    assert len(raw) > BREATH // 2
+    assert 10 * len(packed(raw)) < len(raw)
