@@ -38,6 +38,8 @@ from syncer.observe.logs import get_logger
 
 #: Bytes of events that may wait for a reflector before it has to list anew.
 MOST_WAITING = 32 << 20
+#: Bytes of events that may wait for a reflector while a large one is read.
+ENOUGH_WAITING = 1 << 20
 #: Bytes of events that a reflector processes in a step of the event loop.
 BREATH = 256 << 10
 #: Number of objects of which is remembered whose they are, 0.2 KB each.
@@ -117,6 +119,11 @@ class Seat:
         if self._size > MOST_WAITING:
             self.fall_behind(Expired(f"{self.store}: more than {MOST_WAITING >> 20} MiB of events wait"))
         self.wake()
+
+    async def room(self) -> None:
+        """Wait until the reflector, if it takes the events, has processed most of those that wait."""
+        while self.is_open and self._size > ENOUGH_WAITING:  # noqa: ASYNC110 — each round of the loop processes some
+            await asyncio.sleep(0)
 
     def may_know(self, lost: Lost) -> bool:
         """Return True if the store knows this object, or may once it has processed what waits."""
@@ -329,6 +336,9 @@ class SharedWatch:
                 async for batch in events:
                     for event in batch:
                         self._pass_on(event)
+                        if codec.size(event.object) > LARGE:  # which takes a reflector longer than to read the next
+                            for seat in tuple(self._all()):
+                                await seat.room()
         except Exception as error:  # noqa: BLE001 — each reflector raises it as its own
             reason = error
         if self._reader is not asyncio.current_task():

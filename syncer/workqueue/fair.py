@@ -13,6 +13,9 @@ worker. Beyond it, only while more than a reserve is free: a quarter of the work
 of the lane are slow. So a lane that becomes busy finds workers, also while all others wait for something that doesn't
 answer. The only virtual cluster of a daemon has all workers as its share.
 
+**Memory in use.** A worker holds the objects of its request until the API server has answered, several times their
+JSON. A lane that holds many bytes takes no further worker until a request of it has ended.
+
 **Cost.** Lanes with ready requests are in a heap, so a request costs O(log n) for n of them, whatever the number of
 idle lanes. Deficit round robin would be O(1), but only with a quantum as long as the longest request, and what a
 request takes is known only afterwards; and a lane that becomes busy waits there for the quanta of all others. Here it
@@ -36,6 +39,9 @@ from syncer.workqueue.lane import Lane
 EXPECTED_SECONDS = 0.005
 #: The parts of the workers that must be free for a lane that holds its share, and for one whose requests are slow.
 RESERVE, SLOW_RESERVE = 0.25, 0.75
+#: Bytes of JSON that the workers of a lane hold before it takes no further one. Hundreds of usual objects, but seven
+#: Pods with 256 KiB of variables, each of which takes 2 MB while its copy is created.
+MOST_WEIGHED = 2 << 20
 
 
 class QueueClosed(Exception):
@@ -72,6 +78,8 @@ class FairQueue:
         #: Ready requests, with the time of the first unprocessed change.
         self._waiting: dict[Request, float] = {}
         self._running: dict[Request, float] = {}
+        #: The bytes of the objects of running requests, if that has been said.
+        self._weighed: dict[Request, int] = {}
         #: Requests that changed while they were worked on: since when, and whether only with low
         #: priority.
         self._again: dict[Request, tuple[float, bool]] = {}
@@ -124,11 +132,20 @@ class FairQueue:
         """Let the reconcile that begins now cover the additions of its request up to now."""
         self._again.pop(request, None)
 
+    def weigh(self, request: Request, size: int) -> None:
+        """Note how many bytes of JSON the objects of a running request have."""
+        lane = self._lanes.get(request.cluster)
+        if lane is not None and request in self._running:
+            lane.weighed += size - self._weighed.get(request, 0)
+            self._weighed[request] = size
+
     def done(self, request: Request, *, seconds: float = 0.0, writes: int = 0) -> None:
         """Finish a request that took so many seconds of a worker, and so many writes."""
         del self._running[request]
+        weighed = self._weighed.pop(request, 0)
         lane = self._lanes.get(request.cluster)
         if lane is not None:
+            lane.weighed -= weighed
             lane.ended(seconds, charged=EXPECTED_SECONDS)
         if self._held:
             self._release(lane)
@@ -249,8 +266,9 @@ class FairQueue:
     def _lane(self, cluster: str) -> Lane:
         lane = self._lanes.get(cluster)
         if lane is None:
-            running = sum(one.cluster == cluster for one in self._running)  # it may have left, and come back
-            lane = Lane(self._weights.get(cluster, 1.0), used=self._now_used, running=running)
+            running = [one for one in self._running if one.cluster == cluster]  # it may have left, and come back
+            weighed = sum(self._weighed.get(one, 0) for one in running)
+            lane = Lane(self._weights.get(cluster, 1.0), used=self._now_used, running=len(running), weighed=weighed)
             self._lanes[cluster] = lane
             self._weight += lane.weight
         return lane
@@ -300,7 +318,11 @@ class FairQueue:
             self._held[lane] = None
 
     def _may_take(self, lane: Lane) -> bool:
-        """Return True if a lane may take a worker: it holds less than its share, or there are more than reserved."""
+        """Return True if a lane may take a worker: it holds less than its share, or there are more than reserved,
+        and its workers don't hold much.
+        """
+        if lane.weighed > MOST_WEIGHED:
+            return False
         if lane.running * self._weight < self._workers * lane.weight:
             return True
         reserve = SLOW_RESERVE if lane.is_slow else RESERVE

@@ -28,6 +28,8 @@ class Lane:
     passed_over: int = 0
     used: float = 0.0
     running: int = 0
+    #: The bytes of the objects that its workers hold.
+    weighed: int = 0
     #: The average seconds of a request that takes any, the latest counting most.
     average: float = SLOW_SECONDS
     paused: bool = False

@@ -17,6 +17,7 @@ from syncer.cache.store import Store
 from syncer.engine.reconcile.controller import MOST_NAMED
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, service
+from syncer.workqueue.fair import MOST_WEIGHED
 
 MANY = 12
 
@@ -186,6 +187,25 @@ def test_copy_of_others_is_found_among_many_large_ones(two: Two) -> None:
             assert status is not None
             assert "an object of others has that place" in status.reason
             assert two.host.get("pods", place("web")) is None
+
+    play(scenario)
+
+
+def test_few_large_objects_of_a_cluster_are_worked_on_at_a_time(two: Two) -> None:
+    async def scenario() -> None:
+        async with serving(two.host, [Tenant(two.virtual)], built_in("configmaps", "pods")) as daemon:
+            await daemon.settled()
+            two.host.faults.add(Rule(verb="create", latency=1))
+            for number in range(MANY):
+                two.virtual.put(configmap(f"big{number}", {"a": "x" * (MOST_WEIGHED // 4)}))
+            volumes = [{"name": f"v{number}", "configMap": {"name": f"big{number}"}} for number in range(MANY)]
+            two.virtual.put(pod("web", spec={"volumes": volumes}))
+            most = 0
+            while copied(two) < MANY:
+                running = [each for each in daemon.engine.queue.running() if each.syncer == "configmaps"]
+                most = max(most, len(running))
+                await asyncio.sleep(0.05)
+            assert most == 2, "the object and its copy count, a little over a quarter of the bound each"
 
     play(scenario)
 

@@ -124,17 +124,12 @@ class ClusterPair:
                 if obj is not None and self._is_here(controller):
                     changed(key, obj)
                 yield
-        if direction.fakes and isinstance(syncer, Watches):
-            yield from self._asked_watched(controller, self.watches_of(syncer))
+        if direction.fakes:  # which are in no store yet
+            yield from self._queued(controller, self.watched_keys(controller))
 
-    def _asked_watched(self, controller: Controller, watches: Iterable[Watch]) -> Iterator[None]:
-        """Queue the keys that watched objects name: objects to fake are in no store yet."""
-        for watch in watches:
-            store = self.informers.store(watch.source.side, watch.source.resource)
-            keys = safely(self.name, controller.syncer, lambda obj, watch=watch: watch.keys(obj, self.settings))
-            for key in list(store.keys()):
-                self.watched(controller, keys(store.get(key)))
-                yield
+    def watched_keys(self, controller: Controller) -> set[Key]:
+        """Return the keys that the objects name which a syncer watches."""
+        return {key for store in self.informers for key in store.handlers.mapped_keys(controller.name)}
 
     def _queued(self, controller: Controller, keys: Iterable[Key]) -> Iterator[None]:
         """Queue one of these keys with each step."""

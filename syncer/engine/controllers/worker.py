@@ -14,11 +14,13 @@ from syncer.api.decision import Decision, Outcome
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Request, Side, uid_of
 from syncer.cache.entry import Entry
+from syncer.clusters import codec
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatuses, State
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
+from syncer.engine.reconcile.calls import Operation
 from syncer.engine.reconcile.controller import MOST_NAMED, Controller, Named, Read, Reads
 from syncer.engine.reconcile.plan import HeldFields, Plan
 from syncer.engine.reconcile.policies.contention import waiting
@@ -254,6 +256,8 @@ class Workers:
                 decision = replace(decision, outcome=Outcome.PENDING, reason=CONFIRMED_LATER, after=delay)
                 break
             before = plan
+            if plan.calls:
+                self.queue.weigh(request, _size(controller, plan))
             sides = await pair.applier.apply(plan, recorder)
             if sides:
                 recorder.written = self._clock()
@@ -402,6 +406,18 @@ async def _read_in_steps(reads: Reads) -> "dict[Named, tuple[Entry | None, bool]
         known[named] = entry, _ = reads.read(named)
         room -= entry.size if entry is not None else 0
     return known
+
+
+def _size(controller: Controller, plan: Plan) -> int:
+    """Return the bytes of JSON that are held until the writes of a plan are answered: of the two objects, and of what
+    is created.
+    """
+    size = sum(len(codec.encode(call.body)) for call in plan.calls if call.kind is Operation.CREATE)
+    for side in Side:
+        store = controller.store(side)
+        entry = store.entry(plan.seen.key_on(side)) if store is not None else None
+        size += entry.size if entry is not None else 0
+    return size
 
 
 def _about(request: Request) -> dict[str, Any]:

@@ -79,8 +79,7 @@ class VerifiedPairs:
 
     def _faked(self) -> Iterator[Request | None]:
         """Yield the keys that watched objects name and that don't exist."""
-        store, name = self._store(Side.VIRTUAL), self.controller.syncer.name
-        named = {key for each in self._pair.informers for key in each.handlers.mapped_keys(name)}
+        store, named = self._store(Side.VIRTUAL), self._pair.watched_keys(self.controller)
         for key in named - set(store.keys()):
             host = self._version(Side.HOST, self.controller.place(key))
             yield None if self._virtual.get(key) == ("", host) else self.controller.request(key)

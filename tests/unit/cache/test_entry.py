@@ -1,13 +1,16 @@
 """The JSON of a large object that repeats itself takes less memory than it is long."""
 
+import asyncio
+import gzip
+
 import pytest
-from informer_scene import MAPS, A, obj
+from informer_scene import MAPS, A, Watched, obj
 from noise import noise
 
-from syncer.api import Obj
-from syncer.cache.budget import OVERHEAD, Budget, Shares
+from syncer.api import Key, Obj
+from syncer.cache.budget import OVERHEAD, Budget, NoRoom, Shares
 from syncer.cache.entry import LARGE, Entry, packed
-from syncer.cache.newcomers import BREATH
+from syncer.cache.newcomers import BREATH, MANY
 from syncer.cache.store import Store
 from syncer.clusters import codec
 
@@ -46,11 +49,37 @@ def test_object_takes_its_json_or_less_than_half_of_it(text: str, is_smaller: bo
     assert budget.used == 0
 
 
+def test_text_that_does_not_repeat_itself_is_not_compressed_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(gzip, "compress")
+    assert len(packed(noise(4 * LARGE).encode())) == 4 * LARGE
+    with pytest.raises(AttributeError):
+        packed(b"x" * LARGE)
+
+
 def test_room_is_asked_for_what_an_object_takes() -> None:
     budget = Shares(Budget(most=200_000))
-    store = Store(MAPS, budget)
-    store.keep(A, obj(1, data={"text": "x" * 1_000_000}))
+    store, whole = Store(MAPS, budget), obj(1, data={"text": "x" * 1_000_000})
+    store.keep(A, whole)
     assert 0 < budget.used < 20_000
+    with pytest.raises(NoRoom) as error:
+        Store(MAPS, Shares(Budget(most=2000))).keep(A, whole)
+    assert error.value.size == budget.used
+
+
+def test_new_index_sees_large_objects_in_steps_by_their_json() -> None:
+    watched = Watched()
+    for number in range(MANY):
+        watched.event("ADDED", obj(number + 1, Key("shop", f"m{number}"), data={"text": "x" * (BREATH // 2)}))
+    watched.informer.add_index("all", lambda _: ("",))
+
+    async def scenario() -> int:
+        catching, rounds = asyncio.ensure_future(watched.informer.newcomers.catch_up()), 0
+        while not catching.done():
+            rounds += 1
+            await asyncio.sleep(0)
+        return rounds
+
+    assert asyncio.run(scenario()) >= MANY // 2
 
 
 def test_variables_in_each_container_take_a_tenth_at_most() -> None:

@@ -11,6 +11,7 @@ from kube_envtest import Rule
 from syncer.api import Key, Obj
 from syncer.api.errors import Forbidden
 from syncer.cache import shared
+from syncer.cache.reflector import LARGE
 from syncer.clusters import codec
 
 both = pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "unordered"])
@@ -458,3 +459,26 @@ def test_watch_ends_where_no_server_has_been_after_etcd_was_restored() -> None:
             assert [member.names() for member in members] == [{"a1", "a2"}, {"b2"}]
 
     play(scenario)
+
+
+def test_large_events_are_read_as_fast_as_they_are_processed(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting: list[int] = []
+    add = shared.Seat.add
+
+    def added(seat: shared.Seat, event: codec.WatchEvent, lost: shared.Lost | None = None) -> None:
+        add(seat, event, lost)
+        waiting.append(seat._size)
+
+    monkeypatch.setattr(shared.Seat, "add", added)
+
+    async def scenario() -> None:
+        async with host() as scene:
+            member = scene.join("a")
+            await soon()
+            for number in range(40):
+                scene.put(f"a{number}", "a", text="x" * LARGE)
+            await soon()
+            assert len(member.names()) == 40
+
+    play(scenario)
+    assert max(waiting) < shared.ENOUGH_WAITING + 2 * LARGE

@@ -1,5 +1,7 @@
 """Events at a shared watch that no test server sends."""
 
+import asyncio
+
 import pytest
 from informer_scene import MAPS
 from shared_scene import HOME, MARK, marked, raw
@@ -8,7 +10,7 @@ from syncer.api import Key, Obj
 from syncer.cache import shared
 from syncer.cache.informer import Informer
 from syncer.cache.reflector import LARGE
-from syncer.cache.shared import Part, Seat, SharedWatch
+from syncer.cache.shared import ENOUGH_WAITING, Part, Seat, SharedWatch
 from syncer.clusters import codec
 from syncer.clusters.codec import WatchEvent
 
@@ -126,6 +128,28 @@ def test_large_event_comes_alone() -> None:
         seats.watch._pass_on(event)
     taken = [[codec.version(event.object) for event in seats.seats["a"]._next()] for _ in range(3)]
     assert taken == [["5"], ["6"], ["7", "8"]]
+
+
+def test_reader_waits_only_for_reflectors_that_take_the_events_and_are_far_behind() -> None:
+    async def scenario() -> None:
+        seats = Seats("a", "b")
+        a, b = seats.seats["a"], seats.seats["b"]
+        b.is_open = False
+        for version in range(2, 12):
+            for name in ("a", "b"):
+                obj = with_version(marked("one", name, text="x" * LARGE), version)
+                seats.watch._pass_on(WatchEvent("MODIFIED", raw(obj)))
+        await asyncio.wait_for(b.room(), 1)
+        waiting = asyncio.ensure_future(a.room())
+        for _ in range(10 - ENOUGH_WAITING // LARGE):
+            assert not waiting.done()
+            a._next()
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        a._next()
+        await asyncio.wait_for(waiting, 1)
+
+    asyncio.run(scenario())
 
 
 def test_events_that_the_list_has_included_are_left_out() -> None:

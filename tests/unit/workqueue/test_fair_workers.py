@@ -6,6 +6,8 @@ import itertools
 import pytest
 from fair_scene import WORKERS, Scene, play, request
 
+from syncer.workqueue.fair import MOST_WEIGHED
+
 #: Clusters with different weights, more of them than workers.
 MANY = {f"c{number}": 1.0 + number % 3 for number in range(60)}
 REGULAR = [f"regular-{number}" for number in range(40)]
@@ -256,5 +258,86 @@ def test_regular_clusters_are_not_delayed_by_a_slow_one_that_was_there_before() 
                     break
             await asyncio.sleep(1)
         assert scene.mean(*REGULAR) < 0.03, "40 at once with 24 workers, of 0.01 s each"
+
+    play(scenario)
+
+
+def taken_of(scene: Scene, *sizes: int) -> list[str]:
+    """Return the clusters of the requests that workers take, each of which is weighed at once."""
+
+    async def take() -> None:
+        for size in sizes:
+            taken, _ = await scene.queue.get()
+            found.append(taken.cluster)
+            scene.queue.weigh(taken, size)
+
+    found: list[str] = []
+    task = asyncio.ensure_future(take())
+    asyncio.get_running_loop().call_later(1, task.cancel)
+    return found
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_cluster_whose_workers_hold_many_bytes_gets_no_further_one_until_one_ends(alone: bool) -> None:
+    async def scenario() -> None:
+        scene, half = Scene(), MOST_WEIGHED // 2 + 1
+        scene.join("large", *(() if alone else ("small",)))
+        scene.flood("large", 20)
+        if not alone:
+            scene.flood("small", 5)
+        found = taken_of(scene, *[half] * 20)
+        await asyncio.sleep(2)
+        assert (found.count("large"), found.count("small")) == (2, 0 if alone else 2)
+        running = [each for each in scene.queue.running() if each.cluster == "large"]
+        scene.queue.done(running[0])
+        found = taken_of(scene, *[half] * 20)
+        await asyncio.sleep(2)
+        assert found.count("large") == 1
+
+    play(scenario)
+
+
+def test_request_is_weighed_once_however_often_that_is_said() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.join("vc")
+        scene.flood("vc", 3)
+        first, _ = await scene.queue.get()
+        for _ in range(5):
+            scene.queue.weigh(first, MOST_WEIGHED // 2)
+        scene.queue.weigh(request("gone"), MOST_WEIGHED)
+        await asyncio.wait_for(scene.queue.get(), 1)
+        scene.queue.weigh(first, MOST_WEIGHED + 1)
+        found = taken_of(scene, 0)
+        await asyncio.sleep(2)
+        assert not found
+        scene.queue.done(first)
+        await asyncio.sleep(0)
+        found = taken_of(scene, 0)
+        await asyncio.sleep(2)
+        assert len(found) == 1
+
+    play(scenario)
+
+
+def test_one_request_is_worked_on_however_many_bytes_it_has_also_after_the_cluster_was_away() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.join("vc")
+        scene.flood("vc", 2)
+        found = taken_of(scene, 10 * MOST_WEIGHED, 10 * MOST_WEIGHED)
+        await asyncio.sleep(2)
+        assert len(found) == 1
+        scene.queue.leave("vc")
+        scene.join("vc")
+        scene.queue.add(request("later"))
+        found = taken_of(scene, 1)
+        await asyncio.sleep(2)
+        assert not found
+        [running] = scene.queue.running()
+        found = taken_of(scene, 1)
+        scene.queue.done(running)
+        await asyncio.sleep(2)
+        assert len(found) == 1
 
     play(scenario)

@@ -212,6 +212,16 @@ def test_exception_of_an_index_or_a_watch_does_not_stop_the_store() -> None:
     assert queue.taken() == []
 
 
+def test_watched_objects_are_not_decoded_again_when_a_syncer_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, queue = wired(ByPod())
+    for number in range(3):
+        show(made, Side.VIRTUAL, virtual(f"p{number}", uses=["a", f"b{number}"]), resource=PODS)
+    queue.taken()
+    monkeypatch.delattr(codec, "stored")
+    made.ask_all(made.controllers["stands"])
+    assert queue.taken() == [request("stands", Key("shop", name)) for name in ("a", "b0", "b1", "b2")]
+
+
 def test_keys_are_all_queued_when_a_syncer_begins() -> None:
     made, queue = wired(Widgets(), ByPod())
     show(made, Side.VIRTUAL, virtual("a"))
