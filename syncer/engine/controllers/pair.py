@@ -125,7 +125,7 @@ class ClusterPair:
                     changed(key, obj)
                 yield
         if direction.fakes:  # which are in no store yet
-            yield from self._queued(controller, self.watched_keys(controller))
+            yield from self._queued(controller, sorted(self.watched_keys(controller)))
 
     def watched_keys(self, controller: Controller) -> set[Key]:
         """Return the keys that the objects name which a syncer watches."""
