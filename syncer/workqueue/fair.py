@@ -39,9 +39,9 @@ from syncer.workqueue.lane import Lane
 EXPECTED_SECONDS = 0.005
 #: The parts of the workers that must be free for a lane that holds its share, and for one whose requests are slow.
 RESERVE, SLOW_RESERVE = 0.25, 0.75
-#: Bytes of JSON that the workers of a lane hold before it takes no further one. Hundreds of usual objects, but seven
+#: Bytes of JSON that the workers of a lane hold before it takes no further one. Hundreds of usual objects, but four
 #: Pods with 256 KiB of variables, each of which takes 2 MB while its copy is created.
-MOST_WEIGHED = 2 << 20
+MOST_WEIGHED = 1 << 20
 
 
 class QueueClosed(Exception):
