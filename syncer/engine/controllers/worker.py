@@ -38,6 +38,8 @@ BREATH = 3
 #: Seconds of a request, since its latest write, after which a worker lets other tasks run in any
 #: case. Others have run while it waited for the response to a write.
 LONG_SECONDS = 0.005
+#: Bytes of objects that aren't weighed, as those of all workers together are few.
+SMALL = 8 << 10
 #: Warnings whose object's owner was told, and is not told again.
 TOLD = 4096
 #: The fields that an event names, and the characters of each.
@@ -256,8 +258,8 @@ class Workers:
                 decision = replace(decision, outcome=Outcome.PENDING, reason=CONFIRMED_LATER, after=delay)
                 break
             before = plan
-            if plan.calls:
-                self.queue.weigh(request, _size(controller, plan))
+            if (size := _size(controller, plan)) > SMALL:
+                self.queue.weigh(request, size)
             sides = await pair.applier.apply(plan, recorder)
             if sides:
                 recorder.written = self._clock()
@@ -410,13 +412,15 @@ async def _read_in_steps(reads: Reads) -> "dict[Named, tuple[Entry | None, bool]
 
 def _size(controller: Controller, plan: Plan) -> int:
     """Return the bytes of JSON that are held until the writes of a plan are answered: of the two objects, and of what
-    is created.
+    is created; 0 for a plan without writes.
     """
-    size = sum(len(codec.encode(call.body)) for call in plan.calls if call.kind is Operation.CREATE)
-    for side in Side:
-        store = controller.store(side)
-        entry = store.entry(plan.seen.key_on(side)) if store is not None else None
-        size += entry.size if entry is not None else 0
+    size, seen, calls = 0, plan.seen, [call for write in plan.writes for call in write.calls]
+    for store, key in ((controller.virtual, seen.request.key), (controller.host, seen.host_key)) if calls else ():
+        if store is not None and (entry := store.entry(key)) is not None:
+            size += entry.size
+    for call in calls:
+        if call.kind is Operation.CREATE:
+            size += len(codec.encode(call.body))
     return size
 
 
