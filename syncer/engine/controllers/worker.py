@@ -50,6 +50,8 @@ DRAIN_SECONDS = 3.0
 
 #: The reason of a request that must wait because its host object was written a moment ago.
 PACED = "its host object was written twice within a second; further changes are collected"
+#: The reason of a large request that waits for room.
+TOO_HEAVY = "other large objects of this virtual cluster are worked on first, as they take much memory"
 #: The reason of a request that waits for its turn to have many names confirmed.
 CONFIRMED_LATER = "it names many objects that are not there, and the host is asked about them in turn"
 
@@ -247,6 +249,9 @@ class Workers:
             recorder.reads += _waited_for(pair, decision) if decision.on else ()
             if recorder.frozen:
                 recorder.frozen.clear()
+            if (size := _size(controller, plan)) > SMALL and not self.queue.may_hold(request, size):
+                decision = replace(decision, outcome=Outcome.PENDING, reason=TOO_HEAVY)
+                break
             if (delay := pair.applier.pace.delay(plan)) > 0:
                 is_fed = before is None or _original(before) != _original(plan)
                 if not is_fed:  # it is our own writes that it is never content with
@@ -258,8 +263,6 @@ class Workers:
                 decision = replace(decision, outcome=Outcome.PENDING, reason=CONFIRMED_LATER, after=delay)
                 break
             before = plan
-            if (size := _size(controller, plan)) > SMALL:
-                self.queue.weigh(request, size)
             sides = await pair.applier.apply(plan, recorder)
             if sides:
                 recorder.written = self._clock()
