@@ -14,7 +14,7 @@ of the lane are slow. So a lane that becomes busy finds workers, also while all 
 answer. The only virtual cluster of a daemon has all workers as its share.
 
 **Memory in use.** A worker holds the objects of its request until the API server has answered, several times their
-JSON. A lane that holds many bytes takes no further worker until a request of it has ended.
+JSON. A large request of a lane that holds many bytes is put aside until there is room for it; others of the lane go on.
 
 **Cost.** Lanes with ready requests are in a heap, so a request costs O(log n) for n of them, whatever the number of
 idle lanes. Deficit round robin would be O(1), but only with a quantum as long as the longest request, and what a
@@ -39,9 +39,9 @@ from syncer.workqueue.lane import Lane
 EXPECTED_SECONDS = 0.005
 #: The parts of the workers that must be free for a lane that holds its share, and for one whose requests are slow.
 RESERVE, SLOW_RESERVE = 0.25, 0.75
-#: Bytes of JSON that the workers of a lane hold before it takes no further one. Hundreds of usual objects, but seven
-#: Pods with 256 KiB of variables, each of which takes 2 MB while its copy is created.
-MOST_WEIGHED = 2 << 20
+#: Bytes of JSON that the workers of a lane may hold, unless a request alone has more. Hundreds of usual objects, but
+#: three Pods with 256 KiB of variables, each of which takes 2 MB while its copy is created.
+MOST_WEIGHED = 1 << 20
 
 
 class QueueClosed(Exception):
@@ -78,8 +78,9 @@ class FairQueue:
         #: Ready requests, with the time of the first unprocessed change.
         self._waiting: dict[Request, float] = {}
         self._running: dict[Request, float] = {}
-        #: The bytes of the objects of running requests, if that has been said.
+        #: The bytes of the objects of running requests that hold some, and of those that are put aside when they end.
         self._weighed: dict[Request, int] = {}
+        self._too_heavy: dict[Request, int] = {}
         #: Requests that changed while they were worked on: since when, and whether only with low
         #: priority.
         self._again: dict[Request, tuple[float, bool]] = {}
@@ -132,23 +133,41 @@ class FairQueue:
         """Let the reconcile that begins now cover the additions of its request up to now."""
         self._again.pop(request, None)
 
-    def weigh(self, request: Request, size: int) -> None:
-        """Note how many bytes of JSON the objects of a running request have."""
+    def may_hold(self, request: Request, size: int) -> bool:
+        """Return True if a running request may hold objects of so many bytes of JSON. Otherwise it must end now, and is
+        handed out again when there is room for it.
+        """
         lane = self._lanes.get(request.cluster)
-        if lane is not None and request in self._running:
-            lane.weighed += size - self._weighed.get(request, 0)
-            self._weighed[request] = size
+        if lane is None or request not in self._running:
+            return True
+        others = lane.weighed - self._weighed.get(request, 0)
+        if not _fits(size, others):
+            self._too_heavy[request] = size
+            return False
+        lane.weighed, self._weighed[request] = others + size, size
+        if lane.let_in == request:
+            lane.let_in = None
+        self._let_in(lane)
+        return True
 
     def done(self, request: Request, *, seconds: float = 0.0, writes: int = 0) -> None:
         """Finish a request that took so many seconds of a worker, and so many writes."""
         del self._running[request]
-        weighed = self._weighed.pop(request, 0)
+        weighed, too_heavy = self._weighed.pop(request, 0), self._too_heavy.pop(request, 0)
         lane = self._lanes.get(request.cluster)
         if lane is not None:
             lane.weighed -= weighed
             lane.ended(seconds, charged=EXPECTED_SECONDS)
+            if lane.let_in == request:
+                lane.let_in = None
+            if too_heavy:
+                self._waiting[request] = self._clock()
+                lane.heavy.append((request, too_heavy))
+            self._let_in(lane)
         if self._held:
             self._release(lane)
+        if too_heavy:
+            return  # it is still within the limits of its syncer
         gate = self._gate(request) if self._gates else None
         if gate is not None:
             gate.leave(writes, self._clock())
@@ -244,7 +263,7 @@ class FairQueue:
 
     def depths(self) -> Mapping[str, int]:
         """Return the number of ready requests by virtual cluster. Thread-safe."""
-        depths = Counter({cluster: len(lane.ready) + len(lane.low) for cluster, lane in list(self._lanes.items())})
+        depths = Counter({cluster: lane.depth for cluster, lane in list(self._lanes.items())})
         for gate in list(self._gates.values()):
             depths[gate.cluster] += len(gate)
         return depths
@@ -318,11 +337,7 @@ class FairQueue:
             self._held[lane] = None
 
     def _may_take(self, lane: Lane) -> bool:
-        """Return True if a lane may take a worker: it holds less than its share, or there are more than reserved,
-        and its workers don't hold much.
-        """
-        if lane.weighed > MOST_WEIGHED:
-            return False
+        """Return True if a lane may take a worker: it holds less than its share, or there are more than reserved."""
         if lane.running * self._weight < self._workers * lane.weight:
             return True
         reserve = SLOW_RESERVE if lane.is_slow else RESERVE
@@ -343,6 +358,13 @@ class FairQueue:
         del self._held[lane]
         heapq.heappush(self._order, (lane.used, next(self._number), lane))
         self._wake_one()
+
+    def _let_in(self, lane: Lane) -> None:
+        """Make the first request ready that is put aside, if there is room once the one before it has taken its."""
+        if lane.heavy and lane.let_in is None and _fits(lane.heavy[0][1], lane.weighed):
+            lane.let_in, _ = lane.heavy.popleft()
+            lane.ready.appendleft(lane.let_in)
+            self._offer(lane)
 
     def _wake_one(self) -> None:
         while self._getters:
@@ -378,3 +400,8 @@ class FairQueue:
                     self._wake_one()
             return request, changed
         return None
+
+
+def _fits(size: int, others: int) -> bool:
+    """Return True if objects of so many bytes may be held beside those of others."""
+    return not others or others + size <= MOST_WEIGHED

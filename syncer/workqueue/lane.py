@@ -28,8 +28,11 @@ class Lane:
     passed_over: int = 0
     used: float = 0.0
     running: int = 0
-    #: The bytes of the objects that its workers hold.
+    #: The bytes of the objects that its workers hold, and the requests that wait for room for theirs, with their bytes.
     weighed: int = 0
+    heavy: deque[tuple[Request, int]] = field(default_factory=deque)
+    #: The one of these that was let in last, until its worker holds its objects.
+    let_in: Request | None = None
     #: The average seconds of a request that takes any, the latest counting most.
     average: float = SLOW_SECONDS
     paused: bool = False
@@ -42,6 +45,11 @@ class Lane:
     def is_empty(self) -> bool:
         """True if no request is ready."""
         return not (self.ready or self.low)
+
+    @property
+    def depth(self) -> int:
+        """The number of its requests that wait."""
+        return len(self.ready) + len(self.low) + len(self.heavy)
 
     @property
     def is_slow(self) -> bool:

@@ -124,7 +124,7 @@ class ClusterPair:
                 if obj is not None and self._is_here(controller):
                     changed(key, obj)
                 yield
-        if direction.fakes:  # which are in no store yet
+        if direction.fakes:  # objects to fake are in no store yet
             yield from self._queued(controller, sorted(self.watched_keys(controller)))
 
     def watched_keys(self, controller: Controller) -> set[Key]:

@@ -38,6 +38,8 @@ BREATH = 3
 #: Seconds of a request, since its latest write, after which a worker lets other tasks run in any
 #: case. Others have run while it waited for the response to a write.
 LONG_SECONDS = 0.005
+#: Bytes of objects that aren't weighed, as those of all workers together are few.
+SMALL = 8 << 10
 #: Warnings whose object's owner was told, and is not told again.
 TOLD = 4096
 #: The fields that an event names, and the characters of each.
@@ -48,6 +50,8 @@ DRAIN_SECONDS = 3.0
 
 #: The reason of a request that must wait because its host object was written a moment ago.
 PACED = "its host object was written twice within a second; further changes are collected"
+#: The reason of a large request that waits for room.
+TOO_HEAVY = "other large objects of this virtual cluster are worked on first, as they take much memory"
 #: The reason of a request that waits for its turn to have many names confirmed.
 CONFIRMED_LATER = "it names many objects that are not there, and the host is asked about them in turn"
 
@@ -245,6 +249,9 @@ class Workers:
             recorder.reads += _waited_for(pair, decision) if decision.on else ()
             if recorder.frozen:
                 recorder.frozen.clear()
+            if (size := _size(controller, plan)) > SMALL and not self.queue.may_hold(request, size):
+                decision = replace(decision, outcome=Outcome.PENDING, reason=TOO_HEAVY)
+                break
             if (delay := pair.applier.pace.delay(plan)) > 0:
                 is_fed = before is None or _original(before) != _original(plan)
                 if not is_fed:  # it is our own writes that it is never content with
@@ -256,8 +263,6 @@ class Workers:
                 decision = replace(decision, outcome=Outcome.PENDING, reason=CONFIRMED_LATER, after=delay)
                 break
             before = plan
-            if plan.calls:
-                self.queue.weigh(request, _size(controller, plan))
             sides = await pair.applier.apply(plan, recorder)
             if sides:
                 recorder.written = self._clock()
@@ -410,13 +415,15 @@ async def _read_in_steps(reads: Reads) -> "dict[Named, tuple[Entry | None, bool]
 
 def _size(controller: Controller, plan: Plan) -> int:
     """Return the bytes of JSON that are held until the writes of a plan are answered: of the two objects, and of what
-    is created.
+    is created; 0 for a plan without writes.
     """
-    size = sum(len(codec.encode(call.body)) for call in plan.calls if call.kind is Operation.CREATE)
-    for side in Side:
-        store = controller.store(side)
-        entry = store.entry(plan.seen.key_on(side)) if store is not None else None
-        size += entry.size if entry is not None else 0
+    size, seen, calls = 0, plan.seen, [call for write in plan.writes for call in write.calls]
+    for store, key in ((controller.virtual, seen.request.key), (controller.host, seen.host_key)) if calls else ():
+        if store is not None and (entry := store.entry(key)) is not None:
+            size += entry.size
+    for call in calls:
+        if call.kind is Operation.CREATE:
+            size += len(codec.encode(call.body))
     return size
 
 

@@ -6,6 +6,7 @@ import itertools
 import pytest
 from fair_scene import WORKERS, Scene, play, request
 
+from syncer.api import Request
 from syncer.workqueue.fair import MOST_WEIGHED
 
 #: Clusters with different weights, more of them than workers.
@@ -262,82 +263,137 @@ def test_regular_clusters_are_not_delayed_by_a_slow_one_that_was_there_before() 
     play(scenario)
 
 
-def taken_of(scene: Scene, *sizes: int) -> list[str]:
-    """Return the clusters of the requests that workers take, each of which is weighed at once."""
-
-    async def take() -> None:
-        for size in sizes:
-            taken, _ = await scene.queue.get()
-            found.append(taken.cluster)
-            scene.queue.weigh(taken, size)
-
-    found: list[str] = []
-    task = asyncio.ensure_future(take())
-    asyncio.get_running_loop().call_later(1, task.cancel)
-    return found
+# -- bytes in work ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_cluster_whose_workers_hold_many_bytes_gets_no_further_one_until_one_ends(alone: bool) -> None:
+class Heavy:
+    """A cluster with large requests, each of which has half as many bytes as may be held, and a little more if
+    ``uneven``.
+    """
+
+    def __init__(self, count: int, *, uneven: bool = False, small: int = 0, size: int = MOST_WEIGHED // 2) -> None:
+        self.scene, self.size = Scene(), size + uneven
+        self.scene.join("vc")
+        self.scene.flood("vc", count)
+        for number in range(small):
+            self.scene.queue.add(request(f"small{number}"))
+        self.queue = self.scene.queue
+        #: The number of times that a request wasn't let in.
+        self.put_aside = 0
+
+    async def work(self) -> list[str]:
+        """Let workers take all that they may, and return what they hold."""
+        while True:
+            try:
+                async with asyncio.timeout(1):
+                    taken, _ = await self.queue.get()
+            except TimeoutError:
+                return self.held()
+            if "small" not in taken.key.name and not self.queue.may_hold(taken, self.size):
+                self.put_aside += 1
+                self.queue.done(taken)
+
+    def held(self) -> list[str]:
+        return [each.key.name for each in self.queue.running()]
+
+    def end(self, name: str) -> None:
+        """End a request."""
+        self.queue.done(request(name))
+
+
+def test_large_requests_wait_until_there_is_room_and_are_not_tried_before() -> None:
     async def scenario() -> None:
-        scene, half = Scene(), MOST_WEIGHED // 2 + 1
-        scene.join("large", *(() if alone else ("small",)))
-        scene.flood("large", 20)
-        if not alone:
-            scene.flood("small", 5)
-        found = taken_of(scene, *[half] * 20)
-        await asyncio.sleep(2)
-        assert (found.count("large"), found.count("small")) == (2, 0 if alone else 2)
-        running = [each for each in scene.queue.running() if each.cluster == "large"]
-        scene.queue.done(running[0])
-        found = taken_of(scene, *[half] * 20)
-        await asyncio.sleep(2)
-        assert found.count("large") == 1
+        heavy = Heavy(6)
+        assert await heavy.work() == ["n0", "n1"]
+        assert (heavy.queue.depth(), heavy.queue.depths()["vc"], heavy.queue.is_idle()) == (4, 4, False)
+        tried = heavy.put_aside
+        heavy.end("n0")
+        assert await heavy.work() == ["n1", "n2"]
+        heavy.end("n1")
+        heavy.end("n2")
+        assert await heavy.work() == ["n3", "n4"]
+        assert heavy.put_aside == tried
+        for name in ("n3", "n4"):
+            heavy.end(name)
+        assert await heavy.work() == ["n5"]
+        heavy.end("n5")
+        assert heavy.queue.is_idle()
 
     play(scenario)
 
 
-def test_request_is_weighed_once_however_often_that_is_said() -> None:
+def test_large_requests_hold_up_no_small_ones_of_their_cluster_and_no_change_of_theirs_is_lost() -> None:
     async def scenario() -> None:
-        scene = Scene()
-        scene.join("vc")
-        scene.flood("vc", 3)
-        first, _ = await scene.queue.get()
-        for _ in range(5):
-            scene.queue.weigh(first, MOST_WEIGHED // 2)
-        scene.queue.weigh(request("gone"), MOST_WEIGHED)
-        await asyncio.wait_for(scene.queue.get(), 1)
-        scene.queue.weigh(first, MOST_WEIGHED + 1)
-        found = taken_of(scene, 0)
-        await asyncio.sleep(2)
-        assert not found
-        scene.queue.done(first)
-        await asyncio.sleep(0)
-        found = taken_of(scene, 0)
-        await asyncio.sleep(2)
-        assert len(found) == 1
+        heavy = Heavy(4, uneven=True, small=3)
+        assert await heavy.work() == ["n0", "small0", "small1", "small2"]
+        heavy.queue.add(request("n2"))
+        for name in ("n0", "small0", "small1", "small2"):
+            heavy.end(name)
+        done = []
+        while held := await heavy.work():
+            done += held
+            heavy.end(held[0])
+        assert done == ["n1", "n2", "n3"]
 
     play(scenario)
 
 
-def test_one_request_is_worked_on_however_many_bytes_it_has_also_after_the_cluster_was_away() -> None:
+def test_request_that_is_alone_may_hold_any_number_of_bytes_and_counts_once() -> None:
     async def scenario() -> None:
-        scene = Scene()
-        scene.join("vc")
-        scene.flood("vc", 2)
-        found = taken_of(scene, 10 * MOST_WEIGHED, 10 * MOST_WEIGHED)
-        await asyncio.sleep(2)
-        assert len(found) == 1
-        scene.queue.leave("vc")
-        scene.join("vc")
-        scene.queue.add(request("later"))
-        found = taken_of(scene, 1)
-        await asyncio.sleep(2)
-        assert not found
-        [running] = scene.queue.running()
-        found = taken_of(scene, 1)
-        scene.queue.done(running)
-        await asyncio.sleep(2)
-        assert len(found) == 1
+        heavy = Heavy(2, size=10 * MOST_WEIGHED)
+        assert await heavy.work() == ["n0"]
+        assert heavy.queue.may_hold(request("n0"), MOST_WEIGHED // 2)
+        assert heavy.queue.may_hold(request("gone"), MOST_WEIGHED)
+        heavy.queue.add(request("later"))
+        heavy.size = MOST_WEIGHED // 2
+        assert await heavy.work() == ["n0", "later"]
+        assert not heavy.queue.may_hold(request("later"), MOST_WEIGHED)
+
+    play(scenario)
+
+
+def test_request_that_is_let_in_and_holds_nothing_by_then_lets_in_the_next() -> None:
+    async def scenario() -> None:
+        heavy = Heavy(4, uneven=True)
+        assert await heavy.work() == ["n0"]
+        heavy.end("n0")
+        for name in ("n1", "n2", "n3"):
+            taken, _ = await asyncio.wait_for(heavy.queue.get(), 1)
+            assert taken.key.name == name
+            heavy.queue.done(taken)
+
+    play(scenario)
+
+
+def test_bytes_of_a_cluster_that_was_away_count_until_its_requests_have_ended() -> None:
+    async def scenario() -> None:
+        heavy = Heavy(3, uneven=True)
+        assert await heavy.work() == ["n0"]
+        heavy.queue.leave("vc")
+        assert heavy.queue.depth() == 0
+        heavy.scene.join("vc")
+        heavy.queue.add(request("later"))
+        assert await heavy.work() == ["n0"]
+        heavy.end("n0")
+        assert await heavy.work() == ["later"]
+
+    play(scenario)
+
+
+def test_large_request_that_is_put_aside_stays_within_the_limits_of_its_syncer() -> None:
+    async def scenario() -> None:
+        heavy = Heavy(0, uneven=True)
+        heavy.queue.limit("vc", "configmaps", concurrency=2)
+        heavy.scene.flood("vc", 4)
+        assert await heavy.work() == ["n0"]
+        small: Request = request("small0")
+        heavy.queue.add(small)
+        assert await heavy.work() == ["n0"], "one in work, and one put aside"
+        heavy.end("n0")
+        assert await heavy.work() == ["n1"]
+        for name in ("n1", "n2", "n3"):
+            heavy.end(name)
+            await heavy.work()
+        assert heavy.held() == ["small0"]
 
     play(scenario)
