@@ -1,6 +1,7 @@
 """An HTTP/1.1 connection on asyncio: httptools parses the responses, a lazy timer enforces the deadlines."""
 
 import asyncio
+import io
 import socket
 import ssl
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from syncer.clusters.transport import (
 NEVER = float("inf")
 #: Largest head, and largest trailer, of a response that is read, in bytes; API servers send some hundred.
 LARGEST_HEAD = 256 << 10
+#: Largest part of a body that is written at once, in bytes.
+LARGEST_WRITE = 64 << 10
 
 
 class Deadline:
@@ -185,14 +188,14 @@ class Exchange(Connection):
         self.used_before = self._used = False
         self.idle_since = 0.0
         self._waiter: asyncio.Future[HttpResponse] | None = None
-        self._body: list[bytes] = []
-        self._size = 0
+        #: The body so far. A BytesIO hands it out without a copy; the idle connection keeps none.
+        self._body = io.BytesIO()
         self._most = LARGEST_REPLY
         self._head_only = False
         self._complete_head = False
 
     async def exchange(
-        self, data: bytes, *, deadline: float, head_only: bool = False, most: int = LARGEST_REPLY
+        self, head: bytes, body: bytes = b"", *, deadline: float, head_only: bool = False, most: int = LARGEST_REPLY
     ) -> HttpResponse:
         """Send a request and wait for its response until ``deadline`` on the loop's clock.
 
@@ -205,7 +208,10 @@ class Exchange(Connection):
         waiter: asyncio.Future[HttpResponse] = self._loop.create_future()
         self._waiter = waiter
         self._deadline.set(deadline)
-        self._transport.write(data)
+        if len(body) <= LARGEST_WRITE:
+            self._transport.write(head + body)
+        else:
+            self._write_in_parts(head, body)
         try:
             return await waiter
         finally:
@@ -215,18 +221,17 @@ class Exchange(Connection):
     def on_headers_complete(self) -> None:
         """Handle the complete head of a response."""
         self._complete_head = True
-        self._body, self._size, self._head_size = [], 0, 0
+        self._head_size = 0
         if self._head_only:
             done, self._parser = self._parser, httptools.HttpResponseParser(self)
             self._answer(done, b"")
 
     def on_body(self, piece: bytes) -> None:
         """Add a piece of the body."""
-        self._body.append(piece)
+        self._body.write(piece)
         self._head_size = 0
-        self._size += len(piece)
-        if self._size > self._most and self.open:
-            self._body.clear()
+        if self._body.tell() > self._most and self.open:
+            self._body = io.BytesIO()
             self.fail(ReplyTooLarge(self._most))
 
     def on_message_complete(self) -> None:
@@ -235,8 +240,16 @@ class Exchange(Connection):
         if self._parser.get_status_code() < 200:
             self._complete_head = False
             return
-        body = self._body
-        self._answer(self._parser, body[0] if len(body) == 1 else b"".join(body))
+        body, self._body = self._body, io.BytesIO()
+        self._answer(self._parser, body.getvalue())
+
+    def _write_in_parts(self, head: bytes, body: bytes) -> None:
+        """Write a large request. The buffers of TLS stay as large as the largest write of their connection."""
+        self._transport.write(head)
+        rest = memoryview(body)
+        while rest:
+            self._transport.write(rest[:LARGEST_WRITE])
+            rest = rest[LARGEST_WRITE:]
 
     def _answer(self, parser: httptools.HttpResponseParser, body: bytes) -> None:
         if not parser.should_keep_alive():
@@ -251,7 +264,7 @@ class Exchange(Connection):
         if waiter is None or waiter.done():
             return
         if self._failure is None and self._complete_head and self._until_closed():
-            headers, body = Headers(self._headers), b"".join(self._body)
+            headers, body = Headers(self._headers), self._body.getvalue()
             waiter.set_result(HttpResponse(self._parser.get_status_code(), headers, body))
         else:
             waiter.set_exception(failure)

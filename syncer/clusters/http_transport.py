@@ -67,12 +67,12 @@ class HttpTransport:
             stream.fail(ConnectionFailed("closed by us"))
 
     async def _send(self, access: Access, request: HttpRequest, deadline: float) -> HttpResponse:
-        data = self._encode(access, request)
-        head_only = request.method == "HEAD"
+        head = self._head_of(access, request)
+        body, head_only = request.body or b"", request.method == "HEAD"
         connection = await self._pool.acquire(access, deadline=deadline)
         try:
             request.check_may_send()
-            response = await connection.exchange(data, deadline=deadline, head_only=head_only, most=request.most)
+            response = await connection.exchange(head, body, deadline=deadline, head_only=head_only, most=request.most)
         except ConnectionFailed as error:
             self._pool.discard(connection)
             if not connection.used_before or connection.answered or isinstance(error, DeadlineExceeded):
@@ -83,9 +83,9 @@ class HttpTransport:
         else:
             self._pool.release(connection)
             return response
-        return await self._send_again(access, request, data, deadline)
+        return await self._send_again(access, request, head, deadline)
 
-    async def _send_again(self, access: Access, request: HttpRequest, data: bytes, deadline: float) -> HttpResponse:
+    async def _send_again(self, access: Access, request: HttpRequest, head: bytes, deadline: float) -> HttpResponse:
         """Send a request once more on a new connection, because the reused one had died before a
         response.
 
@@ -95,11 +95,11 @@ class HttpTransport:
         second object; the daemon sends none.)
         """
         self._pool.drop_idle()
-        head_only = request.method == "HEAD"
+        body, head_only = request.body or b"", request.method == "HEAD"
         connection = await self._pool.acquire(access, deadline=deadline)
         try:
             request.check_may_send()
-            response = await connection.exchange(data, deadline=deadline, head_only=head_only, most=request.most)
+            response = await connection.exchange(head, body, deadline=deadline, head_only=head_only, most=request.most)
         except BaseException:
             self._pool.discard(connection)
             raise
@@ -121,7 +121,7 @@ class HttpTransport:
             self._end_stream(stream)
 
     async def _start_stream(self, access: Access, request: HttpRequest, deadline: float) -> LineStream:
-        data = self._encode(access, request)
+        data = self._head_of(access, request) + (request.body or b"")
         stream = LineStream(self._loop, access.tls)
         if (idle := self._pool.take(access.tls)) is not None:
             idle.hand_over(stream)
@@ -148,17 +148,15 @@ class HttpTransport:
         self._streams.discard(stream)
         stream.abort()
 
-    def _encode(self, access: Access, request: HttpRequest) -> bytes:
-        """Encode a request."""
+    def _head_of(self, access: Access, request: HttpRequest) -> bytes:
+        """Encode what precedes the body of a request."""
         if access is not self._access:
             self._access, self._head = access, self.dialer.fixed_head(access)
-        body = request.body
         line = f"{request.method} {self.dialer.prefix}{request.path} HTTP/1.1\r\n"
         head = f"{line}{self._head}Accept: {request.accept}\r\n"
-        if body is None:
-            return (head + "\r\n").encode("latin-1")
-        head += f"Content-Type: {request.content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
-        return head.encode("latin-1") + body
+        if request.body is not None:
+            head += f"Content-Type: {request.content_type}\r\nContent-Length: {len(request.body)}\r\n"
+        return (head + "\r\n").encode("latin-1")
 
     async def _open_exchange(self, access: Access, deadline: float) -> Exchange:
         return await self.dialer.connect(Exchange(self._loop, access.tls), access, deadline)

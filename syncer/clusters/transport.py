@@ -1,5 +1,6 @@
 """The interface between the API client and HTTP: requests, streams, and their two kinds of failure."""
 
+import io
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -203,20 +204,19 @@ class Lines:
         self.ready: deque[bytes] = deque()
         #: Memory that the lines in ``ready`` take, in bytes.
         self.size = 0
-        self._tail: list[bytes] = []
-        self._tail_size = 0
+        #: The line that is not complete yet. A BytesIO hands it out without a copy.
+        self._tail = io.BytesIO()
 
     def feed(self, piece: bytes) -> None:
         """Add a piece; complete lines are added to ``ready`` and their memory to ``size``."""
         end = piece.find(b"\n")
-        if 0 < end == len(piece) - 1 and end <= self.LONGEST and not self._tail:  # the usual case of an event
+        if 0 < end == len(piece) - 1 and end <= self.LONGEST and not self._tail.tell():  # the usual case of an event
             self._add(piece[:end])
             return
         first, *rest = piece.split(b"\n")
         if first:
-            self._tail.append(first)
-            self._tail_size += len(first)
-            if self._tail_size > self.LONGEST:
+            self._tail.write(first)
+            if self._tail.tell() > self.LONGEST:
                 raise ReplyTooLarge(self.LONGEST)
         if rest:
             self._complete()
@@ -224,17 +224,16 @@ class Lines:
             for line in rest:
                 if line:
                     self._add(line)
-            if last:
-                self._tail, self._tail_size = [last], len(last)
+            self._tail.write(last)
 
     def _add(self, line: bytes) -> None:
         self.ready.append(line)
         self.size += len(line) + self.OVERHEAD
 
     def _complete(self) -> None:
-        if self._tail:
-            self._add(self._tail[0] if len(self._tail) == 1 else b"".join(self._tail))
-            self._tail, self._tail_size = [], 0
+        if self._tail.tell():
+            tail, self._tail = self._tail, io.BytesIO()
+            self._add(tail.getvalue())
 
     def take(self) -> list[bytes]:
         """Return and remove complete lines: all, unless there are many; more are left in ``ready``."""

@@ -233,7 +233,7 @@ class Workers:
     ) -> Decision:
         """Reconcile until there is nothing left to write."""
         metrics, delay = recorder.metrics, 0.0
-        before: Plan | None = None
+        made_from: str | None = None
         known: dict[Named, tuple[Entry | None, bool]] = _NOTHING_KNOWN
         for _ in range(ROUNDS):
             self.queue.absorb(request)
@@ -253,7 +253,7 @@ class Workers:
                 decision = replace(decision, outcome=Outcome.PENDING, reason=TOO_HEAVY)
                 break
             if (delay := pair.applier.pace.delay(plan)) > 0:
-                is_fed = before is None or _original(before) != _original(plan)
+                is_fed = made_from != _original(plan)
                 if not is_fed:  # it is our own writes that it is never content with
                     self.queue.retry(request, at_least=delay, at_most=controller.config.max_retry_delay)
                 after = delay if is_fed else None
@@ -262,7 +262,7 @@ class Workers:
             if (delay := pair.applier.confirmations.delay(plan)) > 0:
                 decision = replace(decision, outcome=Outcome.PENDING, reason=CONFIRMED_LATER, after=delay)
                 break
-            before = plan
+            made_from = _original(plan)
             sides = await pair.applier.apply(plan, recorder)
             if sides:
                 recorder.written = self._clock()

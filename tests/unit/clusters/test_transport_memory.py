@@ -1,0 +1,100 @@
+"""What large requests and responses take in memory, on their way and afterwards."""
+
+import asyncio
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+
+from syncer.clusters.http1 import LARGEST_WRITE, Exchange
+from syncer.clusters.transport import HttpResponse, Lines
+
+#: Bytes of a large body, and of the pieces in which it arrives.
+SIZE, PIECE = 4 << 20, 64 << 10
+
+
+class Wire(asyncio.Transport):
+    """A transport that notes how large the writes are, and what is written first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+        self.first = b""
+
+    def write(self, data: "bytes | bytearray | memoryview") -> None:
+        self.first = self.first or bytes(data)
+        self.sizes.append(len(data))
+
+
+@pytest.fixture
+def traced() -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+def taken() -> tuple[int, int]:
+    """Return the bytes that are in use, and the most that were since the last time."""
+    now = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
+    return now
+
+
+async def exchanged(connection: Exchange, body: bytes = b"") -> HttpResponse:
+    """Send a request and receive a response of ``SIZE`` bytes."""
+
+    def answer() -> None:
+        connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % SIZE)
+        piece = b"x" * PIECE
+        for _ in range(SIZE // PIECE):
+            connection.data_received(piece)
+
+    loop = asyncio.get_running_loop()
+    loop.call_soon(answer)
+    return await connection.exchange(b"POST / HTTP/1.1\r\n\r\n", body, deadline=loop.time() + 30)
+
+
+@pytest.mark.usefixtures("traced")
+def test_response_is_held_once_while_it_arrives_and_not_at_all_by_the_idle_connection() -> None:
+    async def main() -> None:
+        connection = Exchange(asyncio.get_running_loop())
+        connection.connection_made(Wire())
+        before, _ = taken()
+        response = await exchanged(connection)
+        held, most = taken()
+        assert len(response.body) == SIZE
+        assert SIZE <= held - before < 1.1 * SIZE
+        assert most - before < 1.3 * SIZE
+        del response
+        await asyncio.sleep(0)  # the event loop forgets it, too
+        assert taken()[0] - before < 0.1 * SIZE
+
+    asyncio.run(main())
+
+
+def test_large_request_is_written_in_parts_and_a_small_one_at_once() -> None:
+    async def main() -> None:
+        connection, wire = Exchange(asyncio.get_running_loop()), Wire()
+        connection.connection_made(wire)
+        await exchanged(connection, b"small")
+        assert wire.first.endswith(b"\r\n\r\nsmall")
+        assert len(wire.sizes) == 1
+        wire.sizes.clear()
+        await exchanged(connection, b"x" * SIZE)
+        assert (sum(wire.sizes[1:]), max(wire.sizes)) == (SIZE, LARGEST_WRITE)
+
+    asyncio.run(main())
+
+
+@pytest.mark.usefixtures("traced")
+def test_long_line_is_held_once_while_it_arrives() -> None:
+    lines, piece = Lines(), b"x" * PIECE
+    before, _ = taken()
+    for _ in range(SIZE // PIECE):
+        lines.feed(piece)
+    lines.feed(b"\n")
+    held, most = taken()
+    [line] = lines.take()
+    assert len(line) == SIZE
+    assert held - before < 1.1 * SIZE
+    assert most - before < 1.3 * SIZE
