@@ -1,4 +1,5 @@
 """Measure the CPU of a request: POSTs of 3 KB over TLS, answered with 4.6 KB by a server of its own.
+Then the memory of connections: idle ones, and once each has carried a request and a response of a megabyte.
 
 Each variant runs in its own process against the same server, which runs in another; a JSON line for
 each variant.
@@ -20,39 +21,55 @@ import httptools
 import trustme
 import uvloop
 
+from hack.bench.store import rss
 from hack.commands import SECONDS
 from syncer.api.objects import Obj, Resource, Side
+from syncer.cli.run import spare_memory
 from syncer.clusters.client import Cluster
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login, Material
+from syncer.clusters.pool import CONNECTIONS
 from syncer.clusters.transport import Endpoint, HttpRequest, Transport
 
-REPLY_BYTES, BODY_BYTES = 4600, 3000
+REPLY_BYTES, BODY_BYTES, LARGE_BYTES = 4600, 3000, 1_000_000
+#: The query of a request that is answered with a large object.
+LARGE = b"?large"
 CONFIGMAPS = Resource("v1", "ConfigMap", "configmaps")
 #: variant → event loop, and True to go through the client (including encoding and decoding JSON)
 VARIANTS = {"transport": ("uvloop", False), "asyncio": ("asyncio", False), "client": ("uvloop", True)}
+MEMORY = "memory"
+SELF = (sys.executable, "-m", "hack.bench.transport")
 Run = Callable[[Any], Any]
 
 
 class Server(asyncio.Protocol):
-    """Answers each request with the same object."""
+    """Answers each request with the same object, or with a large one."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport for the responses."""
         self._transport = transport
         self._parser = httptools.HttpRequestParser(self)
-        body = json.dumps(config_map(REPLY_BYTES)).encode()
-        head = f"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        self._reply = head.encode() + body
+        self._reply, self._large_reply = _reply(REPLY_BYTES), _reply(LARGE_BYTES)
+        self._large = False
 
     def data_received(self, data: bytes) -> None:
         """Parse a part of a request."""
         self._parser.feed_data(data)
 
+    def on_url(self, url: bytes) -> None:
+        """Note whether the answer is to be large."""
+        self._large = url.endswith(LARGE)
+
     def on_message_complete(self) -> None:
         """Answer the request."""
-        self._transport.write(self._reply)  # type: ignore[attr-defined]
+        self._transport.write(self._large_reply if self._large else self._reply)  # type: ignore[attr-defined]
+
+
+def _reply(size: int) -> bytes:
+    body = json.dumps(config_map(size)).encode()
+    head = f"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
 
 
 def config_map(size: int) -> Obj:
@@ -92,6 +109,26 @@ async def measure(directory: Path, variant: str, n: int, concurrency: int) -> di
     }
 
 
+async def measure_memory(directory: Path, n: int) -> dict[str, object]:
+    """Return the memory that ``n`` connections take that are open at a time."""
+    spare_memory()
+    transport, path = _transport(directory), CONFIGMAPS.collection("shop")
+    small, large = json.dumps(config_map(BODY_BYTES)).encode(), json.dumps(config_map(LARGE_BYTES)).encode()
+    await transport.send(HttpRequest("POST", path, body=small))
+    before, found = rss(), {}
+    for step, request in (
+        ("idle", HttpRequest("POST", path, body=small)),
+        ("after_large_requests", HttpRequest("POST", path, body=large)),
+        ("after_large_responses", HttpRequest("GET", path + LARGE.decode())),
+    ):
+        for _ in range(3):
+            await asyncio.gather(*(transport.send(request) for _ in range(n)))
+        await asyncio.sleep(2)  # closed connections end
+        found[f"{step}_kb"] = round((rss() - before) / 1000 / n)
+    await transport.close()
+    return {"bench": "transport", "variant": MEMORY, "connections": n, **found}
+
+
 def _transport(directory: Path) -> Transport:
     endpoint = Endpoint("127.0.0.1", int((directory / "port").read_text()))
     return HttpTransport(endpoint, LoginCredentials(Login(endpoint, ca=Material(path=directory / "ca.pem"))))
@@ -126,7 +163,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=20_000, help="requests a variant")
     parser.add_argument("-c", "--concurrency", type=int, default=16, help="requests at a time")
-    parser.add_argument("--variant", choices=list(VARIANTS), help="only this one")
+    parser.add_argument("--variant", choices=[*VARIANTS, MEMORY], help="only this one")
     parser.add_argument("--part", nargs=2, metavar=("PART", "DIRECTORY"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part is None:
@@ -134,6 +171,9 @@ def main() -> None:
     part, directory = options.part[0], Path(options.part[1])
     if part == "server":
         return uvloop.run(serve(directory))
+    if part == MEMORY:
+        print(json.dumps(uvloop.run(measure_memory(directory, CONNECTIONS))))
+        return None
     run = _runner(VARIANTS[part][0])
     print(json.dumps(run(measure(directory, part, options.n, options.concurrency))))
     return None
@@ -141,14 +181,14 @@ def main() -> None:
 
 def _all(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="syncer-bench-") as directory:
-        server = subprocess.Popen([sys.executable, __file__, "--part", "server", directory])
+        server = subprocess.Popen([*SELF, "--part", "server", directory])
         try:
             while not (Path(directory) / "port").exists():
                 server.poll() is None or sys.exit("the server did not start")
                 time.sleep(0.05)
-            for variant in [options.variant] if options.variant else VARIANTS:
+            for variant in [options.variant] if options.variant else [*VARIANTS, MEMORY]:
                 arguments = ["-n", str(options.n), "-c", str(options.concurrency), "--part", variant, directory]
-                subprocess.run([sys.executable, __file__, *arguments], check=True, timeout=SECONDS)
+                subprocess.run([*SELF, *arguments], check=True, timeout=SECONDS)
         finally:
             server.kill()
             server.wait()

@@ -24,6 +24,8 @@ NEVER = float("inf")
 LARGEST_HEAD = 256 << 10
 #: Largest part of a body that is written at once, in bytes.
 LARGEST_WRITE = 64 << 10
+#: Bytes of a response after which the buffers of TLS take much more memory than those of a new connection: 0.6 MB.
+STRETCHING = 64 << 10
 
 
 class Deadline:
@@ -81,6 +83,23 @@ def tune(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
+class _Gone(asyncio.Transport):
+    """The transport of a connection that is lost. That of TLS and its buffers would stay in memory with the
+    connection until the next garbage collection.
+    """
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    abort = resume_reading = pause_reading = close
+
+
+_GONE = _Gone()
+
+
 class Connection(asyncio.Protocol):
     """The common base of an exchange and a watch: the parser, the head of the response, the end of
     the connection.
@@ -130,6 +149,7 @@ class Connection(asyncio.Protocol):
         """Notify those who wait for a response."""
         self.open = False
         self._deadline.close()
+        self._transport = _GONE
         self._lost(self._failure or ConnectionFailed(f"connection lost: {exc or 'closed by the server'}"))
 
     # Called by the parser.
@@ -161,6 +181,7 @@ class Connection(asyncio.Protocol):
         self._deadline.close()
         heir._transport, heir.open = self._transport, True
         self._transport.set_protocol(heir)
+        self._transport = _GONE
 
     def close(self) -> None:
         """Close the connection; a request in progress fails."""
@@ -186,6 +207,8 @@ class Exchange(Connection):
     def __init__(self, loop: asyncio.AbstractEventLoop, access_tls: ssl.SSLContext | None = None) -> None:
         super().__init__(loop, access_tls)
         self.used_before = self._used = False
+        #: A response has stretched the buffers of the connection.
+        self.stretched = False
         self.idle_since = 0.0
         self._waiter: asyncio.Future[HttpResponse] | None = None
         #: The body so far. A BytesIO hands it out without a copy; the idle connection keeps none.
@@ -241,6 +264,7 @@ class Exchange(Connection):
             self._complete_head = False
             return
         body, self._body = self._body, io.BytesIO()
+        self.stretched = self.stretched or body.tell() > STRETCHING
         self._answer(self._parser, body.getvalue())
 
     def _write_in_parts(self, head: bytes, body: bytes) -> None:

@@ -19,6 +19,8 @@ CONNECTIONS = 32
 #: kube-apiserver closes it, so that no request is lost to a connection that is closed at the same
 #: moment.
 IDLE_SECONDS = 60.0
+#: Maximum number of idle connections whose buffers a large response has stretched.
+STRETCHED = 2
 
 Open = Callable[[Access, float], Awaitable[Exchange]]
 
@@ -61,6 +63,8 @@ class Pool:
     def release(self, connection: Exchange) -> None:
         """Return a connection to the pool after its response."""
         self._busy.discard(connection)
+        if connection.stretched and sum(one.stretched for one in self._idle) >= STRETCHED:
+            connection.close()
         if connection.open:
             connection.idle_since = self._loop.time()
             self._idle.append(connection)

@@ -102,3 +102,21 @@ def test_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest
             assert await pool.acquire(Access(), deadline=SOON) is not first
 
     asyncio.run(main())
+
+
+def test_only_two_idle_connections_are_kept_whose_buffers_a_large_response_has_stretched() -> None:
+    async def main() -> None:
+        async with pool_of(8) as (pool, _):
+            all_of_them = [await pool.acquire(Access(), deadline=SOON) for _ in range(8)]
+            for connection in all_of_them[::2]:
+                connection.stretched = True
+            for connection in all_of_them:
+                pool.release(connection)
+            assert [one.open for one in all_of_them] == [True, True, True, True, False, True, False, True]
+            again = [await pool.acquire(Access(), deadline=SOON) for _ in range(6)]
+            assert again == [all_of_them[at] for at in (7, 5, 3, 2, 1, 0)]
+            for connection in again:
+                pool.release(connection)
+            assert all(one.open for one in again)
+
+    asyncio.run(main())

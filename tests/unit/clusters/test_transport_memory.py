@@ -2,12 +2,14 @@
 
 import asyncio
 import tracemalloc
+import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from syncer.clusters.http1 import LARGEST_WRITE, Exchange
-from syncer.clusters.transport import HttpResponse, Lines
+from syncer.clusters.http1 import LARGEST_WRITE, STRETCHING, Connection, Exchange
+from syncer.clusters.http1_stream import LineStream
+from syncer.clusters.transport import ConnectionFailed, HttpResponse, Lines
 
 #: Bytes of a large body, and of the pieces in which it arrives.
 SIZE, PIECE = 4 << 20, 64 << 10
@@ -20,6 +22,9 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.sizes: list[int] = []
         self.first = b""
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Be handed over to another protocol."""
 
     def write(self, data: "bytes | bytearray | memoryview") -> None:
         self.first = self.first or bytes(data)
@@ -40,14 +45,14 @@ def taken() -> tuple[int, int]:
     return now
 
 
-async def exchanged(connection: Exchange, body: bytes = b"") -> HttpResponse:
-    """Send a request and receive a response of ``SIZE`` bytes."""
+async def exchanged(connection: Exchange, body: bytes = b"", *, size: int = SIZE) -> HttpResponse:
+    """Send a request and receive a response of this size."""
 
     def answer() -> None:
-        connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % SIZE)
+        connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
         piece = b"x" * PIECE
-        for _ in range(SIZE // PIECE):
-            connection.data_received(piece)
+        for start in range(0, size, PIECE):
+            connection.data_received(piece[: size - start])
 
     loop = asyncio.get_running_loop()
     loop.call_soon(answer)
@@ -82,6 +87,41 @@ def test_large_request_is_written_in_parts_and_a_small_one_at_once() -> None:
         wire.sizes.clear()
         await exchanged(connection, b"x" * SIZE)
         assert (sum(wire.sizes[1:]), max(wire.sizes)) == (SIZE, LARGEST_WRITE)
+
+    asyncio.run(main())
+
+
+def test_connection_is_stretched_once_a_response_was_large() -> None:
+    async def main() -> None:
+        connection = Exchange(asyncio.get_running_loop())
+        connection.connection_made(Wire())
+        await exchanged(connection, size=STRETCHING)
+        assert not connection.stretched
+        for size in (STRETCHING + 1, 1):
+            await exchanged(connection, size=size)
+            assert connection.stretched
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("handed_over", [False, True])
+def test_transport_is_freed_when_its_connection_is_lost_without_a_garbage_collection(handed_over: bool) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        connection, wire = Exchange(loop), Wire()
+        freed = weakref.ref(wire)
+        connection.connection_made(wire)
+        last: Connection = connection
+        if handed_over:
+            last = LineStream(loop)
+            connection.hand_over(last)
+        last.connection_lost(None)
+        del wire
+        assert freed() is None
+        for one in (connection, last):
+            one.abort()
+            one.close()
+            one.fail(ConnectionFailed("closed by us"))
 
     asyncio.run(main())
 
