@@ -22,6 +22,7 @@ import uvloop
 
 from hack.endings import interrupt_on_sigterm
 from syncer.api import Key, Obj, Settings, Side
+from syncer.cli.run import spare_memory
 from syncer.clusters.client import Cluster
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.dialer import Dialer
@@ -82,6 +83,7 @@ def _copy() -> Obj:
 
 async def serve(kind: str, folder: Path, upstream: int) -> None:
     """Run a relay to a port until stdin ends; print its port, and answer each line with CPU and memory."""
+    spare_memory()
     serving = Serving.of((folder / "server.crt").read_bytes(), (folder / "server.key").read_bytes())
     tls = certificates.context(serving, (folder / "ca.crt").read_bytes())
     endpoint = Endpoint("127.0.0.1", upstream)
@@ -221,6 +223,8 @@ async def measure(megabytes: int, turns: int, logs: int) -> dict[str, Any]:
                 cpu[kind].append(await _cpu(process, tls, megabytes))
         async with relay("ours", folder, port) as process:
             memory = await _memory(process, tls, logs)
+        async with relay("ours", folder, port) as process:
+            left = await _left(process, tls, logs)
         source.close()
     seconds = {kind: statistics.median(found) for kind, found in cpu.items()}
     return {
@@ -229,11 +233,12 @@ async def measure(megabytes: int, turns: int, logs: int) -> dict[str, Any]:
         "ratio": round(seconds["ours"] / seconds["bare"], 3),
         "logs": logs,
         "logs_mb": round(memory / 2**20, 1),
+        "logs_that_ended_mb": round(left / 2**20, 1),
     }
 
 
 async def _source(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, megabytes: int) -> None:
-    """Write a log: a line if it is followed quietly, else many bytes."""
+    """Write a log: a line if it is followed quietly, 4 MB if its end is asked for, else many bytes."""
     head = await reader.readuntil(b"\r\n\r\n")
     writer.write(HEAD)
     if b"tailLines" in head:
@@ -241,7 +246,7 @@ async def _source(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, me
         await writer.drain()
         await reader.read()
     else:
-        for _ in range((megabytes << 20) // len(PIECE)):
+        for _ in range((min(megabytes, 4) << 20 if b"limitBytes" in head else megabytes << 20) // len(PIECE)):
             writer.write(PIECE)
             await writer.drain()
     writer.close()
@@ -257,9 +262,9 @@ async def _cpu(process: Process, tls: ssl.SSLContext, megabytes: int) -> float:
     return (after["cpu"] - before["cpu"]) / megabytes
 
 
-async def _read(port: int, tls: ssl.SSLContext) -> int:
+async def _read(port: int, tls: ssl.SSLContext, request: bytes = REQUEST) -> int:
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls, limit=1 << 20)
-    writer.write(REQUEST)
+    writer.write(request)
     size = 0
     while data := await reader.read(1 << 20):
         size += len(data)
@@ -275,6 +280,17 @@ async def _memory(process: Process, tls: ssl.SSLContext, logs: int) -> float:
     after = await process.usage()
     for writer in writers:
         writer.transport.abort()
+    return after["rss"] - before["rss"]
+
+
+async def _left(process: Process, tls: ssl.SSLContext, logs: int) -> float:
+    """Return the bytes that are still taken after logs have been read, one after the other."""
+    request = REQUEST.replace(b"?follow", b"?limitBytes=4194304&follow")
+    await _read(process.port, tls, request)
+    before = await process.usage()
+    for _ in range(logs):
+        await _read(process.port, tls, request)
+    after = await process.usage()
     return after["rss"] - before["rss"]
 
 

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable
 from typing import cast
 
+from syncer.clusters.http1 import GONE
 from syncer.kubelet.http import body_of
 
 #: Bytes that may wait to be written to a side before the other one is no longer read.
@@ -51,25 +52,25 @@ class Relay:
         #: True if a byte has passed since somebody last set it to False.
         self.active = True
         self._ended = ended
-        self._sides: tuple[asyncio.Transport, ...] = ()
+        self._sides: tuple[_Side, ...] = ()
         self._open = self._finished = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def join(self, one: asyncio.Transport, other: asyncio.Transport) -> None:
         """Begin: each transport's bytes go to the other one from now on."""
-        self._sides, self._open = (one, other), 2
-        for transport in self._sides:
+        for transport in (one, other):
             transport.set_write_buffer_limits(high=MOST_WAITING)
         sides = (_Side if self.upgraded else _Listener)(self, one, other), _Side(self, other, one)
         sides[0].opposite, sides[1].opposite = sides[1], sides[0]
-        for transport, side in zip(self._sides, sides, strict=True):
-            transport.set_protocol(side)
-            read(transport, on=True)
+        self._sides, self._open = sides, 2
+        for side in sides:
+            side.here.set_protocol(side)
+            read(side.here, on=True)
 
     def close(self) -> None:
         """End at once; bytes that wait are lost."""
         for side in self._sides:
-            side.abort()
+            side.here.abort()
 
     def finished(self) -> bool:
         """Handle the end of what a side sends. Return True if the other one still sends."""
@@ -80,9 +81,7 @@ class Relay:
         """Handle the end of a side: the other one gets what has been read, and is closed."""
         self._open -= 1
         if self._open == 0:
-            if self._timer is not None:
-                self._timer.cancel()  # it would keep the buffers for long
-            self._ended()
+            self._end()
         elif self._open == 1:
             self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._abandon, other)
             other.close()
@@ -92,18 +91,25 @@ class Relay:
         other.abort()
         if self._open > 0:
             self._open = 0
-            self._ended()
+            self._end()
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()  # it knows a transport
+        for side in self._sides:
+            side.let_go()
+        self._ended()
 
 
 class _Side(asyncio.Protocol):
     """A side of a relay after the heads."""
 
-    __slots__ = ("_here", "_is_early", "_is_faster", "_relay", "_there", "_write", "opposite")
+    __slots__ = ("_is_early", "_is_faster", "_relay", "_there", "_write", "here", "opposite")
 
     opposite: "_Side"
 
     def __init__(self, relay: Relay, here: asyncio.Transport, there: asyncio.Transport) -> None:
-        self._relay, self._here, self._there = relay, here, there
+        self._relay, self.here, self._there = relay, here, there
         self._write = there.write
         #: Why nothing is read here: the relays together are too fast, or the other side is slower.
         self._is_early = self._is_faster = False
@@ -115,19 +121,24 @@ class _Side(asyncio.Protocol):
         wait = self._relay.pace.spend(len(data))
         if wait and not self._is_early:
             self._is_early = True
-            read(self._here, on=False)
+            read(self.here, on=False)
             asyncio.get_running_loop().call_later(wait, self._go_on)
+
+    def let_go(self) -> None:
+        """Forget the transports, which have ended."""
+        self.here = self._there = GONE
+        self._write = GONE.write
 
     def hold(self, *, is_faster: bool) -> None:
         """Stop reading because the other side is slower, or read again."""
         self._is_faster = is_faster
         if not self._is_early:
-            read(self._here, on=not is_faster)
+            read(self.here, on=not is_faster)
 
     def _go_on(self) -> None:
         self._is_early = False
         if not self._is_faster:
-            read(self._here, on=True)
+            read(self.here, on=True)
 
     def eof_received(self) -> bool:
         """Pass an end on if the other side can be told so; TLS has no half-open connections."""
@@ -238,7 +249,7 @@ class Upstream(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Notify those who wait for the response."""
-        self._lost = True
+        self._lost, self.transport = True, GONE
         self._more.set()
         self._fail(f"connection lost: {exc or 'closed by the server'}")
 

@@ -1,15 +1,17 @@
 """What large requests and responses take in memory, on their way and afterwards."""
 
 import asyncio
+import contextlib
+import gc
 import tracemalloc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from syncer.clusters.http1 import LARGEST_WRITE, STRETCHING, Connection, Exchange
 from syncer.clusters.http1_stream import LineStream
-from syncer.clusters.transport import ConnectionFailed, HttpResponse, Lines
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpResponse, Lines
 
 #: Bytes of a large body, and of the pieces in which it arrives.
 SIZE, PIECE = 4 << 20, 64 << 10
@@ -25,6 +27,9 @@ class Wire(asyncio.Transport):
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         """Be handed over to another protocol."""
+
+    def abort(self) -> None:
+        """Be closed; the test says when it is lost."""
 
     def write(self, data: "bytes | bytearray | memoryview") -> None:
         self.first = self.first or bytes(data)
@@ -124,6 +129,49 @@ def test_transport_is_freed_when_its_connection_is_lost_without_a_garbage_collec
             one.fail(ConnectionFailed("closed by us"))
 
     asyncio.run(main())
+
+
+def answers_too_much(connection: Exchange) -> None:
+    connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"x" * 100)
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        lambda connection: connection.connection_lost(None),
+        lambda connection: connection.fail(DeadlineExceeded("no reply in time")),
+        answers_too_much,
+    ],
+)
+def test_what_waited_for_a_response_is_freed_when_there_is_none(fails: Callable[[Exchange], None]) -> None:
+    """A frame that waits for the response to a large write holds its objects, too."""
+
+    class Held:
+        pass
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        connection = Exchange(loop)
+        connection.connection_made(Wire())
+        freed: list[weakref.ref[Held]] = []
+
+        async def ask() -> None:
+            held = Held()
+            freed.append(weakref.ref(held))
+            await connection.exchange(b"GET / HTTP/1.1\r\n\r\n", deadline=loop.time() + 30, most=10)
+
+        loop.call_soon(fails, connection)
+        with contextlib.suppress(ConnectionFailed):
+            await ask()
+        connection.connection_lost(None)
+        await asyncio.sleep(0)
+        assert freed[0]() is None
+
+    gc.disable()
+    try:
+        asyncio.run(main())
+    finally:
+        gc.enable()
 
 
 @pytest.mark.usefixtures("traced")

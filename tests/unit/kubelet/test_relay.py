@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import weakref
+from typing import cast
 
 import pytest
 from kubelet_scene import PATIENCE
@@ -99,6 +101,73 @@ async def test_relay_that_has_ended_is_forgotten() -> None:
     await asyncio.sleep(0.05)
     gc.collect()
     assert not [each for each in gc.get_objects() if isinstance(each, Relay)]
+
+
+class Wire(asyncio.Transport):
+    """A transport that refers to nothing but its protocol."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.protocol = cast("asyncio.Protocol", None)
+        self.closing = False
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = cast("asyncio.Protocol", protocol)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def resume_reading(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closing = True
+
+    abort = close
+
+    def lose(self) -> None:
+        """End as a connection of asyncio does."""
+        self.closing = True
+        self.protocol.connection_lost(None)
+        self.set_protocol(asyncio.Protocol())
+
+
+@pytest.mark.parametrize("upgraded", [True, False])
+@pytest.mark.parametrize("told", [True, False])
+async def test_transports_of_a_relay_that_has_ended_are_freed_without_a_garbage_collection(
+    upgraded: bool, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes a megabyte with its buffers of TLS, and collections are rare."""
+    monkeypatch.setattr("syncer.kubelet.relay.LINGER_SECONDS", 0.0)
+    ended = asyncio.Event()
+    one, other = Wire(), Wire()
+    freed = weakref.ref(one), weakref.ref(other)
+    Relay(ended.set, Pace(), upgraded=upgraded).join(one, other)
+    other.lose()
+    assert one.closing
+    if told:
+        one.lose()
+    one.set_protocol(asyncio.Protocol())
+    async with asyncio.timeout(PATIENCE):
+        await ended.wait()
+    del one, other
+    await asyncio.sleep(0)
+    assert [each() for each in freed] == [None, None]
+
+
+async def test_transport_of_an_upstream_that_is_lost_is_freed_whoever_still_knows_it() -> None:
+    wire, upstream = Wire(), Upstream(1000)
+    freed = weakref.ref(wire)
+    upstream.connection_made(wire)
+    upstream.connection_lost(None)
+    upstream.abort()
+    del wire
+    assert freed() is None
+    with pytest.raises(ConnectionError):
+        await upstream.head()
 
 
 async def test_relays_together_keep_to_their_pace_and_lose_nothing() -> None:
