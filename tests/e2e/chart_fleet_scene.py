@@ -76,7 +76,9 @@ class Member(Reached):
         until(f"{self.name} has its namespaces", self._answers)
 
     def run_pod(self, name: str) -> None:
-        """Run a pod that sleeps, and wait until it runs, as the tenant sees it.
+        """Run a pod that sleeps, and wait until it runs and its Node's kubelet has an address, as the tenant sees it.
+
+        The daemon gives none before the virtual cluster has signed a certificate for it.
 
         Raises:
             Failed: The API server refused it, or the pod doesn't run in time.
@@ -84,6 +86,8 @@ class Member(Reached):
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": SLEEP}
         self.kubectl("create", "-n=default", "-f", "-", stdin=yaml.safe_dump(pod))
         self.kubectl("wait", "-n=default", f"pod/{name}", "--for=condition=Ready", "--timeout=90s")
+        addresses = "-o=jsonpath={.items[*].status.addresses[*].address}"
+        until(f"{self.name}'s Nodes have addresses", lambda: bool(self.kubectl("get", "nodes", addresses)))
 
     def copies(self) -> Mapping[str, str]:
         """Return the uids of the pods on the host that run, by name."""

@@ -1,0 +1,74 @@
+"""Nothing that the daemon drops is in a reference cycle: its garbage collections are rare, so it would stay for long,
+and large objects with it.
+"""
+
+import asyncio
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from harness import Daemon, Tenant, Two, built_in, play, serving
+
+from kube_envtest import Rule
+from syncer.testing.objects import configmap, pod, service
+
+MANY = 10
+
+
+@contextmanager
+def garbage() -> Iterator[list[str]]:
+    """Yield a list that has, afterwards, what of the daemon only a garbage collection frees."""
+    found: list[str] = []
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        yield found
+        gc.collect()
+        for each in gc.garbage:
+            module = getattr(each, "__module__", None) or type(each).__module__
+            if isinstance(module, str) and module.startswith("syncer."):
+                found.append(getattr(each, "__qualname__", None) or type(each).__qualname__)
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        None,
+        Rule(verb="create", status=409, count=MANY),
+        Rule(verb="create", status=500, count=MANY),
+        Rule(verb="create", status=429, retry_after=1, count=MANY),
+        Rule(verb="create", reset="before", count=MANY),
+        Rule(verb="create", reset="after", count=MANY),
+        Rule(verb="create", latency=40, count=MANY),
+        Rule(verb="list", status=410, count=1),
+        Rule(verb="watch", cut=True, count=2),
+    ],
+    ids=["none", "409", "500", "429", "before", "after", "slow", "expired", "cut"],
+)
+def test_objects_leave_no_cycle_when_they_are_written_or_cannot_be(two: Two, fault: Rule | None) -> None:
+    async def lives(daemon: Daemon) -> None:
+        if fault is not None:
+            two.host.faults.add(fault)
+        for number in range(MANY):
+            two.virtual.put(configmap(f"m{number}", {"a": "b"}))
+            two.virtual.put(service(f"s{number}"))
+            two.virtual.put(pod(f"p{number}"))
+        await asyncio.sleep(100)
+        for number in range(MANY):
+            two.virtual.put(configmap(f"m{number}", {"a": "c"}))
+        await daemon.settled(patience=30)
+
+    async def scenario() -> None:
+        async with serving(two.host, [Tenant(two.virtual)], built_in("configmaps", "pods", "services")) as daemon:
+            await daemon.settled()
+            with garbage() as found:
+                await lives(daemon)
+            assert not found
+
+    play(scenario)
