@@ -19,6 +19,8 @@ CONNECTIONS = 32
 #: kube-apiserver closes it, so that no request is lost to a connection that is closed at the same
 #: moment.
 IDLE_SECONDS = 60.0
+#: Seconds after which a connection that the others did without is closed: each takes 60 kB, and an API server's too.
+SPARE_SECONDS = 10.0
 #: Maximum number of idle connections whose buffers a large response has stretched.
 STRETCHED = 2
 
@@ -68,6 +70,8 @@ class Pool:
         if connection.open:
             connection.idle_since = self._loop.time()
             self._idle.append(connection)
+            while self._idle[0].idle_since < connection.idle_since - SPARE_SECONDS:
+                self._idle.pop(0).close()
         self._free_place()
 
     def discard(self, connection: Exchange) -> None:

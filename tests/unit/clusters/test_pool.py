@@ -120,3 +120,28 @@ def test_only_two_idle_connections_are_kept_whose_buffers_a_large_response_has_s
             assert all(one.open for one in again)
 
     asyncio.run(main())
+
+
+def test_connections_that_were_not_needed_for_some_seconds_are_closed_from_the_oldest_on() -> None:
+    async def main() -> None:
+        async with pool_of(4) as (pool, _):
+            all_of_them = [await pool.acquire(Access(), deadline=SOON) for _ in range(4)]
+            for age, connection in zip((3, 2, 1, 0), all_of_them, strict=True):
+                pool.release(connection)
+                connection.idle_since -= age * pool_module.SPARE_SECONDS * 0.6
+            pool.release(await pool.acquire(Access(), deadline=SOON))
+            assert [one.open for one in all_of_them] == [False, False, True, True]
+
+    asyncio.run(main())
+
+
+def test_connection_that_is_used_now_and_then_stays_open() -> None:
+    async def main() -> None:
+        async with pool_of(4) as (pool, peer):
+            for _ in range(3):
+                connection = await pool.acquire(Access(), deadline=SOON)
+                pool.release(connection)
+                connection.idle_since -= pool_module.SPARE_SECONDS * 2
+            assert peer.connections == 1
+
+    asyncio.run(main())
