@@ -94,11 +94,13 @@ def _functions(frame: FrameType | None) -> list[str]:
     return found
 
 
-class MeasuredProtocol(asyncio.Protocol):
+class _Measured(asyncio.BaseProtocol):
     """The daemon's protocol of a connection, with its callbacks measured."""
 
+    reads: str
+
     def __init__(self, inner: Any, recorder: Recorder) -> None:
-        for name in ("connection_made", "data_received", "eof_received", "connection_lost"):
+        for name in ("connection_made", self.reads, "eof_received", "connection_lost"):
             setattr(self, name, recorder.timed(getattr(inner, name)))
         self.inner = inner
 
@@ -114,6 +116,28 @@ class MeasuredProtocol(asyncio.Protocol):
         return getattr(self.inner, name)
 
 
+class MeasuredProtocol(_Measured, asyncio.Protocol):
+    """A protocol that gets bytes."""
+
+    reads = "data_received"
+
+
+class MeasuredBufferedProtocol(_Measured, asyncio.BufferedProtocol):
+    """A protocol that has a buffer of its own."""
+
+    reads = "buffer_updated"
+
+    def get_buffer(self, sizehint: int) -> Any:
+        """Pass it on to the daemon's protocol."""
+        return self.inner.get_buffer(sizehint)
+
+
+def measured(inner: Any, recorder: Recorder) -> asyncio.BaseProtocol:
+    """Return a protocol with its callbacks measured."""
+    kind = MeasuredBufferedProtocol if hasattr(inner, "get_buffer") else MeasuredProtocol
+    return kind(inner, recorder)
+
+
 def measure(loop: Any, recorder: Recorder) -> None:
     """Measure all callbacks of event loops of this class from now on."""
     for name, position in (("call_soon", 0), ("call_soon_threadsafe", 0), ("call_later", 1), ("call_at", 1)):
@@ -121,7 +145,7 @@ def measure(loop: Any, recorder: Recorder) -> None:
     connect = loop.create_connection
 
     async def create_connection(self: Any, factory: Callback, *given: Any, **options: Any) -> Any:
-        made = await connect(self, lambda: MeasuredProtocol(factory(), recorder), *given, **options)
+        made = await connect(self, lambda: measured(factory(), recorder), *given, **options)
         return made[0], made[1].inner
 
     loop.create_connection = create_connection

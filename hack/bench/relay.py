@@ -83,7 +83,8 @@ def _copy() -> Obj:
 
 async def serve(kind: str, folder: Path, upstream: int) -> None:
     """Run a relay to a port until stdin ends; print its port, and answer each line with CPU and memory."""
-    spare_memory()
+    if kind == "ours":
+        spare_memory()
     serving = Serving.of((folder / "server.crt").read_bytes(), (folder / "server.key").read_bytes())
     tls = certificates.context(serving, (folder / "ca.crt").read_bytes())
     endpoint = Endpoint("127.0.0.1", upstream)

@@ -190,9 +190,6 @@ class ObservedProtocol(asyncio.Protocol):
     """The daemon's protocol of a connection, whose traffic a recorder sees."""
 
     def __init__(self, inner: Any, recorder: Recorder, pattern: re.Pattern[bytes]) -> None:
-        if hasattr(inner, "get_buffer"):
-            name = type(inner).__name__
-            raise SystemExit(f"{name} is a BufferedProtocol, which the probe can't observe")
         self.inner, self._recorder, self._pattern = inner, recorder, pattern
 
     def __getattr__(self, name: str) -> Any:
@@ -206,7 +203,16 @@ class ObservedProtocol(asyncio.Protocol):
         """Begin a recording if these bytes match."""
         if found := self._pattern.search(data):
             self._recorder.begin(found[0].decode())
-        self.inner.data_received(data)
+        if not hasattr(self.inner, "get_buffer"):
+            self.inner.data_received(data)
+            return
+        rest = memoryview(data)
+        while rest:
+            buffer = memoryview(self.inner.get_buffer(len(rest)))
+            size = min(len(buffer), len(rest))
+            buffer[:size] = rest[:size]
+            self.inner.buffer_updated(size)
+            rest = rest[size:]
 
     def eof_received(self) -> Any:
         """Pass it on to the daemon's protocol."""

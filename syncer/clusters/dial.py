@@ -14,7 +14,7 @@ _status_line = re.compile(rb"HTTP/1\.[01] (\d{3})(?: ([ -~]*))?\r?\n").match
 
 
 async def dial(
-    protocol: asyncio.Protocol,
+    protocol: asyncio.BaseProtocol,
     endpoint: Endpoint,
     tls: ssl.SSLContext | None,
     proxy_tls: ssl.SSLContext | None = None,
@@ -38,7 +38,7 @@ async def dial(
         await _tunnel(protocol, endpoint, endpoint.proxy, tls, proxy_tls)
 
 
-async def _reach(protocol: asyncio.Protocol, proxy: Proxy, tls: ssl.SSLContext | None) -> None:
+async def _reach(protocol: asyncio.BaseProtocol, proxy: Proxy, tls: ssl.SSLContext | None) -> None:
     """Connect a protocol to a proxy."""
     loop = asyncio.get_running_loop()
     context = tls if proxy.tls else None
@@ -51,7 +51,7 @@ async def _reach(protocol: asyncio.Protocol, proxy: Proxy, tls: ssl.SSLContext |
 
 
 async def _tunnel(
-    protocol: asyncio.Protocol,
+    protocol: asyncio.BaseProtocol,
     endpoint: Endpoint,
     proxy: Proxy,
     tls: ssl.SSLContext,

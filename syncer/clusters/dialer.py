@@ -9,7 +9,7 @@ from syncer.clusters.credentials import Access, Credentials
 from syncer.clusters.dial import dial
 from syncer.clusters.transport import USER_AGENT, ConnectionFailed, DeadlineExceeded, Endpoint
 
-C = TypeVar("C", bound=asyncio.Protocol)
+C = TypeVar("C", bound=asyncio.BaseProtocol)
 
 
 class Dialer:

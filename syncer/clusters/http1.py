@@ -9,6 +9,7 @@ from typing import cast
 
 import httptools
 
+from syncer.clusters.read_buffer import read_buffer
 from syncer.clusters.transport import (
     LARGEST_REPLY,
     ConnectionFailed,
@@ -101,7 +102,7 @@ class _Gone(asyncio.Transport):
 GONE = _Gone()
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """The common base of an exchange and a watch: the parser, the head of the response, the end of
     the connection.
     """
@@ -111,6 +112,7 @@ class Connection(asyncio.Protocol):
         self.answered = False
         self.open = False
         self._loop = loop
+        self._buffer = read_buffer(loop)
         #: The headers of the response, of which there are some ten, but hardly any is ever read. So the
         #: parser hands them to the dictionary itself, which takes half as long as a method of ours.
         self._headers: dict[bytes, bytes] = {}
@@ -133,12 +135,16 @@ class Connection(asyncio.Protocol):
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             tune(sock)
 
-    def data_received(self, data: bytes) -> None:
-        """Parse a part of a response."""
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where a part of a response is to be read to."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Parse a part of a response, which is parsed before another connection is read."""
         self.answered = True
-        self._head_size += len(data)
+        self._head_size += nbytes
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(self._buffer[:nbytes])
             if self._head_size > LARGEST_HEAD:
                 raise ConnectionFailed(f"the head or trailer of the reply is larger than {LARGEST_HEAD >> 10} KiB")
         except httptools.HttpParserError as error:

@@ -77,9 +77,9 @@ class LineStream(Connection):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def data_received(self, data: bytes) -> None:
+    def buffer_updated(self, nbytes: int) -> None:
         """Parse a part of a response."""
-        super().data_received(data)
+        super().buffer_updated(nbytes)
         if self.status == 200 and self._failure is None:
             try:
                 self._split()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import cast
 
 from syncer.clusters.http1 import GONE
+from syncer.clusters.read_buffer import read_buffer
 from syncer.kubelet.http import body_of
 
 #: Bytes that may wait to be written to a side before the other one is no longer read.
@@ -101,24 +102,28 @@ class Relay:
         self._ended()
 
 
-class _Side(asyncio.Protocol):
+class _Side(asyncio.BufferedProtocol):
     """A side of a relay after the heads."""
 
-    __slots__ = ("_is_early", "_is_faster", "_relay", "_there", "_write", "here", "opposite")
+    __slots__ = ("_buffer", "_is_early", "_is_faster", "_relay", "_there", "_write", "here", "opposite")
 
     opposite: "_Side"
 
     def __init__(self, relay: Relay, here: asyncio.Transport, there: asyncio.Transport) -> None:
         self._relay, self.here, self._there = relay, here, there
-        self._write = there.write
+        self._write, self._buffer = there.write, read_buffer(asyncio.get_running_loop())
         #: Why nothing is read here: the relays together are too fast, or the other side is slower.
         self._is_early = self._is_faster = False
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where bytes are to be read to."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Pass bytes on."""
         self._relay.active = True
-        self._write(data)
-        wait = self._relay.pace.spend(len(data))
+        self._write(bytes(self._buffer[:nbytes]))
+        wait = self._relay.pace.spend(nbytes)
         if wait and not self._is_early:
             self._is_early = True
             read(self.here, on=False)
@@ -165,7 +170,7 @@ class _Listener(_Side):
 
     __slots__ = ()
 
-    def data_received(self, data: bytes) -> None:
+    def buffer_updated(self, nbytes: int) -> None:
         """End the relay."""
         self._relay.close()
 

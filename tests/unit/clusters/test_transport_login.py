@@ -1,7 +1,10 @@
 """Identity and trust over every transport: TLS, rotating credentials, 401, proxies."""
 
 import asyncio
+import socket
 import ssl
+import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -45,6 +48,35 @@ async def answer_by_token(call: Call) -> None:
 
 def login_to(endpoint: Endpoint, ca: trustme.CA | None = None) -> Login:
     return Login(endpoint, ca=Material(data=ca.cert_pem.bytes()) if ca else Material())
+
+
+def test_reply_is_whole_though_the_server_closes_its_connection_without_a_word(kind: Kind) -> None:
+    """As many bytes as the event loop reads at once must fit into our buffer."""
+    ca, body = trustme.CA(), b"x" * 600_000
+    context = server_context(ca.issue_cert("127.0.0.1"))
+
+    def reply(listening: socket.socket) -> None:
+        for _ in range(10):
+            accepted, _ = listening.accept()
+            with context.wrap_socket(accepted, server_side=True) as connection:
+                connection.recv(10_000)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + body)
+
+    async def main(port: int) -> None:
+        endpoint = Endpoint("127.0.0.1", port)
+        async with kind.open(endpoint, LoginCredentials(login_to(endpoint, ca))) as transport:
+            for _ in range(10):
+                asking = asyncio.ensure_future(transport.send(HttpRequest("GET", "/")))
+                while not asking.done():
+                    await asyncio.sleep(0)
+                    time.sleep(0.002)  # noqa: ASYNC251 — so that many bytes wait to be read
+                assert (await asking).body == body
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = threading.Thread(target=reply, args=[listening], daemon=True)
+        server.start()
+        kind.run(main(listening.getsockname()[1]))
+        server.join()
 
 
 @pytest.mark.parametrize(

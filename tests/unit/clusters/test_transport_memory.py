@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator
 
 import pytest
+from transport_kinds import receive
 
 from syncer.clusters.http1 import LARGEST_WRITE, STRETCHING, Connection, Exchange
 from syncer.clusters.http1_stream import LineStream
@@ -54,10 +55,10 @@ async def exchanged(connection: Exchange, body: bytes = b"", *, size: int = SIZE
     """Send a request and receive a response of this size."""
 
     def answer() -> None:
-        connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
+        receive(connection, b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
         piece = b"x" * PIECE
         for start in range(0, size, PIECE):
-            connection.data_received(piece[: size - start])
+            receive(connection, piece[: size - start])
 
     loop = asyncio.get_running_loop()
     loop.call_soon(answer)
@@ -132,7 +133,7 @@ def test_transport_is_freed_when_its_connection_is_lost_without_a_garbage_collec
 
 
 def answers_too_much(connection: Exchange) -> None:
-    connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"x" * 100)
+    receive(connection, b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"x" * 100)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from cluster_servers import Call, serve
-from transport_kinds import Kind
+from transport_kinds import Kind, receive
 
 from syncer.clusters.http1_stream import LineStream
 from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, Lines, ReplyTooLarge
@@ -266,10 +266,10 @@ def test_many_short_lines_make_the_server_wait_by_the_memory_that_they_take() ->
     async def main() -> None:
         stream, wire = LineStream(asyncio.get_running_loop()), Wire()
         stream.connection_made(wire)
-        stream.data_received(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        receive(stream, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         lines = 0
         while not wire.paused:
-            stream.data_received(b"7d0\r\n" + b"x\n" * 1000 + b"\r\n")
+            receive(stream, b"7d0\r\n" + b"x\n" * 1000 + b"\r\n")
             lines += 1000
         assert lines <= LineStream.HIGH_WATER // 64
 

@@ -260,9 +260,19 @@ def test_recording_lasts_from_event_to_post(shop: Any, recorder: Recorder) -> No
     assert {name: len(steps) for name, steps in recorder.records.items()} == {"measured-7": 4}
 
 
-def test_buffered_protocol_is_refused(recorder: Recorder) -> None:
+def test_protocol_with_a_buffer_of_its_own_gets_all_bytes_and_is_recorded(shop: Any, recorder: Recorder) -> None:
     class Buffered(asyncio.BufferedProtocol):
-        pass
+        def __init__(self) -> None:
+            self.buffer, self.got = bytearray(4), b""
 
-    with pytest.raises(SystemExit, match="Buffered is a BufferedProtocol"):
-        ObservedProtocol(Buffered(), recorder, re.compile(b""))
+        def get_buffer(self, sizehint: int) -> bytearray:
+            return self.buffer
+
+        def buffer_updated(self, nbytes: int) -> None:
+            self.got += self.buffer[:nbytes]
+            shop.simple()
+
+    inner = Buffered()
+    ObservedProtocol(inner, recorder, re.compile(rb"measured-\d+")).data_received(b"measured-7")
+    recorder.end()
+    assert (inner.got, len(recorder.records["measured-7"])) == (b"measured-7", 2 * 3)
