@@ -6,11 +6,14 @@ import asyncio
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from harness import Daemon, Tenant, Two, built_in, play, serving
 
 from kube_envtest import Rule
+from syncer.engine.reconcile.plan import Plan
+from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.testing.objects import configmap, pod, service
 
 MANY = 10
@@ -70,5 +73,25 @@ def test_objects_leave_no_cycle_when_they_are_written_or_cannot_be(two: Two, fau
             with garbage() as found:
                 await lives(daemon)
             assert not found
+
+    play(scenario)
+
+
+def test_no_plan_is_held_while_the_next_one_of_its_request_is_made(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each holds both objects, and what is written."""
+    reconcile, held = Reconciler.reconcile, list[int]()
+
+    def reconciling(self: Reconciler, *given: Any) -> Plan:
+        held.append(sum(isinstance(each, Plan) for each in gc.get_objects()))
+        return reconcile(self, *given)
+
+    async def scenario() -> None:
+        async with serving(two.host, [Tenant(two.virtual)], built_in("services"), workers=1) as daemon:
+            await daemon.settled()
+            two.virtual.put(service("web"))
+            monkeypatch.setattr(Reconciler, "reconcile", reconciling)
+            await daemon.settled()
+            assert len(held) > 1
+            assert not any(held)
 
     play(scenario)

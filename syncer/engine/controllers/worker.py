@@ -242,10 +242,11 @@ class Workers:
                 plan = pair.reconciler.reconcile(controller, request, reads)
             finally:
                 recorder.reads, recorder.left_out = tuple(reads.noted), reads.left_out
+            decision = plan.decision
             if reads.unread:
+                del plan
                 known = await _read_in_steps(reads)
                 continue
-            decision = plan.decision
             recorder.reads += _waited_for(pair, decision) if decision.on else ()
             if recorder.frozen:
                 recorder.frozen.clear()
@@ -273,9 +274,9 @@ class Workers:
             if not sides or not _may_follow(controller, decision, sides):
                 self.queue.forget(request)
                 break
+            del plan  # its objects aren't held while those of the next one are decoded
         else:
             self.queue.retry(request, at_most=controller.config.max_retry_delay)
-            decision = plan.decision
             why = f"{decision.reason}; it still needed a write after {ROUNDS} rounds"
             decision = replace(decision, outcome=Outcome.PENDING, reason=why)
         for side in recorder.sides:
