@@ -99,6 +99,11 @@ class Direction(ABC):
         """Return True if a copy that is deleted on the host is created again, unless a policy forbids it."""
         return self.goes_down and not self.syncer.own_deletion
 
+    @property
+    def marked(self) -> bool:
+        """Return True if the metadata of a host object is all that tells its request: our marks."""
+        return self.goes_down and not self.comes_up
+
     @abstractmethod
     def sources(self) -> Iterable[Source]:
         """Yield the sources of the syncer's own resources."""

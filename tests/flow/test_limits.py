@@ -7,14 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness import HOME, Tenant, Two, built_in, place, play, serving, until
+from harness import HOME, NAMESPACE, Tenant, Two, built_in, place, play, serving, until
 from small_syncers import Maps, copies
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj
 from syncer.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.cache.store import Store
-from syncer.engine.reconcile.controller import MOST_NAMED
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.reconcile.controller import MOST_NAMED, Controller
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, service
 from syncer.workqueue.fair import MOST_WEIGHED
@@ -247,5 +248,43 @@ def test_deletion_of_an_object_that_has_become_too_large_ends_its_copy(
                 two.virtual.delete(plural, "shop/x")
                 assert bool(two.original(plural, "x")) is held
                 await until(lambda: two.copy(plural, "x") is None)  # noqa: B023
+
+    play(scenario)
+
+
+def test_copies_whose_originals_are_gone_are_found_by_their_metadata_alone(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them are asked about in one step when a syncer begins."""
+    asked: list[str] = []
+    asking: list[bool] = []
+    ask_all = ClusterPair.ask_all
+
+    def asking_all(pair: ClusterPair, controller: Controller) -> None:
+        asking.append(True)
+        ask_all(pair, controller)
+        asking.clear()
+
+    def outline(store: Store, key: Key, outline: Callable[[Store, Key], Obj | None] = Store.outline) -> Obj | None:
+        asked.extend([key.name] if asking else ())
+        return outline(store, key)
+
+    def get(store: Store, key: Key, get: Callable[[Store, Key], Obj | None] = Store.get) -> Obj | None:
+        assert not asking
+        return get(store, key)
+
+    async def scenario() -> None:
+        async with serving(two.host, [Tenant(two.virtual)], built_in("services")) as daemon:
+            two.virtual.put(service("gone"))
+            await daemon.settled()
+            assert copied(two, "services")
+        two.virtual.delete("services", f"{NAMESPACE}/gone")
+        for name, function in (("outline", outline), ("get", get)):
+            monkeypatch.setattr(Store, name, function)
+        monkeypatch.setattr(ClusterPair, "ask_all", asking_all)
+        async with serving(two.host, [Tenant(two.virtual)], built_in("services")) as daemon:
+            await daemon.settled()
+            assert not copied(two, "services")
+        assert asked == [place("gone").rpartition("/")[2]]
 
     play(scenario)

@@ -120,7 +120,7 @@ class ClusterPair:
             store = self.informers.store(Side.HOST, syncer.host_resource)
             changed = safely(self.name, syncer, partial(self.changed, controller, Side.HOST))
             for key in set(store.keys()) - expected:
-                obj = store.get(key)
+                obj = store.outline(key) if direction.marked else store.get(key)
                 if obj is not None and self._is_here(controller):
                     changed(key, obj)
                 yield

@@ -259,7 +259,8 @@ class CircuitBreaker:
         request_of = safely(
             self._settings.cluster, controller.syncer, lambda key, obj: [controller.request_for(Side.HOST, key, obj)]
         )
+        read = host.outline if controller.direction.marked else host.get
         for key in set(host.keys()) - set(expected):
-            for request in request_of(key, host.get(key)):
+            for request in request_of(key, read(key)):
                 if request is not None:
                     yield request
