@@ -20,7 +20,14 @@ from syncer.config.model import Kubelet
 from syncer.engine import control as control_api
 from syncer.engine import status
 from syncer.engine.controllers.pair import ClusterPair, Condition
-from syncer.engine.kubelets import AGAIN_SECONDS, CERTIFICATE_SECONDS, SIGN_AGAIN_SECONDS, NodeServer, answering
+from syncer.engine.kubelets import (
+    AGAIN_SECONDS,
+    CERTIFICATE_SECONDS,
+    LOOK_SECONDS,
+    SIGN_AGAIN_SECONDS,
+    NodeServer,
+    answering,
+)
 from syncer.kubelet import certificates
 from syncer.kubelet.certificates import NotSigned, Serving
 from syncer.kubelet.pods import Place
@@ -173,6 +180,31 @@ def test_port_that_others_have_is_shown_and_the_node_gets_another(two: Two) -> N
                     assert f"ports that others have: {port}" in public(daemon)
 
         play(scenario)
+
+
+def test_replica_that_begins_to_lead_writes_its_address_at_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shown() -> bool:
+        node = two.virtual.get(NODES.plural, "node-1") or {}
+        return bool(node["status"]["addresses"] == [{"type": "InternalIP", "address": "127.0.0.1"}])
+
+    async def scenario() -> None:
+        two.virtual.put(pod("web"))
+        async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
+            await daemon.settled()
+            two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "node-1"}}))
+            await daemon.settled()
+            monkeypatch.setattr(daemon.engine, "may_write", lambda name: False)
+            async with kubelet(daemon, first_port=free_port()):
+                await asyncio.sleep(1.5 * LOOK_SECONDS)
+                assert not shown(), "another replica leads"
+                monkeypatch.undo()
+                *_, lead = daemon.engine.served[CLUSTER].duties
+                await lead()
+                await asyncio.sleep(LOOK_SECONDS / 5)
+                assert shown()
+            assert lead not in daemon.engine.served[CLUSTER].duties
+
+    play(scenario)
 
 
 def test_node_of_a_tenant_that_changes_again_and_again_has_no_other_node_read(
