@@ -56,6 +56,17 @@ async def kubelet(daemon: Daemon, **options: Any) -> AsyncIterator[None]:
         yield
 
 
+@contextlib.asynccontextmanager
+async def with_a_node(two: Two) -> AsyncIterator[Daemon]:
+    """Run a daemon that stands in for a node of the host, as a Pod runs there."""
+    two.virtual.put(pod("web"))
+    async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
+        await daemon.settled()
+        two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "node-1"}}))
+        await daemon.settled()
+        yield daemon
+
+
 def public(daemon: Daemon) -> str:
     """Return the health page's text about the kubelet."""
     return status.degraded(daemon.engine, details=False).get((CLUSTER, "kubelet"), "")
@@ -168,16 +179,11 @@ def test_port_that_others_have_is_shown_and_the_node_gets_another(two: Two) -> N
     with socket.create_server(("127.0.0.1", port)):
 
         async def scenario() -> None:
-            two.virtual.put(pod("web"))
-            async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
-                await daemon.settled()
-                two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "node-1"}}))
-                await daemon.settled()
-                async with kubelet(daemon, first_port=port, ports=2):
-                    await asyncio.sleep(5.0)
-                    shown = two.virtual.get(NODES.plural, "node-1") or {}
-                    assert shown["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] == port + 1
-                    assert f"ports that others have: {port}" in public(daemon)
+            async with with_a_node(two) as daemon, kubelet(daemon, first_port=port, ports=2):
+                await asyncio.sleep(5.0)
+                shown = two.virtual.get(NODES.plural, "node-1") or {}
+                assert shown["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] == port + 1
+                assert f"ports that others have: {port}" in public(daemon)
 
         play(scenario)
 
@@ -188,11 +194,7 @@ def test_replica_that_begins_to_lead_writes_its_address_at_once(two: Two, monkey
         return bool(node["status"]["addresses"] == [{"type": "InternalIP", "address": "127.0.0.1"}])
 
     async def scenario() -> None:
-        two.virtual.put(pod("web"))
-        async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
-            await daemon.settled()
-            two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "node-1"}}))
-            await daemon.settled()
+        async with with_a_node(two) as daemon:
             monkeypatch.setattr(daemon.engine, "may_write", lambda name: False)
             async with kubelet(daemon, first_port=free_port()):
                 await asyncio.sleep(1.5 * LOOK_SECONDS)
@@ -211,13 +213,9 @@ def test_node_of_a_tenant_that_changes_again_and_again_has_no_other_node_read(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        two.virtual.put(pod("web"))
         for number in range(150):
             two.virtual.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"own-{number}"}})
-        async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
-            await daemon.settled()
-            two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "node-1"}}))
-            await daemon.settled()
+        async with with_a_node(two) as daemon:
             port = free_port()
             async with kubelet(daemon, first_port=port):
                 await asyncio.sleep(5.0)
