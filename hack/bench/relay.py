@@ -41,6 +41,8 @@ PLACE = SETTINGS.names.to_host(PODS, POD)
 REQUEST = f"GET /containerLogs/{POD.namespace}/{POD.name}/main?follow=true HTTP/1.1\r\nHost: node\r\n\r\n".encode()
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
 PIECE = b"x" * (32 << 10)
+#: Bytes of a log whose end is asked for.
+SHORT = 4 << 20
 
 
 # -- the relays ------------------------------------------------------------------------------------
@@ -239,7 +241,7 @@ async def measure(megabytes: int, turns: int, logs: int) -> dict[str, Any]:
 
 
 async def _source(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, megabytes: int) -> None:
-    """Write a log: a line if it is followed quietly, 4 MB if its end is asked for, else many bytes."""
+    """Write a log: a line if it is followed quietly, a short one if its end is asked for, else many bytes."""
     head = await reader.readuntil(b"\r\n\r\n")
     writer.write(HEAD)
     if b"tailLines" in head:
@@ -247,7 +249,8 @@ async def _source(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, me
         await writer.drain()
         await reader.read()
     else:
-        for _ in range((min(megabytes, 4) << 20 if b"limitBytes" in head else megabytes << 20) // len(PIECE)):
+        size = SHORT if b"limitBytes" in head else megabytes << 20
+        for _ in range(size // len(PIECE)):
             writer.write(PIECE)
             await writer.drain()
     writer.close()
@@ -286,7 +289,7 @@ async def _memory(process: Process, tls: ssl.SSLContext, logs: int) -> float:
 
 async def _left(process: Process, tls: ssl.SSLContext, logs: int) -> float:
     """Return the bytes that are still taken after logs have been read, one after the other."""
-    request = REQUEST.replace(b"?follow", b"?limitBytes=4194304&follow")
+    request = REQUEST.replace(b"?follow", b"?limitBytes=%d&follow" % SHORT)
     await _read(process.port, tls, request)
     before = await process.usage()
     for _ in range(logs):

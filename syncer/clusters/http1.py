@@ -26,7 +26,7 @@ LARGEST_HEAD = 256 << 10
 #: Largest part of a body that is written at once, in bytes.
 LARGEST_WRITE = 64 << 10
 #: Bytes of a response after which the buffers of TLS take much more memory than those of a new connection: 0.6 MB.
-STRETCHING = 64 << 10
+STRETCHING = 128 << 10
 
 
 class Deadline:

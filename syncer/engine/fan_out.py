@@ -1,6 +1,7 @@
 """Tell many objects of one change in steps, so that no change stops the event loop."""
 
 import asyncio
+import time
 from collections.abc import Callable, Hashable, Iterator
 
 from syncer.observe.logs import get_logger
@@ -10,6 +11,8 @@ FEW = 100
 #: Objects that are told in a step, which takes a millisecond, and seconds between steps: so all that one virtual
 #: cluster makes others be told takes a tenth or so of the time, however often it changes something.
 STEP, PAUSE_SECONDS = 200, 0.005
+#: Seconds after which a step ends in any case, as objects that are read may be large.
+LONG_SECONDS = 0.002
 
 log = get_logger(__name__)
 
@@ -51,11 +54,13 @@ class FanOut:
         try:
             while True:
                 await self._some.wait()
+                began = time.perf_counter()
                 while self._pending:
                     for _ in self._safely(next(iter(self._pending))):
                         told += 1
-                        if told % STEP == 0:
+                        if told % STEP == 0 or time.perf_counter() - began > LONG_SECONDS:
                             await asyncio.sleep(PAUSE_SECONDS)
+                            began = time.perf_counter()
                 self._some.clear()
         finally:
             self._running = False

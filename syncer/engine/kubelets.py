@@ -114,6 +114,10 @@ class NodeServer:
                     self._give_back(name)
             await asyncio.sleep(AGAIN_SECONDS)
 
+    async def lead(self) -> None:
+        """Look at the Nodes at once, as this process begins to lead the virtual cluster: it may write now."""
+        self._changed.set()
+
     async def _serve(self) -> NoReturn:
         await self._ready()
         async with asyncio.TaskGroup() as tasks:
@@ -397,10 +401,13 @@ async def answering(engine: Engine, pair: ClusterPair, section: Kubelet) -> Asyn
     if dialer is not None and dialer.endpoint.proxy is not None and not section.address:
         why = "is required, as the virtual cluster is reached through a proxy"
         raise ConfigError(Problem(why, path="kubelet.address", hint="Write where its API server reaches the daemon."))
-    task = asyncio.create_task(NodeServer(engine, pair, section).run())
+    server, duties = NodeServer(engine, pair, section), engine.served[pair.name].duties
+    duties.append(server.lead)
+    task = asyncio.create_task(server.run())
     try:
         yield
     finally:
+        duties.remove(server.lead)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task

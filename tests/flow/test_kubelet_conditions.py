@@ -20,7 +20,14 @@ from syncer.config.model import Kubelet
 from syncer.engine import control as control_api
 from syncer.engine import status
 from syncer.engine.controllers.pair import ClusterPair, Condition
-from syncer.engine.kubelets import AGAIN_SECONDS, CERTIFICATE_SECONDS, SIGN_AGAIN_SECONDS, NodeServer, answering
+from syncer.engine.kubelets import (
+    AGAIN_SECONDS,
+    CERTIFICATE_SECONDS,
+    LOOK_SECONDS,
+    SIGN_AGAIN_SECONDS,
+    NodeServer,
+    answering,
+)
 from syncer.kubelet import certificates
 from syncer.kubelet.certificates import NotSigned, Serving
 from syncer.kubelet.pods import Place
@@ -47,6 +54,17 @@ async def kubelet(daemon: Daemon, **options: Any) -> AsyncIterator[None]:
     async with answering(daemon.engine, pair, section):
         await asyncio.sleep(1.0)
         yield
+
+
+@contextlib.asynccontextmanager
+async def with_a_node(two: Two) -> AsyncIterator[Daemon]:
+    """Run a daemon that stands in for a node of the host, as a Pod runs there."""
+    two.virtual.put(pod("web"))
+    async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
+        await daemon.settled()
+        two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "node-1"}}))
+        await daemon.settled()
+        yield daemon
 
 
 def public(daemon: Daemon) -> str:
@@ -161,31 +179,43 @@ def test_port_that_others_have_is_shown_and_the_node_gets_another(two: Two) -> N
     with socket.create_server(("127.0.0.1", port)):
 
         async def scenario() -> None:
-            two.virtual.put(pod("web"))
-            async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
-                await daemon.settled()
-                two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "node-1"}}))
-                await daemon.settled()
-                async with kubelet(daemon, first_port=port, ports=2):
-                    await asyncio.sleep(5.0)
-                    shown = two.virtual.get(NODES.plural, "node-1") or {}
-                    assert shown["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] == port + 1
-                    assert f"ports that others have: {port}" in public(daemon)
+            async with with_a_node(two) as daemon, kubelet(daemon, first_port=port, ports=2):
+                await asyncio.sleep(5.0)
+                shown = two.virtual.get(NODES.plural, "node-1") or {}
+                assert shown["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] == port + 1
+                assert f"ports that others have: {port}" in public(daemon)
 
         play(scenario)
+
+
+def test_replica_that_begins_to_lead_writes_its_address_at_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shown() -> bool:
+        node = two.virtual.get(NODES.plural, "node-1") or {}
+        return bool(node["status"]["addresses"] == [{"type": "InternalIP", "address": "127.0.0.1"}])
+
+    async def scenario() -> None:
+        async with with_a_node(two) as daemon:
+            monkeypatch.setattr(daemon.engine, "may_write", lambda name: False)
+            async with kubelet(daemon, first_port=free_port()):
+                await asyncio.sleep(1.5 * LOOK_SECONDS)
+                assert not shown(), "another replica leads"
+                monkeypatch.undo()
+                *_, lead = daemon.engine.served[CLUSTER].duties
+                await lead()
+                await asyncio.sleep(LOOK_SECONDS / 5)
+                assert shown()
+            assert lead not in daemon.engine.served[CLUSTER].duties
+
+    play(scenario)
 
 
 def test_node_of_a_tenant_that_changes_again_and_again_has_no_other_node_read(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        two.virtual.put(pod("web"))
         for number in range(150):
             two.virtual.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"own-{number}"}})
-        async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
-            await daemon.settled()
-            two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "node-1"}}))
-            await daemon.settled()
+        async with with_a_node(two) as daemon:
             port = free_port()
             async with kubelet(daemon, first_port=port):
                 await asyncio.sleep(5.0)

@@ -15,6 +15,7 @@ from syncer.api import Key, Obj
 from syncer.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.cache.store import Store
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.fan_out import FEW
 from syncer.engine.reconcile.controller import MOST_NAMED, Controller
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, service
@@ -252,10 +253,10 @@ def test_deletion_of_an_object_that_has_become_too_large_ends_its_copy(
     play(scenario)
 
 
-def test_copies_whose_originals_are_gone_are_found_by_their_metadata_alone(
-    two: Two, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("count", [FEW, FEW + 1])
+def test_copies_whose_originals_are_gone_are_found_by_their_metadata_and_many_in_steps(
+    two: Two, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of them are asked about in one step when a syncer begins."""
     asked: list[str] = []
     asking: list[bool] = []
     ask_all = ClusterPair.ask_all
@@ -275,16 +276,19 @@ def test_copies_whose_originals_are_gone_are_found_by_their_metadata_alone(
 
     async def scenario() -> None:
         async with serving(two.host, [Tenant(two.virtual)], built_in("services")) as daemon:
-            two.virtual.put(service("gone"))
+            for number in range(count):
+                two.virtual.put(service(f"gone{number}"))
             await daemon.settled()
-            assert copied(two, "services")
-        two.virtual.delete("services", f"{NAMESPACE}/gone")
+            assert copied(two, "services") == count
+        for number in range(count):
+            two.virtual.delete("services", f"{NAMESPACE}/gone{number}")
         for name, function in (("outline", outline), ("get", get)):
             monkeypatch.setattr(Store, name, function)
         monkeypatch.setattr(ClusterPair, "ask_all", asking_all)
         async with serving(two.host, [Tenant(two.virtual)], built_in("services")) as daemon:
             await daemon.settled()
-            assert not copied(two, "services")
-        assert asked == [place("gone").rpartition("/")[2]]
+            held = len(daemon.requests("services"))
+            assert copied(two, "services") == held == (0 if count <= FEW else count), "so many deletions are confirmed"
+        assert len(asked) == (count if count <= FEW else 0)
 
     play(scenario)

@@ -95,37 +95,60 @@ class ClusterPair:
     # -- notifications -----------------------------------------------------------------------------
 
     def ask_all(self, controller: Controller) -> None:
-        """Queue every key of a syncer: virtual objects, objects to fake, and orphans."""
-        for _ in self._asked(controller):
-            pass
+        """Queue every key of a syncer: virtual objects, objects to fake, and orphans.
+
+        Many orphans are queued in steps, as they are read.
+        """
+        if self._is_here(controller):
+            expected: set[Key] = set()
+            for _ in self._asked_by_virtual(controller, expected):
+                pass
+            orphans = self._orphans(controller, expected)
+            self.fan_out.tell(
+                ("orphans", controller.name), len(orphans), lambda: self._asked_by_host(controller, orphans)
+            )
 
     def _ask_in_steps(self, controller: Controller) -> None:
-        """Like :meth:`ask_all`, but many are queued in steps."""
+        """Like :meth:`ask_all`, but many of all are queued in steps."""
         most = sum(len(store) for store in controller.stores)
         self.fan_out.tell(("all", controller.name), most, lambda: self._asked(controller))
 
     def _asked(self, controller: Controller) -> Iterator[None]:
         """Queue a key with each step."""
-        if not self._is_here(controller):
-            return
+        if self._is_here(controller):
+            expected: set[Key] = set()
+            yield from self._asked_by_virtual(controller, expected)
+            yield from self._asked_by_host(controller, self._orphans(controller, expected))
+
+    def _asked_by_virtual(self, controller: Controller, expected: set[Key]) -> Iterator[None]:
+        """Queue the key of a virtual object, or of one to fake, with each step; note which copies are expected."""
         syncer, direction = controller.syncer, controller.direction
-        expected: set[Key] = set()
         if direction.by_virtual:
             for key in list(self.informers.keys(Side.VIRTUAL, syncer.resource)):
                 self._queue(controller, key)
                 if direction.by_host:
                     expected.add(controller.place(key))
                 yield
-        if direction.by_host:
-            store = self.informers.store(Side.HOST, syncer.host_resource)
-            changed = safely(self.name, syncer, partial(self.changed, controller, Side.HOST))
-            for key in set(store.keys()) - expected:
-                obj = store.outline(key) if direction.marked else store.get(key)
-                if obj is not None and self._is_here(controller):
-                    changed(key, obj)
-                yield
         if direction.fakes:  # objects to fake are in no store yet
             yield from self._queued(controller, sorted(self.watched_keys(controller)))
+
+    def _orphans(self, controller: Controller, expected: set[Key]) -> set[Key]:
+        """Return the keys of the host's objects that aren't expected."""
+        if not controller.direction.by_host:
+            return set()
+        return {*self.informers.keys(Side.HOST, controller.syncer.host_resource)} - expected
+
+    def _asked_by_host(self, controller: Controller, keys: Iterable[Key]) -> Iterator[None]:
+        """Queue the request of a host object with each step."""
+        syncer, is_marked = controller.syncer, controller.direction.marked
+        changed = safely(self.name, syncer, partial(self.changed, controller, Side.HOST))
+        for key in keys:
+            if self._is_here(controller):
+                store = self.informers.store(Side.HOST, syncer.host_resource)
+                obj = store.outline(key) if is_marked else store.get(key)
+                if obj is not None:
+                    changed(key, obj)
+            yield
 
     def watched_keys(self, controller: Controller) -> set[Key]:
         """Return the keys that the objects name which a syncer watches."""

@@ -1,10 +1,11 @@
 """A change that concerns many objects is told to them in steps, once however often it comes."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from syncer.engine.fan_out import FEW, STEP, FanOut
+from syncer.engine.fan_out import FEW, LONG_SECONDS, STEP, FanOut
 
 MANY = 3 * STEP + 1
 
@@ -51,6 +52,21 @@ def test_many_objects_are_told_in_steps_between_which_others_have_their_turn() -
     seen = run(lambda fan_out, told: fan_out.tell("a", MANY, told.of("a")))
     assert (seen[0], seen[-1]) == (0, MANY)
     assert max(after - before for before, after in pairwise(seen)) <= STEP
+
+
+def test_step_ends_after_an_object_that_took_long() -> None:
+    def scene(fan_out: FanOut, told: Told) -> None:
+        def tell() -> Iterator[None]:
+            for each in range(5):
+                told.objects.append(("a", each))
+                end = time.perf_counter() + 1.1 * LONG_SECONDS
+                while time.perf_counter() < end:
+                    pass
+                yield
+
+        fan_out.tell("a", MANY, tell)
+
+    assert run(scene) == [0, 1, 2, 3, 4, 5]
 
 
 def test_change_that_comes_again_before_it_is_told_counts_once() -> None:
