@@ -127,7 +127,7 @@ def test_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
             await asyncio.sleep(400)  # beyond the slow timer of what is parked
             assert deletions(two) == []
             assert "150 of 200 configmaps" in degraded(daemon.engine)["vc", "configmaps"]
-            pair.policies.breaker.scanned(pair.controllers["configmaps"], [])
+            assert all(pair.policies.breaker.scanned(pair.controllers["configmaps"], []))
             assert ("vc", "configmaps") in degraded(daemon.engine)
 
     play(scenario)

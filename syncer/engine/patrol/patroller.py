@@ -9,11 +9,12 @@ be needed a little later.
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from operator import eq
+from typing import TypeVar
 
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Key, Obj, Request, Resource, Side
@@ -26,7 +27,7 @@ from syncer.engine.patrol.report import Tally, tell
 from syncer.engine.patrol.verified import VerifiedPairs
 from syncer.engine.reconcile.controller import Controller
 from syncer.engine.reconcile.drift import Drift, changed_by, drifts, other_owner
-from syncer.engine.reconcile.policies.breaker import PlannedDeletion
+from syncer.engine.reconcile.policies.breaker import STEP, PlannedDeletion
 from syncer.engine.reconcile.policies.drift_policy import policies
 from syncer.observe.logs import get_logger
 from syncer.translate import times
@@ -44,6 +45,8 @@ JITTER = 0.1
 KEPT = 1000
 
 log = get_logger(__name__)
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +207,10 @@ class Patroller:
             scan.problem = self._why_not(controller)
         if scan.problem:
             return
-        scan.findings = [
-            finding
-            for request in suspects
-            if not self._is_busy(request)
-            for finding in self._findings(controller, request)
-        ]
-        self._hold(controller, scan.findings)
+        async for request in _in_steps(suspects):
+            if not self._is_busy(request):
+                scan.findings += self._findings(controller, request)
+        await self._hold(controller, scan.findings)
         await self._blame(scan.findings)
         await self._repair(controller, scan)
 
@@ -284,13 +284,18 @@ class Patroller:
             made.append(Finding(request, drift, policy, outcomes.get(policy, Outcome.FAILED)))
         return made
 
-    def _hold(self, controller: Controller, findings: Iterable[Finding]) -> None:
+    async def _hold(self, controller: Controller, findings: Iterable[Finding]) -> None:
         """Let the breaker count the deletions, and mark those that it holds."""
         doomed = [one for one in findings if one.drift.deletes and one.policy == "repair"]
         breaker = self._pair.policies.breaker
-        breaker.scanned(
+        room = STEP
+        for cost in breaker.scanned(
             controller, (PlannedDeletion(one.drift.side, one.drift.key, one.drift.uid, one.request) for one in doomed)
-        )
+        ):
+            room -= cost
+            if room <= 0:
+                room = STEP
+                await asyncio.sleep(0)
         for one in doomed:
             held = breaker.held.get((controller.syncer.name, one.drift.side))
             if held and (one.drift.key, one.drift.uid) in held.objects:
@@ -330,7 +335,7 @@ class Patroller:
         requests = list(dict.fromkeys([*(one.request for one in todo), *scan.troubles]))
         if requests:
             await self._ways.repair(requests)
-        left = {one.request: self._left(controller, one.request) for one in todo}
+        left = {one.request: self._left(controller, one.request) async for one in _in_steps(todo)}
         for one in todo:
             why = left[one.request]
             if one.outcome is not Outcome.HELD:
@@ -349,3 +354,11 @@ class Patroller:
         if all((rules.of(drift.kind) or "repair") != "repair" for drift in found):
             return ""
         return self._ways.reason(request) or "it needs a write still"
+
+
+async def _in_steps(items: Iterable[_T]) -> AsyncIterator[_T]:
+    """Yield items, each of which takes a decision, and let other tasks run in between."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % (SLICE // LOOK_WEIGHT) == 0:
+            await asyncio.sleep(0)

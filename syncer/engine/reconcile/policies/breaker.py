@@ -7,7 +7,7 @@ or until they are no longer due. They are kept in memory only: the next process 
 and finds the same.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -24,8 +24,11 @@ from syncer.observe.logs import get_logger
 
 #: The reason of a parked request.
 REASON = "DeletionsHeld"
-#: Seconds between checks whether a list is complete.
+#: Seconds between checks whether a list is complete, and all is counted.
 LOOK = 1.0
+#: Deletions are counted in steps of so many bytes of JSON, 5 to 10 ms: the sizes of the objects that are decided about,
+#: and so many bytes more for each decision and for each key that is looked at.
+STEP, DECIDED, LOOKED_AT = 1 << 20, 4 << 10, 256
 
 log = get_logger(__name__)
 
@@ -86,6 +89,8 @@ class CircuitBreaker:
         self._confirmed: set[tuple[str, Side, Key, str]] = set()
         #: Syncers with a new list since deletions were last counted.
         self._listed: set[str] = set()
+        #: The counts under way, by syncer.
+        self._counts: dict[str, Iterator[int]] = {}
 
     def listed(self, store: SideInformer) -> None:
         """Handle a store that was filled by a list: missing objects are counted before any
@@ -103,27 +108,36 @@ class CircuitBreaker:
         Raises:
             Refused: A deletion is held.
         """
-        unseen = any(write.verb is Verb.DELETE and self._is_unseen(seen, write) for write in decision.writes)
-        if unseen and any(store.is_in_part for store in seen.controller.own_stores()):
+        controller = seen.controller
+        unseen = [write for write in decision.writes if write.verb is Verb.DELETE and self._is_unseen(seen, write)]
+        if unseen and any(store.is_in_part for store in controller.own_stores()):
             # Counting waits for the complete list, as each page may show hundreds.
             return wait(f"{decision.reason}, as a list shows that is not complete yet", after=LOOK)
-        left = tuple(write for write in decision.writes if self._is_to_be_made(seen, write))
-        if left == decision.writes:
+        alone = [write for write in unseen if self._is_left_alone(seen, write)]
+        if len(alone) < len(unseen) and not self._is_counted(controller):
+            return wait(f"{decision.reason}; how many more would be deleted is being counted", after=LOOK)
+        left = tuple(write for write in decision.writes if not any(write is one for one in alone))
+        for write in left:
+            held = self.held.get((controller.name, write.side)) if write.verb is Verb.DELETE else None
+            if held and (key_of(write.obj), uid_of(write.obj)) in held.objects:
+                raise Refused(f"held by the deletion breaker: {held}", reason=REASON)
+        if not alone:
             return decision
         why = f"{decision.reason}; but what is missing was not seen to go, and drift of this class is not repaired"
         return replace(decision, writes=left, reason=why, outcome=Outcome.IN_STEP if left else Outcome.SKIPPED)
 
-    def scanned(self, controller: Controller, doomed: Iterable[PlannedDeletion]) -> None:
+    def scanned(self, controller: Controller, doomed: Iterable[PlannedDeletion]) -> Iterator[int]:
         """Hold the deletions of a whole kind that a scan found, if they are too many.
 
-        Deletions that are held already stay held while they are due: a list may have come since the
-        scan.
+        Yield what each step takes, as :data:`STEP` measures it. Deletions that are held already stay held while they
+        are due: a list may have come since the scan.
         """
         found = {(one.side, one.key, one.uid): one for one in doomed}
         for request in self.requests(controller.syncer.name):
             found |= {(one.side, one.key, one.uid): one for one in self._doomed_by(controller, request)}
+            yield self._weight(controller, request)
         for side in Side:
-            self._judge(controller, side, [one for one in found.values() if one.side is side])
+            yield from self._judge(controller, side, [one for one in found.values() if one.side is side])
 
     def confirm(self, chosen: Callable[[str], bool]) -> list[HeldDeletions]:
         """Release the held deletions of the chosen syncers, and return them, so that their requests
@@ -143,28 +157,62 @@ class CircuitBreaker:
 
     def drop(self, syncer: str) -> None:
         """Forget a syncer that has stopped."""
+        self._counts.pop(syncer, None)
         for side in Side:
             self.held.pop((syncer, side), None)
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _is_to_be_made(self, seen: Observed, write: Write) -> bool:
-        if write.verb is not Verb.DELETE:
-            return True
-        controller, key, uid = seen.controller, key_of(write.obj), uid_of(write.obj)
+    def _is_left_alone(self, seen: Observed, write: Write) -> bool:
+        """Return True if a drift policy leaves an object alone whose counterpart went missing unseen."""
+        is_orphan = seen.on(write.side.other) is None
+        return is_orphan and policies(self._settings, seen.controller.name).of("orphan") not in (None, "repair")
+
+    def _is_counted(self, controller: Controller) -> bool:
+        """Count for a step. Return True once all deletions that the latest list makes due are counted.
+
+        Each request that waits for that counts a step, so a large count needs no task of its own.
+        """
         name = controller.name
-        if self._is_unseen(seen, write):
-            is_orphan = seen.on(write.side.other) is None
-            if is_orphan and policies(self._settings, name).of("orphan") not in (None, "repair"):
-                return False
-            if name in self._listed:
-                self._listed.discard(name)
-                for side in Side:
-                    self._judge(controller, side, self._missing(controller, side))
-        held = self.held.get((name, write.side))
-        if held and (key, uid) in held.objects:
-            raise Refused(f"held by the deletion breaker: {held}", reason=REASON)
+        if name in self._listed:
+            self._listed.discard(name)
+            self._counts[name] = self._count(controller)
+        room = STEP
+        try:
+            for cost in self._counts.get(name, ()):
+                room -= cost
+                if room <= 0:
+                    return False
+        except BaseException:
+            self._listed.add(name)  # else what is not counted would be deleted
+            raise
+        self._counts.pop(name, None)
         return True
+
+    def _count(self, controller: Controller) -> Iterator[int]:
+        """Hold the deletions of objects whose counterpart went missing unseen, if they are too many; yield what it
+        takes.
+        """
+        for side in Side:
+            suspects: list[Request] = []
+            for request, cost in self._suspects(controller, side):
+                suspects += [] if request is None else [request]
+                yield cost
+            doomed: list[PlannedDeletion] = []
+            for request in suspects if self.limits is not None and len(suspects) > self.limits.count else ():
+                doomed += [one for one in self._doomed_by(controller, request) if one.side is side]
+                yield self._weight(controller, request)
+            yield from self._judge(controller, side, doomed)
+
+    @staticmethod
+    def _weight(controller: Controller, request: Request) -> int:
+        """Return what a decision about a request takes."""
+        weight = DECIDED
+        for store in controller.own_stores():
+            of_host = request.host_key or controller.place(request.key)
+            entry = store.entry(of_host if store.side is Side.HOST else request.key)
+            weight += entry.size if entry is not None else 0
+        return weight
 
     def _is_unseen(self, seen: Observed, write: Write) -> bool:
         """Return True if a deletion follows from a missing or different object whose deletion no
@@ -178,16 +226,17 @@ class CircuitBreaker:
             return not store.saw_go(seen.request.key if other is Side.VIRTUAL else seen.host_key)
         return other_owner(seen.virtual, seen.host, uid_mark=self._settings.marks.uid) is not None
 
-    def _judge(self, controller: Controller, side: Side, doomed: list[PlannedDeletion]) -> None:
-        """Hold these deletions if they are too many, otherwise release them."""
+    def _judge(self, controller: Controller, side: Side, doomed: list[PlannedDeletion]) -> Iterator[int]:
+        """Hold these deletions if they are too many, otherwise release them; yield what it takes."""
         name = controller.syncer.name
+        may_be_many = self.limits is not None and len(doomed) > self.limits.count
+        total = (yield from self._total(controller, side)) if may_be_many else 0
         now = {one for one in self._confirmed if one[:2] == (name, side)}
         meant = {(one.key, one.uid): one.request for one in doomed if (name, side, one.key, one.uid) not in now}
         self._confirmed -= now - {(name, side, one.key, one.uid) for one in doomed}
         before = self.held.pop((name, side), None)
         if self.limits is None or len(meant) <= self.limits.count:
             return
-        total = self._total(controller, side)
         if len(meant) * 100 <= self.limits.percent * total:
             return
         held = self.held[name, side] = HeldDeletions(name, side, total, meant)
@@ -195,25 +244,22 @@ class CircuitBreaker:
             about = {"cluster": self._settings.cluster, "syncer": name, "side": side}
             log.error("too many deletions at once, they are held", **about, what=held)
 
-    def _total(self, controller: Controller, side: Side) -> int:
-        """Count the objects of a kind on a side; on the host only the copies of this kind."""
+    def _total(self, controller: Controller, side: Side) -> Generator[int, None, int]:
+        """Count the objects of a kind on a side, on the host only the copies of this kind; yield what it takes."""
         store, virtual = controller.store(side), controller.virtual
         if store is None:
             return 0
         if side is Side.VIRTUAL or virtual is None or not controller.direction.goes_down:
             return len(store)
-        expected = {controller.place(key) for key in virtual.keys()}  # noqa: SIM118 — a store
-        return len(expected & set(store.keys())) + sum(1 for _ in self._orphans(controller, store, expected))
-
-    def _missing(self, controller: Controller, side: Side) -> list[PlannedDeletion]:
-        """Return the deletions on a side of objects whose counterpart went missing unseen.
-
-        Empty if few have.
-        """
-        suspects = list(self._suspects(controller, side))
-        if self.limits is None or len(suspects) <= self.limits.count:
-            return []
-        return [one for request in suspects for one in self._doomed_by(controller, request) if one.side is side]
+        expected, total = set(), 0
+        for key in list(virtual.keys()):
+            expected.add(place := controller.place(key))
+            total += place in store
+            yield LOOKED_AT
+        for request, cost in self._orphans(controller, store, expected):
+            total += request is not None
+            yield cost
+        return total
 
     def _doomed_by(self, controller: Controller, request: Request) -> Iterator[PlannedDeletion]:
         try:
@@ -224,21 +270,25 @@ class CircuitBreaker:
             if write.verb is Verb.DELETE:
                 yield PlannedDeletion(write.side, key_of(write.obj), uid_of(write.obj), request)
 
-    def _suspects(self, controller: Controller, side: Side) -> Iterator[Request]:
+    def _suspects(self, controller: Controller, side: Side) -> Iterator[tuple[Request | None, int]]:
         """Yield the requests of objects on a side whose counterpart went missing unseen, or is
-        another one.
+        another one; or None for one that isn't; each with what it took.
         """
         direction, virtual, host = controller.direction, controller.virtual, controller.host
         if not (direction.by_virtual and direction.by_host):
             return
         assert virtual is not None
         assert host is not None
-        expected = {controller.place(key): key for key in list(virtual.keys())}
-        for place, key in expected.items():
-            if (self._is_alone if side is Side.VIRTUAL else self._is_of_another)(virtual, key, host, place):
-                yield controller.request(key)
+        expected = set()
+        for key in list(virtual.keys()):
+            expected.add(place := controller.place(key))
+            is_lost = (self._is_alone if side is Side.VIRTUAL else self._is_of_another)(virtual, key, host, place)
+            searched = host.entry(place) if side is Side.HOST else None
+            cost = LOOKED_AT + (searched.size if searched is not None else 0)
+            yield controller.request(key) if is_lost else None, cost
         if side is Side.HOST and direction.goes_down:
-            yield from (one for one in self._orphans(controller, host, expected) if not virtual.saw_go(one.key))
+            for request, cost in self._orphans(controller, host, expected):
+                yield None if request is None or virtual.saw_go(request.key) else request, cost
 
     @staticmethod
     def _is_alone(_virtual: SideInformer, _key: Key, host: SideInformer, place: Key) -> bool:
@@ -255,12 +305,18 @@ class CircuitBreaker:
             return False
         return original.uid.encode() not in copy.raw
 
-    def _orphans(self, controller: Controller, host: SideInformer, expected: Collection[Key]) -> Iterator[Request]:
+    def _orphans(
+        self, controller: Controller, host: SideInformer, expected: Collection[Key]
+    ) -> Iterator[tuple[Request | None, int]]:
+        """Yield the requests of copies of this kind that have no original, and None for other objects, each with what
+        it took.
+        """
         request_of = safely(
             self._settings.cluster, controller.syncer, lambda key, obj: [controller.request_for(Side.HOST, key, obj)]
         )
         read = host.outline if controller.direction.marked else host.get
         for key in set(host.keys()) - set(expected):
-            for request in request_of(key, read(key)):
-                if request is not None:
-                    yield request
+            entry = host.entry(key)
+            if entry is not None:
+                [request] = request_of(key, read(key)) or [None]
+                yield request, DECIDED + entry.size

@@ -1,10 +1,17 @@
 """Drift that a scan finds is repaired, reported, ignored or held, and a failed repair is tried again."""
 
+import asyncio
+
 import pytest
 from patroller_bench import Bench, Happens, asked, counts, place, play, told, unrepaired
 
-from syncer.api import Obj, Side
+from syncer.api import Obj, Request, Side
 from syncer.engine.patrol.findings import Outcome
+from syncer.engine.patrol.patroller import LOOK_WEIGHT, SLICE
+from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.plan import Plan
+from syncer.engine.reconcile.policies.breaker import DECIDED, STEP
+from syncer.testing.objects import configmap, host_copy
 
 # -- policies ------------------------------------------------------------------------------------------------------
 
@@ -86,6 +93,30 @@ def test_held_orphan_is_verified_although_its_request_is_parked_and_is_repaired_
         bench.world.pair.policies.breaker.confirm(lambda syncer: True)
         bench.busy = set()
         assert {one.outcome for one in (await bench.scan()).findings} == {Outcome.REPAIRED}
+
+    play(scenario, breaker={"count": 2, "percent": 50})
+
+
+def test_many_orphans_are_found_and_held_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(bench: Bench) -> None:
+        lost = [configmap(f"x{number}") for number in range(300)]
+        bench.world.given(host=[host_copy(one) for one in lost])
+        scan, sleep, made = bench.world.pair.reconciler.scan, asyncio.sleep, [0]
+
+        def counted(_: object, controller: Controller, request: Request) -> Plan:
+            made[-1] += 1
+            return scan(controller, request)
+
+        async def slept(seconds: float) -> None:
+            made.append(0)
+            await sleep(seconds)
+
+        monkeypatch.setattr(type(bench.world.pair.reconciler), "scan", counted)
+        monkeypatch.setattr(asyncio, "sleep", slept)
+        assert [one.outcome for one in (await bench.scan()).findings] == [Outcome.HELD] * 300
+        assert max(made) == SLICE // LOOK_WEIGHT
+        await bench.scan()
+        assert SLICE // LOOK_WEIGHT < max(made) < STEP // DECIDED, "those that are held are decided about again"
 
     play(scenario, breaker={"count": 2, "percent": 50})
 
