@@ -158,16 +158,20 @@ class Bench:
 
     async def _phase(self, phase: str, names: Sequence[str], write: Write, arrival: Arrival) -> Figures:
         """Write objects, wait until all have arrived and the daemon is idle."""
-        self._arrival = arrival
-        self.waiting.expect(len(names))
         before = Reading.of(self.daemon)
-        await self._write_all(names, write)
-        async with asyncio.timeout(600):
-            await self.waiting.done.wait()
+        await self._write(names, write, arrival)
         seconds = time.perf_counter() - before.at
         cpu = await self._calm()
         figures = self._figures(phase, len(names), before, seconds=seconds, cpu=cpu)
         return figures | self._latency()
+
+    async def _write(self, names: Sequence[str], write: Write, arrival: Arrival) -> None:
+        """Write objects, and wait until all have arrived."""
+        self._arrival = arrival
+        self.waiting.expect(len(names))
+        await self._write_all(names, write)
+        async with asyncio.timeout(600):
+            await self.waiting.done.wait()
 
     async def _write_all(self, names: Sequence[str], write: Write) -> None:
         load, queue = self.load, iter(enumerate(names))

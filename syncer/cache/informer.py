@@ -44,7 +44,7 @@ MOST_WITHOUT_ROOM = 1 << 10
 log = get_logger(__name__)
 
 #: Takes the items of a page, and the version of its list.
-Page = Callable[[Iterable[codec.Raw], str], None]
+Page = Callable[[Iterable[codec.Undecoded], str], None]
 
 
 class Informer(Store):
@@ -197,7 +197,7 @@ class Informer(Store):
             log.warning("an item without a name is ignored", of=str(self), reason=why)
         self.nameless += 1
 
-    def _head(self, raw: codec.Raw) -> codec.Head | None:
+    def _head(self, raw: codec.Undecoded) -> codec.Head | None:
         """Return the identity of an item; None, which is counted, if it has none of the collection."""
         try:
             return self.items.head(raw)
@@ -205,7 +205,7 @@ class Informer(Store):
             self.ignore(str(error))
             return None
 
-    def _each(self, items: Iterable[codec.Raw], take: Callable[[codec.Head, codec.Raw], None]) -> None:
+    def _each(self, items: Iterable[codec.Undecoded], take: Callable[[codec.Head, codec.Undecoded], None]) -> None:
         """Call ``take`` for each item of a list that has an identity; an exception ends nothing but this item."""
         for raw in items:
             try:
@@ -215,7 +215,7 @@ class Informer(Store):
             except Exception as error:  # noqa: BLE001 — an object must end nothing but itself
                 self._went_wrong(raw, error)
 
-    def _went_wrong(self, raw: codec.Raw, error: Exception) -> None:
+    def _went_wrong(self, raw: codec.Undecoded, error: Exception) -> None:
         """Quarantine an object after an unexpected exception, which must end nothing but this object."""
         log.exception("an object can't be processed", of=str(self))
         try:
@@ -227,7 +227,7 @@ class Informer(Store):
 
     # -- input from the watch ----------------------------------------------------------------------
 
-    def event(self, kind: str, raw: codec.Raw) -> None:
+    def event(self, kind: str, raw: codec.Undecoded) -> None:
         """Process an ADDED, MODIFIED or DELETED event. Raises nothing, whatever it contains."""
         try:
             found = self._head(raw)
@@ -291,14 +291,14 @@ class Informer(Store):
         self._replacing = self._in_part = True
         begun = False
 
-        def page(items: Iterable[codec.Raw], of_list: str) -> None:
+        def page(items: Iterable[codec.Undecoded], of_list: str) -> None:
             nonlocal begun
             if not begun:
                 begun = True
                 self._take_up(of_list, known)
             self._each(items, take)
 
-        def take(head: codec.Head, raw: codec.Raw) -> None:
+        def take(head: codec.Head, raw: codec.Undecoded) -> None:
             key, uid, version, _ = head
             listed.add(key)
             entry = self._entries.get(key)
@@ -345,7 +345,7 @@ class Informer(Store):
         passed, of_list = self.version, ""
         gone = self._gone = set()
 
-        def page(items: Iterable[codec.Raw], version_of_list: str) -> None:
+        def page(items: Iterable[codec.Undecoded], version_of_list: str) -> None:
             nonlocal of_list
             if is_later(passed, version_of_list):
                 raise WentBack
@@ -354,7 +354,7 @@ class Informer(Store):
             of_list = version_of_list
             self._each(items, take)
 
-        def take(head: codec.Head, raw: codec.Raw) -> None:
+        def take(head: codec.Head, raw: codec.Undecoded) -> None:
             key, uid, version, _ = head
             listed.add(key)
             entry = self._entries.get(key)

@@ -14,9 +14,9 @@ class Items:
         self._kind, self._api_version, self._namespaced = resource.kind, resource.api_version, resource.namespaced
         self._group = resource.group
         #: A large item that isn't processed yet, and its object.
-        self._ahead: tuple[codec.Raw, Obj] | None = None
+        self._ahead: tuple[codec.Undecoded, Obj] | None = None
 
-    def head(self, raw: codec.Raw) -> codec.Head:
+    def head(self, raw: codec.Undecoded) -> codec.Head:
         """Return the identity of an item.
 
         Raises:
@@ -27,14 +27,14 @@ class Items:
             return head
         raise codec.DecodeError("it is of another kind, or lacks a namespace, or has one")
 
-    def read_ahead(self, raw: codec.Raw) -> None:
+    def read_ahead(self, raw: codec.Undecoded) -> None:
         """Decode a large item that is processed next, so that other tasks may run in between."""
         try:
             self._ahead = raw, codec.seen(raw)
         except codec.DecodeError:
             self._ahead = None  # it is raised when the item is processed
 
-    def decoded(self, key: Key, raw: codec.Raw) -> Obj:
+    def decoded(self, key: Key, raw: codec.Undecoded) -> Obj:
         """Return the object of an item, without its contents if it can't be used.
 
         Raises:
@@ -52,7 +52,7 @@ class Items:
             return self.without_contents(key, raw, error)
         return obj
 
-    def without_contents(self, key: Key, raw: codec.Raw, error: Exception) -> Obj:
+    def without_contents(self, key: Key, raw: codec.Undecoded, error: Exception) -> Obj:
         """Return an object without its contents, with the key that it was listed by: it may have two.
 
         Raises:

@@ -195,7 +195,7 @@ class Reflector:
         has_begun = False
         with self.store.replacing() as page:
 
-            def page_or_older(items: Iterable[codec.Raw], version: str) -> None:
+            def page_or_older(items: Iterable[codec.Undecoded], version: str) -> None:
                 nonlocal has_begun
                 page(items, version)
                 if self.store.went_back and not has_begun:
@@ -239,7 +239,7 @@ class Reflector:
                 page(items, part.resource_version)
                 await asyncio.sleep(0)
 
-    async def _read_ahead(self, item: codec.Raw) -> None:
+    async def _read_ahead(self, item: codec.Undecoded) -> None:
         """Decode a large item in a step of its own."""
         self.store.items.read_ahead(item)
         await asyncio.sleep(0)

@@ -458,7 +458,7 @@ class SharedReflector(Reflector):
             return
         async with self._watches.at(self._part).joining(self._seat) as begun:
 
-            def first(items: Iterable[codec.Raw], version: str) -> None:
+            def first(items: Iterable[codec.Undecoded], version: str) -> None:
                 begun(version)
                 page(items, version)
 

@@ -46,12 +46,15 @@ def create(
     *,
     dry_run: bool = False,
     timeout: float = REQUEST_SECONDS,
+    body: bytes | None = None,
 ) -> HttpRequest:
     """Return the request to create an object, or with a ``subresource`` (``binding``, ``token``,
     ``eviction``) of ``key``; with ``dry_run`` nothing is stored.
+
+    ``body`` is the object's JSON by :func:`encoded`, if the caller has it.
     """
     path = object_path(resource, key, subresource) if subresource else resource.collection(key.namespace)
-    return HttpRequest("POST", path + _WRITE + (DRY_RUN if dry_run else ""), encoded(obj), timeout=timeout)
+    return HttpRequest("POST", path + _WRITE + (DRY_RUN if dry_run else ""), body or encoded(obj), timeout=timeout)
 
 
 def replace(resource: Resource, obj: Obj, subresource: str = "", *, timeout: float = REQUEST_SECONDS) -> HttpRequest:

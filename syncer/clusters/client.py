@@ -91,16 +91,20 @@ class Client:
         request = api_requests.get(resource, key, subresource, timeout=self.timeout)
         return codec.decode((await self._send(request, "get", resource, key, subresource)).body)
 
-    async def create(self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None) -> Obj:
+    async def create(
+        self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None, body: bytes | None = None
+    ) -> Obj:
         """Create an object (POST), and return it as the server stored it, mostly without
         ``managedFields``.
 
         With a ``subresource`` (``binding``, ``token``, ``eviction``), ``key`` is the parent object,
-        if the metadata of ``obj`` doesn't name it.
+        if the metadata of ``obj`` doesn't name it. ``body`` is the object's JSON, if the caller has it.
         """
         target = key or target_of(obj)
-        request = api_requests.create(resource, target, obj, subresource, timeout=self.timeout)
-        return codec.lean((await self._send(request, "create", resource, target, subresource)).body)
+        request = api_requests.create(resource, target, obj, subresource, timeout=self.timeout, body=body)
+        response = await self._send(request, "create", resource, target, subresource)
+        del request, body  # large ones aren't held while the response is decoded
+        return codec.lean(response.body)
 
     async def try_create(self, resource: Resource, obj: Obj) -> Obj:
         """Ask whether an object could be created, and return it as it would be stored. Nothing is."""
@@ -128,7 +132,9 @@ class Client:
         ``force`` takes fields from other managers, for ``apply`` only.
         """
         request = api_requests.patch(resource, key, patch, subresource, kind=kind, force=force, timeout=self.timeout)
-        return codec.lean((await self._send(request, "patch", resource, key, subresource)).body)
+        response = await self._send(request, "patch", resource, key, subresource)
+        del request
+        return codec.lean(response.body)
 
     async def delete(
         self,

@@ -9,7 +9,7 @@ copy it with :func:`exact` before keeping it.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -25,10 +25,15 @@ UNREADABLE = "vsyncer.dev/unreadable"
 UNCOUNTED, MOST_PARTS = 256 << 10, 120_000
 
 Raw = msgspec.Raw
+#: The JSON of an object, as bytes of its own or as a view.
+Undecoded: TypeAlias = bytes | msgspec.Raw
 #: Raised for malformed JSON.
 DecodeError = msgspec.DecodeError
 #: The exceptions of a decoder: msgspec raises the last for texts that aren't UTF-8.
 _MALFORMED = (DecodeError, RecursionError, UnicodeDecodeError)
+
+#: Above so many bytes, the daemon's allocator gives a text pages of its own (`MAPPED_FROM` in :mod:`syncer.cli.run`).
+MAPPED = 256 << 10
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -129,14 +134,16 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
             counted before it is decoded.
     """
     text = bytes(data)
-    _must_be_readable(text, MOST_PARTS)
+    if len(text) > UNCOUNTED:
+        _must_be_readable(text, MOST_PARTS)
     start = text.find(b',"managedFields":[{')
     try:
         if start > 0 and text.startswith(_OWN_KINDS) and not _END_OF_METADATA(text, 0, start):
             end = text.find(b"}]", start) + 2
             if text[end : end + 3] == b'},"' and text[end + 3 : end + 4].isalpha():
+                view = memoryview(text)
                 try:
-                    found: Obj = _decode(text[:start] + text[end:])
+                    found: Obj = _decode(b"".join((view[:start], view[end:])))
                 except DecodeError:
                     found = _decode(text)
                 return found
@@ -239,8 +246,10 @@ def encode(value: Any) -> bytes:
 
     The encoder's own result is shrunk from a larger buffer, and memory allocators do not fill the
     remaining holes: 3.2 KB for each cached object of 2.5 KB. A copy costs 0.4 µs and avoids that.
+    A large buffer is pages of its own, of which shrinking gives the rest back.
     """
-    return bytes(memoryview(_encode(value)))
+    data: bytes = _encode(value)
+    return data if len(data) > MAPPED else bytes(memoryview(data))
 
 
 def encode_sorted(value: Any) -> str:
@@ -248,8 +257,8 @@ def encode_sorted(value: Any) -> str:
     return _encode_sorted(value).decode()
 
 
-def size(raw: msgspec.Raw) -> int:
-    """Return the number of bytes of a view."""
+def size(raw: Undecoded) -> int:
+    """Return the number of bytes."""
     return memoryview(raw).nbytes
 
 
@@ -408,10 +417,15 @@ class WatchEvent(msgspec.Struct, gc=False, frozen=True):
     """A line of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR``, and its object."""
 
     type: str
+    object: Undecoded
+
+
+class _Line(msgspec.Struct, gc=False):
+    type: str
     object: msgspec.Raw
 
 
-_decode_event = msgspec.json.Decoder(WatchEvent).decode
+_decode_line = msgspec.json.Decoder(_Line).decode
 
 
 #: The envelopes of an API server's events, with their length: cut off without reading the object.
@@ -430,14 +444,15 @@ def watch_event(line: bytes) -> WatchEvent:
     """
     for kind, beginning, at in _ENVELOPES:
         if line.startswith(beginning) and line.endswith(b"}}"):
-            return WatchEvent(kind, msgspec.Raw(line[at:-1]))
+            return WatchEvent(kind, line[at:-1])
     try:
-        return _decode_event(line)
+        found = _decode_line(line)
+        return WatchEvent(found.type, found.object)
     except _MALFORMED as error:
         parts = pieces.members(line) if len(line) <= MOST_CUT else {}
         if not parts.keys() >= {b'"type"', b'"object"'}:
             raise _told(error) from None
-        return WatchEvent(_decode(parts[b'"type"']), msgspec.Raw(parts[b'"object"']))
+        return WatchEvent(_decode(parts[b'"type"']), parts[b'"object"'])
 
 
 class _ListMetadata(msgspec.Struct, rename={"continue_": "continue"}):

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 
 from syncer.api.errors import NotConnected
 from syncer.clusters.api_requests import DRY_RUN
@@ -36,7 +35,7 @@ class Fenced:
         left = self._until() - self._clock()
         if left <= 0:
             raise NotConnected("another daemon may lead by now; nothing is written until this one leads again")
-        request = replace(request, may_send=self._may_send)
+        request = request.while_allowed(self._may_send)
         if left >= request.timeout:
             return await self._transport.send(request)
         try:

@@ -100,7 +100,7 @@ class Notices:
         syncers = self._pair.controllers.values()
         return self._discovery.served(resource) is not None and not any(each.stands_for(resource) for each in syncers)
 
-    def _tell(self, resource: Resource, items: Iterable[codec.Raw]) -> None:
+    def _tell(self, resource: Resource, items: Iterable[codec.Undecoded]) -> None:
         for raw in items:
             try:
                 key, uid, _, _ = codec.head(raw)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from syncer.api import ClusterError, Conflict, Exists, Invalid, Key, Missing, Obj, Resource, Side, key_of, uid_of
+from syncer.clusters import codec
 from syncer.clusters.api_requests import PatchKind, Propagation
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import HttpRequest, Transport
@@ -75,13 +76,16 @@ class MemoryCluster(Cluster):
         """
         return copy.deepcopy(self._there(resource, key))
 
-    async def create(self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None) -> Obj:
+    async def create(
+        self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None, body: bytes | None = None
+    ) -> Obj:
         """Create an object, bind a Pod, or issue a token.
 
         Raises:
             Exists: The name is taken.
             Conflict: The Pod is bound already.
         """
+        obj = obj if body is None else codec.decode(body)
         place = key or key_of(obj)
         self._note("create", resource, place, subresource, obj)
         if subresource == "token":

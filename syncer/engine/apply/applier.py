@@ -180,9 +180,10 @@ class Applier:
         if not self.may_write():
             raise NotConnected("another daemon may lead by now; nothing is written until this one leads again")
         write, (side, resource, key) = planned.write, planned.place
-        cluster, body = self.virtual if side is Side.VIRTUAL else self.host, call.body
+        cluster = self.virtual if side is Side.VIRTUAL else self.host
         if write.tokens:
-            body = await with_tokens(write, body, virtual=self.virtual, marks=self.marks)
+            call = Call(call.kind, await with_tokens(write, call.body, virtual=self.virtual, marks=self.marks))
+        body = call.body
         store = self.informers.store(side, resource)
         with store.writing(key) as writing:
             try:
@@ -190,7 +191,7 @@ class Applier:
                     case Operation.CREATE:
                         if write.precondition is not None:
                             await self._must_hold(write.precondition)
-                        return store.wrote(key, writing, await cluster.create(resource, body))
+                        return store.wrote(key, writing, await cluster.create(resource, body, body=call.take()))
                     case Operation.DELETE:
                         return await self._delete(cluster, resource, write, writing)
                     case Operation.BIND:
@@ -198,9 +199,7 @@ class Applier:
                         self.bound[uid_of(write.obj)] = None
                         return True
                     case _:
-                        return await self._patch(
-                            cluster, resource, key, Call(call.kind, body), writing, write.subresource
-                        )
+                        return await self._patch(cluster, resource, key, call, writing, write.subresource)
             except (Conflict, Exists, Missing) as error:
                 await self._look(cluster, resource, key, writing)
                 if write.subresource and isinstance(error, Missing) and store.entry(key):

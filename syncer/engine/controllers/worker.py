@@ -14,7 +14,6 @@ from syncer.api.decision import Decision, Outcome
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Request, Side, uid_of
 from syncer.cache.entry import Entry
-from syncer.clusters import codec
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatuses, State
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
@@ -424,7 +423,7 @@ def _size(controller: Controller, plan: Plan) -> int:
             size += entry.size
     for call in calls:
         if call.kind is Operation.CREATE:
-            size += len(codec.encode(call.body))
+            size += call.size
     return size
 
 

@@ -8,6 +8,7 @@ don't set are removed.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -18,8 +19,8 @@ from syncer.api.marks import Marks
 from syncer.api.objects import Obj, Side, annotations_of, labels_of, uid_of
 from syncer.api.paths import FieldPath, is_within, metadata_key, path_steps
 from syncer.api.roles import Syncer
-from syncer.api.values import value_class
 from syncer.clusters import codec
+from syncer.clusters.bodies import encoded
 from syncer.translate.alike import covers
 
 #: The longest annotation of field names, in characters, and the most labels and annotations whose
@@ -47,12 +48,32 @@ class Operation(StrEnum):
     MERGE = "merge"
 
 
-@value_class
+@dataclass(slots=True)
 class Call:
     """An API call, and its body."""
 
     kind: Operation
     body: Obj
+    _json: bytes = field(default=b"", init=False, repr=False, compare=False)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the body's JSON, which is kept until it is taken.
+
+        Raises:
+            TooLarge: No API server accepts them.
+        """
+        self._json = self._json or encoded(self.body)
+        return len(self._json)
+
+    def take(self) -> bytes:
+        """Return the body's JSON, and keep it no longer.
+
+        Raises:
+            TooLarge: No API server accepts it.
+        """
+        taken, self._json = self._json or encoded(self.body), b""
+        return taken
 
 
 def needed(

@@ -83,6 +83,13 @@ OBJ: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "name
             OBJ,
         ),
         (
+            lambda c: c.create(PODS, OBJ, body=b'{"encoded": "before"}'),
+            "POST",
+            "/api/v1/namespaces/shop/pods?fieldManager=vsyncer",
+            "application/json",
+            {"encoded": "before"},
+        ),
+        (
             lambda c: c.create(PODS, {"target": {"name": "n1"}}, subresource="binding", key=WEB),
             "POST",
             "/api/v1/namespaces/shop/pods/web/binding?fieldManager=vsyncer",

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncer.api import FieldPath, Marks, Obj, Resource, Side, Syncer, Token, Verb, Write
+from syncer.api import FieldPath, Marks, Obj, Resource, Side, Syncer, Token, TooLarge, Verb, Write
+from syncer.clusters.bodies import LARGEST
 from syncer.engine.reconcile.calls import Call, Operation, exact_paths, needed, said_before
 from syncer.testing.merge import merged
 
@@ -484,3 +485,17 @@ def test_write_about_one_object_is_none_about_another(live: Any) -> None:
     want = host(data={"a": "1"})
     want["metadata"]["uid"] = "u1"
     assert calls(want, live) == []
+
+
+def test_body_of_a_call_is_encoded_once() -> None:
+    call = Call(Operation.CREATE, host(spec={"type": "ClusterIP"}))
+    size = call.size
+    taken = call._json
+    assert (call.take() is taken, json.loads(taken), len(taken)) == (True, call.body, size)
+    assert call._json == b"", "it is held by the request alone"
+    assert call.take() == taken
+
+
+def test_call_with_a_body_that_no_api_server_accepts_is_refused() -> None:
+    with pytest.raises(TooLarge, match="spec"):
+        _ = Call(Operation.CREATE, host(spec={"type": "x" * LARGEST})).size

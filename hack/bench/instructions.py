@@ -1,0 +1,135 @@
+"""Count the processor instructions that the daemon executes for an object; a JSON line for each phase.
+
+The daemon runs under valgrind's callgrind between two real API servers. So the counts are those of user space
+alone, caches and branches are simulated, and other processes don't change them: of two runs they differ by some
+hundredths, as the daemon reads more or fewer events at a time. With `--against PATH`, the checkout at PATH is counted
+after this one, and the last line has the ratios of this checkout's counts to the other's.
+"""
+
+import argparse
+import asyncio
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from hack.bench.phases import RESOURCES, Arrival, Bench, Figures, Load, Write
+from hack.bench.scene import Planes, fresh_planes, scene
+from hack.checkout import THIS, Checkout, checkout
+from hack.commands import run
+from hack.endings import interrupt_on_sigterm
+
+#: Objects written and deleted before anything is counted.
+WARM_UP = 50
+#: The daemon is idle if it used less CPU than this in `STILL_SECONDS`: it is some 30 times slower than by itself.
+STILL_CPU_SECONDS = 0.25
+#: Names of the profiles that callgrind writes, in the daemon's folder; each has a number at its end, from 1 on.
+PROFILES = "counts"
+#: The counts, and callgrind's names of the events that each adds up.
+COUNTS = {
+    "instructions": ("Ir",),
+    "l1_misses": ("I1mr", "D1mr", "D1mw"),
+    "mispredicted_branches": ("Bcm", "Bim"),
+}
+
+
+def counts(profile: str) -> dict[str, int]:
+    """Return the counts of a profile that callgrind has written."""
+    lines = dict(line.split(": ", 1) for line in profile.splitlines() if line.startswith(("events: ", "summary: ")))
+    events = dict(zip(lines["events"].split(), map(int, lines["summary"].split()), strict=True))
+    return {name: sum(events[event] for event in added) for name, added in COUNTS.items()}
+
+
+class Counting(Bench):
+    """The phases of a run, whose figures are counts."""
+
+    async def control(self, *arguments: str) -> None:
+        """Tell callgrind something.
+
+        Raises:
+            CalledProcessError: It doesn't obey.
+        """
+        command = ["callgrind_control", *arguments, str(self.daemon.pid)]
+        (await asyncio.to_thread(run, command)).check_returncode()
+
+    async def _phase(self, phase: str, names: Sequence[str], write: Write, arrival: Arrival) -> Figures:
+        await self.control("--zero")
+        await self._write(names, write, arrival)
+        await asyncio.to_thread(self.daemon.wait_still, STILL_CPU_SECONDS)
+        await self.control("--dump")
+        newest = max(self.daemon.folder.glob(f"{PROFILES}.*"), key=lambda path: int(path.suffix[1:]))
+        counted = counts(newest.read_text())
+        per_object = {f"{name}_per_object": round(count / len(names)) for name, count in counted.items()}
+        return {"phase": phase, "kind": self.load.kind, "n": len(names), **per_object}
+
+
+def command(installed: Checkout, folder: Path) -> tuple[str, ...]:
+    """Return a command that runs an installation's daemon under callgrind, which counts nothing at first."""
+    simulated = ("--cache-sim=yes", "--branch-sim=yes", "--instr-atstart=no")
+    valgrind = ("valgrind", "--quiet", "--tool=callgrind", *simulated, f"--callgrind-out-file={folder / PROFILES}")
+    return *valgrind, str(installed.python), "-I", str(installed.syncer)
+
+
+async def measure(installed: Checkout, load: Load, planes: Planes) -> list[Figures]:
+    """Return the figures of an installation, by phase."""
+    async with scene(planes, command(installed, planes.folder)) as made:
+        found: list[Figures] = []
+        for each in (Load(kind=load.kind, n=WARM_UP, prefix="warm-up"), load):
+            bench = Counting(each, made.virtual, made.host, made.daemon)
+            async with bench.watching():
+                await bench.control("--instr=on")
+                found = [await step(bench.names) for step in (bench.create, bench.update, bench.delete)]
+        return found
+
+
+def ratios(this: Sequence[Figures], other: Sequence[Figures]) -> dict[str, dict[str, float]]:
+    """Return the ratios of two installations' figures by phase, and of their sums."""
+
+    def ratio(one: Mapping[str, Any], another: Mapping[str, Any]) -> dict[str, float]:
+        return {name: round(one[f"{name}_per_object"] / another[f"{name}_per_object"], 3) for name in COUNTS}
+
+    def whole(phases: Sequence[Figures]) -> Figures:
+        return {f"{name}_per_object": sum(each[f"{name}_per_object"] for each in phases) for name in COUNTS}
+
+    by_phase = {one["phase"]: ratio(one, another) for one, another in zip(this, other, strict=True)}
+    return {**by_phase, "all": ratio(whole(this), whole(other))}
+
+
+def parse() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(prog="hack/bench/instructions", description=__doc__)
+    add = parser.add_argument
+    add("--kind", choices=sorted(RESOURCES), default="configmaps", help="what is written (configmaps)")
+    add("-n", type=int, default=300, help="objects (300)")
+    add("--size", type=int, default=1000, help="bytes of content an object (1000)")
+    add("--against", type=checkout, metavar="PATH", help="another checkout")
+    options = parser.parse_args()
+    if options.n < 1:
+        parser.error(f"-n {options.n}: at least 1")
+    if not shutil.which("valgrind"):
+        parser.error("valgrind isn't installed: apt-get install valgrind")
+    return options
+
+
+def main() -> None:
+    """Count this checkout, and another one if configured."""
+    options = parse()
+    found: list[list[Figures]] = []
+    for name, installed in {"this": THIS, "other": options.against}.items():
+        if installed is None:
+            continue
+        load = Load(kind=options.kind, n=options.n, size=options.size)
+        with fresh_planes() as planes:
+            found.append(uvloop.run(measure(installed, load, planes)))
+        for figures in found[-1]:
+            print(json.dumps({"installation": name, "commit": installed.commit, **figures}), flush=True)
+    if options.against:
+        print(json.dumps({"phase": "ratios", "ratios": ratios(*found)}))
+
+
+if __name__ == "__main__":
+    interrupt_on_sigterm()
+    main()
