@@ -2,7 +2,7 @@
 
 The daemon runs under valgrind's callgrind between two real API servers. So the counts are those of user space
 alone, caches and branches are simulated, and other processes don't change them: of two runs they differ by some
-hundredths, as the daemon reads more or fewer events at a time. With `--against PATH`, the checkout at PATH is counted
+thousandths, as the daemon reads more or fewer events at a time. With `--against PATH`, the checkout at PATH is counted
 after this one, and the last line has the ratios of this checkout's counts to the other's.
 """
 

@@ -24,11 +24,12 @@ from syncer.observe.logs import get_logger
 
 #: The reason of a parked request.
 REASON = "DeletionsHeld"
-#: Seconds between checks whether a list is complete, and all is counted.
-LOOK = 1.0
-#: Deletions are counted in steps of so many bytes of JSON, 5 to 10 ms: the sizes of the objects that are decided about,
-#: and so many bytes more for each decision and for each key that is looked at.
-STEP, DECIDED, LOOKED_AT = 1 << 20, 4 << 10, 256
+#: Seconds between checks whether a list is complete, and until a request that waits for a count counts its next step.
+LOOK, NEXT = 1.0, 0.01
+#: Deletions are counted in steps of so many bytes of JSON, up to 15 ms: the sizes of the objects that are decided
+#: about, and so many bytes more for each decision, for each copy whose original is missing, and for each key. A text
+#: that is only searched, or whose metadata alone is decoded, takes an eighth of its size.
+STEP, DECIDED, ORPHAN, LOOKED_AT = 1 << 20, 4 << 10, 1 << 10, 256
 
 log = get_logger(__name__)
 
@@ -115,7 +116,7 @@ class CircuitBreaker:
             return wait(f"{decision.reason}, as a list shows that is not complete yet", after=LOOK)
         alone = [write for write in unseen if self._is_left_alone(seen, write)]
         if len(alone) < len(unseen) and not self._is_counted(controller):
-            return wait(f"{decision.reason}; how many more would be deleted is being counted", after=LOOK)
+            return wait(f"{decision.reason}; how many more would be deleted is being counted", after=NEXT)
         left = tuple(write for write in decision.writes if not any(write is one for one in alone))
         for write in left:
             held = self.held.get((controller.name, write.side)) if write.verb is Verb.DELETE else None
@@ -196,7 +197,8 @@ class CircuitBreaker:
         for side in Side:
             suspects: list[Request] = []
             for request, cost in self._suspects(controller, side):
-                suspects += [] if request is None else [request]
+                if request is not None:
+                    suspects.append(request)
                 yield cost
             doomed: list[PlannedDeletion] = []
             for request in suspects if self.limits is not None and len(suspects) > self.limits.count else ():
@@ -284,7 +286,7 @@ class CircuitBreaker:
             expected.add(place := controller.place(key))
             is_lost = (self._is_alone if side is Side.VIRTUAL else self._is_of_another)(virtual, key, host, place)
             searched = host.entry(place) if side is Side.HOST else None
-            cost = LOOKED_AT + (searched.size if searched is not None else 0)
+            cost = LOOKED_AT + (searched.size // 8 if searched is not None else 0)
             yield controller.request(key) if is_lost else None, cost
         if side is Side.HOST and direction.goes_down:
             for request, cost in self._orphans(controller, host, expected):
@@ -319,4 +321,4 @@ class CircuitBreaker:
             entry = host.entry(key)
             if entry is not None:
                 [request] = request_of(key, read(key)) or [None]
-                yield request, DECIDED + entry.size
+                yield request, ORPHAN + entry.size // (8 if controller.direction.marked else 1)

@@ -28,6 +28,7 @@ from syncer.engine.reconcile.policies.breaker import (
     DECIDED,
     LOOK,
     LOOKED_AT,
+    NEXT,
     REASON,
     STEP,
     CircuitBreaker,
@@ -342,7 +343,7 @@ def asked_while(scene: Lost, monkeypatch: pytest.MonkeyPatch) -> list[int]:
             steps.append(asked[0])
         if decision.outcome is not Outcome.PENDING:
             break
-        assert (decision.writes, decision.after) == ((), LOOK)
+        assert (decision.writes, decision.after) == ((), NEXT)
         assert decision.reason.endswith("how many more would be deleted is being counted")
     return steps
 
@@ -374,11 +375,19 @@ def test_fewer_deletions_of_large_objects_are_counted_in_a_step(monkeypatch: pyt
 
 
 def test_objects_in_step_are_looked_at_in_steps_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = Lost(2 * STEP // LOOKED_AT // 3)
+    scene = Lost(STEP // LOOKED_AT)
     scene.lose(1)
     scene.listed()
     steps = asked_while(scene, monkeypatch)
     assert (set(steps), len(steps) >= 3) == ({0}, True)
+    assert scene.is_deleted()
+
+
+def test_single_deletion_among_many_objects_in_step_waits_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Lost(5000)
+    scene.lose(1)
+    scene.listed()
+    assert len(asked_while(scene, monkeypatch)) * NEXT <= LOOK / 10
     assert scene.is_deleted()
 
 
