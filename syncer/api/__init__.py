@@ -121,6 +121,7 @@ from syncer.api.roles import API_VERSION, FakeSyncUp, Mirror, Sync, SyncDown, Sy
 from syncer.api.section import Section
 from syncer.api.selection import Expression, Selector
 from syncer.api.sources import Index, Right, Source, Watch
+from syncer.api.texts import shortened
 
 __all__ = [
     "API_VERSION",
@@ -245,6 +246,7 @@ __all__ = [
     "retry",
     "selectors",
     "set_conditions",
+    "shortened",
     "skip",
     "uid_of",
     "wait",

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypedDict, Unpack
 
 from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side
+from syncer.api.texts import shortened
 
 
 class SyncerError(Exception):
@@ -87,13 +88,13 @@ class Refused(SyncerError):
         """Refuse an object.
 
         Args:
-            why: A sentence for the tenant; it becomes the message of a warning event.
+            why: A sentence for the tenant; it becomes the message of a warning event. It is cut if it is too long.
             path: The field at fault; ``""`` for the object as a whole.
             reason: The event's reason, in CamelCase.
             about: The virtual object that gets the event; None for the one that is synced.
         """
-        self.why, self.path, self.reason, self.about = why, path, reason, about
-        super().__init__(f"{path}: {why}" if path else why)
+        self.why, self.path, self.reason, self.about = shortened(why), path, reason, about
+        super().__init__(f"{path}: {self.why}" if path else self.why)
 
 
 class NotYet(SyncerError):

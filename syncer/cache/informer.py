@@ -197,6 +197,15 @@ class Informer(Store):
             log.warning("an item without a name is ignored", of=str(self), reason=why)
         self.nameless += 1
 
+    def has_stored(self, raw: codec.Undecoded) -> bool:
+        """Return True if an item is as it is stored already, so that it needn't be decoded."""
+        try:
+            key, _, version, _ = self.items.head(raw)
+        except codec.DecodeError:
+            return False
+        entry = self._entries.get(key)
+        return entry is not None and entry.version == version
+
     def _head(self, raw: codec.Undecoded) -> codec.Head | None:
         """Return the identity of an item; None, which is counted, if it has none of the collection."""
         try:

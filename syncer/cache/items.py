@@ -34,6 +34,10 @@ class Items:
         except codec.DecodeError:
             self._ahead = None  # it is raised when the item is processed
 
+    def forget_ahead(self) -> None:
+        """Hold no longer what was decoded ahead: the item is processed, which may have needed no object."""
+        self._ahead = None
+
     def decoded(self, key: Key, raw: codec.Undecoded) -> Obj:
         """Return the object of an item, without its contents if it can't be used.
 

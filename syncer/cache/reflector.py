@@ -18,7 +18,8 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 from syncer.api.errors import ClusterError, Expired, Forbidden, Missing, SyncerError, Unreachable
 from syncer.api.objects import Key
@@ -54,6 +55,7 @@ SLOW_WAIT = 20.0
 Batches = AsyncIterator[list[codec.WatchEvent]]
 
 log = get_logger(__name__)
+T = TypeVar("T")
 
 
 class State(StrEnum):
@@ -234,15 +236,22 @@ class Reflector:
         ):
             for start in range(0, len(part.items) or 1, BREATH):
                 items = part.items[start : start + BREATH]
+                process = partial(page, items, part.resource_version)
                 if items and codec.size(items[-1]) > LARGE:
-                    await self._read_ahead(items[-1])
-                page(items, part.resource_version)
+                    await self._in_two_steps(items[-1], process)
+                else:
+                    process()
                 await asyncio.sleep(0)
 
-    async def _read_ahead(self, item: codec.Undecoded) -> None:
-        """Decode a large item in a step of its own."""
-        self.store.items.read_ahead(item)
-        await asyncio.sleep(0)
+    async def _in_two_steps(self, large: codec.Undecoded, process: Callable[[], T]) -> T:
+        """Decode a large item in a step of its own, unless it is stored already, and process it in the next."""
+        if not self.store.has_stored(large):
+            self.store.items.read_ahead(large)
+            await asyncio.sleep(0)
+        try:
+            return process()
+        finally:
+            self.store.items.forget_ahead()
 
     async def _watch(self) -> None:
         """Watch until the watch ends, unless everything is to be listed anew."""
@@ -264,10 +273,13 @@ class Reflector:
                 begun = loop.time()
                 try:
                     async for batch in events:
-                        if len(batch) == 1 and codec.size(batch[0].object) > LARGE:
-                            await self._read_ahead(batch[0].object)
-                        if self._take(batch):
+                        if len(batch) == 1 and batch[0].type != "DELETED" and codec.size(batch[0].object) > LARGE:
+                            known = await self._in_two_steps(batch[0].object, partial(self._take, batch))
+                        else:
+                            known = self._take(batch)
+                        if known:
                             self.failures = 0
+                        del batch  # it isn't held until the next comes
                 finally:
                     if loop.time() - begun > SHORT_SECONDS:
                         self.failures = 0

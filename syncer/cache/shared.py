@@ -151,6 +151,7 @@ class Seat:
                 batch = self._next()
                 if batch:
                     yield batch
+                del batch  # it isn't held until the next comes
                 await asyncio.sleep(0)
             elif self.has_ended:
                 if self.reason is not None:
@@ -334,11 +335,8 @@ class SharedWatch:
                 for seat in self._all():
                     seat.wake()
                 async for batch in events:
-                    for event in batch:
-                        self._pass_on(event)
-                        if codec.size(event.object) > LARGE:  # which takes a reflector longer than to read the next
-                            for seat in tuple(self._all()):
-                                await seat.room()
+                    await self._pass_all_on(batch)
+                    del batch  # it isn't held until the next comes
         except Exception as error:  # noqa: BLE001 — each reflector raises it as its own
             reason = error
         if self._reader is not asyncio.current_task():
@@ -365,6 +363,13 @@ class SharedWatch:
             seat.fall_behind(reason)
 
     # -- events ------------------------------------------------------------------------------------
+
+    async def _pass_all_on(self, batch: Iterable[codec.WatchEvent]) -> None:
+        for event in batch:
+            self._pass_on(event)
+            if codec.size(event.object) > LARGE:  # which takes a reflector longer than to read the next
+                for seat in tuple(self._all()):
+                    await seat.room()
 
     def _pass_on(self, event: codec.WatchEvent) -> None:
         """Give an event to those whom it concerns.

@@ -19,10 +19,10 @@ from typing import Literal, Protocol
 from cachetools import LRUCache, TTLCache
 
 from syncer.api import Key, Missing, Obj, Resource
+from syncer.api.texts import shortened
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import EVENTS
 from syncer.token_bucket import TokenBucket
-from syncer.translate.texts import cut
 from syncer.translate.times import written
 
 #: client-go's limits: events about an object at once, and seconds until another is allowed.
@@ -275,7 +275,7 @@ def virtual_names(message: str, names: Mapping[str, str]) -> str:
 
     A long message is cut first.
     """
-    message = cut(message)
+    message = shortened(message)
     if not names:
         return message
     alternatives = "|".join(map(re.escape, names))

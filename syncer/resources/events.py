@@ -13,11 +13,11 @@ from syncer.api import (
     Syncer,
     SyncFromHost,
     apply,
+    shortened,
     skip,
     uid_of,
 )
 from syncer.resources.kinds import EVENTS, PODS
-from syncer.translate.texts import cut
 
 #: Fields that are recomputed, or that name host objects which a tenant can't see.
 _NOT_COPIED = frozenset({"apiVersion", "kind", "metadata", "involvedObject", "message", "related"})
@@ -117,7 +117,7 @@ def _translated(ctx: Context, host: Obj, subject: Subject) -> Obj:
     place = {"namespace": subject.key.namespace} if subject.key.namespace else {}
     virtual["involvedObject"] = kept | about | place
     if message := host.get("message"):
-        virtual["message"] = _told(cut(message), _words(ctx, host, subject))
+        virtual["message"] = _told(shortened(message), _words(ctx, host, subject))
     return virtual
 
 

@@ -13,6 +13,7 @@ from cachetools import LRUCache
 from syncer.api.decision import Decision, Outcome
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Request, Side, uid_of
+from syncer.api.texts import shortened
 from syncer.cache.entry import Entry
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatuses, State
@@ -25,7 +26,6 @@ from syncer.engine.reconcile.plan import HeldFields, Plan
 from syncer.engine.reconcile.policies.contention import waiting
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics, SyncerMetrics
-from syncer.translate.texts import cut
 from syncer.workqueue.fair import QueueClosed
 from syncer.workqueue.queue import LAST_RETRY, Queue
 
@@ -299,7 +299,7 @@ class Workers:
 
     def _tell_frozen(self, pair: ClusterPair, request: Request, recorder: _Recorder) -> None:
         for error in recorder.refusals:
-            message = cut(str(error))
+            message = shortened(str(error))
             log.warning("refused", **_about(request), error=message)
             with contextlib.suppress(Exception):  # as below
                 self.told.warn(pair, request, retry_for(error, 0).event, for_tenant(error, message), about=None)
@@ -356,7 +356,7 @@ class Workers:
             log.exception("a failure could not be told of", **_about(request))
 
     def _tell_failure(self, pair: ClusterPair, request: Request, error: Exception, what: Retry) -> None:
-        message = cut(str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}")
+        message = shortened(str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}")
         state = State.PARKED if what.action is RetryAction.PARK else State.FAILING
         new = self.statuses.note(request, state, message, error=type(error).__name__, now=self._clock())
         if new:

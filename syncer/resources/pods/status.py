@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from syncer.api import Obj, Pair
-from syncer.translate.texts import cut
+from syncer.api import Obj, Pair, shortened
 
 #: Conditions that the host's control plane and kubelet set. Of others, those that only the virtual
 #: Pod has are kept.
@@ -95,7 +94,7 @@ def with_virtual_names(reported: Obj, names: Mapping[str, str], phrases: Iterabl
 def _told(message: Any, names: Mapping[str, str], phrases: Iterable[tuple[str, str]]) -> Any:
     if not isinstance(message, str):
         return message
-    message = _NAME.sub(lambda found: names.get(found[0], found[0]), cut(message))
+    message = _NAME.sub(lambda found: names.get(found[0], found[0]), shortened(message))
     for host, virtual in phrases:
         message = message.replace(host, virtual)
     return message

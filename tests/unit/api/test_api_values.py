@@ -122,3 +122,8 @@ def test_problem_says_where_what_and_the_way_out() -> None:
 def test_refusal_names_the_field() -> None:
     assert str(Refused("is too long", path="metadata.name")) == "metadata.name: is too long"
     assert str(Refused("no")) == "no"
+
+
+def test_long_refusal_is_cut_after_a_word() -> None:
+    refused = Refused(f"names a {'x' * 1_000_000}, which is no kind", path="spec.ref")
+    assert (refused.why, str(refused)) == ("names a…", "spec.ref: names a…")

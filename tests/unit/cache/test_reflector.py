@@ -474,6 +474,11 @@ def test_relist_of_two_at_once_is_two_lists(wrong: list[Key]) -> None:
     [
         pytest.param([page("5", obj(1), obj(4, B, data={"a": "x" * (LARGE + 1)}))], [[LIFE]], id="list"),
         pytest.param([page("5")], [[1.0, [line("ADDED", obj(7, B, data={"a": "x" * (LARGE + 1)}))], LIFE]], id="watch"),
+        pytest.param(
+            [page("5", obj(4, B))],
+            [[1.0, [line("MODIFIED", obj(7, B, data={"a": "x" * (LARGE + 1)}))], LIFE]],
+            id="change of a stored one",
+        ),
     ],
 )
 def test_large_object_is_decoded_in_a_step_of_its_own(
@@ -491,7 +496,7 @@ def test_large_object_is_decoded_in_a_step_of_its_own(
 
     async def scenario() -> None:
         scene = Scene(lists, watches)
-        scene.informer.add_handler(lambda key, obj: order.append("stored") if key == B else None)
+        scene.informer.add_handler(lambda key, obj: order.append("stored") if key == B and "data" in obj else None)
         async with running(scene):
             await asyncio.sleep(2.0)
         assert scene.informer.get(B)

@@ -11,8 +11,8 @@ from cachetools import LRUCache
 
 from syncer.api.decision import Write
 from syncer.api.objects import Request, uid_of
+from syncer.api.texts import shortened
 from syncer.engine.reconcile.plan import HeldFields, Place, PlannedWrite
-from syncer.translate.texts import cut
 from syncer.translate.three_way import digest
 
 #: Seconds until a refused merge is sent again, as for a parked request.
@@ -45,7 +45,7 @@ class Refusals:
 
     def note(self, planned: PlannedWrite, error: Exception) -> HeldFields:
         """Record that a merge was refused, and return the report about it; the error itself is the news."""
-        why = cut(f"{planned.place.resource}/{planned.write.subresource} is refused: {error}")
+        why = shortened(f"{planned.place.resource}/{planned.write.subresource} is refused: {error}")
         self._known[planned.place, _hash(planned.write)] = _Refusal(why, self._clock() + AGAIN_SECONDS)
         return HeldFields(why, AGAIN_SECONDS, new=False)
 

@@ -16,10 +16,10 @@ from syncer.api import (
     Unauthorized,
     Unreachable,
 )
+from syncer.api.texts import LONGEST_MESSAGE
 from syncer.engine.controllers.tenant_messages import for_tenant, translated
 from syncer.names import PerNamespace, SingleNamespace, Unchanged
 from syncer.resources.kinds import CONFIG_MAPS, PODS
-from syncer.translate.texts import LONGEST_MESSAGE
 
 SINGLE = SingleNamespace(cluster="vc", namespace="home")
 APART = PerNamespace(cluster="vc", namespace="home")

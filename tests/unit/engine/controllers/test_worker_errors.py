@@ -28,10 +28,10 @@ from syncer.api import (
     Unauthorized,
     Unreachable,
 )
+from syncer.api.texts import LONGEST_MESSAGE
 from syncer.engine.controllers.request_status import State
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.objects import configmap
-from syncer.translate.texts import LONGEST_MESSAGE
 
 RIGHT = MissingRight("create", "", "configmaps", "vc-ns")
 HERE: Any = {"side": Side.HOST, "key": Key("vc-ns", "x")}
@@ -200,7 +200,7 @@ def test_failure_that_can_not_be_told_is_queued_all_the_same(monkeypatch: pytest
 
 def test_long_message_of_an_error_is_kept_in_part() -> None:
     async def scenario(bench: Bench) -> None:
-        bench.does(Refused("no " * 1_000_000))
+        bench.does(Invalid("no " * 1_000_000, **HERE))
         await bench.work()
         [told] = bench.events
         assert len(told.message) <= LONGEST_MESSAGE

@@ -5,7 +5,7 @@
 LONGEST_MESSAGE = 4096
 
 
-def cut(message: str) -> str:
+def shortened(message: str) -> str:
     """Return a message, cut after a word if it is too long.
 
     A cut within a word could leave a part of a host name, which isn't translated.
