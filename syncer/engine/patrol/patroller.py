@@ -246,7 +246,7 @@ class Patroller:
         return verified
 
     def _is_busy(self, request: Request) -> bool:
-        return self._ways.busy(request) and request not in self._pair.policies.breaker.requests(request.syncer)
+        return self._ways.busy(request) and not self._pair.policies.breaker.holds(request)
 
     def _has_drifted(self, controller: Controller, scan: Scan, request: Request) -> bool:
         try:

@@ -8,7 +8,7 @@ and finds the same.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from syncer.api.context import Settings
@@ -66,6 +66,10 @@ class HeldDeletions:
     side: Side
     total: int
     objects: Mapping[tuple[Key, str], Request]
+    requests: frozenset[Request] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "requests", frozenset(self.objects.values()))
 
     def __str__(self) -> str:
         return (
@@ -154,7 +158,11 @@ class CircuitBreaker:
 
     def requests(self, syncer: str) -> Collection[Request]:
         """Return the requests whose deletions are held."""
-        return {each for (name, _), held in self.held.items() if name == syncer for each in held.objects.values()}
+        return frozenset().union(*(held.requests for (name, _), held in self.held.items() if name == syncer))
+
+    def holds(self, request: Request) -> bool:
+        """Return True if a deletion of this request is held."""
+        return any(request in held.requests for (name, _), held in self.held.items() if name == request.syncer)
 
     def drop(self, syncer: str) -> None:
         """Forget a syncer that has stopped."""
