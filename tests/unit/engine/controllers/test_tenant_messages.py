@@ -11,6 +11,7 @@ from syncer.api import (
     Key,
     NameTranslator,
     QuotaExceeded,
+    Refused,
     Settings,
     Side,
     Unauthorized,
@@ -78,6 +79,11 @@ def test_message_about_an_operators_problem_has_no_details(kind: Any, says: str)
     assert for_tenant(error, str(error)) == says
 
 
-@pytest.mark.parametrize("kind", [Invalid, Denied, QuotaExceeded, ValueError])
+@pytest.mark.parametrize("kind", [Invalid, Denied, QuotaExceeded, Refused])
 def test_error_about_the_object_is_reported_as_it_is(kind: Any) -> None:
     assert for_tenant(kind("why"), "why") == "why"
+
+
+def test_text_of_an_unexpected_exception_is_not_told_as_it_may_quote_a_host_object() -> None:
+    says = "the syncer fails on it with ValueError; its operator finds the reason in its log"
+    assert for_tenant(ValueError(SECRET), f"ValueError: {SECRET}") == says
