@@ -213,7 +213,8 @@ class Client:
             if page.next_token and (empty > _MOST_EMPTY or page.next_token == token):
                 raise codec.DecodeError(f"the list never ends: {empty} of its pages were empty")
             if len(body) > BREATH:
-                for part in codec.parts(page, BREATH):
+                parts = codec.parts(page, BREATH)
+                while (part := next(parts, None)) is not None:  # so that none is held until the next page comes
                     await asyncio.sleep(0)
                     yield part
                 await asyncio.sleep(0)

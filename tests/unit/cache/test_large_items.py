@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from informer_scene import A, obj
-from reflector_scene import LIFE, Answer, Opening, Scene, line, page, play, running
+from reflector_scene import LIFE, Answer, Later, Opening, Scene, line, page, play, running
 from shared_scene import host, soon
 
-from syncer.api import Obj
+from syncer.api import Key, Obj
 from syncer.cache.reflector import LARGE
 from syncer.clusters import codec
 
@@ -115,6 +115,24 @@ def test_reflector_holds_no_large_item_that_was_decoded_for_nothing() -> None:
             await asyncio.sleep(1.0)
             assert scene.versions() == {"a": "7"}
             assert held() < LARGE / 4
+
+    play(scenario)
+
+
+@pytest.mark.usefixtures("traced")
+def test_nothing_of_a_page_is_held_while_the_next_is_awaited() -> None:
+    async def scenario() -> None:
+        whole = page("5", *(obj(4, Key("shop", name), data=LARGE_DATA) for name in "cdef"), token="more")
+        size = len(whole.body)
+        scene = Scene([whole, Later(10.0, page("5", obj(4)))], [[LIFE]])
+        del whole
+        before, _ = tracemalloc.get_traced_memory()
+        async with running(scene):
+            await asyncio.sleep(5.0)
+            assert len(list(scene.informer.keys())) == 4
+            assert tracemalloc.get_traced_memory()[0] - before < -size * 3 // 4
+            await asyncio.sleep(10.0)
+            assert scene.informer.get(A)
 
     play(scenario)
 
