@@ -86,6 +86,7 @@ def test_pods_with_the_labels_of_the_chart_are_selected_by_nothing_of_it(chart: 
         assert POD in targets
         budget = json.loads(chart.own("get", f"poddisruptionbudget/{NAME}-syncer", "-o=json"))
         assert budget["status"]["expectedPods"] == 1
+    until("the hostile pods are gone", lambda: not copies & set(chart.runs()))
 
 
 def joined(labels: Mapping[str, str]) -> str:
