@@ -5,6 +5,7 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from hostile_scene import HOME
@@ -222,18 +223,19 @@ class Audit:
     def on_request(self, each: Logged) -> None:
         """Look at a request of the daemon to the host."""
         parts, wanted = each.path.split("/"), f"{each.verb} {each.resource}"
+        asked = f"{each.path} at {datetime.fromtimestamp(each.at, UTC):%H:%M:%S.%f}: {each.status}"
         namespace = parts[parts.index("namespaces") + 1] if "namespaces" in parts[:-1] else ""
         if any(part.startswith(CANARY) and not _translated(part) for part in parts):
-            self.report(self._owner(each.path), f"{wanted} asks for an object of the host's", each.path)
+            self.report(self._owner(each.path), f"{wanted} asks for an object of the host's", asked)
         if each.status == 413:
-            self.report("size", f"{wanted} sends a body that the host refuses", each.path)
+            self.report("size", f"{wanted} sends a body that the host refuses", asked)
         if not _NAMESPACED.match(each.resource):
             return
         if each.verb in ("list", "watch"):
             if self.single and namespace != HOME:
-                self.report("place", f"{wanted} leaves the host namespace", each.path)
+                self.report("place", f"{wanted} leaves the host namespace", asked)
         elif namespace not in self.places:
-            self.report(self._owner(each.path), f"{wanted} in a host namespace that isn't the tenant's", each.path)
+            self.report(self._owner(each.path), f"{wanted} in a host namespace that isn't the tenant's", asked)
 
 
 def _of_the_node(spec: Obj) -> Iterator[str]:
