@@ -135,6 +135,10 @@ class Direction(ABC):
                 too.
         """
 
+    def is_among_copies(self, settings: Settings) -> bool:
+        """Return True if its host objects are in the namespaces that copies are put in, and in no others."""
+        return True
+
     def is_about(self, ctx: Context, key: Key, host: Obj) -> bool:
         """Return True if the host object at the host key of ``key`` is the one that the request is about."""
         return True
@@ -306,6 +310,10 @@ class FromHost(Direction):
         namespaces = self._role.host_namespaces(settings) or ()
         return replace(source, selector=self._role.host_selector(settings), namespaces=namespaces)
 
+    def is_among_copies(self, settings: Settings) -> bool:
+        """Return True unless the syncer names the host namespaces."""
+        return self._role.host_namespaces(settings) is None
+
     def rights(self) -> Iterable[Right]:
         """Yield the rights to write virtual objects, and the fields that are copied down."""
         syncer = self.syncer
@@ -415,6 +423,10 @@ class _OrFake(Direction):
     def narrowed(self, source: Source, settings: Settings) -> Source:
         """Return the source as the other direction narrows it."""
         return self._first.narrowed(source, settings)
+
+    def is_among_copies(self, settings: Settings) -> bool:
+        """Return the result of the other direction."""
+        return self._first.is_among_copies(settings)
 
     def rights(self) -> Iterable[Right]:
         """Yield the rights of both directions."""

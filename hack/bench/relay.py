@@ -83,6 +83,11 @@ def _copy() -> Obj:
     return {**_virtual(), "metadata": metadata}
 
 
+async def anywhere(namespace: str) -> bool:
+    """Return True: the copy is where it is looked for."""
+    return True
+
+
 async def serve(kind: str, folder: Path, upstream: int) -> None:
     """Run a relay to a port until stdin ends; print its port, and answer each line with CPU and memory."""
     if kind == "ours":
@@ -96,7 +101,13 @@ async def serve(kind: str, folder: Path, upstream: int) -> None:
         dialer = Dialer(endpoint, LoginCredentials(login))
         virtual, host = (Cluster(str(side), side, Answers(), dialer=dialer) for side in (Side.VIRTUAL, Side.HOST))
         server = KubeletServer(
-            SETTINGS, virtual, host, tls=lambda: tls, told=lambda place, text: text, pods_of=lambda node: ()
+            SETTINGS,
+            virtual,
+            host,
+            tls=lambda: tls,
+            told=lambda place, text: text,
+            pods_of=lambda node: (),
+            holds_copies=anywhere,
         )
         server.listen(NODE, "127.0.0.1", 0)
         port = server.nodes[NODE].port

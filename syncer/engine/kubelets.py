@@ -16,6 +16,7 @@ from syncer.api.objects import Key, Obj, Side, annotations_of, key_of, uid_of
 from syncer.api.paths import dig
 from syncer.clusters.transport import Endpoint
 from syncer.config.model import Kubelet
+from syncer.engine.apply.preconditions import holds_copies
 from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.engine.controllers.tenant_messages import translated
 from syncer.engine.engine import Engine
@@ -91,6 +92,7 @@ class NodeServer:
             tls=self._context,
             told=self._told,
             pods_of=self._pods_of,
+            holds_copies=partial(holds_copies, pair.host, pair.policies.homes),
             usages=usages if section.metrics else None,
             kubelets=HostKubelets(pair.host, self._copies, partial(self._say, "cadvisor"))
             if section.cadvisor

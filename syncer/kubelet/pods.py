@@ -1,6 +1,7 @@
 """The host pod of a virtual Pod, confirmed by both API servers at the moment of a request."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from syncer.api.context import Settings
@@ -28,10 +29,13 @@ class Place:
 
 
 class Pods:
-    """Finds host pods."""
+    """Finds host pods. ``holds_copies`` returns True if copies are in a host namespace; nothing is read in others."""
 
-    def __init__(self, settings: Settings, virtual: Cluster, host: Cluster) -> None:
+    def __init__(
+        self, settings: Settings, virtual: Cluster, host: Cluster, *, holds_copies: Callable[[str], Awaitable[bool]]
+    ) -> None:
         self._settings, self._virtual, self._host = settings, virtual, host
+        self._holds_copies = holds_copies
         self._lookups = asyncio.Semaphore(MOST_LOOKUPS)
 
     async def find(self, node: str, route: Route) -> Place:
@@ -45,7 +49,7 @@ class Pods:
         """
         key = self._settings.names.to_host(PODS, route.pod)
         async with self._lookups:
-            virtual, host = await asyncio.gather(_get(self._virtual, route.pod), _get(self._host, key))
+            virtual, host = await asyncio.gather(_get(self._virtual, route.pod), self._copy(key))
         gone = _gone(route.pod)
         if virtual is None or host is None or dig(virtual, "spec.nodeName") != node:
             raise gone
@@ -58,6 +62,13 @@ class Pods:
         if route.container and not _has(virtual, route.container):
             raise Refused(404, f'container "{route.container}" not found in pod "{route.pod.name}"')
         return Place(key, uid_of(host), route.pod, uid)
+
+    async def _copy(self, key: Key) -> Obj | None:
+        try:
+            may_be_there = await self._holds_copies(key.namespace)
+        except ClusterError as error:
+            raise _silent(self._host, error) from error
+        return await _get(self._host, key) if may_be_there else None
 
     async def confirm(self, place: Place) -> None:
         """Check that a host pod still has its place.
@@ -88,4 +99,8 @@ async def _get(cluster: Cluster, key: Key) -> Obj | None:
     except Missing:
         return None
     except ClusterError as error:
-        raise Refused(503, f"the {cluster.side} cluster does not answer: {type(error).__name__}") from error
+        raise _silent(cluster, error) from error
+
+
+def _silent(cluster: Cluster, error: ClusterError) -> Refused:
+    return Refused(503, f"the {cluster.side} cluster does not answer: {type(error).__name__}")

@@ -5,7 +5,7 @@ import functools
 import json
 import re
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from syncer.api.context import Settings
@@ -53,8 +53,8 @@ _BODY = ("content-type", "transfer-encoding")
 
 class KubeletServer:
     """Answers on a port for each node. ``told`` puts virtual names into a text of the host about a pod.
-    ``pods_of`` returns the virtual Pods of a node, encoded. Without ``usages`` there are no figures of Pods,
-    and without ``kubelets`` no metrics of containers.
+    ``pods_of`` returns the virtual Pods of a node, encoded; ``holds_copies`` is that of `Pods`. Without ``usages``
+    there are no figures of Pods, and without ``kubelets`` no metrics of containers.
     """
 
     def __init__(
@@ -66,13 +66,14 @@ class KubeletServer:
         tls: Callable[[], ssl.SSLContext],
         told: Callable[[Place, str], str],
         pods_of: Callable[[str], Iterable[bytes]],
+        holds_copies: Callable[[str], Awaitable[bool]],
         usages: Usages | None = None,
         kubelets: HostKubelets | None = None,
         bounds: Bounds | None = None,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._virtual, self._host = _dialer(virtual), _dialer(host)
-        self._users, self._pods = Users(virtual), Pods(settings, virtual, host)
+        self._users, self._pods = Users(virtual), Pods(settings, virtual, host, holds_copies=holds_copies)
         self._tls, self._told, self._idle_seconds = tls, told, idle_seconds
         self._pods_of, self._usages, self._kubelets = pods_of, usages, kubelets
         self.bounds = bounds or Bounds(room())

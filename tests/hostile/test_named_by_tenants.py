@@ -11,7 +11,7 @@ from kube_envtest import Rule
 from syncer.api import Key, Obj, Resource
 from syncer.resources.kinds import SECRETS
 from syncer.testing.merge import merged
-from syncer.testing.objects import build, pod, pod_mounting, secret, serviceaccount
+from syncer.testing.objects import build, crd, pod, pod_mounting, secret, serviceaccount
 
 CRDS = Path(__file__).parents[1] / "crds"
 CERTIFICATE = "certificates.cert-manager.io"
@@ -157,3 +157,23 @@ def test_names_are_the_hosts_only_for_a_trusted_tenant(hostile: HostileScene) ->
     said = _is_fine(hostile, names={"trustTenant": None})
     assert said.startswith("2 ")
     assert "Set names.trustTenant to true" in said
+
+
+@pytest.mark.translators("unchanged", reason="it alone leads from a tenant's namespace into one of the host's")
+@pytest.mark.parametrize("exists", [False, True], ids=["nothing", "theirs"])
+def test_secret_to_be_made_is_in_no_namespace_of_the_hosts(hostile: HostileScene, exists: bool) -> None:
+    """The host's operator would write it there, or the tenant learn what is there."""
+    kind = Resource("example.com/v1", "Voucher", "vouchers")
+    for server in (hostile.tenant, hostile.operator):
+        server.put(crd(str(kind)))
+    related = [{"resource": "secrets", "origin": "host", "by": {"reference": "spec.secretRef.name", "owner": True}}]
+    entry = {"references": {"spec.secretRef.name": "Secret"}, "related": related}
+    if exists:
+        hostile.operator.put(secret("admin", {"key": "host"}, namespace="default"))
+    hostile.start(sync={"custom": {str(kind): entry}})
+    thief = build(kind, "thief", namespace=NAMESPACE, spec={"secretRef": {"name": "admin", "namespace": "default"}})
+    hostile.tenant.put(thief)
+    said = hostile.told(thief, "NamespaceRefused")
+    assert "it names the Secret default/admin, and nothing of its namespace is synced" in said
+    assert hostile.copy(thief) is None
+    assert [each.path for each in hostile.asked if "/namespaces/default/" in each.path] == []

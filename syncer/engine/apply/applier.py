@@ -24,15 +24,25 @@ from syncer.clusters.client import Cluster
 from syncer.directions import collision
 from syncer.engine.apply.confirmation_pace import ConfirmationPace
 from syncer.engine.apply.field_managers import name_others
-from syncer.engine.apply.preconditions import Claim, must_be_served, must_be_unused, must_be_vacant, must_have_home
+from syncer.engine.apply.preconditions import (
+    Claim,
+    gone_with_its_namespace,
+    holds_copies,
+    must_be_served,
+    must_be_unused,
+    must_be_vacant,
+    must_have_home,
+)
 from syncer.engine.apply.tokens import with_tokens
 from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.informers import Informers
 from syncer.engine.reconcile.calls import Call, Operation
+from syncer.engine.reconcile.controller import Controller
 from syncer.engine.reconcile.plan import HeldFields, Place, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.contention import Contention
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.futile import FutilePatches
+from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.reconcile.policies.refusals import Refusals
 
 #: How often a write is planned again because of its own calls: first create, then status.
@@ -86,6 +96,7 @@ class Applier:
     contention: Contention
     refusals: Refusals
     drift_policy: DriftPolicy
+    homes: HostNamespaces
     pace: WritePace
     confirmations: ConfirmationPace
     claim: Claim = field(default_factory=Claim)
@@ -139,12 +150,12 @@ class Applier:
             planned = plan.again(write)  # by an earlier write of this plan, or concurrently
         for _ in range(ROUNDS):
             if plan.vacant and write.side is Side.HOST and planned.calls:
-                await must_be_vacant(self.host, plan.vacant, planned.calls)
+                await must_be_vacant(self.host, plan.vacant, planned.calls, homes=self.homes)
             for call in planned.calls:
                 made += 1
                 changed = False
                 try:
-                    changed = await self._send(planned, call)
+                    changed = await self._send(plan.seen.controller, planned, call)
                 finally:
                     if write.side is Side.HOST:
                         self.pace.wrote(planned.place)
@@ -176,7 +187,7 @@ class Applier:
     def _cluster(self, side: Side) -> Cluster:
         return self.virtual if side is Side.VIRTUAL else self.host
 
-    async def _send(self, planned: PlannedWrite, call: Call) -> bool:
+    async def _send(self, controller: Controller, planned: PlannedWrite, call: Call) -> bool:
         if not self.may_write():
             raise NotConnected("another daemon may lead by now; nothing is written until this one leads again")
         write, (side, resource, key) = planned.write, planned.place
@@ -190,10 +201,10 @@ class Applier:
                 match call.kind:
                     case Operation.CREATE:
                         if write.precondition is not None:
-                            await self._must_hold(write.precondition)
+                            await self._must_hold(controller, write.precondition)
                         return store.wrote(key, writing, await cluster.create(resource, body, body=call.take()))
                     case Operation.DELETE:
-                        return await self._delete(cluster, resource, write, writing)
+                        return await self._delete(controller, cluster, resource, write, writing)
                     case Operation.BIND:
                         await cluster.create(resource, body, subresource="binding", key=key)
                         self.bound[uid_of(write.obj)] = None
@@ -230,13 +241,15 @@ class Applier:
             self.futile.forget(place)
         return changed
 
-    async def _delete(self, cluster: Cluster, resource: Resource, write: Write, writing: Writing) -> bool:
+    async def _delete(
+        self, controller: Controller, cluster: Cluster, resource: Resource, write: Write, writing: Writing
+    ) -> bool:
         key, uid = key_of(write.obj), uid_of(write.obj)
         store = self.informers.store(cluster.side, resource)
         if write.only_if_none is not None:
             await must_be_unused(cluster, resource, key, users=write.only_if_none)
         if write.precondition is not None:
-            await self._must_hold(write.precondition)
+            await self._must_hold(controller, write.precondition)
         if write.side is Side.HOST:
             if write.precondition is not None:
                 await self.claim.must_hold()
@@ -255,13 +268,20 @@ class Applier:
             return True
         return store.wrote(key, writing, left)
 
-    async def _must_hold(self, precondition: Precondition) -> None:
+    async def _must_hold(self, controller: Controller, precondition: Precondition) -> None:
         """Check a precondition on the live API server.
 
         Raises:
             Conflict: The object is another one than was last seen.
+            Refused: The object's namespace or kind is not as it was.
         """
         side, resource, key = precondition.seen.side, precondition.seen.resource, precondition.seen.key
+        if side is Side.HOST and not precondition.uid and not await self._may_hold(controller, key):
+            if precondition.since:
+                raise gone_with_its_namespace(
+                    key.namespace, "is gone, or not this virtual cluster's", mark=self.marks.copied
+                )
+            return
         store = self.informers.store(side, resource)
         with store.writing(key) as writing:
             await self._look(self._cluster(side), resource, key, writing)
@@ -274,6 +294,12 @@ class Applier:
             await must_be_served(self.host, resource, key.namespace, since=then, mark=mark)
             if key.namespace:
                 await must_have_home(self.host, key.namespace, since=then, mark=mark)
+
+    async def _may_hold(self, controller: Controller, key: Key) -> bool:
+        """Return True if there may be a host object of a syncer's at a key: only then is the key looked up."""
+        if not key.namespace or not controller.is_among_copies:
+            return True
+        return await holds_copies(self.host, self.homes, key.namespace)
 
     async def _check_uid(
         self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing, error: Invalid

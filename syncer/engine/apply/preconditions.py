@@ -8,6 +8,7 @@ from syncer.api.objects import Json, Key, Obj, ObjectRef, Resource, Side, is_del
 from syncer.clusters.client import Cluster
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import Vacant
+from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
 
 
@@ -77,6 +78,23 @@ async def must_be_unused(cluster: Cluster, resource: Resource, key: Key, *, user
         raise Refused(f"{why}; delete those first", reason="InUse")
 
 
+async def holds_copies(host: Cluster, homes: HostNamespaces, namespace: str) -> bool:
+    """Return True if copies may be in a host namespace. Nothing in any other is ours, so nobody reads it for a tenant.
+
+    The live Namespace tells if the cache, which may be stale, doesn't.
+
+    Raises:
+        ClusterError: The request failed.
+    """
+    known = homes.holds_copies(namespace)
+    if known is not None:
+        return known
+    try:
+        return homes.is_ours(await host.get(NAMESPACES, Key("", namespace)))
+    except Missing:
+        return False
+
+
 async def must_have_home(host: Cluster, namespace: str, *, since: str, mark: str) -> None:
     """Check that a host namespace exists, is not terminating, and is older than a copy that was in it.
 
@@ -93,9 +111,14 @@ async def must_have_home(host: Cluster, namespace: str, *, since: str, mark: str
     else:
         state = _state(home, since)
     if state:
-        why = f"the copy is gone, and the host namespace {namespace} {state}: nothing is deleted with that"
-        way_out = f"to have the copy made again, take the annotation {mark} off this object"
-        raise Refused(f"{why}; {way_out}", reason="HostNamespaceGone")
+        raise gone_with_its_namespace(namespace, state, mark=mark)
+
+
+def gone_with_its_namespace(namespace: str, state: str, *, mark: str) -> Refused:
+    """Return the refusal to delete the object of a copy that went with its host namespace, which is in this state."""
+    why = f"the copy is gone, and the host namespace {namespace} {state}: nothing is deleted with that"
+    way_out = f"to have the copy made again, take the annotation {mark} off this object"
+    return Refused(f"{why}; {way_out}", reason="HostNamespaceGone")
 
 
 async def must_be_served(host: Cluster, resource: Resource, namespace: str, *, since: str, mark: str) -> None:
@@ -119,14 +142,16 @@ async def must_be_served(host: Cluster, resource: Resource, namespace: str, *, s
         raise Refused(f"{why}; {way_out}", reason="HostKindGone")
 
 
-async def must_be_vacant(host: Cluster, vacant: Iterable[Vacant], calls: Iterable[Call]) -> None:
-    """Check that nothing of others is where the names in a copy lead.
+async def must_be_vacant(
+    host: Cluster, vacant: Iterable[Vacant], calls: Iterable[Call], *, homes: HostNamespaces
+) -> None:
+    """Check that nothing of others is where the names in a copy lead, now or later.
 
     Names that the calls don't send are left out: they are on the host already.
 
     Raises:
-        Refused: Something is there.
-        NotYet: Something is there, and may be the tenant's.
+        Refused: Something is there, or the namespace is the host's own.
+        NotYet: Something is there, and may be the tenant's; or the namespace isn't there yet.
     """
     written = [call.body for call in calls if call.kind in _WITH_NAMES]
     texts = {text for body in written for text in _texts(body)}
@@ -134,6 +159,8 @@ async def must_be_vacant(host: Cluster, vacant: Iterable[Vacant], calls: Iterabl
         resource, place = each.resource, each.place
         if not texts & {place.name, str(place)}:
             continue
+        if place.namespace and all(one.is_among_copies for one in each.about):
+            _must_be_home(homes, each)
         try:
             is_meant = each.is_meant(await host.get(resource, place))
         except Missing:
@@ -146,6 +173,22 @@ async def must_be_vacant(host: Cluster, vacant: Iterable[Vacant], calls: Iterabl
         if not is_meant:
             why = f"it names the {resource.kind} {each.key}, and an object of others has that place on the host"
             raise Refused(f"{why}. Name another, or have that one removed", reason="NameCollision")
+
+
+def _must_be_home(homes: HostNamespaces, named: Vacant) -> None:
+    """Check that the host namespace of a named object is the virtual cluster's.
+
+    Raises:
+        Refused: It never is.
+        NotYet: It isn't yet.
+    """
+    namespace, what = named.place.namespace, f"it names the {named.resource.kind} {named.key}"
+    if why := homes.forbids(namespace):
+        raise Refused(f"{what}, and nothing of its namespace is synced: {why}", reason="NamespaceRefused")
+    if homes.holds_copies(namespace) is None:
+        raise NotYet(
+            f"{what}, whose host namespace is not there yet", on=ObjectRef(Side.HOST, NAMESPACES, Key("", namespace))
+        )
 
 
 def _texts(body: Json) -> Iterator[str]:

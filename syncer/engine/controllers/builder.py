@@ -93,6 +93,7 @@ def build_pair(
         contention=policies.contention,
         refusals=policies.refusals,
         drift_policy=policies.drift,
+        homes=host_namespaces,
         pace=WritePace(clock),
         confirmations=ConfirmationPace(clock),
     )

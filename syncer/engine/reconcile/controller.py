@@ -326,6 +326,11 @@ class Controller:
         """Return True if the syncer's virtual objects are of this resource, and have host objects."""
         return self.direction.by_host and self.syncer.resource == resource
 
+    @property
+    def is_among_copies(self) -> bool:
+        """Return True if its host objects are in the namespaces that copies are put in, and in no others."""
+        return self.direction.is_among_copies(self.settings)
+
     def is_meant(self, key: Key, host: Obj, noted: list[Read] | None = None) -> bool:
         """Return True if a host object stands for the virtual object of this key: it is its copy, or
         the host made it for the tenant.

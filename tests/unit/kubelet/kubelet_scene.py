@@ -13,6 +13,7 @@ import trustme
 from single_requests import SingleRequests
 
 from syncer.api.context import Settings
+from syncer.api.errors import ClusterError
 from syncer.api.objects import Key, Obj, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.credentials import Access
@@ -181,9 +182,15 @@ async def scene(
     bounds: Bounds | None = None,
     usages: Usages | None = None,
     kubelets: HostKubelets | None = None,
+    holds_copies: bool | ClusterError = True,
 ) -> AsyncIterator[Scene]:
-    """Run a server for a node, with a tenant's running Pod."""
+    """Run a server for a node, with a tenant's running Pod, in whose host namespace there are copies."""
     reached: list[str] = []
+
+    async def in_home(namespace: str) -> bool:
+        if isinstance(holds_copies, ClusterError):
+            raise holds_copies
+        return holds_copies and namespace == PLACE.namespace
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -212,6 +219,7 @@ async def scene(
         tls=lambda: tls,
         told=lambda place, text: text.replace(place.key.name, place.virtual.name),
         bounds=bounds,
+        holds_copies=in_home,
         pods_of=lambda node: [json.dumps(virtual_pod()).encode()] if node == NODE else [],
         usages=usages,
         kubelets=kubelets,

@@ -25,6 +25,7 @@ from kubelet_scene import (
     wait_until,
 )
 
+from syncer.api.errors import Unreachable
 from syncer.api.objects import Obj
 from syncer.kubelet.listener import Bounds, room
 
@@ -142,6 +143,19 @@ async def test_host_pod_that_is_no_copy_of_the_pod_is_not_reached(change: Callab
         change(here.host.objects[f"{PODS_OF_HOST}/{PLACE.name}"])
         assert (await here.ask(LOGS))[0] == 404
         assert not here.reached
+
+
+async def test_pod_is_looked_up_in_no_namespace_of_the_hosts() -> None:
+    async with scene(holds_copies=False) as here:
+        assert (await here.ask(LOGS))[0] == 404
+        assert (here.host.asked, here.reached) == ([], [])
+
+
+async def test_pod_is_not_reached_while_the_host_does_not_say_whose_namespace_it_is() -> None:
+    async with scene(holds_copies=Unreachable("no route")) as here:
+        status, body = await here.ask(LOGS)
+    assert (status, body) == (503, b"the host cluster does not answer: Unreachable\n")
+    assert (here.host.asked, here.reached) == ([], [])
 
 
 async def test_pod_of_another_node_is_not_reached() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write
 from syncer.api.errors import Refused
-from syncer.api.objects import Key, ObjectRef, Resource, Side, is_deleting
+from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, is_deleting
 from syncer.engine.informers import Informers
 from syncer.engine.reconcile.plan import Observed
 from syncer.resources.kinds import NAMESPACES, SERVICE_ACCOUNTS
@@ -39,14 +39,34 @@ class HostNamespaces:
 
     def lacks(self, namespace: str) -> str:
         """Return what a namespace still lacks before copies are written to it; ``""`` if nothing."""
-        if self._fixed is not None or namespace in self._settings.namespaces:
+        if self._is_given(namespace):
             return ""
         found = self._informers.get(Side.HOST, NAMESPACES, Key("", namespace))
         if found is None:
             return "is not there yet"
-        if not self._settings.marks.is_ours(found, cluster=self._settings.identity, resource=NAMESPACES):
+        if not self.is_ours(found):
             return "is not one that was made for it"
         return "is being deleted" if is_deleting(found) else ""
+
+    def holds_copies(self, namespace: str) -> bool | None:
+        """Return True if copies may be in a namespace; None if the cache doesn't know of it.
+
+        Nothing in any other is ours, so nobody reads it for a tenant.
+        """
+        if self.forbids(namespace):
+            return False
+        if self._is_given(namespace):
+            return True
+        found = self._informers.get(Side.HOST, NAMESPACES, Key("", namespace))
+        return True if found is not None and self.is_ours(found) else None
+
+    def is_ours(self, namespace: Obj) -> bool:
+        """Return True if a host namespace was made for the virtual cluster."""
+        return self._settings.marks.is_ours(namespace, cluster=self._settings.identity, resource=NAMESPACES)
+
+    def _is_given(self, namespace: str) -> bool:
+        """Return True if it needs no mark of ours: the translator or the configuration names it."""
+        return self._fixed is not None or namespace in self._settings.namespaces
 
     def hold_back(self, seen: Observed, decision: Decision) -> Decision:
         """Return the decision without what would be written to a host namespace that isn't ready.

@@ -15,6 +15,7 @@ from syncer.api import (
     Settings,
     Side,
     Source,
+    Syncer,
     SyncerError,
     Write,
     key_of,
@@ -24,7 +25,7 @@ from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.plan import HeldFields, Observed, PlannedWrite
 from syncer.names import SingleNamespace
-from syncer.resources.kinds import CONFIG_MAPS, PODS, SERVICES
+from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES, PODS, SERVICES
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, namespace
@@ -39,13 +40,18 @@ class Maps(Mirror[Config]):
     name = "maps"
     resource = CONFIG_MAPS
     down = ("data",)
-    reads = (Source(Side.VIRTUAL, PODS), Source(Side.HOST, PODS), Source(Side.HOST, SERVICES, marked=True))
+    reads = (
+        Source(Side.VIRTUAL, PODS),
+        Source(Side.HOST, PODS),
+        Source(Side.HOST, SERVICES, marked=True),
+        Source(Side.HOST, NAMESPACES, marked=True),
+    )
 
 
 class Bench:
     """Two API servers, a link between them, and what was written."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings = SETTINGS, syncer: Syncer | None = None) -> None:
         self.host, self.virtual = ApiServer(seed="host"), ApiServer(seed="virtual")
         for server, name in ((self.host, "vc-ns"), (self.host, "elsewhere"), (self.virtual, "shop")):
             server.put(namespace(name))
@@ -55,9 +61,9 @@ class Bench:
         self.futiles: list[Side] = []
         self.helds: list[HeldFields] = []
         self.refusals: list[SyncerError] = []
-        self.syncer = Maps()
+        self.syncer = syncer or Maps()
         self.pair: ClusterPair = build_pair(
-            SETTINGS,
+            settings,
             [(self.syncer, Config())],
             virtual=Cluster("vc", Side.VIRTUAL, self.virtual.transport()),
             host=Cluster("host", Side.HOST, self.host.transport()),
@@ -114,11 +120,13 @@ class Bench:
         return self.sent
 
 
-def play(scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
+def play(
+    scenario: Callable[[Bench], Coroutine[Any, Any, None]], settings: Settings = SETTINGS, syncer: Syncer | None = None
+) -> None:
     """Let a scenario happen in virtual time."""
 
     async def main() -> None:
-        await scenario(Bench())
+        await scenario(Bench(settings, syncer))
 
     virtual_time.run(main())
 

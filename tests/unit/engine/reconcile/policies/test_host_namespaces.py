@@ -112,8 +112,16 @@ def test_listed_namespace_is_left_as_it_is() -> None:
     assert world.settle("configmaps", "shop/web")
 
 
+def test_copies_are_in_the_namespaces_of_a_translator_that_names_them() -> None:
+    homes = HostNamespaces(World().settings, Informers(clock=lambda: 0.0))
+    assert homes.holds_copies("vc-ns")
+    assert homes.holds_copies("shop") is False
+
+
 def test_only_listed_namespaces_are_used_while_none_are_synced() -> None:
     settings = world_of(PerNamespace, "payments").settings
     homes = HostNamespaces(settings, Informers(clock=lambda: 0.0))
     assert homes.forbids("shop-x-vc-x-vc-ns").startswith("Namespaces aren't synced.")
     assert homes.forbids("payments") == homes.lacks("payments") == ""
+    assert homes.holds_copies("payments")
+    assert homes.holds_copies("shop-x-vc-x-vc-ns") is False
