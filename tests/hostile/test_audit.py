@@ -8,7 +8,7 @@ from hostile_chaos.audit import Audit
 from hostile_chaos.stage import Stage
 from hostile_scene import CLUSTER, HOME
 
-from kube_envtest import Change
+from kube_envtest import Change, Logged
 from syncer.api import Key, Marks, Obj, key_of
 from syncer.resources.kinds import PODS
 from syncer.testing.merge import merged
@@ -97,3 +97,23 @@ def test_copy_of_what_is_gone_is_an_orphan_unless_it_was_made_again_on_purpose()
         ever_remade={"again-x-shop-x-vc"},
     )
     assert Stage.orphans(cast("Stage", stage)) == [f"{PODS} {HOME}/gone-x-shop-x-vc"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "path", "is_harm"),
+    [
+        ("get", "pods", "namespaces/default/pods/annotations-1", True),
+        ("patch", "events", "namespaces/kube-system/events/annotations-1", True),
+        ("get", "pods", f"namespaces/{HOME}/pods/annotations-1", False),
+        ("get", "namespaces", "namespaces/kube-system", False),
+        ("watch", "pods", "namespaces/default/pods", False),
+    ],
+)
+def test_object_in_a_namespace_of_the_hosts_is_read_by_nobody(
+    verb: str, resource: str, path: str, is_harm: bool
+) -> None:
+    said: list[tuple[str, str]] = []
+    audit = Audit(lambda kind, what, _: said.append((kind, what)), single=False, polices=False, attacks=["annotations"])
+    audit.on_request(Logged(verb, f"/api/v1/{path}", "syncer", 404, resource))
+    kind = "annotations", f"{verb} {resource} in a host namespace that isn't the tenant's"
+    assert said == ([kind] if is_harm else [])

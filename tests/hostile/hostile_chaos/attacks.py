@@ -81,13 +81,18 @@ def host_objects_by_name(stage: Stage, rng: random.Random, name: str) -> None:
     stage.put(pod(name, spec=rng.choice(references), namespace=place))
 
 
+def _started(name: str, *, namespace: str) -> Obj:
+    """Return a Pod that says it has started: without a copy, it is deleted."""
+    return pod(name, namespace=namespace, status={"phase": "Running"})
+
+
 @attack("foreign")
 def host_namespaces(stage: Stage, rng: random.Random, name: str) -> None:
     """Create objects in a virtual namespace that is called like one of the host's."""
     place = rng.choice([FOREIGN, SYSTEM, "default"])
     if place == FOREIGN:
         stage.tenant.put(namespace(place))
-    kind: Callable[..., Obj] = rng.choice([pod, service, serviceaccount])
+    kind: Callable[..., Obj] = rng.choice([pod, _started, service, serviceaccount])
     stage.put(kind(name, namespace=place))
 
 

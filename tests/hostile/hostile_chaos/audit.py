@@ -229,12 +229,10 @@ class Audit:
             self.report(self._owner(each.path), f"{wanted} asks for an object of the host's", asked)
         if each.status == 413:
             self.report("size", f"{wanted} sends a body that the host refuses", asked)
-        if not _NAMESPACED.match(each.resource):
-            return
         if each.verb in ("list", "watch"):
-            if self.single and namespace != HOME:
+            if self.single and namespace != HOME and _NAMESPACED.match(each.resource):
                 self.report("place", f"{wanted} leaves the host namespace", asked)
-        elif namespace not in self.places:
+        elif namespace and each.resource != "namespaces" and namespace not in self.places:
             self.report(self._owner(each.path), f"{wanted} in a host namespace that isn't the tenant's", asked)
 
 
