@@ -46,6 +46,8 @@ _TERMINATING = "being terminated"
 _TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
 _MOST_CAUSES = 5
 _MOST_MESSAGE = 500
+#: The texts of a Status' details that are kept, and the causes at most.
+_DETAILS, _MOST_KEPT = ("name", "group", "kind", "uid"), 100
 
 
 #: The verbs that are subject to admission.
@@ -126,11 +128,11 @@ def from_status(
     """Return the error for a ``Status`` object: a refused request, or an ERROR event of a watch."""
     status = _with_types(status)
     code = status["code"]
-    if code >= 500 and any(text in str(status.get("message"))[:_MOST_MESSAGE] for text in _TOO_LARGE):
+    if code >= 500 and any(text in status["message"] for text in _TOO_LARGE):
         code = 413
     details = status["details"]
     if retry_after is None and details.get("retryAfterSeconds"):
-        retry_after = float(details["retryAfterSeconds"])
+        retry_after = float(min(details["retryAfterSeconds"], LONGEST_RETRY_AFTER))
     fields = {**where.fields(), "status": code, "reason": status["reason"], "details": _harmless(details)}
     if code == 429 or (code == 503 and retry_after is not None):
         wait = min(DEFAULT_RETRY_AFTER if retry_after is None else retry_after, LONGEST_RETRY_AFTER)
@@ -140,15 +142,27 @@ def from_status(
 
 
 def _with_types(status: Obj) -> Obj:
-    """Return a Status, whatever its server has put into it, in which these fields have the types of Kubernetes' API."""
-    code, details, reason = status.get("code"), status.get("details"), status.get("reason")
-    found = dict(details) if isinstance(details, dict) else {}
-    causes = found.get("causes")
-    found["causes"] = [each for each in causes if isinstance(each, dict)] if isinstance(causes, list) else []
-    if type(found.get("retryAfterSeconds")) not in (int, float):
-        found.pop("retryAfterSeconds", None)
-    known = {"code": code if type(code) is int else 500, "reason": reason if isinstance(reason, str) else ""}
-    return {**status, **known, "details": found}
+    """Return what is read of a Status, with the types of Kubernetes' API and short texts, whatever its server says:
+    an error may be kept as long as what it is about isn't in step.
+    """
+    code, given = status.get("code"), status.get("details")
+    given = given if isinstance(given, dict) else {}
+    causes, after = given.get("causes"), given.get("retryAfterSeconds")
+    listed = causes[:_MOST_KEPT] if isinstance(causes, list) else ()
+    details = {**_texts(given, _DETAILS), "causes": [_cause(each) for each in listed if isinstance(each, dict)]}
+    if type(after) in (int, float):
+        details["retryAfterSeconds"] = after
+    known = {"message": "", "reason": "", **_texts(status, ("message", "reason"))}
+    return {**known, "code": code if type(code) is int else 500, "details": details}
+
+
+def _cause(given: Obj) -> Obj:
+    """Return the field of a cause, and what is wrong with it."""
+    return {**_texts(given, ("field",)), "text": _cause_text(given)[:_MOST_MESSAGE]}
+
+
+def _texts(given: Obj, names: tuple[str, ...]) -> Obj:
+    return {name: given[name][:_MOST_MESSAGE] for name in names if isinstance(given.get(name), str)}
 
 
 def from_failure(failure: ConnectionFailed, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
@@ -174,7 +188,7 @@ def _complaint(origin: Origin) -> str:
 
 
 def _kind_and_message(code: int, status: Obj, where: Where, origin: Origin) -> tuple[Kind, str]:
-    said = str(status.get("message") or status.get("reason") or f"status {code}")[:_MOST_MESSAGE]
+    said = status["message"] or status["reason"] or f"status {code}"
     if code < 500 and _BY_POLICY.search(said):
         return Denied, f"{where} is not accepted: {said}"
     match code:
@@ -233,9 +247,8 @@ def _causes(status: Obj) -> str:
     Only with the API server's own words; some of its messages quote values, so those of a Secret
     are removed.
     """
-    details = status.get("details") or {}
-    causes = details.get("causes") or []
-    shown = [f"{cause.get('field', '?')}: {_cause_text(cause)}" for cause in causes[:_MOST_CAUSES]]
+    causes = status["details"]["causes"]
+    shown = [f"{cause.get('field', '?')}: {cause['text']}" for cause in causes[:_MOST_CAUSES]]
     more = len(causes) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
 
@@ -245,14 +258,14 @@ def _cause_text(cause: Obj) -> str:
     text = str(cause.get("message") or cause.get("reason") or "")
     title, colon, rest = text.partition(": ")
     if not colon or title not in ("Invalid value", "Duplicate value", "Unsupported value", "Too many"):
-        return text[:_MOST_MESSAGE]
+        return text
     _, quoted, why = rest.rpartition(": ")
     return f"{title}: {why}" if quoted else title
 
 
 def _harmless(details: Obj) -> Obj:
     """Return the details of a Status with the fields of its causes alone: the messages may quote values."""
-    fields = [{"field": str(cause.get("field"))} for cause in details.get("causes") or () if "field" in cause]
+    fields = [{"field": cause["field"]} for cause in details["causes"] if "field" in cause]
     return {name: value for name, value in details.items() if name != "causes"} | ({"causes": fields} if fields else {})
 
 

@@ -202,6 +202,23 @@ def test_invalid_fields_are_named_and_their_values_are_not() -> None:
     assert error.details == {"name": "db", "causes": [{"field": each["field"]} for each in causes]}
 
 
+def test_value_that_is_longer_than_a_message_is_not_told_either() -> None:
+    causes = [{"field": "data.pw", "message": f'Invalid value: "{"hunter2: " * 1000}": must be base64'}]
+    error = from_response(reply(422, "Invalid", "no", details={"causes": causes}), WHERE)
+    assert str(error) == f"{PLACE} is not accepted: data.pw: Invalid value: must be base64"
+
+
+@pytest.mark.parametrize("code", [400, 403, 404, 410, 422, 429, 500, 600])
+def test_error_is_small_however_much_the_server_says(code: int) -> None:
+    """An error is kept as long as what it is about isn't in step."""
+    large = "x" * 100_000
+    cause = dict.fromkeys(("field", "message", "reason", "more"), large)
+    details = {**dict.fromkeys(("name", "kind", "group", "uid", "more"), large), "causes": [cause] * 1000}
+    error = from_status({"code": code, "reason": large, "message": large, "details": details}, WHERE)
+    assert len(f"{error} {error.reason} {error.details}") < 70_000
+    assert len(str(error)) < 10_000
+
+
 @pytest.mark.parametrize(
     ("answer", "seconds"),
     [
@@ -277,8 +294,9 @@ def test_cluster_named_like_its_side_is_named_once() -> None:
         {"details": "x"},
         {"details": {"causes": "x", "retryAfterSeconds": "soon"}},
         {"details": {"causes": [1, None, {"field": 1}]}},
+        {"details": {"retryAfterSeconds": 10**400}},
     ],
-    ids=str,
+    ids=lambda lie: str(lie)[:60],
 )
 @pytest.mark.parametrize("code", [400, 403, 404, 409, 422, 429, 500])
 def test_status_of_a_lying_server_is_an_error_of_its_cluster(code: int, lie: Obj) -> None:
