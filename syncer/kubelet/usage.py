@@ -20,7 +20,7 @@ from syncer.kubelet.errors import Refused
 from syncer.resources.kinds import POD_METRICS
 from syncer.resources.pods.fields import CONTAINERS
 from syncer.translate import times
-from syncer.translate.alike import quantity
+from syncer.translate.quantities import quantity
 
 #: Seconds for which figures hold; a metrics-server measures every 15 s. After a failure it is asked again sooner.
 KEPT_SECONDS, AGAIN_SECONDS = 10.0, 5.0

@@ -21,7 +21,7 @@ from syncer.api import (
 from syncer.resources import classes
 from syncer.resources.classes import StorageClassSyncer
 from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS
-from syncer.translate.alike import quantity
+from syncer.translate.quantities import quantity
 
 _SIZE = "spec.resources.requests.storage"
 #: Annotations by which the host's binder and provisioners act. Of a tenant's, some choose a class or a node.

@@ -14,6 +14,7 @@ from syncer.clusters.api_requests import PatchKind, Propagation
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import HttpRequest, Transport
 from syncer.testing.objects import uid_for
+from syncer.translate.alike import same
 from syncer.translate.merge_patch import merged
 from syncer.translate.times import written
 
@@ -126,7 +127,7 @@ class MemoryCluster(Cluster):
         after = merged(before, _parts(patch, resource, subresource), by_key=kind == "strategic")
         _refuse_changed_immutable(before, after)
         after = _allocated(copy.deepcopy(after), self._version)
-        return copy.deepcopy(before) if after == before else self._keep(resource, after)
+        return copy.deepcopy(before) if same(after, before) else self._keep(resource, after)
 
     async def delete(
         self,

@@ -32,7 +32,7 @@ from syncer.api import (
     path_steps,
     path_text,
 )
-from syncer.translate.alike import covers
+from syncer.translate.alike import covers, same
 from syncer.translate.three_way import ABSENT, Merged, Tree, agreed_on, merge
 
 #: Returns the paths of a write below which fields that it doesn't set are removed.
@@ -103,7 +103,7 @@ class Authority:
             return Ruling(decision, {path: agreed_on(_at(virtual, path)) for path in self.shared})
         theirs = self._in_virtual_words(ctx, virtual, host)
         merged = {path: self._merged(path, virtual, theirs, base) for path in self.owners}
-        rising = [path for path, found in merged.items() if found.virtual != _at(virtual, path)]
+        rising = [path for path, found in merged.items() if not same(found.virtual, _at(virtual, path))]
         for path in rising:
             _refuse_untranslated(merged[path].virtual, path)
         changed = _going_down(down, merged, host, (*exact(down), *self.owners))
@@ -129,7 +129,7 @@ class Authority:
     def _check(self, ctx: Context, down: Write, virtual: Obj) -> None:
         expected = self.references.to_host(ctx, virtual, virtual) if not self.references.is_empty else virtual
         for path, owner in self.owners.items():
-            if down.partial or _at(down.obj, path) != _at(expected, path):
+            if down.partial or not same(_at(down.obj, path), _at(expected, path)):
                 why = "it is another one on the host, and nothing that is translated can go up"
                 raise Refused(f"its owner can't be {owner}: {why}; see the authority of this kind", path=path)
 

@@ -120,15 +120,6 @@ def found(obj: Any, place: Place) -> Any:
     return value
 
 
-def same(one: Any, other: Any) -> bool:
-    """Return True if two JSON values are equal by RFC 6902: 1 equals 1.0, and neither equals true."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
-
-
 def _changed(obj: Obj, place: Place, change: Callable[[Any, str], None]) -> Obj:
     """Return the object with ``change(copy of the container, last step)`` applied at a place."""
     changed: Obj = _rebuilt(obj, place, 0, change)

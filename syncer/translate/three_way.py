@@ -47,7 +47,19 @@ def digest(value: Any) -> str:
     """Return a short hash of a JSON value, the same for equal values; ``""`` for a missing one."""
     if value is ABSENT or value is None:
         return ""
-    return hashlib.sha256(_encode(value).encode()).hexdigest()[:16]
+    text = _encode(value)
+    if ".0" in text or "e+" in text:
+        text = _encode(_with_integers(value))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _with_integers(value: Any) -> Any:
+    """Return a JSON value with integers for all floats that equal one: 1.0 is the number 1."""
+    if isinstance(value, dict):
+        return {name: _with_integers(below) for name, below in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 EMPTY: Final = digest({})

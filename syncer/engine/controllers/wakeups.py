@@ -20,7 +20,7 @@ from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Read
 from syncer.observe.logs import get_logger
 from syncer.rbac import QUOTAS
-from syncer.translate.alike import quantity
+from syncer.translate.quantities import quantity
 from syncer.workqueue.queue import Queue
 
 #: Seconds between polls of quotas and rights.

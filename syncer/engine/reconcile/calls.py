@@ -21,7 +21,7 @@ from syncer.api.paths import FieldPath, is_within, metadata_key, path_steps
 from syncer.api.roles import Syncer
 from syncer.clusters import codec
 from syncer.clusters.bodies import encoded
-from syncer.translate.alike import covers
+from syncer.translate.alike import covers, same
 
 #: The longest annotation of field names, in characters, and the most labels and annotations whose
 #: parsed form is cached: those of usual objects, as tenants choose both. With the number of cached
@@ -157,7 +157,7 @@ def _changes(
     before = said_before(live, marks) if _is_marked(want, marks) else {}
     patch: Obj = {}
     for part in want.keys() | ((before.keys() | exact.keys()) & live.keys()):
-        if part in _IDENTITY or want.get(part, _SAME) == live.get(part):
+        if part in _IDENTITY or same(want.get(part, _SAME), live.get(part)):
             continue
         change = _part(want, live, part, before, exact)
         if change is not _SAME:
@@ -206,7 +206,7 @@ def _part(want: Obj, live: Obj, part: str, before: Tree, exact: Nested) -> Any:
 
 def _difference(want: Any, live: Any, before: Any, exact: Nested, *, whole: bool) -> Any:
     """Return the merge patch from ``live`` to ``want``, or ``_SAME``."""
-    if want == live or (not want and live is None and (want is None or isinstance(want, dict | list))):
+    if same(want, live) or (not want and live is None and (want is None or isinstance(want, dict | list))):
         return _SAME
     if want is None and whole:
         return None
@@ -221,7 +221,7 @@ def _difference(want: Any, live: Any, before: Any, exact: Nested, *, whole: bool
 
 
 def _fields(want: Obj, live: Obj, before: Tree, exact: Nested, *, whole: bool) -> Any:
-    names = {name for name, value in want.items() if live.get(name, _SAME) != value}
+    names = {name for name, value in want.items() if not same(value, live.get(name, _SAME))}
     names |= (live.keys() if whole else (before.keys() | exact.keys()) & live.keys()) - want.keys()
     patch: Obj = {}
     for name in names:

@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Iterator
 
 from syncer.api import Obj
-from syncer.translate.alike import covers
 
 #: The subresource that resources are changed through.
 SUBRESOURCE = "resize"
@@ -65,6 +64,6 @@ def _unlike(wanted: Obj | None, actual: Obj | None) -> Obj:
     for side in _SIDES:
         there = (actual or {}).get(side) or {}
         given = ((wanted or {}).get(side) or {}).items()
-        if left := {name: value for name, value in given if name in _CHANGEABLE and not covers(value, there.get(name))}:
+        if left := {name: value for name, value in given if name in _CHANGEABLE and there.get(name) != value}:
             result[side] = left
     return result

