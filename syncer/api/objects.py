@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from syncer.api.values import value_class
@@ -41,6 +42,30 @@ class Key(NamedTuple):
         return cls(namespace, name)
 
 
+#: The API groups of kube-apiserver that have a dot. (Kubernetes 1.36; ``kubectl api-versions``.) Groups without
+#: a dot are reserved for it, too; others below ``k8s.io`` may be those of custom resources.
+_BUILT_IN_GROUPS = frozenset(
+    f"{group}.k8s.io"
+    for group in (
+        *("admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization"),
+        *("certificates", "coordination", "discovery", "events", "flowcontrol.apiserver", "internal.apiserver"),
+        *("metrics", "networking", "node", "policy", "rbac.authorization", "resource", "scheduling"),
+        *("storage", "storagemigration"),
+    )
+)
+
+
+def is_built_in_group(group: str) -> bool:
+    """Return True for an API group of kube-apiserver, False for one of custom resources."""
+    return "." not in group or group in _BUILT_IN_GROUPS
+
+
+@lru_cache(maxsize=1024)
+def _is_built_in(api_version: str) -> bool:
+    """Return the same for a group and version; cached, as each write asks for it."""
+    return is_built_in_group(api_version.rpartition("/")[0])
+
+
 class Resource(NamedTuple):
     """A resource: a kind of object, and where the API server serves it.
 
@@ -61,6 +86,11 @@ class Resource(NamedTuple):
     def group(self) -> str:
         """The API group; ``""`` for the core group."""
         return self.api_version.rpartition("/")[0]
+
+    @property
+    def is_built_in(self) -> bool:
+        """True for a kind of kube-apiserver, False for a kind of custom resources."""
+        return _is_built_in(self.api_version)
 
     @property
     def version(self) -> str:

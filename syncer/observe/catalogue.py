@@ -61,7 +61,12 @@ RECORDED = (
     Metric("histogram", "syncer_lag_seconds", (*_SYNCER, "direction"), "Change seen to change written, by direction."),
     Metric("counter", "syncer_writes", (*_SYNCER, "side", "verb"), "Writes to an API server."),
     Metric("counter", "syncer_noop", _SYNCER, "Decisions that needed no write."),
-    Metric("counter", "syncer_futile_writes", (*_SYNCER, "side"), "Writes that changed nothing; it should stay 0."),
+    Metric(
+        "counter",
+        "syncer_futile_writes",
+        (*_SYNCER, "side"),
+        "Writes that changed nothing; it should stay 0, but where an API server rewrites values.",
+    ),
     Metric("counter", "syncer_errors", (*_SYNCER, "reason"), "Errors by class."),
     Metric("counter", "syncer_watch_restarts", _STORE, "Watches begun anew after the first."),
 )

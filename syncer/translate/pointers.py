@@ -6,11 +6,11 @@ messages repeat values, and those of a Secret must not get into an event. A plac
 a step is the name of a field, or the index of a list item.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, Final
 
-from syncer.api import EACH, Obj
+from syncer.api import EACH, Obj, path_steps
 
 Place = tuple[str, ...]
 
@@ -94,6 +94,24 @@ def removed(obj: Obj, place: Place) -> Obj:
         del container[step if isinstance(container, dict) else _numbered(step, container, place)]
 
     return _changed(obj, place, change)
+
+
+def patched(obj: Obj, operations: Iterable[Obj]) -> Obj:
+    """Apply a JSON patch of the operations that we send.
+
+    Raises:
+        Unfit: It can't be applied, or has other operations than ``add`` and ``remove``.
+    """
+    for operation in operations:
+        place = path_steps(operation["path"])
+        match operation["op"]:
+            case "add":
+                obj = added(obj, place, operation["value"])
+            case "remove":
+                obj = removed(obj, place)
+            case other:
+                raise Unfit(f"{other} is never sent")
+    return obj
 
 
 def put(obj: Obj, place: Place, value: Any) -> Obj:

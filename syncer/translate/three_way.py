@@ -45,7 +45,7 @@ _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 def digest(value: Any) -> str:
     """Return a short hash of a JSON value, the same for equal values; ``""`` for a missing one."""
-    if value is ABSENT or value is None:
+    if value is ABSENT:
         return ""
     text = _encode(value)
     if ".0" in text or "e+" in text:
@@ -68,7 +68,7 @@ EMPTY: Final = digest({})
 def agreed_on(value: Any) -> Tree:
     """Return the base of a value that both sides have."""
     if _is_deep(value):
-        return {name: agreed_on(below) for name, below in value.items() if below is not None}
+        return {name: agreed_on(below) for name, below in value.items()}
     return digest(value)
 
 
@@ -158,6 +158,6 @@ def _is_deep(value: Any) -> bool:
 
 def _names(value: Any) -> dict[str, Any] | None:
     """Return the value as a mapping, empty if it is missing; None if it is of another type."""
-    if value is ABSENT or value is None:
+    if value is ABSENT:
         return {}
     return value if isinstance(value, dict) else None

@@ -1,14 +1,18 @@
-"""Values that look like the same number go to the other side, and a patrol finds where they differ."""
+"""Values that look like the same number, nulls and empty values go to the other side, and a patrol finds where they
+differ.
+"""
 
 import asyncio
+import functools
 import json
 import math
 import random
 from typing import Any
 
+import pytest
 from custom_scene import there
-from harness import CLUSTER, NAMESPACE, Two, add, place, play, until, utcnow, widget, writes
-from rules_scene import WIDGETS, Guarded, configured, edit, running
+from harness import CLUSTER, NAMESPACE, Daemon, Two, add, crd, place, play, until, utcnow, widget, writes
+from rules_scene import WIDGETS, Guarded, configured, edit, on, running
 
 from syncer.api import Obj, Side
 from syncer.cli.patrol import lines
@@ -186,5 +190,111 @@ def test_patrol_finds_copies_that_look_like_the_same_number() -> None:
             'metadata.labels.rack: "01" -> "1"',
         ):
             assert line in found
+
+    play(scenario)
+
+
+# -- null and empty values -------------------------------------------------------------------------
+
+#: One spec after another.
+HISTORY: tuple[Obj, ...] = (
+    {"values": {"limits": {"cpu": "5", "memory": "64Mi"}, "list": [{"a": 1}]}},
+    {
+        "values": {
+            "limits": {"cpu": None, "memory": "64Mi"},
+            "quota": None,
+            "list": [{"a": None}, None],
+            "e": {},
+            "l": [],
+        }
+    },
+    {"values": {"limits": {"cpu": None}, "quota": {"a": None, "b": 1}, "list": [{}, None], "l": None}},
+    {"values": {"limits": None, "quota": {"b": None}, "list": [], "e": {"x": None}}, "other": None},
+    {"values": {}, "other": {}},
+    {"values": None},
+    {},
+)
+
+
+def both_have(two: Two, part: str, value: Any) -> bool:
+    sides = (two.virtual.get(WIDGETS, f"{NAMESPACE}/x"), two.copy(WIDGETS, "x"))
+    wanted = json.dumps(value, sort_keys=True)
+    return all(side is not None and json.dumps(side.get(part), sort_keys=True) == wanted for side in sides)
+
+
+def give(two: Two, side: str, part: str, value: Any) -> None:
+    """A user gives a part of the widget another value, with all its nulls."""
+    server = two.virtual if side == "virtual" else two.host
+    server.put({**on(two, side, WIDGETS), part: value})
+
+
+def futile(daemon: Daemon) -> float:
+    """Return how many writes changed nothing."""
+    registry = daemon.engine.metrics.registry
+    samples = [sample for metric in registry.collect() for sample in metric.samples]
+    return sum(sample.value for sample in samples if sample.name == "syncer_futile_writes_total")
+
+
+@pytest.mark.parametrize("authority", [{}, {"spec": "both"}], ids=["virtual", "both"])
+def test_copy_has_the_nulls_and_the_empty_values_of_its_original_after_each_change(authority: Obj) -> None:
+    async def scenario() -> None:
+        two = Guarded()
+        two.virtual.put(widget("x", spec=HISTORY[0]))
+        config = configured({"custom": {WIDGETS: {"authority": authority} if authority else {}}})
+        async with running(two, config) as daemon:
+            for spec in (*HISTORY, *reversed(HISTORY)):
+                give(two, "virtual", "spec", spec)
+                await until(functools.partial(both_have, two, "spec", spec), within=5)
+                await daemon.settled()
+                assert both_have(two, "spec", spec)
+            assert futile(daemon) == 0
+            await nothing_more_is_written(two)
+
+    play(scenario)
+
+
+def test_nulls_come_up_too_and_a_patrol_finds_one_that_is_missing() -> None:
+    async def scenario() -> None:
+        two = Guarded()
+        two.virtual.put(widget("x", spec=HISTORY[1]))
+        config = configured({"custom": {WIDGETS: {}}})
+        async with running(two, config) as daemon:
+            await until(lambda: both_have(two, "spec", HISTORY[1]))
+            for status in HISTORY:
+                give(two, "host", "status", status)
+                await until(functools.partial(both_have, two, "status", status), within=5)
+                await daemon.settled()
+            assert futile(daemon) == 0
+        give(two, "host", "spec", HISTORY[0])
+        found = "\n".join(lines(await patrolled_once(two, config), diff=True))
+        assert 'spec.values.limits.cpu: null -> "5"' in found
+        assert "spec.values.quota: null -> (absent)" in found
+
+    play(scenario)
+
+
+def test_null_that_the_host_drops_is_written_once() -> None:
+    async def scenario() -> None:
+        two = Guarded()
+        definition = crd("widgets")
+        schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        schema["properties"]["spec"]["properties"] = {"size": {"type": "integer"}, "more": {"type": "integer"}}
+        two.host.put(merged(there(two.host, "customresourcedefinitions.apiextensions.k8s.io", WIDGETS), definition))
+        two.virtual.put(widget("x", spec={"size": None, "free": None}))
+        async with running(two, configured({"custom": {WIDGETS: {}}})) as daemon:
+            await until(lambda: two.copy(WIDGETS, "x"))
+            await daemon.settled()
+            assert copy_of(two, WIDGETS)["spec"] == {"free": None}
+            give(two, "virtual", "spec", {"size": None, "free": None, "more": None, "b": 1})
+            await until(lambda: copy_of(two, WIDGETS)["spec"] == {"free": None, "b": 1})
+            await daemon.settled()
+            seen = len(two.host.requests)
+            for number in range(5):
+                give(two, "host", "status", {"seen": number})
+                await daemon.settled()
+            assert writes(two.host, seen) == []
+            assert futile(daemon) == 0
+            give(two, "virtual", "spec", {"size": 3, "free": None})
+            await until(lambda: copy_of(two, WIDGETS)["spec"] == {"free": None, "size": 3})
 
     play(scenario)

@@ -1,16 +1,24 @@
-"""Two values are equal only as JSON values."""
+"""Two values are equal only as JSON values, and a copy is a function of its original, not of its history."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncer.api import Key, Resource, Settings
+from kube_envtest import virtual_time
+from syncer.api import Config, Key, Mirror, Obj, Request, Resource, Settings, Side
+from syncer.clusters.client import Cluster
+from syncer.engine.controllers.builder import build_pair
+from syncer.engine.reconcile.plan import HeldFields
 from syncer.names import SingleNamespace
+from syncer.testing import ApiServer
+from syncer.testing.objects import crd, namespace
 from syncer.translate.alike import covers, same
 from syncer.translate.three_way import digest
+from syncer.workqueue.queue import Queue
 
 WIDGETS = Resource("example.org/v1", "Widget", "widgets")
 SETTINGS = Settings("vc", "vc-ns", SingleNamespace(cluster="vc", namespace="vc-ns"))
@@ -80,6 +88,12 @@ def test_values_have_the_same_digest_if_they_are_the_same(pair: tuple[Any, Any])
 
 
 @given(PAIRS)
+def test_custom_resource_has_all_that_is_wanted_if_it_has_all_leaves(pair: tuple[Any, Any]) -> None:
+    want, live = pair
+    assert covers(want, live, verbatim=True) == (dict(leaves(want)).items() <= dict(leaves(live)).items())
+
+
+@given(PAIRS)
 def test_built_in_object_has_all_that_is_wanted_if_it_has_all_leaves_but_null_and_empty_lists(
     pair: tuple[Any, Any],
 ) -> None:
@@ -92,3 +106,74 @@ def test_built_in_object_has_all_that_is_wanted_if_it_has_all_leaves_but_null_an
         return there.get(at) != text and not says_nothing and not is_missing
 
     assert covers(want, live) == (not any(lacks(at, text) for at, text in leaves(want)))
+
+
+# -- no history ------------------------------------------------------------------------------------
+
+
+class Widgets(Mirror[Config]):
+    """Objects of any shape."""
+
+    name = "widgets"
+    resource = WIDGETS
+    down = ("spec",)
+
+
+class Copies:
+    """The copies of a virtual object in an API server, made by the daemon's own calls."""
+
+    def __init__(self) -> None:
+        self.host, virtual = ApiServer(seed="host"), ApiServer(seed="virtual")
+        self.host.put(namespace("vc-ns"))
+        self.host.put(crd("widgets.example.org"))
+        self.wrote_nothing = 0
+        self.pair = build_pair(
+            SETTINGS,
+            [(Widgets(), Config())],
+            virtual=Cluster("vc", Side.VIRTUAL, virtual.transport()),
+            host=Cluster("host", Side.HOST, self.host.transport()),
+            queue=Queue(clock=lambda: 0.0),
+            clock=lambda: 0.0,
+            utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+            has_status=lambda side, resource: True,
+            may_write=lambda: True,
+        )
+
+    def wrote(self, side: Side, verb: str) -> None:
+        """Take note of no call that did something."""
+
+    def futile(self, side: Side) -> None:
+        self.wrote_nothing += 1
+
+    def held(self, held: HeldFields) -> None:
+        raise AssertionError(held.reason)
+
+    def refused(self, held: HeldFields, error: Exception) -> None:
+        raise error
+
+    async def made_of(self, specs: Sequence[Obj]) -> tuple[Obj, str | None]:
+        """Return the spec of the copy, and the names of our fields, after the original had one spec after another."""
+        for version, spec in enumerate(specs, 1):
+            metadata = {"name": KEY.name, "namespace": KEY.namespace, "uid": "u1", "resourceVersion": str(version)}
+            virtual = {"apiVersion": WIDGETS.api_version, "kind": WIDGETS.kind, "metadata": metadata, "spec": spec}
+            self.pair.informers.store(Side.VIRTUAL, WIDGETS).seen_live(virtual)
+            request = Request(self.pair.name, Widgets.name, KEY)
+            await self.pair.applier.apply(self.pair.plan(request), self)
+            assert self.pair.plan(request).calls == [], "it is in step at once"
+            assert not self.wrote_nothing
+        [copy] = self.host.objects("widgets.example.org")
+        return copy["spec"], copy["metadata"]["annotations"].get(SETTINGS.marks.fields)
+
+
+@given(SPECS.flatmap(lambda first: st.tuples(st.just(first), changed(first), changed(first))))
+def test_copy_after_changes_is_the_copy_that_is_made_of_the_last_state(specs: tuple[Any, ...]) -> None:
+    history = [spec if isinstance(spec, dict) else {"a": spec} for spec in specs]
+
+    async def main() -> None:
+        spec, names = await Copies().made_of(history)
+        fresh, fresh_names = await Copies().made_of(history[-1:])
+        assert same(fresh, history[-1])
+        assert dict(leaves(spec)) == dict(leaves(fresh))
+        assert names == fresh_names
+
+    virtual_time.run(main())

@@ -18,8 +18,9 @@ from syncer.api.errors import (
     SyncerError,
 )
 from syncer.api.marks import Marks
-from syncer.api.objects import Key, Resource, Side, key_of, labels_of, uid_of
+from syncer.api.objects import Key, Obj, Resource, Side, key_of, labels_of, uid_of
 from syncer.cache.assumed import Writing
+from syncer.clusters.api_requests import PatchKind
 from syncer.clusters.client import Cluster
 from syncer.directions import collision
 from syncer.engine.apply.confirmation_pace import ConfirmationPace
@@ -38,6 +39,7 @@ from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.informers import Informers
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.nulls import has_nulls, json_patch
 from syncer.engine.reconcile.plan import HeldFields, Place, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.contention import Contention
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
@@ -202,7 +204,10 @@ class Applier:
                     case Operation.CREATE:
                         if write.precondition is not None:
                             await self._must_hold(controller, write.precondition)
-                        return store.wrote(key, writing, await cluster.create(resource, body, body=call.take()))
+                        reply = await cluster.create(resource, body, body=call.take())
+                        changed = store.wrote(key, writing, reply)
+                        self.futile.answered(planned.place, call, reply, changed=changed)
+                        return changed
                     case Operation.DELETE:
                         return await self._delete(controller, cluster, resource, write, writing)
                     case Operation.BIND:
@@ -225,21 +230,36 @@ class Applier:
         self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing, subresource: str
     ) -> bool:
         store = self.informers.store(cluster.side, resource)
-        before = store.entry(key)
-        reply = await cluster.patch(
-            resource,
-            key,
-            call.body,
-            kind="strategic" if call.kind in _STRATEGIC else "merge",
-            subresource=subresource or ("" if call.kind is Operation.PATCH else "status"),
-        )
-        changed = store.wrote(key, writing, reply)
-        place = Place(cluster.side, resource, key)
-        if not changed and before is not None:
-            self.futile.note(place, call, before.version)
+        under = subresource or ("" if call.kind is Operation.PATCH else "status")
+        live = None if resource.is_built_in or not has_nulls(call.body) else store.get(key)
+        if live is not None:
+            reply = await self._patch_with_nulls(cluster, resource, key, call.body, live, writing, under)
         else:
-            self.futile.forget(place)
+            kind: PatchKind = "strategic" if call.kind in _STRATEGIC else "merge"
+            reply = await cluster.patch(resource, key, call.body, kind=kind, subresource=under)
+        changed = store.wrote(key, writing, reply)
+        self.futile.answered(Place(cluster.side, resource, key), call, reply, changed=changed)
         return changed
+
+    async def _patch_with_nulls(
+        self, cluster: Cluster, resource: Resource, key: Key, patch: Obj, live: Obj, writing: Writing, subresource: str
+    ) -> Obj:
+        """Patch this very version of an object, as places in it are named that another version may not have.
+
+        Raises:
+            Conflict: The object has changed meanwhile.
+        """
+        version = live["metadata"]["resourceVersion"]
+        metadata = {"resourceVersion": version, **(patch.get("metadata") or {})}
+        operations = json_patch({**patch, "metadata": metadata}, live)
+        try:
+            return await cluster.patch(resource, key, operations, kind="json", subresource=subresource)
+        except Invalid as error:
+            await self._look(cluster, resource, key, writing)
+            entry = self.informers.store(cluster.side, resource).entry(key)
+            if entry is not None and entry.version != version:
+                raise Conflict(f"{error}: it has changed meanwhile", side=cluster.side) from error
+            raise
 
     async def _delete(
         self, controller: Controller, cluster: Cluster, resource: Resource, write: Write, writing: Writing

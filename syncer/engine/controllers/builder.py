@@ -77,7 +77,7 @@ def build_pair(
         ),
         drift=DriftPolicy(settings.marks, lambda syncer: drift_policies(settings, syncer)),
         contention=Contention(rules, settings.marks, clock=clock, utcnow=utcnow),
-        futile=FutilePatches(),
+        futile=FutilePatches(settings.marks, clock),
         refusals=Refusals(clock),
         homes=host_namespaces,
     )

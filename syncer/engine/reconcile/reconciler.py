@@ -184,6 +184,7 @@ class Reconciler:
             create_only=controller.syncer.create_only if side is Side.HOST and write.resource is None else (),
             marks=self.view.settings.marks,
             has_status=live is not None and self.has_status(side, resource),
+            verbatim=not resource.is_built_in,
         )
         planned = PlannedWrite(write, place, live, calls)
         if calls:

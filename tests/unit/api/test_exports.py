@@ -15,7 +15,7 @@ import syncer.api
 INTERNAL = {"TYPE_CHECKING", "C", "LAST_APPLIED", "NAMESPACE_NAME", "LABEL_LIMIT", "PREFIX", "kind_mark", "label_value"}
 INTERNAL |= {"Role", "Walker", "compiled", "pointer_steps", "reference_of", "RESERVED_ENDINGS", "reserved_ending"}
 INTERNAL |= {"CLUSTER_SECRET", "CLUSTER_SECRET_HOME", "CLUSTER_SECRET_NAME"}
-INTERNAL |= {"duration_text", "seconds", "value_class"}
+INTERNAL |= {"duration_text", "seconds", "value_class", "is_built_in_group"}
 INTERNAL |= {"DNS_LABEL", "DNS_SUBDOMAIN", "PLURAL_GROUP"}
 INTERNAL |= {"ApiServer", "Dns", "Breaker", "LONGEST_MESSAGE", "Where"}
 #: Reached through the module, which is exported.

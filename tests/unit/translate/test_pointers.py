@@ -141,3 +141,16 @@ def test_missing_value_is_not_null() -> None:
     assert pointers.at({"a": None}, ("a",)) is None
     assert pointers.at({"a": None}, ("b",)) is MISSING
     assert pointers.at({"a": "text"}, ("a", "0")) is MISSING
+
+
+def test_json_patch_of_ours_is_applied_in_order() -> None:
+    doc = {"a": {"b": 1, "c/d": [1]}}
+    operations: list[dict[str, Any]] = [
+        {"op": "remove", "path": "/a/b"},
+        {"op": "add", "path": "/a/c~1d", "value": None},
+        {"op": "add", "path": "/e", "value": {"f": None}},
+    ]
+    assert pointers.patched(doc, operations) == {"a": {"c/d": None}, "e": {"f": None}}
+    assert doc == {"a": {"b": 1, "c/d": [1]}}
+    with pytest.raises(Unfit, match="never sent"):
+        pointers.patched(doc, [{"op": "move", "from": "/a", "path": "/b"}])

@@ -10,7 +10,7 @@ from syncer.translate.alike import covers
 from syncer.translate.three_way import ABSENT, Merged, Tree, agreed_on, digest, merge, overlaid
 
 NAMES = st.sampled_from(["a", "b", "c.d", "e/f"])
-LEAVES = st.one_of(st.integers(0, 2), st.sampled_from(["", "x", "1", "1000m", "1.0"]), st.booleans())
+LEAVES = st.one_of(st.integers(0, 2), st.sampled_from(["", "x", "1", "1000m", "1.0"]), st.booleans(), st.none())
 VALUES = st.recursive(
     LEAVES,
     lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(NAMES, inner, max_size=3)),

@@ -200,15 +200,25 @@ def same(left: Any, right: Any) -> bool:
 
 
 def merge_patch(doc: Any, patch: Any) -> Any:
-    """Return `doc` after an RFC 7386 merge patch: maps are merged, null removes, anything else replaces."""
+    """Return `doc` after an RFC 7386 merge patch: maps are merged, null removes, anything else replaces.
+
+    As in `gopkg.in/evanphx/json-patch.v4`, a value is stored without the nulls of its maps, also of those in lists,
+    unless it replaces a map.
+    """
     if not isinstance(patch, dict):
         return patch
     out = dict(doc) if isinstance(doc, dict) else {}
     for key, value in patch.items():
         if value is None:
             out.pop(key, None)
-        elif isinstance(value, dict):
-            out[key] = merge_patch(out.get(key), value)
+        elif isinstance(out.get(key), dict):
+            out[key] = merge_patch(out[key], value)
         else:
-            out[key] = value
+            out[key] = _without_nulls(value)
     return out
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(below) for key, below in value.items() if below is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

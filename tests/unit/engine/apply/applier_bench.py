@@ -56,6 +56,7 @@ class Bench:
         for server, name in ((self.host, "vc-ns"), (self.host, "elsewhere"), (self.virtual, "shop")):
             server.put(namespace(name))
         self.leads = True
+        self.now = 0.0
         self.with_status = {"pods", "services"}
         self.wrotes: list[tuple[Side, str]] = []
         self.futiles: list[Side] = []
@@ -68,7 +69,7 @@ class Bench:
             virtual=Cluster("vc", Side.VIRTUAL, self.virtual.transport()),
             host=Cluster("host", Side.HOST, self.host.transport()),
             queue=Queue(clock=lambda: 0.0),
-            clock=lambda: 0.0,
+            clock=lambda: self.now,
             utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             has_status=lambda side, resource: resource.plural in self.with_status,
             may_write=lambda: self.leads,
