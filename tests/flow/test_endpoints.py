@@ -15,6 +15,7 @@ import pytest
 from harness import ALL, Daemon, Tenant, built_in, configured, namespace, serving
 
 from hack.ports import free_port
+from hack.side_tasks import helped_by
 from syncer.api import Key, Obj, Request, Side, Unreachable
 from syncer.cache.reflector import State
 from syncer.cli.daemon import Unanswered, ask
@@ -89,11 +90,10 @@ def shown(
         async with (
             serving(host, tenants, MAPS) as daemon,
             endpoints.serving(daemon.engine, config, heartbeat, None),
+            helped_by(heartbeat.keep()),
         ):
-            beating = asyncio.create_task(heartbeat.keep())
             await daemon.settled(patience=0.0)
             await scene(daemon, config)
-            beating.cancel()
 
     asyncio.run(scenario())
 

@@ -9,6 +9,7 @@ import pytest
 from harness import HOME, Two, admin, built_in, configured, namespace, place, play, until, writes
 from harness import Tenant as Given
 
+from hack.side_tasks import helped_by
 from syncer.api import ConfigError, Forbidden, Key, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.errors import Origin
@@ -53,15 +54,13 @@ def test_beside_a_daemon_it_writes_nothing_and_says_who_leads(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         daemon = Lease(admin(two.host, Side.HOST), key=Key(HOME, "vsyncer-vc"), identity="the-daemon")
-        leading = asyncio.create_task(daemon.lead(asyncio.Event().wait))  # type: ignore[arg-type]
-        await until(lambda: daemon.is_leader)
-        with pytest.raises(AnotherLeads, match="the-daemon leads"):
-            await runner.run(config(two, elect=True), once=True)
-        assert not [line for line in writes(two.host) if "configmaps" in line]
-        summary = await runner.run(config(two, elect=True), dry_run=True)
-        assert any("create configmaps" in line for line in summary.planned)
-        leading.cancel()
-        await asyncio.wait({leading})
+        async with helped_by(daemon.lead(asyncio.Event().wait)):  # type: ignore[arg-type]
+            await until(lambda: daemon.is_leader)
+            with pytest.raises(AnotherLeads, match="the-daemon leads"):
+                await runner.run(config(two, elect=True), once=True)
+            assert not [line for line in writes(two.host) if "configmaps" in line]
+            summary = await runner.run(config(two, elect=True), dry_run=True)
+            assert any("create configmaps" in line for line in summary.planned)
 
     play(scenario)
 
@@ -98,15 +97,14 @@ def test_daemon_waits_for_its_host_namespace_names_it_and_stores_no_identity_bef
     async def scenario() -> None:
         two.host.delete("namespaces", HOME)
         two.virtual.put(configmap("x"))
-        daemon = asyncio.create_task(runner.run(config(two, elect=False)))
-        await asyncio.sleep(20)
-        assert not writes(two.virtual)
-        assert status.unfilled(engines[0]) == {"vc": ["the host namespace isn't there, or the daemon may not read it"]}
-        two.host.put(namespace(HOME))
-        await until(lambda: two.host.get("configmaps", place("x")) is not None)
-        assert two.virtual.get("configmaps", "kube-system/vsyncer")
-        daemon.cancel()
-        await asyncio.wait({daemon})
+        async with helped_by(runner.run(config(two, elect=False))):
+            await asyncio.sleep(20)
+            assert not writes(two.virtual)
+            missing = "the host namespace isn't there, or the daemon may not read it"
+            assert status.unfilled(engines[0]) == {"vc": [missing]}
+            two.host.put(namespace(HOME))
+            await until(lambda: two.host.get("configmaps", place("x")) is not None)
+            assert two.virtual.get("configmaps", "kube-system/vsyncer")
 
     play(scenario)
 
@@ -132,13 +130,11 @@ def test_right_to_the_identity_is_waited_for_by_a_daemon_alone(
             with pytest.raises(Forbidden):
                 await runner.run(config(two, elect=False), once=True)
             return
-        daemon = asyncio.create_task(runner.run(config(two, elect=False)))
-        await asyncio.sleep(20)
-        assert not writes(two.host)
-        assert status.unfilled(engines[0]) == {"vc": ["a right that the start needs is missing"]}
-        granted.set()
-        await until(lambda: two.host.get("configmaps", place("x")) is not None)
-        daemon.cancel()
-        await asyncio.wait({daemon})
+        async with helped_by(runner.run(config(two, elect=False))):
+            await asyncio.sleep(20)
+            assert not writes(two.host)
+            assert status.unfilled(engines[0]) == {"vc": ["a right that the start needs is missing"]}
+            granted.set()
+            await until(lambda: two.host.get("configmaps", place("x")) is not None)
 
     play(scenario)

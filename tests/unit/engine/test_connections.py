@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
 from syncer.api import Side
 from syncer.api.errors import Missing, Unauthorized, Unreachable
@@ -66,25 +67,17 @@ class Kept:
 @asynccontextmanager
 async def connections() -> AsyncIterator[Connections]:
     made = Connections(clock=asyncio.get_running_loop().time, rng=random.Random(1))
-    running = asyncio.create_task(made.run())
-    try:
+    async with helped_by(made.run()):
         yield made
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
 
 
 @asynccontextmanager
 async def kept() -> AsyncIterator[Kept]:
     async with connections() as made:
         one = Kept(made)
-        running = asyncio.create_task(one.connection.run())
-        await asyncio.sleep(SOON)
-        try:
+        async with helped_by(one.connection.run()):
+            await asyncio.sleep(SOON)
             yield one
-        finally:
-            running.cancel()
-            await asyncio.wait({running})
 
 
 def test_cluster_that_answers_the_probe_is_not_lost() -> None:

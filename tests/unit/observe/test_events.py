@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
 from syncer.api import Forbidden, Key, Missing, Obj, Resource
 from syncer.observe import logs
@@ -87,11 +88,10 @@ def play(scene: Callable[[EventRecorder, Api], Awaitable[Any]]) -> Api:
         recorder = EventRecorder(
             api, cluster="shop", clock=loop.time, utcnow=lambda: START + timedelta(seconds=loop.time())
         )
-        task = asyncio.create_task(recorder.run())
-        await scene(recorder, api)
-        await recorder.flush()
-        assert not task.done()
-        task.cancel()
+        async with helped_by(recorder.run()) as [running]:
+            await scene(recorder, api)
+            await recorder.flush()
+            assert not running.done()
         return api
 
     return virtual_time.run(main())
