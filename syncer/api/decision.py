@@ -1,6 +1,6 @@
 """Decisions: the value that a syncer returns, carried out in a single place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -104,8 +104,11 @@ class Write:
     #: The field, as in the causes of a refusal, that the API server may refuse; ``""`` for none.
     disputed: str = ""
     #: Returns the write to make instead if the API server refuses ``disputed``, given the write that was
-    #: refused: this one with what the configuration has changed in it.
-    otherwise: "Callable[[Write], Write] | None" = None
+    #: refused, which is this one with what the configuration has changed in it, and the refused fields, as in the
+    #: causes: ``spec.ports[0].nodePort``.
+    otherwise: "Callable[[Write, Collection[str]], Write] | None" = None
+    #: An event that tells the tenant of the write, once it has changed something; None for none.
+    warning: "Warned | None" = None
 
 
 class Warned(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from syncer.api.decision import Precondition, Verb, Write
+from syncer.api.decision import Precondition, Verb, Warned, Write
 from syncer.api.errors import (
     Conflict,
     Denied,
@@ -65,6 +65,9 @@ class Recorder(Protocol):
     def held(self, held: HeldFields) -> None:
         """Note fields of an object that are held back: another manager writes them too, or they were refused."""
 
+    def warned(self, warning: Warned) -> None:
+        """Note the event of a write that changed something."""
+
     def refused(self, held: HeldFields, error: SyncerError) -> None:
         """Note a merge that was refused just now; it is held back for some time."""
 
@@ -73,9 +76,9 @@ def _instead(write: Write, error: Invalid) -> Write | None:
     """Return the write to make instead of one that was refused; None if there is none for this refusal."""
     if not write.disputed:
         return None
-    causes = error.details.get("causes") or ()
-    is_disputed = any(cause["field"].startswith(write.disputed) for cause in causes)
-    return write.otherwise(write) if is_disputed and write.otherwise is not None else None
+    fields = {cause["field"] for cause in error.details.get("causes") or ()}
+    is_disputed = any(field.startswith(write.disputed) for field in fields)
+    return write.otherwise(write, fields) if is_disputed and write.otherwise is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,8 @@ class Applier:
                 break
             planned = plan.again(write)
         self.drift_policy.settled(plan.seen.controller.name, planned)
+        if made and write.warning is not None:
+            recorder.warned(write.warning)
         return made
 
     def _has_changed(self, planned: PlannedWrite) -> bool:

@@ -17,6 +17,7 @@ from syncer.api import (
     Source,
     Syncer,
     SyncerError,
+    Warned,
     Write,
     key_of,
 )
@@ -61,6 +62,7 @@ class Bench:
         self.futiles: list[Side] = []
         self.helds: list[HeldFields] = []
         self.refusals: list[SyncerError] = []
+        self.warnings: list[Warned] = []
         self.syncer = syncer or Maps()
         self.pair: ClusterPair = build_pair(
             settings,
@@ -82,6 +84,9 @@ class Bench:
 
     def held(self, held: HeldFields) -> None:
         self.helds.append(held)
+
+    def warned(self, warning: Warned) -> None:
+        self.warnings.append(warning)
 
     def refused(self, held: HeldFields, error: SyncerError) -> None:
         self.helds.append(held)
