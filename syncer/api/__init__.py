@@ -58,6 +58,7 @@ from syncer.api.errors import (
     Unauthorized,
     Unreachable,
 )
+from syncer.api.groups import is_built_in
 from syncer.api.marks import Marks
 from syncer.api.metadata_defaults import NOTES_OF_TOOLS, key_family
 from syncer.api.metadata_rules import KeyRules, MetadataRules
@@ -229,6 +230,7 @@ __all__ = [
     "copy_fields",
     "delete",
     "dig",
+    "is_built_in",
     "is_deleting",
     "is_within",
     "key_family",

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from syncer.api import NameTranslator, Reference, Resource, Syncer
 from syncer.api.dns_names import PLURAL_GROUP
+from syncer.api.groups import is_built_in
 from syncer.api.references import reference_of
 from syncer.config.document import Steps
 from syncer.config.problems import guess
@@ -18,17 +19,6 @@ from syncer.translate.named import named
 
 Found = tuple[Steps, str]
 
-#: The API groups of kube-apiserver that have a dot. (Kubernetes 1.36; ``kubectl api-versions``.) Groups without
-#: a dot are reserved for it, too; others below ``k8s.io`` may be those of custom resources.
-BUILT_IN_GROUPS = frozenset(
-    f"{group}.k8s.io"
-    for group in (
-        *("admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization"),
-        *("certificates", "coordination", "discovery", "events", "flowcontrol.apiserver", "internal.apiserver"),
-        *("metrics", "networking", "node", "policy", "rbac.authorization", "resource", "scheduling"),
-        *("storage", "storagemigration"),
-    )
-)
 #: By group, what the objects of a built-in kind do on the host; of the others, ``_EFFECT``.
 _EFFECTS = {
     **dict.fromkeys(("apps", "batch"), "run Pods on the host, which the rules of sync.toHost.pods don't concern"),
@@ -101,7 +91,7 @@ def _built_in(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]
     """
     group = name.partition(".")[2]
     own = [syncer for syncer in given.syncers if str(syncer.resource) == name and syncer.name == syncer.resource.plural]
-    if config.direction != "toHost" or (config.built_in and group) or ("." in group and group not in BUILT_IN_GROUPS):
+    if config.direction != "toHost" or (config.built_in and group) or not is_built_in(group):
         return
     if own:
         why = f"{name} has rules of its own in sync.{own[0].section}"
