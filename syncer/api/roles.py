@@ -277,6 +277,10 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
         """The compiled ``references`` of fields that come up."""
         return ReferencePaths(self.references).below(self.up)
 
+    def going_down(self, virtual: Obj) -> Iterable[FieldPath]:
+        """Return the paths of a virtual object that are copied to the host: ``down`` and ``both``."""
+        return (*self.down, *self.both)
+
     def translate(self, ctx: Context[C], virtual: Obj) -> Obj:
         """Return the host copy of a virtual object. Fields that it doesn't set are never written.
 
@@ -286,7 +290,7 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
             Refused: The object, or a name in it, can't be translated.
         """
         host = ctx.host_copy(virtual)
-        copy_fields(virtual, host, (*self.down, *self.both))
+        copy_fields(virtual, host, self.going_down(virtual))
         if self.has_templates:
             # Its own metadata is without forged marks already, and bears those of a copy; translated selectors will.
             host = {name: each if name == "metadata" else ctx.without_marks(each) for name, each in host.items()}

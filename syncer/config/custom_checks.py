@@ -70,6 +70,7 @@ def custom(
             found = [
                 *(list(_built_in(given, name, config)) or _conflict(given, name, config)),
                 *_kinds(given, config),
+                *_left_behind(name, config),
                 *_template(config, translator),
                 *_referenced(given, name, config),
                 *_related(config, translator),
@@ -116,6 +117,15 @@ def _kinds(given: _Given, config: CustomConfig) -> Iterator[Found]:
     for steps, word in config.kinds():
         if problem := _unsynced(given, word):
             yield steps, problem
+
+
+def _left_behind(name: str, config: CustomConfig) -> Iterator[Found]:
+    """Yield a problem for each reference that would do nothing, as its field doesn't cross by default."""
+    own = config.of(name)
+    for path in config.references:
+        if not own.goes_down(path) and not own.comes_up(path):
+            why = "is not below spec, and of a kind of Kubernetes itself nothing else crosses by default; give down"
+            yield ("references", path), f"{why}."
 
 
 def _unsynced(given: _Given, word: str) -> str:
