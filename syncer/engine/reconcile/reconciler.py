@@ -246,13 +246,14 @@ def _last_seen(store: SideInformer | None, key: Key) -> Obj | None:
     """
     if store is None or (entry := store.entry(key)) is None:
         return None
+    of_copy = store.side is Side.HOST
     if entry.parts:
-        refuse_many_parts(entry.parts)
+        refuse_many_parts(entry.parts, of_copy=of_copy)
     obj = codec.stored(entry.raw)
     if codec.UNREADABLE in obj:
         raise Refused(cannot_be_read(store, key), reason="Unreadable")
     if entry.parts:
-        refuse_many_keys(obj["metadata"])
+        refuse_many_keys(obj["metadata"], of_copy=of_copy)
     return obj
 
 
