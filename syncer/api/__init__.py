@@ -81,6 +81,7 @@ from syncer.api.objects import (
 from syncer.api.optional_roles import (
     AroundReconcile,
     Excludes,
+    Grants,
     Indexes,
     Initialize,
     Live,
@@ -149,6 +150,7 @@ __all__ = [
     "FakeSyncUp",
     "FieldPath",
     "Forbidden",
+    "Grants",
     "HostDeletion",
     "Index",
     "Indexes",

@@ -19,6 +19,7 @@ class Verb(StrEnum):
     CONDITIONS = "conditions"  # set these status conditions by type; leave everything else alone
     MERGE = "merge"  # merge these fields through a subresource, list items by name; leave everything else alone
     NOTE = "note"  # set these annotations (None removes one) on an existing object; leave everything else alone
+    REVOKE = "revoke"  # take out of an existing object what this one, which is a part of it, lacks; of policies alone
 
 
 class Outcome(StrEnum):
@@ -74,9 +75,9 @@ class Write:
     #: The operation.
     verb: Verb
     #: For APPLY the wanted state, as far as the syncer sets it; otherwise the object as it was
-    #: seen, of which only the identity is used (CONDITIONS, NOTE and MERGE also take its conditions,
-    #: annotations, or other parts). A ``metadata.resourceVersion`` is a precondition: a later version is not
-    #: changed.
+    #: seen, of which only the identity is used (CONDITIONS, NOTE, MERGE and REVOKE also take its
+    #: conditions, annotations, or other parts). A ``metadata.resourceVersion`` is a precondition: a
+    #: later version is not changed.
     obj: Obj
     #: Paths below which fields that ``obj`` doesn't have are removed. Elsewhere fields of others
     #: are left alone, and only fields that we set before are removed. None for the syncer's

@@ -17,6 +17,7 @@ from syncer.api import (
     Context,
     Decision,
     Excludes,
+    Grants,
     Index,
     Indexes,
     Key,
@@ -49,7 +50,7 @@ _FIELDS = ("conditions", "hostname", "nodeName", "zone", "hints")
 #: The number of addresses that an event names.
 _NAMED = 3
 
-_HOST_PODS = Source(Side.HOST, PODS, marked=True)
+_HOST_PODS, _COPIES = (Source(Side.HOST, each, marked=True) for each in (PODS, ENDPOINT_SLICES))
 _BY_ADDRESS = "address"
 
 
@@ -85,7 +86,9 @@ class EndpointSliceConfig(Config):
         return tuple(ip_network(each) for each in self.allow_addresses)
 
 
-class EndpointSliceSyncer(Mirror[EndpointSliceConfig], Excludes[EndpointSliceConfig], Indexes):
+class EndpointSliceSyncer(
+    Mirror[EndpointSliceConfig], Excludes[EndpointSliceConfig], Grants[EndpointSliceConfig], Indexes
+):
     """Copies EndpointSlices that no controller of Services maintains, with the addresses of the
     tenant's own running Pods.
 
@@ -106,10 +109,11 @@ class EndpointSliceSyncer(Mirror[EndpointSliceConfig], Excludes[EndpointSliceCon
     virtual_selector = f"{MANAGED_BY}!={CONTROLLER}"
 
     def indexes(self) -> Sequence[Index]:
-        """Return indexes by address, of the slices and of the host's Pods, whose changes concern slices."""
+        """Return indexes by address, of the slices, their copies, and the host's Pods, whose changes concern both."""
         slices = Source(Side.VIRTUAL, ENDPOINT_SLICES, selector=self.virtual_selector)
         return [
             Index(slices, _BY_ADDRESS, _addresses),
+            Index(_COPIES, _BY_ADDRESS, _addresses, copies_only=True),
             Index(_HOST_PODS, _BY_ADDRESS, _pod_addresses, copies_only=True, requeues=_BY_ADDRESS),
         ]
 
@@ -118,6 +122,12 @@ class EndpointSliceSyncer(Mirror[EndpointSliceConfig], Excludes[EndpointSliceCon
         if side is Side.VIRTUAL and Key(key_of(obj).namespace, labels_of(obj).get(SERVICE_NAME, "")) == KUBERNETES:
             return "it is of the virtual API server's own Service"
         return None
+
+    def still_granted(self, ctx: Context[EndpointSliceConfig], host: Obj) -> Obj:
+        """Return the copy with the addresses that the tenant may lead to as of now, and the Pods that have them."""
+        endpoints = host.get("endpoints") or []
+        left = [_with_own_target(ctx, each) for each in endpoints if _all_allowed(ctx, each)]
+        return host if left == endpoints else {**host, "endpoints": left}
 
     def translate(self, ctx: Context[EndpointSliceConfig], virtual: Obj) -> Obj:
         """Return the copy, without the addresses that the tenant may not lead to."""
@@ -213,6 +223,24 @@ def _is_allowed(ctx: Context[EndpointSliceConfig], address: str) -> bool:
     except ValueError:
         return False
     return any(parsed in each for each in ctx.config.ranges)
+
+
+def _all_allowed(ctx: Context[EndpointSliceConfig], endpoint: Obj) -> bool:
+    return all(_is_allowed(ctx, address) for address in endpoint.get("addresses") or ())
+
+
+def _with_own_target(ctx: Context[EndpointSliceConfig], endpoint: Obj) -> Obj:
+    """Return an endpoint of a copy, without the Pod that it names if that no longer has its address."""
+    named = endpoint.get("targetRef")
+    if named is None or _has_address(ctx, Key(named.get("namespace", ""), named.get("name", "")), endpoint):
+        return endpoint
+    return {field: value for field, value in endpoint.items() if field != "targetRef"}
+
+
+def _has_address(ctx: Context[EndpointSliceConfig], pod: Key, endpoint: Obj) -> bool:
+    """Return True if a host pod of the tenant's has one of the addresses of an endpoint."""
+    holders = (ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(each)) for each in endpoint["addresses"])
+    return any(pod in keys for keys in holders)
 
 
 def _warned(ctx: Context[EndpointSliceConfig], virtual: Obj, decision: Decision) -> Decision:

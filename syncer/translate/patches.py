@@ -33,7 +33,7 @@ from syncer.translate.writing import Writing, writing
 #: Returns the patched object; the same object if the patch doesn't concern this write.
 Change = Callable[[Obj, Writing], Obj]
 
-_PATCHED = (Verb.APPLY, Verb.MERGE)
+_PATCHED = (Verb.APPLY, Verb.MERGE, Verb.REVOKE)
 _MAPS = (("metadata", "labels"), ("metadata", "annotations"))
 
 
@@ -101,7 +101,7 @@ class Patcher:
             return write
         seen, obj = writing(write, ctx=ctx, virtual=virtual, host=host), write.obj
         for patch in patches:
-            if write.verb is Verb.APPLY or not patch.metadata:
+            if write.verb is not Verb.MERGE or not patch.metadata:
                 obj = patch.made(obj, seen)
         return write if obj is write.obj else replace(write, obj=obj)
 

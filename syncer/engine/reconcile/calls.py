@@ -117,6 +117,8 @@ def needed(
             return _merge(write.obj, live)
         case Verb.NOTE:
             return _note(write.obj, live)
+        case Verb.REVOKE:
+            return _revoke(write.obj, live)
 
 
 def exact_paths(syncer: Syncer, side: Side) -> tuple[FieldPath, ...]:
@@ -307,6 +309,27 @@ def _note(want: Obj, live: Obj | None) -> list[Call]:
     found = annotations_of(live)
     change = {name: value for name, value in annotations_of(want).items() if found.get(name) != value}
     return [Call(Operation.PATCH, _guarded({"metadata": {"annotations": change}}, live))] if change else []
+
+
+def _revoke(want: Obj, live: Obj | None) -> list[Call]:
+    """Return the call that takes out of the live object what the wanted one lacks, as it was when that was decided."""
+    if live is None or uid_of(live) != uid_of(want):
+        return []
+    patch = _fields(_without_identity(want), _without_identity(live), {}, NOWHERE, whole=True)
+    body = {} if patch is _SAME else patch
+    metadata: Obj = {}
+    for part in ("labels", "annotations"):
+        left, there = (obj["metadata"].get(part) or {} for obj in (want, live))
+        change = _fields(left, there, {}, NOWHERE, whole=True)
+        if change is not _SAME:
+            metadata[part] = change
+    if not body and not metadata:
+        return []
+    return [Call(Operation.PATCH, _guarded({**body, "metadata": metadata}, live, want["metadata"]["resourceVersion"]))]
+
+
+def _without_identity(obj: Obj) -> Obj:
+    return {part: value for part, value in obj.items() if part not in _IDENTITY}
 
 
 def _binding(write: Write) -> Obj:

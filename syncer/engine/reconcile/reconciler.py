@@ -84,7 +84,17 @@ class Reconciler:
 
         Raises as :meth:`reconcile`.
         """
-        seen = self.observe(controller, request, reads)
+        try:
+            seen = self.observe(controller, request, reads)
+        except Refused:
+            alone = self._copy_alone(controller, request, reads) if pipeline.revocation else None
+            revoked = self._revoked(alone, pipeline) if alone else None
+            if alone is None or revoked is None:
+                raise
+            return alone, revoked
+        revoked = self._revoked(seen, pipeline)
+        if revoked is not None:
+            return seen, revoked
         for answer in pipeline.answers:
             answered = answer(seen)
             if answered is not None:
@@ -95,10 +105,7 @@ class Reconciler:
                 decision = policy(seen, decision)
         except NotYet as missing:
             return seen, wait(str(missing), on=(missing.on,))
-        if decision.deletes:
-            for policy in pipeline.deletions:
-                decision = policy(seen, decision)
-        return seen, decision
+        return seen, _with_deletions(seen, decision, pipeline)
 
     def observe(self, controller: Controller, request: Request, reads: Reads) -> Observed:
         """Return a request with private copies of its two objects. A name that can't be translated has no host
@@ -193,6 +200,27 @@ class Reconciler:
 
     # -- inside ------------------------------------------------------------------------------------
 
+    def _revoked(self, seen: Observed, pipeline: Pipeline) -> Decision | None:
+        """Return the decision that takes out of a copy what is no longer granted; None if it changes nothing."""
+        revoked = pipeline.revocation(seen) if pipeline.revocation else None
+        if revoked is None:
+            return None
+        calls = [self.planned(seen, write, pipeline, is_latest=True).calls for write in revoked.writes]
+        return _with_deletions(seen, revoked, pipeline) if any(calls) else None
+
+    def _copy_alone(self, controller: Controller, request: Request, reads: Reads) -> Observed | None:
+        """Return a request with its copy alone, as one of its objects can't be read; None if there is no copy."""
+        place = request.host_key or controller.place(request.key)
+        is_unreadable = False
+        try:
+            host = _last_seen(controller.host, place)
+        except Refused:
+            is_unreadable = True
+            host = _remains(controller.host, place, self.view.settings.marks)
+        if host is None:
+            return None
+        return Observed(controller, request, controller.context(reads), None, host, place, is_unreadable)
+
     def _virtual(self, controller: Controller, key: Key) -> Obj | None:
         try:
             return _last_seen(controller.virtual, key)
@@ -235,6 +263,18 @@ class Reconciler:
         if live is not None and labels_of(live).get(mark) != identity:
             raise collision(live)
         self.homes.check(write, resource)
+
+
+def _with_deletions(seen: Observed, decision: Decision, pipeline: Pipeline) -> Decision:
+    """Return a decision as the policies for deletions leave it.
+
+    Raises:
+        Refused: A deletion is held.
+    """
+    if decision.deletes:
+        for policy in pipeline.deletions:
+            decision = policy(seen, decision)
+    return decision
 
 
 def _last_seen(store: SideInformer | None, key: Key) -> Obj | None:

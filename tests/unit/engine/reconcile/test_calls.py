@@ -480,6 +480,16 @@ def test_note_may_take_an_annotation_away() -> None:
     assert calls(want, carried_out(live, [call]), verb=Verb.NOTE) == []
 
 
+def test_revocation_takes_out_what_is_left_out_and_nothing_else() -> None:
+    live = stored(host(labels={"x": "1", "y": "2"}, spec={"a": {"b": 1, "c": 2}, "list": [1, 2]}, kept={"d": 1}))
+    want = copy.deepcopy(live)
+    del want["metadata"]["labels"]["x"]
+    want["spec"] = {"a": {"c": 2}, "list": [2]}
+    [call] = calls(want, live, verb=Verb.REVOKE)
+    assert call.body == {"spec": {"a": {"b": None}, "list": [2]}, "metadata": {"labels": {"x": None}, **GUARD}}
+    assert calls(want, want, verb=Verb.REVOKE) == []
+
+
 @pytest.mark.parametrize("live", [None, {"metadata": {"name": "web", "uid": "another", "resourceVersion": "7"}}])
 def test_write_about_one_object_is_none_about_another(live: Any) -> None:
     want = host(data={"a": "1"})
