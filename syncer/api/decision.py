@@ -1,6 +1,6 @@
 """Decisions: the value that a syncer returns, carried out in a single place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -104,6 +104,9 @@ class Write:
     precondition: Precondition | None = None
     #: The field, as in the causes of a refusal, that the API server may refuse; ``""`` for none.
     disputed: str = ""
+    #: For MERGE: returns annotations to set on the object, given as it is once the API server has accepted
+    #: the merge. The merge is then only made if the object is as it was last seen.
+    afterwards: "Callable[[Obj], Mapping[str, str]] | None" = None
     #: Returns the write to make instead if the API server refuses ``disputed``, given the write that was
     #: refused: this one with what the configuration has changed in it.
     otherwise: "Callable[[Write], Write] | None" = None
@@ -250,7 +253,13 @@ def set_conditions(*, host: Obj, reason: str = "") -> Decision:
     return Decision((Write(Side.HOST, Verb.CONDITIONS, host),), reason)
 
 
-def merge(*, host: Obj, subresource: str, reason: str = "") -> Decision:
+def merge(
+    *,
+    host: Obj,
+    subresource: str,
+    reason: str = "",
+    afterwards: Callable[[Obj], Mapping[str, str]] | None = None,
+) -> Decision:
     """Merge fields into an existing host object through the subresource that they belong to, such as
     ``resize`` of Pods.
 
@@ -263,8 +272,12 @@ def merge(*, host: Obj, subresource: str, reason: str = "") -> Decision:
         host: The host object as it was seen, with only these fields besides its metadata.
         subresource: The name of the subresource.
         reason: A sentence for the person who asks why, in `syncer parked` and in the log.
+        afterwards: Returns annotations to set once the API server has accepted the fields, given the
+            object as it is then; None for none. With it, the fields are only sent to the object as it
+            was last seen, so that an item which somebody else has added counts as no item of ours.
     """
-    return Decision((Write(Side.HOST, Verb.MERGE, host, partial=True, subresource=subresource),), reason)
+    write = Write(Side.HOST, Verb.MERGE, host, partial=True, subresource=subresource, afterwards=afterwards)
+    return Decision((write,), reason)
 
 
 def skip(reason: str) -> Decision:

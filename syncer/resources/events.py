@@ -1,5 +1,6 @@
 """Events of the host about copies appear in the virtual cluster, about the virtual objects."""
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -18,11 +19,15 @@ from syncer.api import (
     uid_of,
 )
 from syncer.resources.kinds import EVENTS, PODS
+from syncer.resources.pods import containers
 
 #: Fields that are recomputed, or that name host objects which a tenant can't see.
 _NOT_COPIED = frozenset({"apiVersion", "kind", "metadata", "involvedObject", "message", "related"})
 
 _LONGEST_NAME = 253
+
+#: How an Event names a container of its Pod: the list that it is in, and its name.
+_CONTAINER = re.compile(r"spec\.(?P<part>\w+)\{(?P<name>.*)\}", re.DOTALL)
 
 
 class Subject(NamedTuple):
@@ -32,6 +37,8 @@ class Subject(NamedTuple):
     syncer: Syncer
     key: Key
     uid: str
+    #: Its copy; None if that isn't there, yet or any more.
+    copy: Obj | None = None
 
 
 class EventSyncer(Syncer, SyncFromHost):
@@ -57,6 +64,8 @@ class EventSyncer(Syncer, SyncFromHost):
         subject = _subject(ctx, host)
         if subject is None:
             return skip("it is not about an object that is synced")
+        if _is_about_other_container(ctx, host, subject):
+            return skip("it is about a container that the host has in the pod for itself")
         return apply(virtual=_translated(ctx, host, subject))
 
 
@@ -80,7 +89,18 @@ def _told_by(ctx: Context, syncer: Syncer, key: Key, involved: Obj) -> Subject |
     if involved.get("uid") and involved["uid"] != uid_of(copy):
         return None  # about an earlier object of this name
     virtual = ctx.marks.virtual_key(copy)
-    return virtual and Subject(syncer, virtual, copy["metadata"]["annotations"].get(ctx.marks.uid, ""))
+    return virtual and Subject(syncer, virtual, copy["metadata"]["annotations"].get(ctx.marks.uid, ""), copy)
+
+
+def _is_about_other_container(ctx: Context, event: Obj, subject: Subject) -> bool:
+    """Return True if an Event about a Pod is about a container that isn't known to have been sent."""
+    if subject.syncer.resource != PODS:
+        return False
+    named = _CONTAINER.fullmatch(str(event["involvedObject"].get("fieldPath") or ""))
+    if named is None:
+        return False
+    sent = containers.recorded(ctx.marks, subject.copy) if subject.copy is not None else {}
+    return named["name"] not in sent.get(named["part"], ())
 
 
 def _by_name(ctx: Context, syncer: Syncer, key: Key) -> Subject | None:

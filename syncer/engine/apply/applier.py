@@ -1,6 +1,6 @@
 """Carry out plans as API calls. The only place that writes."""
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,7 +18,7 @@ from syncer.api.errors import (
     SyncerError,
 )
 from syncer.api.marks import Marks
-from syncer.api.objects import Key, Resource, Side, key_of, labels_of, uid_of
+from syncer.api.objects import Key, Obj, Resource, Side, key_of, labels_of, uid_of
 from syncer.cache.assumed import Writing
 from syncer.clusters.client import Cluster
 from syncer.directions import collision
@@ -174,7 +174,20 @@ class Applier:
                 break
             planned = plan.again(write)
         self.drift_policy.settled(plan.seen.controller.name, planned)
+        if made and write.afterwards is not None:
+            made += await self._note(plan, planned, write.afterwards, recorder)
         return made
+
+    async def _note(
+        self, plan: Plan, merged: PlannedWrite, annotations: Callable[[Obj], Mapping[str, str]], recorder: Recorder
+    ) -> int:
+        """Set the annotations that follow from a merge that was accepted. Return the number of calls."""
+        place = merged.place
+        live = self.informers.store(place.side, place.resource).get(place.key)
+        if live is None:
+            return 0
+        noted = {**live, "metadata": {**live["metadata"], "annotations": dict(annotations(live))}}
+        return await self._write(plan, plan.again(Write(place.side, Verb.NOTE, noted)), recorder)
 
     def _has_changed(self, planned: PlannedWrite) -> bool:
         """Return True if the object has changed since the write was planned."""

@@ -114,7 +114,7 @@ def needed(
         case Verb.CONDITIONS:
             return _conditions(write.obj, live)
         case Verb.MERGE:
-            return _merge(write.obj, live)
+            return _merge(write, live)
         case Verb.NOTE:
             return _note(write.obj, live)
         case Verb.REVOKE:
@@ -279,12 +279,14 @@ def _conditions(want: Obj, live: Obj | None) -> list[Call]:
     return [Call(Operation.CONDITIONS, body)] if new else []
 
 
-def _merge(want: Obj, live: Obj | None) -> list[Call]:
+def _merge(write: Write, live: Obj | None) -> list[Call]:
+    want = write.obj
     if live is None or uid_of(live) != uid_of(want):
         return []
     missing = {part: _lacking(value, live.get(part)) for part, value in want.items() if part not in _IDENTITY}
     patch = {part: value for part, value in missing.items() if value is not _SAME}
-    return [Call(Operation.MERGE, _guarded(patch, live))] if patch else []
+    version = live["metadata"].get("resourceVersion") if write.afterwards else None
+    return [Call(Operation.MERGE, _guarded(patch, live, version))] if patch else []
 
 
 def _lacking(want: Any, live: Any) -> Any:

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator
 
 from syncer.api import Obj
+from syncer.resources.pods.containers import Sent
 from syncer.translate.alike import covers
 
 #: The subresource that resources are changed through.
@@ -42,8 +43,11 @@ def _resources(spec: Obj) -> Iterator[tuple[str, Obj]]:
                 yield container["name"], container["resources"]
 
 
-def lacking(wanted: Obj, actual: Obj) -> Obj:
-    """Return the part of a spec with the cpu and memory that another spec lacks; ``{}`` if it has all."""
+def lacking(wanted: Obj, actual: Obj, sent: Sent) -> Obj:
+    """Return the part of a spec with the cpu and memory that another spec lacks; ``{}`` if it has all.
+
+    Of its containers, only those count that were sent.
+    """
     spec: Obj = {}
     if whole := _unlike(wanted.get("resources"), actual.get("resources")):
         spec["resources"] = whole
@@ -53,6 +57,7 @@ def lacking(wanted: Obj, actual: Obj) -> Obj:
             {"name": name, "resources": resources}
             for container in wanted.get(part) or ()
             if (name := container["name"]) in theirs
+            and name in sent.get(part, ())
             and (resources := _unlike(container.get("resources"), theirs[name]))
         ]
         if changed:

@@ -4,7 +4,7 @@ import hashlib
 
 from syncer.api import Context, Obj
 from syncer.resources.kinds import SERVICE_ACCOUNTS
-from syncer.resources.pods import classes, dns, fields, isolation, scheduling, volumes
+from syncer.resources.pods import classes, containers, dns, fields, isolation, scheduling, volumes
 from syncer.resources.pods.env import with_env
 from syncer.resources.pods.references import PATHS
 from syncer.resources.pods.resizing import RESOURCES, resources_digest
@@ -36,29 +36,30 @@ IMAGES = "pod-images"
 
 def host_pod(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
     """Return the pod to create on the host; each container gets the environment variables."""
-    host = metadata(ctx, virtual)
+    host = metadata(ctx, virtual, containers.created(virtual))
     if resources := resources_digest(virtual["spec"]):
         host["metadata"]["annotations"][f"{ctx.marks.prefix}/{RESOURCES}"] = resources
     host["spec"] = _spec(ctx, virtual, variables)
     return host
 
 
-def metadata(ctx: Context, virtual: Obj) -> Obj:
-    """Return the host pod without a spec: name, labels, annotations, marks, and the values for the
-    downward API.
+def metadata(ctx: Context, virtual: Obj, sent: containers.Sent) -> Obj:
+    """Return the host pod without a spec: name, labels, annotations, marks with the record of the
+    containers that were sent, and the values for the downward API.
     """
     host = ctx.host_copy(virtual)
     host["metadata"]["labels"] |= isolation.labels(ctx, virtual)
     annotations = host["metadata"]["annotations"]
     annotations |= fields.annotations(ctx, virtual)
     annotations[f"{ctx.marks.prefix}/{IMAGES}"] = images_digest(virtual["spec"])
+    annotations[containers.mark(ctx.marks)] = containers.written(sent)
     return host
 
 
 def images_digest(spec: Obj) -> str:
     """Return a short digest of all container images, by container."""
-    containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
-    text = "\n".join(f"{container['name']}={container.get('image', '')}" for container in containers)
+    all_of_them = (spec.get("containers") or []) + (spec.get("initContainers") or [])
+    text = "\n".join(f"{container['name']}={container.get('image', '')}" for container in all_of_them)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -115,5 +116,5 @@ def _fill(ctx: Context, virtual: Obj, spec: Obj, variables: list[Obj]) -> None:
         spec["volumes"] = volumes.translated(ctx, virtual, given)
     if variables:
         for part in ("containers", "initContainers"):
-            if containers := spec.get(part):
-                spec[part] = [with_env(container, variables) for container in containers]
+            if given := spec.get(part):
+                spec[part] = [with_env(container, variables) for container in given]

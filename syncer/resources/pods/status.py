@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from syncer.api import Obj, Pair, shortened
+from syncer.resources.pods.containers import Sent
 
 #: Conditions that the host's control plane and kubelet set. Of others, those that only the virtual
 #: Pod has are kept.
@@ -39,10 +40,13 @@ _STATUSES = (
 )
 
 
-def virtual_status(pair: Pair, *, behind: bool = False) -> Obj | None:
+def virtual_status(pair: Pair, sent: Sent, *, behind: bool = False) -> Obj | None:
     """Return the status of the virtual Pod, or None if the host hasn't reported one yet.
 
-    ``behind``: the host pod lacks changes of the spec, so its kubelet hasn't observed them.
+    Args:
+        pair: The Pod and its copy.
+        sent: The containers of the copy that were sent; of others, nothing comes up.
+        behind: The host pod lacks changes of the spec, so its kubelet hasn't observed them.
     """
     reported = pair.host.get("status") or {}
     if not reported.get("phase") or _says_only_that_it_is_placed(reported):
@@ -53,7 +57,7 @@ def virtual_status(pair: Pair, *, behind: bool = False) -> Obj | None:
         status["conditions"] = conditions
     for part, containers in _STATUSES:
         if part in status:
-            status[part] = _of_containers(status[part], pair.virtual["spec"].get(containers) or ())
+            status[part] = [each for each in status[part] if each.get("name") in sent.get(containers, ())]
     return status
 
 
@@ -180,9 +184,3 @@ def _set_generation(part: Obj, pair: Pair, own: Obj | None, *, behind: bool) -> 
 
 def _without_generation(condition: Obj) -> Obj:
     return {name: value for name, value in condition.items() if name != "observedGeneration"}
-
-
-def _of_containers(statuses: list[Obj], containers: Iterable[Obj]) -> list[Obj]:
-    """Return the statuses without those of containers that the host added to the pod."""
-    names = {container["name"] for container in containers}
-    return [status for status in statuses if status.get("name") in names]

@@ -35,7 +35,18 @@ from syncer.api import (
 from syncer.resources.host_nodes import required_labels
 from syncer.resources.kinds import NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
 from syncer.resources.namespaces import home_sources, unready_home
-from syncer.resources.pods import classes, debugging, dns, fields, isolation, lifecycle, policy, resizing, status
+from syncer.resources.pods import (
+    classes,
+    containers,
+    debugging,
+    dns,
+    fields,
+    isolation,
+    lifecycle,
+    policy,
+    resizing,
+    status,
+)
 from syncer.resources.pods.changes import has_changed, spec_changes
 from syncer.resources.pods.config import PodConfig
 from syncer.resources.pods.env import BY_NAMESPACE, index_values, service_env
@@ -146,17 +157,18 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
 
     def sync(self, ctx: Context[PodConfig], pair: Pair) -> Decision:
         """Sync deletion both ways with its grace period, changes down, and node and status up."""
+        sent = containers.known(ctx.marks, pair)
         if is_deleting(pair.virtual):
-            return apply(virtual=_reported(ctx, pair)).then(_end_host(ctx.config, pair))
+            return apply(virtual=_reported(ctx, pair, sent)).then(_end_host(ctx.config, pair))
         if is_deleting(pair.host):
-            return apply(virtual=_reported(ctx, pair)).then(_end_virtual(pair))
-        host, debug = _updated(ctx, pair), debugging.added(ctx, pair)
-        resize = _resized(ctx, pair, host)
+            return apply(virtual=_reported(ctx, pair, sent)).then(_end_virtual(pair))
+        host, debug = _updated(ctx, pair, sent), debugging.added(ctx, pair, sent)
+        resize = _resized(ctx, pair, host, sent)
         decision = apply(host=host, partial=True)
         if conditions := status.gate_conditions(pair):
             decision = decision.then(set_conditions(host={**pair.host, "status": {"conditions": conditions}}))
         behind = "spec" in host or bool(resize) or bool(debug and debug.writes)
-        decision = decision.then(_bound(ctx, pair, apply(virtual=_reported(ctx, pair, behind=behind))))
+        decision = decision.then(_bound(ctx, pair, apply(virtual=_reported(ctx, pair, sent, behind=behind))))
         if resize:
             decision = decision.then(merge(host=resize, subresource=resizing.SUBRESOURCE, reason="it is resized"))
         return decision.then(debug) if debug else decision
@@ -183,17 +195,17 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
     return bind(virtual=pair.virtual, node=node).then(report)
 
 
-def _updated(ctx: Context, pair: Pair) -> Obj:
+def _updated(ctx: Context, pair: Pair, sent: containers.Sent) -> Obj:
     """Return the host pod with only the fields that may change."""
-    host = metadata(ctx, pair.virtual)
-    if changes := spec_changes(ctx, pair):
+    host = metadata(ctx, pair.virtual, sent)
+    if changes := spec_changes(ctx, pair, sent):
         # Lists are written whole: a concurrent change by the host must not be undone.
         host["metadata"]["resourceVersion"] = pair.host["metadata"].get("resourceVersion", "")
         host["spec"] = changes
     return host
 
 
-def _resized(ctx: Context, pair: Pair, host: Obj) -> Obj | None:
+def _resized(ctx: Context, pair: Pair, host: Obj, sent: containers.Sent) -> Obj | None:
     """Return the host pod with the resources that it lacks since the tenant changed them; None if it
     lacks none.
 
@@ -203,17 +215,17 @@ def _resized(ctx: Context, pair: Pair, host: Obj) -> Obj | None:
     if not has_changed(pair.virtual):
         return None
     name = f"{ctx.marks.prefix}/{resizing.RESOURCES}"
-    wanted, sent = resizing.resources_digest(pair.virtual["spec"]), annotations_of(pair.host).get(name, "")
-    if wanted == sent:
+    wanted = resizing.resources_digest(pair.virtual["spec"])
+    if wanted == annotations_of(pair.host).get(name, ""):
         return None
-    if spec := resizing.lacking(pair.virtual["spec"], pair.host["spec"]):
+    if spec := resizing.lacking(pair.virtual["spec"], pair.host["spec"], sent):
         return {"apiVersion": "v1", "kind": "Pod", "metadata": pair.host["metadata"], "spec": spec}
     host["metadata"]["annotations"][name] = wanted
     return None
 
 
-def _reported(ctx: Context, pair: Pair, *, behind: bool = False) -> Obj | None:
-    reported = status.virtual_status(pair, behind=behind)
+def _reported(ctx: Context, pair: Pair, sent: containers.Sent, *, behind: bool = False) -> Obj | None:
+    reported = status.virtual_status(pair, sent, behind=behind)
     if reported is None:
         return None
     if status.may_name_host(reported, pair.host):

@@ -3,6 +3,7 @@
 from typing import NoReturn
 
 from syncer.api import Obj, Pair
+from syncer.resources.pods.containers import created
 from syncer.resources.pods.status import gate_conditions, virtual_status, with_virtual_names
 from syncer.testing import World
 from syncer.testing.objects import pod, pod_mounting, secret, serviceaccount
@@ -15,7 +16,11 @@ def condition(kind: str, status: str = "True", **parts: object) -> Obj:
 
 
 def reported(virtual: Obj, host: Obj) -> Obj:
-    return virtual_status(Pair(virtual, host)) or {}
+    return found(virtual, host) or {}
+
+
+def found(virtual: Obj, host: Obj) -> Obj | None:
+    return virtual_status(Pair(virtual, host), created(virtual))
 
 
 def test_hosts_status_replaces_the_virtual_one() -> None:
@@ -27,12 +32,12 @@ def test_hosts_status_replaces_the_virtual_one() -> None:
 def test_host_that_has_said_nothing_changes_nothing() -> None:
     silent = pod("web")
     del silent["status"]
-    assert virtual_status(Pair(pod("web"), silent)) is None
+    assert found(pod("web"), silent) is None
 
 
 def test_scheduled_condition_follows_from_the_binding_alone() -> None:
     placed = {"phase": "Pending", "conditions": [condition("PodScheduled")]}
-    assert virtual_status(Pair(pod("web"), pod("web", status=placed))) is None
+    assert found(pod("web"), pod("web", status=placed)) is None
     refused = {"phase": "Pending", "conditions": [condition("PodScheduled", "False", reason="Unschedulable")]}
     assert reported(pod("web"), pod("web", status=refused))["conditions"] == refused["conditions"]
     taken = {**placed, "startTime": "2026-01-01T12:00:00Z"}
@@ -47,10 +52,10 @@ def test_quality_of_service_stays_the_virtual_one() -> None:
 def test_conditions_are_the_hosts_but_those_of_gates_and_the_tenants_own() -> None:
     virtual = [condition("Ready", "False"), condition("example.org/lb"), condition("example.org/own"), condition("Old")]
     host = [condition("Ready"), condition("example.org/lb", "False"), condition("example.org/own", "Unknown")]
-    found = reported(pod("web", spec=GATES, status={"conditions": virtual}), pod("web", status={"conditions": host}))[
+    there = reported(pod("web", spec=GATES, status={"conditions": virtual}), pod("web", status={"conditions": host}))[
         "conditions"
     ]
-    assert {one["type"]: one["status"] for one in found} == {
+    assert {one["type"]: one["status"] for one in there} == {
         "Ready": "True",
         "example.org/lb": "True",
         "example.org/own": "Unknown",
@@ -69,7 +74,7 @@ def test_kubernetes_condition_cannot_be_made_the_tenants_by_a_gate() -> None:
     virtual = pod("web", spec=gates, status={"conditions": [condition("Ready", "True")]})
     pair = Pair(virtual, pod("web", status={"conditions": [condition("Ready", "False")]}))
     assert gate_conditions(pair) == []
-    assert (virtual_status(pair) or {})["conditions"] == [condition("Ready", "False")]
+    assert reported(pair.virtual, pair.host)["conditions"] == [condition("Ready", "False")]
 
 
 def test_conditions_flow_down_only_for_gates() -> None:
