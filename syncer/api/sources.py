@@ -51,6 +51,9 @@ class Index:
     #: ``values``: as above. ``change``: those that have a value there which an object has here are
     #: reconciled again at its every change, too.
     when: Literal["values", "change"] = "values"
+    #: True: an object that can't be read any more, or is too large to be, keeps its earlier values.
+    #: False: it has none, for what gives a tenant something (see ``Grants``).
+    keeps: bool = True
 
 
 @dataclass(frozen=True, slots=True)

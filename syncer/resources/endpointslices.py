@@ -114,7 +114,7 @@ class EndpointSliceSyncer(
         return [
             Index(slices, _BY_ADDRESS, _addresses),
             Index(_COPIES, _BY_ADDRESS, _addresses, copies_only=True),
-            Index(_HOST_PODS, _BY_ADDRESS, _pod_addresses, copies_only=True, requeues=_BY_ADDRESS),
+            Index(_HOST_PODS, _BY_ADDRESS, _pod_addresses, copies_only=True, requeues=_BY_ADDRESS, keeps=False),
         ]
 
     def excluded(self, ctx: Context[EndpointSliceConfig], side: Side, obj: Obj) -> str | None:

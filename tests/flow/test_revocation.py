@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from custom_scene import there
-from harness import HOME, Daemon, Two, play, until, writes
+from harness import HOME, Daemon, Tenant, Two, play, serving, until, writes
 from test_pause import annotate, pause_cluster
 
 from kube_envtest import Rule
 from syncer.api import Obj
-from syncer.cache.parts import MOST_KEYS
+from syncer.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.testing.merge import merged
 from syncer.testing.objects import endpointslice, namespace, pod, service
 
@@ -187,6 +187,40 @@ def test_range_that_the_operator_allows_no_longer_leaves_a_paused_slice(two: Two
             await daemon.settled()
             [event] = [each for each in two.virtual.objects("events") if each["reason"] == "GrantRevoked"]
             assert "in endpoints: it was taken out" in event["message"]
+
+    play(scenario)
+
+
+def test_pod_that_is_too_large_to_be_read_gives_no_address(two: Two) -> None:
+    """Its tenant may make it so by conditions of readiness gates; nobody sees then that it has ended."""
+    many = [{"type": f"example.org/c{number}", "status": "True"} for number in range(MOST_PARTS // 4)]
+
+    async def scenario() -> None:
+        given(two)
+        async with two.daemon() as daemon:
+            await led(two, daemon)
+            copy = there(two.host, "pods", HOST_POD)
+            two.host.put(merged(copy, {"status": {"conditions": many}}))
+            assert await until(lambda: addresses(two) == [OTHER]) < 1
+            two.host.put(merged(there(two.host, "pods", HOST_POD), {"status": {"conditions": many[:1]}}))
+            assert await until(lambda: addresses(two) == [ADDRESS, OTHER]) < 1
+
+    play(scenario)
+
+
+def test_drift_that_nobody_repairs_is_no_leave_to_keep_an_address(two: Two) -> None:
+    """Such a policy leaves alone what the host has changed in a copy; here the facts have changed."""
+    drift = dict.fromkeys(("missing", "orphan", "wrongOwner", "field", "metadata", "status"), "ignore")
+    tenant = Tenant(two.virtual, options={"endpointSlices": {"drift": drift}})
+
+    async def scenario() -> None:
+        given(two)
+        async with serving(two.host, [tenant]) as daemon:
+            await led(two, daemon)
+            annotate(two.virtual, SLICES, ORIGINAL)
+            await daemon.settled()
+            end(two)
+            assert await until(lambda: addresses(two) == [OTHER]) < 1
 
     play(scenario)
 

@@ -202,7 +202,7 @@ def _add_indexes(pair: ClusterPair, controller: Controller, indexes: Sequence[In
         store = pair.informers.store(index.source.side, index.source.resource)
         values = _of_copies(pair.settings, index) if index.copies_only else index.values
         notify = partial(pair.values_changed, controller, index.requeues) if index.requeues else None
-        store.add_index(index.name, values, owner=controller.name, notify=notify, when=index.when)
+        store.add_index(index.name, values, owner=controller.name, notify=notify, when=index.when, keeps=index.keeps)
 
 
 def _of_copies(settings: Settings, index: Index) -> Callable[[Obj], Iterable[str]]:
