@@ -6,7 +6,7 @@ https://kubernetes.io/docs/concepts/services-networking/service/#services-withou
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Annotated, ClassVar
 
@@ -47,6 +47,8 @@ CONTROLLER = "endpointslice-controller.k8s.io"
 
 #: The fields of an endpoint that are copied besides its address, and a ``targetRef`` to the Pod that has it.
 _FIELDS = ("conditions", "hostname", "nodeName", "zone", "hints")
+#: The longest address, in characters: an IPv6 address with a zone (an interface has 15).
+_LONGEST = 64
 #: The number of addresses that an event names.
 _NAMED = 3
 
@@ -194,8 +196,12 @@ def _pod_addresses(pod: Obj) -> Iterable[str]:
 
 def _plain(address: str) -> str:
     """Return an address in the form in which it can be compared."""
-    if ":" not in address:
-        return address
+    return _compressed(address) if ":" in address and len(address) <= _LONGEST else address
+
+
+@lru_cache(maxsize=4096)
+def _compressed(address: str) -> str:
+    """Return an IPv6 address in its shortest form; a text that is none as it is."""
     try:
         return ip_address(address).compressed
     except ValueError:
