@@ -91,6 +91,9 @@ class Write:
     partial: bool = False
     #: The grace period of a deletion, in seconds; None for the object's own.
     grace: int | None = None
+    #: The whole status that an object gets before it is deleted, over the version of ``obj`` alone; None for
+    #: no change. Its kind must have the status subresource.
+    final_status: Obj | None = None
     #: The name of the node, for BIND.
     node: str = ""
     #: The subresource through which the API server changes these fields, for MERGE.
@@ -215,22 +218,37 @@ def delete(
     virtual: Obj | None = None,
     reason: str,
     grace: int | None = None,
+    final_status: Obj | None = None,
     resource: Resource | None = None,
     only_if_none: Resource | None = None,
 ) -> Decision:
     """Delete the object with this uid; a later object of the same name is left alone.
+
+    The API server is not asked to delete what it has marked as deleted without grace already, and what only waits
+    for finalizers.
 
     Args:
         host: The host object as it was seen; None for no deletion there.
         virtual: The same for the virtual object.
         reason: A sentence for the person who asks why, in `syncer parked` and in the log.
         grace: The grace period in seconds; None for the object's own.
+        final_status: The whole status to set first, for controllers that wait for it before they take their
+            finalizers off; None for no change. It is set under the same preconditions as the deletion is made, and
+            always after a look at the live other side.
         resource: The resource of the objects; None for the syncer's own.
         only_if_none: Refuse the deletion while any object of this resource exists on the same side.
     """
     sides = ((Side.HOST, host), (Side.VIRTUAL, virtual))
     writes = [
-        Write(side, Verb.DELETE, obj, grace=grace, resource=resource, only_if_none=only_if_none)
+        Write(
+            side,
+            Verb.DELETE,
+            obj,
+            grace=grace,
+            final_status=final_status,
+            resource=resource,
+            only_if_none=only_if_none,
+        )
         for side, obj in sides
         if obj is not None
     ]

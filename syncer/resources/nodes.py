@@ -61,9 +61,10 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
     """Creates a stand-in Node for each host node that runs a synced Pod, and deletes it after the
     last Pod.
 
-    Run the virtual cluster's controller manager without its ``nodelifecycle`` controller
-    (``--controllers=*,-nodelifecycle``): no kubelet sends a heartbeat, so that controller would
-    take every stand-in for dead.
+    Run the virtual cluster's controller manager without the controllers that judge Nodes
+    (``--controllers=*,-node-lifecycle-controller,-taint-eviction-controller,-pod-garbage-collector-controller``):
+    no kubelet sends a heartbeat, so they would take every stand-in for dead, and a Pod may be there
+    before its stand-in. Pods that the host has lost end without them.
     """
 
     name = "nodes"

@@ -198,10 +198,10 @@ class Applier:
         store = self.informers.store(side, resource)
         with store.writing(key) as writing:
             try:
+                if write.precondition is not None and call.kind is not Operation.DELETE:
+                    await self._must_hold(controller, write.precondition)
                 match call.kind:
                     case Operation.CREATE:
-                        if write.precondition is not None:
-                            await self._must_hold(controller, write.precondition)
                         return store.wrote(key, writing, await cluster.create(resource, body, body=call.take()))
                     case Operation.DELETE:
                         return await self._delete(controller, cluster, resource, write, writing)

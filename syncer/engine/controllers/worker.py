@@ -295,7 +295,7 @@ class Workers:
         if warning is not None and told not in self._told:
             self._told[told] = None
             with contextlib.suppress(Exception):  # as below
-                self.told.warn(pair, request, *warning, about=None)
+                self.told.warn(pair, request, *warning, about=virtual)  # which may be deleted by now
 
     def _tell_frozen(self, pair: ClusterPair, request: Request, recorder: _Recorder) -> None:
         for error in recorder.refusals:

@@ -107,7 +107,7 @@ def needed(
             assert live is not None
             return _changes(write, live, _nested(exact), marks, has_status=has_status, once=once)
         case Verb.DELETE:
-            return [Call(Operation.DELETE, write.obj)] if live is not None and uid_of(live) == uid_of(write.obj) else []
+            return _deletion(write, live) if live is not None and uid_of(live) == uid_of(write.obj) else []
         case Verb.BIND:
             bound = live is None or bool((live.get("spec") or {}).get("nodeName"))
             return [] if bound else [Call(Operation.BIND, _binding(write))]
@@ -262,6 +262,24 @@ def _guarded(patch: Obj, live: Obj, version: str | None = None) -> Obj:
     """Return the patch with the uid of the object, so that it can't change another one of the same name."""
     guard = {"uid": uid_of(live), "resourceVersion": version} if version else {"uid": uid_of(live)}
     return {**patch, "metadata": {**patch.get("metadata", {}), **guard}}
+
+
+def _deletion(write: Write, live: Obj) -> list[Call]:
+    calls: list[Call] = []
+    if write.final_status is not None:
+        change = _difference(write.final_status, live.get("status"), None, NOWHERE, whole=True)
+        if change is not _SAME:
+            seen = write.obj["metadata"].get("resourceVersion")
+            calls.append(Call(Operation.PATCH_STATUS, _guarded({"status": change}, live, seen)))
+    if not _only_waits_for_finalizers(write, live):
+        calls.append(Call(Operation.DELETE, write.obj))
+    return calls
+
+
+def _only_waits_for_finalizers(write: Write, live: Obj) -> bool:
+    """Return True if the API server has no more to do for this deletion until the finalizers are gone."""
+    metadata = live["metadata"]
+    return write.grace == 0 and metadata.get("deletionGracePeriodSeconds") == 0 and bool(metadata.get("finalizers"))
 
 
 def _conditions(want: Obj, live: Obj | None) -> list[Call]:

@@ -56,8 +56,8 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
     """Runs Pods on the host; the virtual side owns the spec, the host the node and the status.
 
     A Pod is created on the host once, when everything that it needs is there, and never a second
-    time: if the host loses a Pod that had started, the virtual Pod is deleted, as its controller
-    expects of a lost Pod.
+    time: if the host loses a Pod that had started, the virtual Pod ends as Failed, with the condition
+    ``DisruptionTarget``, and is deleted, as its controller expects of a lost Pod.
     """
 
     name = "pods"
@@ -245,8 +245,15 @@ def _end_host(config: PodConfig, pair: Pair) -> Decision:
 
 
 def _end_virtual(pair: Pair) -> Decision:
+    """Delete the virtual Pod with the grace period that the host pod has.
+
+    An API server that is to delete a pod without grace marks it first, so it may be seen before it is gone. How
+    it ended is known once it is gone, or has said so itself.
+    """
     grace = pair.host["metadata"].get("deletionGracePeriodSeconds")
-    return delete(virtual=pair.virtual, grace=grace, reason="the host is deleting it")
+    if grace == 0 and lifecycle.has_started(pair.virtual) and not lifecycle.is_finished(pair.host):
+        return wait("the host is deleting it without grace; how it ended is known when it is gone")
+    return lifecycle.ended_by_host(delete(virtual=pair.virtual, grace=grace, reason="the host is deleting it"))
 
 
 def _missing_account(ctx: Context, virtual: Obj) -> Decision | None:

@@ -259,6 +259,39 @@ def test_virtual_object_is_not_deleted_if_its_host_object_changed_owner() -> Non
     play(scenario)
 
 
+def test_final_status_is_not_set_while_the_counterpart_exists() -> None:
+    async def scenario(bench: Bench) -> None:
+        there = bench.see(Side.VIRTUAL, PODS, bench.virtual.put(pod("p", status={"phase": "Running"})))
+        bench.host.put(ours(pod("p", namespace="vc-ns")))
+        gone = Precondition(ObjectRef(Side.HOST, PODS, Key("vc-ns", "p")))
+        [write] = delete(virtual=there, final_status={"phase": "Failed"}, reason="x", resource=PODS).writes
+        with pytest.raises(Conflict, match="host Pod vc-ns/p"):
+            await bench.apply(Decision((replace(write, precondition=gone),)))
+        assert bench.sent == []
+
+    play(scenario)
+
+
+def test_final_status_is_set_before_the_deletion() -> None:
+    async def scenario(bench: Bench) -> None:
+        there = bench.see(Side.VIRTUAL, PODS, bench.virtual.put(pod("p", status={"phase": "Running"})))
+        decision = delete(virtual=there, final_status={"phase": "Failed"}, reason="x", resource=PODS)
+        assert await bench.apply(decision) == ["patch virtual shop/pods/p/status", "delete virtual shop/pods/p"]
+
+    play(scenario)
+
+
+def test_final_status_is_not_set_over_a_later_one() -> None:
+    async def scenario(bench: Bench) -> None:
+        there = bench.see(Side.VIRTUAL, PODS, bench.virtual.put(pod("p", status={"phase": "Running"})))
+        bench.virtual.put(merged(there, {"status": {"phase": "Succeeded"}}))
+        with pytest.raises(Conflict):
+            await bench.apply(delete(virtual=there, final_status={"phase": "Failed"}, reason="x", resource=PODS))
+        assert (bench.virtual.get("pods", "shop/p") or {})["status"]["phase"] == "Succeeded"
+
+    play(scenario)
+
+
 def test_deletion_waits_while_its_precondition_cannot_be_read() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))

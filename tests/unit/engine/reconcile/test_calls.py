@@ -329,6 +329,29 @@ def test_delete_is_of_exactly_this_object() -> None:
     assert calls(seen, merged(seen, {"metadata": {"uid": "u2"}}), verb=Verb.DELETE) == []
 
 
+def test_final_status_is_set_before_the_deletion_over_the_version_that_was_seen() -> None:
+    seen = stored(host(status={"phase": "Running", "podIP": "10.0.0.3"}))
+    later = merged(seen, {"metadata": {"resourceVersion": "later"}})
+    first, second = calls(seen, later, verb=Verb.DELETE, final_status={"phase": "Failed"})
+    assert first.kind is Operation.PATCH_STATUS
+    version = seen["metadata"].get("resourceVersion")
+    assert first.body["metadata"] == {"uid": "u1", "resourceVersion": version}
+    assert first.body["status"] == {"phase": "Failed", "podIP": None}
+    assert second == Call(Operation.DELETE, seen)
+    [left] = calls(seen, seen, verb=Verb.DELETE, final_status=seen["status"])
+    assert left == second
+
+
+def test_deletion_that_only_waits_for_finalizers_is_not_made_again() -> None:
+    ended = stored(host(metadata={"deletionGracePeriodSeconds": 0, "finalizers": ["example.org/hold"]}))
+    assert calls(ended, ended, verb=Verb.DELETE, grace=0) == []
+    assert len(calls(ended, ended, verb=Verb.DELETE)) == 1, "it may take another grace period"
+    free = merged(ended, {"metadata": {"finalizers": None}})
+    assert len(calls(free, free, verb=Verb.DELETE, grace=0)) == 1
+    graceful = merged(ended, {"metadata": {"deletionGracePeriodSeconds": 30}})
+    assert len(calls(graceful, graceful, verb=Verb.DELETE, grace=0)) == 1
+
+
 def test_pod_is_bound_once() -> None:
     pod = stored(host(spec={}))
     [call] = calls(pod, pod, verb=Verb.BIND, node="n1")
