@@ -100,6 +100,15 @@ class Direction(ABC):
         return self.goes_down and not self.syncer.own_deletion
 
     @property
+    def outlasts_mark(self) -> bool:
+        """Return True if a copy stays while its original is being deleted, until that is gone."""
+        return self.remakes and self.syncer.deletion == "whenGone"
+
+    def ends_copy(self, virtual: Obj) -> bool:
+        """Return True if an original is being deleted, and its copy is to go with that mark already."""
+        return is_deleting(virtual) and self.goes_down and not self.outlasts_mark
+
+    @property
     def marked(self) -> bool:
         """Return True if the metadata of a host object is all that tells its request: our marks."""
         return self.goes_down and not self.comes_up
@@ -201,9 +210,9 @@ class ToHost(Direction):
         if came_up(ctx, virtual) and not (host is not None and self.is_real(ctx, host)):
             return skip("the virtual object came from the host")
         if host is None:
-            if is_deleting(virtual) and not self.syncer.own_deletion:
+            if self.ends_copy(virtual) and not self.syncer.own_deletion:
                 return skip("the virtual object is being deleted")
-            if not _is_selected(ctx, virtual):
+            if not self._is_selected(ctx, virtual):
                 return skip(self._deselected)
             return self._down.sync_down(ctx, virtual)
         return self._both(ctx, Pair(virtual, host))
@@ -227,21 +236,26 @@ class ToHost(Direction):
             self._must_be_its_own(ctx, pair)
         if is_earlier and not self.syncer.adopts:
             if is_deleting(pair.host):
-                return wait("the host copy of an earlier object of this name is being deleted")
+                return _waits_for_earlier(pair)
             why = "it is the copy of an earlier object of this name (its uid differs)"
             return delete(host=pair.host, reason=why)
         if not self.syncer.own_deletion:
             if is_deleting(pair.host):
                 return wait("the host copy is being deleted; it is made again when it is gone")
-            if is_deleting(pair.virtual):
+            if self.ends_copy(pair.virtual):
                 return delete(host=pair.host, reason="the virtual object is being deleted")
-        if not _is_selected(ctx, pair.virtual):
+        if not self._is_selected(ctx, pair.virtual):
             if is_deleting(pair.host):
                 return wait(f"{self._deselected}; the host copy is being deleted")
             return _if_unchanged(pair.virtual, self.syncer, self._down.deselected(ctx, pair, self._deselected))
         if self._sync is not None:
             return self._sync.sync(ctx, pair)
         return self._down.sync_down(ctx, pair.virtual)
+
+    def _is_selected(self, ctx: Context, virtual: Obj) -> bool:
+        """Return True if an object is selected by its labels; one whose deletion ends its copy always is."""
+        selector = ctx.config.selector
+        return not selector.narrows or selector.selects(virtual) or self.ends_copy(virtual)
 
     def _must_be_its_own(self, ctx: Context, pair: Pair) -> None:
         """Check that the host object isn't the copy of another virtual object that exists.
@@ -273,10 +287,12 @@ def _if_unchanged(virtual: Obj, syncer: Syncer, decision: Decision) -> Decision:
     return replace(decision, writes=tuple(writes))
 
 
-def _is_selected(ctx: Context, virtual: Obj) -> bool:
-    """Return True if an object is selected by its labels; an object that is being deleted always is."""
-    selector = ctx.config.selector
-    return not selector.narrows or selector.selects(virtual) or is_deleting(virtual)
+def _waits_for_earlier(pair: Pair) -> Decision:
+    """Wait for the end of the copy of an earlier object, which only the host can finish, and tell the tenant."""
+    kind = pair.virtual.get("kind", "object")
+    why = f"the copy of an earlier {kind} of this name is still being deleted on the host"
+    waits = wait("the host copy of an earlier object of this name is being deleted")
+    return waits.warn("EarlierCopyEnds", f"{why}; this one is copied once that is gone")
 
 
 class FromHost(Direction):

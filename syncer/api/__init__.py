@@ -117,7 +117,17 @@ from syncer.api.references import (
     resources_of,
 )
 from syncer.api.registration import register_fake_syncer, register_syncer, registrations
-from syncer.api.roles import API_VERSION, FakeSyncUp, Mirror, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
+from syncer.api.roles import (
+    API_VERSION,
+    Deletion,
+    FakeSyncUp,
+    Mirror,
+    Sync,
+    SyncDown,
+    Syncer,
+    SyncFromHost,
+    SyncUp,
+)
 from syncer.api.section import Section
 from syncer.api.selection import Expression, Selector
 from syncer.api.sources import Index, Right, Source, Watch
@@ -139,6 +149,7 @@ __all__ = [
     "Conflict",
     "Context",
     "Decision",
+    "Deletion",
     "Denied",
     "DriftPolicies",
     "Duration",

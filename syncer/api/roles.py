@@ -11,7 +11,7 @@ import inspect
 from abc import abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
-from typing import ClassVar, Generic, get_args
+from typing import ClassVar, Generic, Literal, get_args
 
 from syncer.api.config import Config
 from syncer.api.context import C, Context, Settings
@@ -28,6 +28,9 @@ from syncer.api.sources import Right, Source
 #: The version of the plugin API. A syncer written for another version is refused at start.
 API_VERSION = 1
 
+
+#: When a copy is deleted whose original is.
+Deletion = Literal["whenMarked", "whenGone"]
 
 #: The metadata that goes to the copy.
 _CROSSING = ("metadata.labels", "metadata.annotations")
@@ -73,6 +76,11 @@ class Syncer(Role, Generic[C]):
     #: False: deletion is handled for the syncer: it goes down, and a copy that is deleted on the
     #: host is created again. True: its roles are also called while an object is being deleted.
     own_deletion: ClassVar[bool] = False
+    #: When the copy is deleted: ``whenMarked``, as soon as the virtual object bears a deletion timestamp,
+    #: for kinds whose controllers act on that; ``whenGone``: the copy stays, and is kept in step, while
+    #: finalizers hold the virtual object, for what others only read. Without effect, and so refused, with
+    #: ``own_deletion`` or without ``SyncDown``.
+    deletion: ClassVar[Deletion] = "whenMarked"
     #: Other resources that its decisions read.
     reads: ClassVar[tuple[Source, ...]] = ()
     #: True if its decisions read the copies of other syncers, and their originals

@@ -45,7 +45,8 @@ class ClaimConfig(Config):
 class ClaimSyncer(Mirror[ClaimConfig]):
     """Copies claims; the virtual side owns what is claimed, the host the volume and the status.
 
-    A claim never chooses one of the host's volumes: that could hold anybody's data.
+    A claim never chooses one of the host's volumes: that could hold anybody's data. The copy of a claim that
+    is being deleted is deleted at once: either cluster holds its own while Pods use it.
     """
 
     name = "persistentvolumeclaims"

@@ -20,6 +20,7 @@ from syncer.api import (
     Write,
     annotations_of,
     is_deleting,
+    skip,
     uid_of,
 )
 
@@ -35,6 +36,8 @@ class Deletions:
     #: The section in which the policy is set.
     section: str
     marks: Marks
+    #: True if copies stay while their originals are being deleted.
+    outlasts_mark: bool = False
 
     def ruled(self, decision: Decision, *, virtual: Obj, host: Obj | None, place: ObjectRef) -> Decision:
         """Apply the policy to a decision.
@@ -44,7 +47,7 @@ class Deletions:
         Raises:
             Refused: The copy was deleted, and the policy is ``report``.
         """
-        if is_deleting(virtual):
+        if is_deleting(virtual) and not self.outlasts_mark:
             return decision
         if host is None:
             return self._without_copy(decision, virtual, place)
@@ -69,6 +72,8 @@ class Deletions:
         if self.policy == "report":
             why = f"{gone}; to have it made again, take the annotation {self.marks.copied} off this object"
             raise Refused(why, reason="HostCopyDeleted")
+        if is_deleting(virtual):
+            return skip(f"{gone}; the virtual object is being deleted")
         precondition = Precondition(place, since=since)
         return Decision((Write(Side.VIRTUAL, Verb.DELETE, virtual, precondition=precondition),), gone)
 

@@ -198,7 +198,7 @@ class Reconciler:
             return _last_seen(controller.virtual, key)
         except Refused:
             remains = _remains(controller.virtual, key, self.view.settings.marks)
-            if not (controller.direction.goes_down and remains and is_deleting(remains)):
+            if not (remains and controller.direction.ends_copy(remains)):
                 raise
             return remains
 
@@ -207,7 +207,9 @@ class Reconciler:
             return _last_seen(controller.host, key)
         except Refused:
             remains = _remains(controller.host, key, self.view.settings.marks)
-            if not (controller.direction.goes_down and remains and (virtual is None or is_deleting(virtual))):
+            direction = controller.direction
+            is_to_go = direction.goes_down if virtual is None else direction.ends_copy(virtual)
+            if not (remains and is_to_go):
                 raise
             return remains
 

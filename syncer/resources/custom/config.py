@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from syncer.api import Config, Obj, Section, Selector, is_within, metadata_key
+from syncer.api import Config, Deletion, Obj, Section, Selector, is_within, metadata_key
 from syncer.names.template import Template
 from syncer.resources.custom.values import (
     Kinds,
@@ -160,6 +160,15 @@ class CustomConfig(Config):
     A retained copy is taken over by the next object of the same name. toHost only.
     """
 
+    deletion: Deletion = "whenMarked"
+    """When the host copy is deleted. toHost only.
+
+    `whenMarked`: as soon as the virtual object bears a deletion timestamp, so the host's operator ends what
+    it has made while finalizers still hold the virtual object. `whenGone`: once the virtual object is gone;
+    until then the copy is kept in step, for what others only read, or for a tenant's finalizer that needs
+    what the operator has made.
+    """
+
     namespaces: dict[str, str] = Field(default={})
     """Host namespaces whose objects appear, each with its virtual namespace.
 
@@ -177,7 +186,7 @@ class CustomConfig(Config):
 
     @model_validator(mode="after")
     def _is_of_one_direction(self) -> Self:
-        going_down, coming_up = ("name", "references", "related", "on_delete"), ("namespaces",)
+        going_down, coming_up = ("name", "references", "related", "on_delete", "deletion"), ("namespaces",)
         given = self.model_fields_set
         foreign = going_down if self.direction == "fromHost" else coming_up
         wrong = [_shown(name) for name in foreign if name in given]
@@ -222,6 +231,12 @@ class CustomConfig(Config):
                     f"related finds what is on the host by {path}, which the tenant says, and which goes there as it "
                     "is: they could name whatever is there. Put it in references, too, or give by.owner"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _deletes_what_it_does_not_retain(self) -> Self:
+        if self.on_delete == "retain" and self.deletion == "whenGone":
+            raise ValueError("onDelete retain leaves the copy, so deletion has no effect; give one of them")
         return self
 
     @model_validator(mode="after")

@@ -72,6 +72,7 @@ class ToHost(Mirror[CustomConfig]):
             resource=kind.virtual,
             host_resource=kind.host,
             section=kind.section,
+            deletion=options.deletion,
             down=options.down,
             up=options.up,
             exact=options.exact,

@@ -33,6 +33,7 @@ INTERNAL |= {
 }
 #: Names of types, of which the interpreter does not know where they are defined.
 ALIASES = (
+    "Deletion",
     "Duration",
     "FieldPath",
     "HostDeletion",

@@ -190,6 +190,12 @@ WIDGET = "widgets.example.org"
             "{direction: fromHost, name: '{name}', onDelete: retain, down: [spec], up: []}",
             ": direction fromHost takes no name and no onDelete and no down.",
         ),
+        ("{direction: fromHost, deletion: whenGone}", ": direction fromHost takes no deletion."),
+        (
+            "{onDelete: retain, deletion: whenGone}",
+            ": onDelete retain leaves the copy, so deletion has no effect; give one of them.",
+        ),
+        ("{deletion: later}", ".deletion: 'later' is not one of whenMarked, whenGone."),
         (
             "{direction: fromHost, namespaces: {a: c, b: c}}",
             ": namespaces puts both a and b into c: two objects may share a name.",

@@ -124,11 +124,11 @@ class Pause:
         return None
 
     def _has_ended(self, seen: Observed) -> bool:
-        """Return True if the original is gone or being deleted, or the copy is that of an earlier object."""
+        """Return True if the original's end is that of its copy, or the copy is that of an earlier object."""
         virtual, host, direction = seen.virtual, seen.host, seen.controller.direction
         if not direction.goes_down:
             return direction.comes_up and (host is None or is_deleting(host))
-        if virtual is None or is_deleting(virtual):
+        if virtual is None or direction.ends_copy(virtual):
             return True
         if host is None or seen.controller.syncer.adopts:
             return False

@@ -135,6 +135,28 @@ def test_deletion_goes_down() -> None:
     assert deleted(ask(Widgets(), v=deleting(ORIGINAL), h=COPY)) == (Side.HOST, "h1")
 
 
+def test_copy_stays_and_is_kept_in_step_until_the_original_is_gone() -> None:
+    class ReadOnly(Widgets):
+        deletion = "whenGone"
+
+    ending = deleting(merged(ORIGINAL, {"spec": {"a": 1}}))
+    [made] = [write for write in ask(ReadOnly(), v=ending).writes if write.side is Side.HOST]
+    kept = ask(ReadOnly(), v=ending, h=COPY).writes[0]
+    for write in (made, kept):
+        assert (write.side, write.verb, write.obj["spec"]) == (Side.HOST, Verb.APPLY, {"a": 1})
+    assert deleted(ask(ReadOnly(), h=COPY)) == (Side.HOST, "h1")
+    assert ask(ReadOnly(), v=ending, h=deleting(COPY)).outcome is Outcome.PENDING
+    assert deleted(ask(ReadOnly(), v=deleting(virtual(uid="v2")), h=COPY)) == (Side.HOST, "h1")
+
+
+def test_wait_for_the_end_of_an_earlier_copy_is_told() -> None:
+    waits = ask(Widgets(), v=virtual(uid="v2"), h=deleting(COPY))
+    assert waits.warning
+    assert waits.warning.reason == "EarlierCopyEnds"
+    assert "the copy of an earlier Widget of this name" in waits.warning.message
+    assert ask(Widgets(), v=ORIGINAL, h=deleting(COPY)).warning is None
+
+
 def test_copy_that_somebody_deletes_is_waited_for() -> None:
     for original in (ORIGINAL, deleting(ORIGINAL)):
         decision = ask(Widgets(), v=original, h=deleting(COPY))

@@ -324,6 +324,27 @@ def test_deletion_on_the_host_is_reported(again: Any) -> None:
     assert mark(world).split()[0] == uid_of(host(world))
 
 
+HELD = {"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["example.org/hold"]}}
+
+
+def test_copy_that_is_lost_while_its_original_is_being_deleted_follows_the_policy_too() -> None:
+    for policy in (PROPAGATE, REPORT):
+        world = started(policy, a="0")
+        world.gone(host=[host(world)])
+        edit(world, "virtual", HELD)
+        if policy is REPORT:
+            with pytest.raises(Refused, match=r"take the annotation vsyncer\.dev/copied off"):
+                world.decide(ConfigMapSyncer, KEY)
+        else:
+            decision = world.decide(ConfigMapSyncer, KEY)
+            assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
+    world = started({}, a="0")
+    world.gone(host=[host(world)])
+    edit(world, "virtual", HELD)
+    world.settle(ConfigMapSyncer, KEY)
+    assert data(host(world)) == {"a": "0"}
+
+
 def test_copy_that_is_there_after_all_keeps_its_original() -> None:
     world = started(PROPAGATE, a="0")
     there = host(world)
