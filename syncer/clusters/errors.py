@@ -24,6 +24,7 @@ from syncer.api.errors import (
 )
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.clusters import codec
+from syncer.clusters.field_errors import without_values
 from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, HttpResponse, ReplyTooLarge
 
 #: Seconds to wait if the server asks for that without a time.
@@ -148,21 +149,21 @@ def _with_types(status: Obj) -> Obj:
     code, given = status.get("code"), status.get("details")
     given = given if isinstance(given, dict) else {}
     causes, after = given.get("causes"), given.get("retryAfterSeconds")
-    listed = causes[:_MOST_KEPT] if isinstance(causes, list) else ()
-    details = {**_texts(given, _DETAILS), "causes": [_cause(each) for each in listed if isinstance(each, dict)]}
+    listed = causes[:_MOST_KEPT] if isinstance(causes, list) else []
+    objects = [each for each in listed if isinstance(each, dict)]
+    shown = [_texts(each, ("field", "message", "reason")) for each in objects[:_MOST_CAUSES]]
+    further = [_texts(each, ("field",)) for each in objects[_MOST_CAUSES:]]
+    details = {**_texts(given, _DETAILS), "causes": [*shown, *further]}
     if type(after) in (int, float):
         details["retryAfterSeconds"] = after
     known = {"message": "", "reason": "", **_texts(status, ("message", "reason"))}
     return {**known, "code": code if type(code) is int else 500, "details": details}
 
 
-def _cause(given: Obj) -> Obj:
-    """Return the field of a cause, and what is wrong with it."""
-    return {**_texts(given, ("field",)), "text": _cause_text(given)[:_MOST_MESSAGE]}
-
-
 def _texts(given: Obj, names: tuple[str, ...]) -> Obj:
-    return {name: given[name][:_MOST_MESSAGE] for name in names if isinstance(given.get(name), str)}
+    """Return those of the fields that are texts, short and without the values that API servers quote in messages."""
+    found = {name: given[name] for name in names if isinstance(given.get(name), str)}
+    return {name: without_values(text)[:_MOST_MESSAGE] for name, text in found.items()}
 
 
 def from_failure(failure: ConnectionFailed, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
@@ -242,25 +243,14 @@ def _forbidden(said: str, where: Where) -> tuple[Kind, str]:
 
 
 def _causes(status: Obj) -> str:
-    """Return which fields are invalid, and why.
-
-    Only with the API server's own words; some of its messages quote values, so those of a Secret
-    are removed.
-    """
+    """Return which fields are invalid, and why, in the API server's own words."""
     causes = status["details"]["causes"]
-    shown = [f"{cause.get('field', '?')}: {cause['text']}" for cause in causes[:_MOST_CAUSES]]
+    shown = [
+        f"{cause.get('field', '?')}: {cause.get('message') or cause.get('reason', '')}"
+        for cause in causes[:_MOST_CAUSES]
+    ]
     more = len(causes) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
-
-
-def _cause_text(cause: Obj) -> str:
-    """Return ``Invalid value: "s3cr3t": must be …`` without the value."""
-    text = str(cause.get("message") or cause.get("reason") or "")
-    title, colon, rest = text.partition(": ")
-    if not colon or title not in ("Invalid value", "Duplicate value", "Unsupported value", "Too many"):
-        return text
-    _, quoted, why = rest.rpartition(": ")
-    return f"{title}: {why}" if quoted else title
 
 
 def _harmless(details: Obj) -> Obj:

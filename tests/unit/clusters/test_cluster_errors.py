@@ -202,6 +202,34 @@ def test_invalid_fields_are_named_and_their_values_are_not() -> None:
     assert error.details == {"name": "db", "causes": [{"field": each["field"]} for each in causes]}
 
 
+@pytest.mark.parametrize(
+    ("field", "message", "kept"),
+    [
+        ("<nil>", "Invalid value: the name is too long", "Invalid value: the name is too long"),
+        (
+            "spec.mode",
+            'Unsupported value: "medium": supported values: "fast", "slow"',
+            'Unsupported value: supported values: "fast", "slow"',
+        ),
+        (
+            "spec.replicas",
+            'Invalid value: "string": spec.replicas in body must be of type integer: "string"',
+            "Invalid value: spec.replicas in body must be of type integer",
+        ),
+    ],
+)
+def test_reason_of_a_refusal_is_whole(field: str, message: str, kept: str) -> None:
+    causes = [{"field": field, "message": message}]
+    error = from_response(reply(422, "Invalid", "no", details={"causes": causes}), WHERE)
+    assert str(error) == f"{PLACE} is not accepted: {field}: {kept}"
+
+
+@pytest.mark.parametrize("code", [400, 403, 422, 500, 600])
+def test_value_in_a_message_without_causes_is_not_shown_either(code: int) -> None:
+    said = 'Secret "db" is forbidden: data.pw: Invalid value: "hunter2: x": must be base64'
+    assert str(from_response(reply(code, "", said), WHERE)).count("data.pw: Invalid value: must be base64") == 1
+
+
 def test_value_that_is_longer_than_a_message_is_not_told_either() -> None:
     causes = [{"field": "data.pw", "message": f'Invalid value: "{"hunter2: " * 1000}": must be base64'}]
     error = from_response(reply(422, "Invalid", "no", details={"causes": causes}), WHERE)
