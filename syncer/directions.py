@@ -221,7 +221,7 @@ class ToHost(Direction):
 
     def _both(self, ctx: Context, pair: Pair) -> Decision:
         if not self.is_real(ctx, pair.host):
-            raise collision(pair.host)
+            raise collision(ObjectRef(Side.HOST, self.syncer.host_resource, key_of(pair.host)))
         is_earlier = annotations_of(pair.host).get(ctx.marks.uid) != uid_of(pair.virtual)
         if is_earlier:
             self._must_be_its_own(ctx, pair)
@@ -358,7 +358,7 @@ class FromHost(Direction):
         if virtual is None:
             return self._show(ctx, host)
         if not came_up(ctx, virtual):
-            raise collision(virtual, Side.VIRTUAL)
+            raise collision(ObjectRef(Side.VIRTUAL, self.syncer.resource, key), virtual)
         if self._sync is not None:
             return self._sync.sync(ctx, Pair(virtual, host))
         return self._show(ctx, host)
@@ -517,11 +517,29 @@ def came_up(ctx: Context, virtual: Obj) -> bool:
     return settings.marks.is_from_here(virtual, cluster=settings.identity)
 
 
-def collision(obj: Obj, side: Side = Side.HOST) -> NameTaken:
-    """Return the refusal for an object that is not ours at the key where ours would be."""
-    what = f"{obj.get('kind', 'an object')} {key_of(obj)}"
-    why = f"the {side} cluster has a {what} that is not ours; it is left alone. Rename or remove one of the two"
-    return NameTaken(why, about=obj if side is Side.VIRTUAL else None)
+def collision(taken: ObjectRef, virtual: Obj | None = None, *, is_watched: bool = True) -> NameTaken:
+    """Return the refusal for an object that is not ours at the key where ours would be.
+
+    Args:
+        taken: The object. A tenant sees it only on the virtual side.
+        virtual: The object itself, on the virtual side: it gets the event.
+        is_watched: False for an object that no watch shows.
+    """
+    side, resource, key = taken
+    kind = resource.kind
+    if side is Side.HOST:
+        why = f"another {kind} on the host has the name that this object's copy would get"
+        why = f"{why}. Rename this object, or ask the operator"
+    else:
+        why = f"the host has a {kind} that would have the name of this one here, which is left alone"
+        why = f"{why}. Rename or remove this one to have that of the host"
+    operator = f"the {side} cluster has a {kind} {key} that is not ours; it is left alone"
+    return NameTaken(
+        why,
+        about=virtual,
+        for_operator=f"{operator}. Rename or remove one of the two",
+        in_the_way=None if is_watched else taken,
+    )
 
 
 def by_path(side: Side, resource: Resource, paths: Iterable[FieldPath]) -> Iterator[Right]:

@@ -18,7 +18,7 @@ from syncer.api.errors import (
     SyncerError,
 )
 from syncer.api.marks import Marks
-from syncer.api.objects import Key, Resource, Side, key_of, labels_of, uid_of
+from syncer.api.objects import Key, ObjectRef, Resource, Side, key_of, labels_of, uid_of
 from syncer.cache.assumed import Writing
 from syncer.clusters.client import Cluster
 from syncer.directions import collision
@@ -338,4 +338,5 @@ class Applier:
             store.seen_live(live, writing)
         else:
             store.gone_live(key, writing)
-            raise collision(live, cluster.side)
+            virtual = live if cluster.side is Side.VIRTUAL else None
+            raise collision(ObjectRef(cluster.side, resource, key), virtual, is_watched=False)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from syncer.api.context import Settings
-from syncer.api.errors import Forbidden, NotConnected, SyncerError, TooMany, Unauthorized, Unreachable
+from syncer.api.errors import Forbidden, NotConnected, Refused, SyncerError, TooMany, Unauthorized, Unreachable
 from syncer.api.objects import Key, Resource
 from syncer.observe.events import virtual_names
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
@@ -17,7 +17,7 @@ _NAMES = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?:/[a-z0-9](?
 
 
 def for_tenant(error: Exception, message: str) -> str:
-    """Return the message of an error for the tenant.
+    """Return the message of an error for the tenant; ``message`` is the operator's.
 
     An error that only the operator can mend is described without rights and addresses. So is an unexpected exception of
     a syncer: its text may quote a host object.
@@ -30,6 +30,8 @@ def for_tenant(error: Exception, message: str) -> str:
             return f"the syncer is not let into the {error.side} cluster; its operator has to renew its credentials"
         case Unreachable() | NotConnected() | TooMany():
             return f"the {error.side} cluster does not do what it is asked at the moment; it is tried again"
+        case Refused():
+            return f"{error.path}: {error.why}" if error.path else error.why
         case SyncerError():
             return message
         case _:

@@ -12,7 +12,7 @@ from syncer.api.context import Settings
 from syncer.api.decision import Decision, Verb, Write, delete, skip, wait
 from syncer.api.errors import NotYet, Refused
 from syncer.api.marks import Marks
-from syncer.api.objects import Key, Obj, Request, Resource, Side, is_deleting, key_of, labels_of, uid_of
+from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side, is_deleting, key_of, labels_of, uid_of
 from syncer.cache.parts import refuse_many_keys, refuse_many_parts
 from syncer.clusters import codec
 from syncer.directions import collision
@@ -233,7 +233,7 @@ class Reconciler:
         if (write.obj["metadata"].get("labels") or {}).get(mark) != identity:
             raise Refused(f"the host object {key_of(write.obj)} would be written without our mark")
         if live is not None and labels_of(live).get(mark) != identity:
-            raise collision(live)
+            raise collision(ObjectRef(Side.HOST, resource, key_of(live)))
         self.homes.check(write, resource)
 
 
