@@ -58,6 +58,7 @@ from syncer.api.errors import (
     Unauthorized,
     Unreachable,
 )
+from syncer.api.host_texts import HostNames, host_names
 from syncer.api.marks import Marks
 from syncer.api.metadata_defaults import NOTES_OF_TOOLS, key_family
 from syncer.api.metadata_rules import KeyRules, MetadataRules
@@ -150,6 +151,7 @@ __all__ = [
     "FieldPath",
     "Forbidden",
     "HostDeletion",
+    "HostNames",
     "Index",
     "Indexes",
     "Initialize",
@@ -229,6 +231,7 @@ __all__ = [
     "copy_fields",
     "delete",
     "dig",
+    "host_names",
     "is_deleting",
     "is_within",
     "key_family",

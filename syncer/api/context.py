@@ -76,6 +76,13 @@ class Reader(Protocol):
         """Return True if a running syncer has host objects for virtual objects of a resource."""
         ...
 
+    def original(self, place: Key) -> Key | None:
+        """Return the virtual key of the object of any kind that has its copy at a host key, or None.
+
+        It is for texts: a decision that depends on it isn't made again when the copy changes.
+        """
+        ...
+
     def leave_out(self, fields: Iterable[str]) -> None:
         """Note fields of the virtual object that are not copied."""
         ...

@@ -17,8 +17,9 @@ from syncer.api.config import Config
 from syncer.api.context import C, Context, Settings
 from syncer.api.decision import Decision, apply, delete, wait
 from syncer.api.errors import NotYet
+from syncer.api.host_texts import host_names
 from syncer.api.metadata_rules import MetadataRules
-from syncer.api.objects import Key, Obj, Pair, Resource
+from syncer.api.objects import Key, Obj, Pair, Resource, key_of
 from syncer.api.optional_roles import Refers
 from syncer.api.paths import FieldPath, copy_fields
 from syncer.api.reference_paths import ReferencePaths
@@ -296,15 +297,23 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
     def reflect(self, ctx: Context[C], pair: Pair) -> Obj | None:
         """Return the virtual object with the ``up`` paths of the host object; None if there is
         nothing to copy up.
+
+        Messages in its status have virtual names in place of the host's.
         """
         if not self.up:
             return None
         virtual: Obj = {key: pair.virtual[key] for key in ("apiVersion", "kind")}
         virtual["metadata"] = {key: pair.virtual["metadata"].get(key, "") for key in ("name", "namespace", "uid")}
         copy_fields(pair.host, virtual, self.up)
+        if "status" in virtual:
+            names = host_names(ctx, key_of(pair.virtual), key_of(pair.host), lambda: self._named(pair.virtual))
+            virtual["status"] = names.in_messages(virtual["status"])
         if self.references_up.is_empty:
             return virtual
         return self.references_up.to_virtual(ctx, pair.host, virtual, known=self.references_down.named(pair.virtual))
+
+    def _named(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+        return (*self.refers(virtual), *self.made_on_host(virtual))
 
     def sync_down(self, ctx: Context[C], virtual: Obj) -> Decision:
         """Create the host copy."""

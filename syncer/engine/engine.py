@@ -28,7 +28,6 @@ from syncer.engine.controllers.builder import build_pair, leave
 from syncer.engine.controllers.lifecycle import SHARED_SECONDS, DiscoveryLoop, Entry, Lifecycle, Roster
 from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.engine.controllers.request_status import RequestStatuses
-from syncer.engine.controllers.tenant_messages import translated
 from syncer.engine.controllers.worker import Workers
 from syncer.engine.informers import SideInformer, store_of
 from syncer.engine.kubernetes_service import is_kept, keep
@@ -478,8 +477,8 @@ class Engine:
             return
         host = pair.controllers[request.syncer].place(request.key)
         known = {str(host): str(request.key), host.name: request.key.name}
-        told = translated(pair.settings, message, resources=(syncer.host_resource,), known=known)
-        self.served[pair.name].events.warning(resource, virtual, reason, told)
+        names = pair.host_names(syncer.host_resource, known)
+        self.served[pair.name].events.warning(resource, virtual, reason, names.virtual(message))
 
     async def _looked(self, served: Served) -> None:
         """Handle a completed discovery: syncers join and leave."""

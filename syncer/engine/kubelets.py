@@ -18,7 +18,6 @@ from syncer.clusters.transport import Endpoint
 from syncer.config.model import Kubelet
 from syncer.engine.apply.preconditions import holds_copies
 from syncer.engine.controllers.pair import ClusterPair, Condition
-from syncer.engine.controllers.tenant_messages import translated
 from syncer.engine.engine import Engine
 from syncer.engine.informers import SideInformer
 from syncer.engine.metrics_api import MetricsServer
@@ -382,14 +381,8 @@ class NodeServer:
 
     def _told(self, place: Place, text: str) -> str:
         virtual, host = place.virtual, place.key
-        known = {
-            f"{host.namespace}_{host.name}_{place.uid}": f"{virtual.namespace}_{virtual.name}_{place.virtual_uid}",
-            f"{host.name}_{host.namespace}": f"{virtual.name}_{virtual.namespace}",
-            str(host): str(virtual),
-            host.name: virtual.name,
-            place.uid: place.virtual_uid,
-        }
-        return translated(self._pair.settings, text, resources=(PODS,), known=known)
+        known = {str(host): str(virtual), host.name: virtual.name, place.uid: place.virtual_uid}
+        return self._pair.host_names(PODS, known, namespace=virtual.namespace).virtual(text)
 
 
 @asynccontextmanager

@@ -13,11 +13,11 @@ from syncer.api import (
     Syncer,
     SyncFromHost,
     apply,
-    shortened,
+    host_names,
     skip,
     uid_of,
 )
-from syncer.resources.kinds import EVENTS, PODS
+from syncer.resources.kinds import EVENTS
 
 #: Fields that are recomputed, or that name host objects which a tenant can't see.
 _NOT_COPIED = frozenset({"apiVersion", "kind", "metadata", "involvedObject", "message", "related"})
@@ -117,33 +117,16 @@ def _translated(ctx: Context, host: Obj, subject: Subject) -> Obj:
     place = {"namespace": subject.key.namespace} if subject.key.namespace else {}
     virtual["involvedObject"] = kept | about | place
     if message := host.get("message"):
-        virtual["message"] = _told(shortened(message), _words(ctx, host, subject))
+        copy = Key(involved.get("namespace", ""), involved["name"])
+        names = host_names(ctx, subject.key, copy, lambda: _named(ctx, subject))
+        virtual["message"] = names.virtual(message)
     return virtual
 
 
-def _told(message: str, words: Iterable[tuple[str, str]]) -> str:
-    """Replace each host name in a message; the longest first, as one may be part of another."""
-    for word, virtual in sorted(words, key=lambda pair: len(pair[0]), reverse=True):
-        message = message.replace(word, virtual)
-    return message
-
-
-def _words(ctx: Context, event: Obj, subject: Subject) -> set[tuple[str, str]]:
-    """Return the host names and namespaces that the message may contain, with their virtual ones."""
-    involved = event["involvedObject"]
-    namespace, (virtual, name) = involved.get("namespace", ""), subject.key
-    words = {
-        (involved["name"], name),
-        (f"{namespace}/{involved['name']}", f"{virtual}/{name}"),
-        (f'"{namespace}"/', f'"{virtual}"/'),
-    }
-    return words | {(ctx.names.to_host(resource, key).name, key.name) for resource, key in _named(ctx, event, subject)}
-
-
-def _named(ctx: Context, event: Obj, subject: Subject) -> Iterable[tuple[Resource, Key]]:
+def _named(ctx: Context, subject: Subject) -> Iterable[tuple[Resource, Key]]:
     """Return further objects that the message may name: those that the object itself refers to."""
     syncer = subject.syncer
-    if not isinstance(syncer, Refers) or (syncer.resource == PODS and event.get("type") != "Warning"):
-        return ()  # about a Pod, most of all, only warnings name objects that are missing or can't be mounted
-    virtual = ctx.virtual(syncer.resource, subject.key)
-    return () if virtual is None else (*syncer.refers(virtual), *syncer.made_on_host(virtual))
+    virtual = ctx.virtual(syncer.resource, subject.key) if isinstance(syncer, Refers) else None
+    if virtual is None or not isinstance(syncer, Refers):
+        return ()
+    return (*syncer.refers(virtual), *syncer.made_on_host(virtual))

@@ -2,12 +2,13 @@
 which controller.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from syncer.api.context import Settings
 from syncer.api.errors import Unreachable
+from syncer.api.host_texts import HostNames
 from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.optional_roles import Watches
 from syncer.api.sources import Watch
@@ -16,7 +17,7 @@ from syncer.clusters.client import Cluster
 from syncer.engine.apply.applier import Applier
 from syncer.engine.fan_out import FanOut
 from syncer.engine.informers import Informers, Place, SideInformer
-from syncer.engine.reconcile.controller import Controller, safely
+from syncer.engine.reconcile.controller import Controller, original, safely
 from syncer.engine.reconcile.pipeline import Policies
 from syncer.engine.reconcile.plan import Plan
 from syncer.engine.reconcile.reconciler import Reconciler
@@ -67,6 +68,22 @@ class ClusterPair:
     def name(self) -> str:
         """The virtual cluster's name."""
         return self.settings.cluster
+
+    def host_names(self, resource: Resource, known: Mapping[str, str], *, namespace: str = "") -> HostNames:
+        """Return the host names in texts about an object.
+
+        Args:
+            resource: The host resource of the object.
+            known: Virtual names by host name.
+            namespace: The virtual namespace that stands for the host namespace; ``""`` if there is none.
+        """
+        return HostNames(
+            self.settings,
+            resource=resource,
+            namespace=namespace,
+            known=lambda: known,
+            original=lambda place: original(self.controllers.values(), place),
+        )
 
     def plan(self, request: Request) -> Plan:
         """Return the plan of a request.

@@ -239,9 +239,29 @@ class Reads:
         """Return True if a running syncer has host objects for virtual objects of a resource."""
         return any(each.stands_for(resource) for each in self._controllers.values())
 
+    def original(self, place: Key) -> Key | None:
+        """Return the virtual key of the object of any kind that has its copy at a host key, or None."""
+        return original(self._controllers.values(), place)
+
     def leave_out(self, fields: Iterable[str]) -> None:
         """Note fields of the virtual object that are not copied."""
         self.left_out = tuple(dict.fromkeys((*self.left_out, *fields)))
+
+
+def original(controllers: "Iterable[Controller]", place: Key) -> Key | None:
+    """Return the virtual key of the object of any kind that has its copy at a host key, or None.
+
+    The controllers are those of a virtual cluster.
+    """
+    for each in controllers:
+        store = each.host
+        marks = each.settings.marks
+        if store is None or not each.direction.goes_down:
+            continue
+        copy = store.outline(place) if store.entry(place) is not None else None
+        if copy is not None and marks.is_ours(copy, cluster=each.settings.identity, resource=each.syncer.resource):
+            return marks.virtual_key(copy)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from syncer.api import FieldPath, Obj, Resource, copy_fields
+from syncer.api import Context, FieldPath, Key, Obj, Resource, copy_fields, host_names, key_of
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.resources.secrets import CONTROL_PLANE_TYPES
 
@@ -18,10 +18,15 @@ def owned(resource: Resource) -> tuple[str, ...]:
     return _OWNED.get(resource, ("spec", "status"))
 
 
-def copied(source: Obj, target: Obj, paths: Iterable[FieldPath]) -> Obj:
-    """Copy the fields at the paths from ``source`` to ``target``, and return ``target``."""
-    copy_fields(source, target, paths)
-    return target
+def shown(ctx: Context, host: Obj, key: Key, paths: Iterable[FieldPath]) -> Obj:
+    """Return the virtual object that shows the fields at the paths of a host object. Messages in its status have
+    virtual names.
+    """
+    virtual = ctx.virtual_copy(host, key)
+    copy_fields(host, virtual, paths)
+    if "status" in virtual:
+        virtual["status"] = host_names(ctx, key, key_of(host)).in_messages(virtual["status"])
+    return virtual
 
 
 def harmless(obj: Obj) -> Obj:

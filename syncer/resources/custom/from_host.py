@@ -23,7 +23,7 @@ from syncer.api import (
     wait,
 )
 from syncer.resources.custom.config import CustomConfig
-from syncer.resources.custom.contents import copied
+from syncer.resources.custom.contents import shown
 from syncer.resources.custom.mirror import Kind
 from syncer.resources.kinds import NAMESPACES
 
@@ -109,4 +109,4 @@ class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConf
         return apply(virtual=self._shown(ctx, pair.host, key_of(pair.virtual)))
 
     def _shown(self, ctx: Context[CustomConfig], host: Obj, key: Key) -> Obj:
-        return copied(host, ctx.virtual_copy(host, key), self.up)
+        return shown(ctx, host, key, self.up)

@@ -45,7 +45,7 @@ from syncer.api import (
     wait,
 )
 from syncer.resources.custom.config import NAME, By, Related
-from syncer.resources.custom.contents import copied, harmless, must_be_made_anew, owned
+from syncer.resources.custom.contents import harmless, must_be_made_anew, owned, shown
 from syncer.resources.custom.mirror import Kind
 from syncer.resources.custom.references import referred
 
@@ -189,7 +189,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return selectors.matches(self._by.selector.of(owner["metadata"]["name"]), labels_of(host))
 
     def _shown(self, ctx: Context[Related], host: Obj, key: Key) -> Obj:
-        virtual = copied(harmless(host), ctx.virtual_copy(host, key), self.up)
+        virtual = shown(ctx, harmless(host), key, self.up)
         notes = {f"{ctx.marks.prefix}/{MADE_FOR}": self.name, f"{ctx.marks.prefix}/{MADE_FROM}": str(key_of(host))}
         virtual["metadata"]["annotations"] = {**annotations_of(virtual), **notes}
         return virtual

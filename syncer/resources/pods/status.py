@@ -5,11 +5,9 @@ from an older copy would erase newer ones of the kubelet. Therefore the host's s
 written, except for the conditions that the tenant's own controllers set.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from syncer.api import Obj, Pair, shortened
+from syncer.api import Obj, Pair
 
 #: Conditions that the host's control plane and kubelet set. Of others, those that only the virtual
 #: Pod has are kept.
@@ -24,13 +22,6 @@ HOST_CONDITIONS = frozenset(
         "PodResizeInProgress",
     }
 )
-
-#: The state of a container that has ended, whose message is its own.
-_OWN = "terminated"
-
-#: A word of a message that may be a name: a DNS subdomain, as Kubernetes wants names of most kinds. A
-#: full stop after it is none of it.
-_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
 _STATUSES = (
     ("containerStatuses", "containers"),
@@ -55,62 +46,6 @@ def virtual_status(pair: Pair, *, behind: bool = False) -> Obj | None:
         if part in status:
             status[part] = _of_containers(status[part], pair.virtual["spec"].get(containers) or ())
     return status
-
-
-def may_name_host(reported: Obj, host: Obj) -> bool:
-    """Return True if a message of the status may contain a name of the host: it quotes a name, or has
-    the host namespace in it.
-    """
-    namespace = host["metadata"].get("namespace") or '"'
-    return any('"' in text or namespace in text for text in _messages(reported))
-
-
-def with_virtual_names(reported: Obj, names: Mapping[str, str], phrases: Iterable[tuple[str, str]]) -> Obj:
-    """Return the status with host names in its messages replaced.
-
-    Args:
-        reported: The status; not changed.
-        names: Virtual names by host name. Each word of a message is looked up, so the time doesn't
-            grow with the number of names.
-        phrases: Host texts, each with the virtual one, replaced afterwards, the longest first. They
-            are few, as each message is searched for each.
-    """
-    phrases = sorted(phrases, key=lambda phrase: len(phrase[0]), reverse=True)
-
-    def told(value: Any) -> Any:
-        if isinstance(value, list):
-            return [told(each) for each in value]
-        if not isinstance(value, dict):
-            return value
-        return {
-            name: each if name == _OWN else _told(each, names, phrases) if name == "message" else told(each)
-            for name, each in value.items()
-        }
-
-    result: Obj = told(reported)
-    return result
-
-
-def _told(message: Any, names: Mapping[str, str], phrases: Iterable[tuple[str, str]]) -> Any:
-    if not isinstance(message, str):
-        return message
-    message = _NAME.sub(lambda found: names.get(found[0], found[0]), shortened(message))
-    for host, virtual in phrases:
-        message = message.replace(host, virtual)
-    return message
-
-
-def _messages(value: Any) -> Iterator[str]:
-    """Yield all messages in a status."""
-    if isinstance(value, list):
-        for each in value:
-            yield from _messages(each)
-    elif isinstance(value, dict):
-        for name, each in value.items():
-            if name == "message" and isinstance(each, str):
-                yield each
-            elif name != _OWN:
-                yield from _messages(each)
 
 
 def _says_only_that_it_is_placed(reported: Obj) -> bool:

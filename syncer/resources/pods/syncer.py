@@ -25,6 +25,7 @@ from syncer.api import (
     apply,
     bind,
     delete,
+    host_names,
     is_deleting,
     key_of,
     merge,
@@ -47,9 +48,6 @@ from syncer.resources.pods.volumes import token_files, tokens_key
 from syncer.resources.selected_namespaces import BY_LABEL, label_values
 
 _VIRTUAL_SERVICES, _VIRTUAL_NAMESPACES = Source(Side.VIRTUAL, SERVICES), Source(Side.VIRTUAL, NAMESPACES)
-
-#: How messages of the host write a namespace.
-_PLACE_FORMS = ("{}/", '"{}"', "namespace {}")
 
 
 class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Excludes[PodConfig], Indexes, Refers):
@@ -216,21 +214,11 @@ def _reported(ctx: Context, pair: Pair, *, behind: bool = False) -> Obj | None:
     reported = status.virtual_status(pair, behind=behind)
     if reported is None:
         return None
-    if status.may_name_host(reported, pair.host):
-        reported = _told(ctx, pair, reported)
+    names = host_names(ctx, key_of(pair.virtual), key_of(pair.host), lambda: PATHS.keys(pair.virtual))
+    reported = names.in_messages(reported)
     own = pair.virtual["metadata"]
     identity = {name: own[name] for name in ("name", "namespace", "uid") if name in own}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": identity, "status": reported}
-
-
-def _told(ctx: Context, pair: Pair, reported: Obj) -> Obj:
-    """Return the status with virtual names in its messages: of the Pod, its namespace, and the objects
-    that it uses.
-    """
-    virtual, host = key_of(pair.virtual), key_of(pair.host)
-    names = {ctx.names.to_host(resource, key).name: key.name for resource, key in PATHS.keys(pair.virtual)}
-    places = [(form.format(host.namespace), form.format(virtual.namespace)) for form in _PLACE_FORMS]
-    return status.with_virtual_names(reported, names, [(host.name, virtual.name), *places])
 
 
 def _end_host(config: PodConfig, pair: Pair) -> Decision:

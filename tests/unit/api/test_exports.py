@@ -18,6 +18,7 @@ INTERNAL |= {"CLUSTER_SECRET", "CLUSTER_SECRET_HOME", "CLUSTER_SECRET_NAME"}
 INTERNAL |= {"duration_text", "seconds", "value_class"}
 INTERNAL |= {"DNS_LABEL", "DNS_SUBDOMAIN", "PLURAL_GROUP"}
 INTERNAL |= {"ApiServer", "Dns", "Breaker", "LONGEST_MESSAGE", "Where"}
+INTERNAL |= {"HOST", "MOST_TEXT", "MOST_WORDS"}
 #: Reached through the module, which is exported.
 INTERNAL |= set(vars(syncer.api.selectors)) - set(syncer.api.__all__)
 INTERNAL |= {"ASKED", "Fault", "ROLES", "registered", "deprecations", "syncer_faults", "translator_faults"}

@@ -131,6 +131,9 @@ class Reader:
     def copied_by(self, *kind: str) -> list[Syncer]:
         return []
 
+    def original(self, place: Key) -> Key | None:
+        return None
+
     def leave_out(self, fields: Iterable[str]) -> None:
         pass
 

@@ -50,6 +50,9 @@ class Copies:
     def copied_by(self, group: str, kind: str) -> list[Syncer]:
         return []
 
+    def original(self, place: Key) -> Key | None:
+        return None
+
     def leave_out(self, fields: Iterable[str]) -> None:
         pass
 

@@ -1,9 +1,7 @@
 """Status up, conditions of readiness gates down."""
 
-from typing import NoReturn
-
 from syncer.api import Obj, Pair
-from syncer.resources.pods.status import gate_conditions, virtual_status, with_virtual_names
+from syncer.resources.pods.status import gate_conditions, virtual_status
 from syncer.testing import World
 from syncer.testing.objects import pod, pod_mounting, secret, serviceaccount
 
@@ -125,33 +123,3 @@ def test_messages_name_no_object_of_the_host() -> None:
     assert there["status"]["conditions"][0]["message"] == told
     assert container["state"]["waiting"]["message"] == told
     assert container["lastState"]["terminated"]["message"] == own
-
-
-class Asked(dict[str, str]):
-    """Virtual names by host name, which keeps what is looked up."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__((f"s{number}-x-shop-x-vc", f"s{number}") for number in range(count))
-        self.words: list[str] = []
-
-    def get(self, word: str, default: str = "") -> str:  # type: ignore[override]
-        self.words.append(word)
-        return super().get(word, default)
-
-    def _no(self, *_: object) -> NoReturn:
-        raise AssertionError("all names are gone through")
-
-    __iter__ = items = keys = values = _no
-
-
-def test_names_in_a_message_are_looked_up_however_many_there_are() -> None:
-    names = Asked(1000)
-    message = 'no "s7-x-shop-x-vc", s999-x-shop-x-vc. Or/s1-x-shop-x-vc/my-s1-x-shop-x-vc'
-    told = with_virtual_names({"message": message}, names, [])
-    assert told == {"message": 'no "s7", s999. Or/s1/my-s1-x-shop-x-vc'}
-    assert len(names.words) == 6
-
-
-def test_longest_phrase_in_a_message_is_replaced_first() -> None:
-    told = with_virtual_names({"message": "a-vc in a-vc-ns/x"}, {}, [("a-vc", "a"), ("a-vc-ns/", "shop/")])
-    assert told == {"message": "a in shop/x"}
