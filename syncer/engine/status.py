@@ -83,7 +83,7 @@ def unreadable(store: SideInformer) -> str:
     """Return a sentence about the objects of a store that can't be used; ``""`` if there are none."""
     counts = {
         "without their contents": len(store.quarantined),
-        "without a name": store.nameless,
+        "whose names can't be found, as they are malformed or nested too deep": store.nameless,
         "by an index or a watch of a syncer": len(failed(store)),
     }
     said = ", ".join(f"{count} {how}" for how, count in counts.items() if count)

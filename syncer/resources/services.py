@@ -373,7 +373,8 @@ def _refuse_open(ctx: Context[ServiceConfig], virtual: Obj) -> None:
         Refused: It has such a class or annotation, which stays behind.
     """
     if virtual["spec"].get("loadBalancerClass") and not ctx.config.allow.load_balancer_class:
-        why = "the host chooses the load balancer, and the default one may be open to more: remove it"
+        why = "the host chooses the load balancer, and the default one may be open to more"
+        why = f"{why}: make the Service again without it, or change its type, as a class can't be changed"
         raise Refused(why, path="spec.loadBalancerClass", reason="NotCopied")
     ctx.refuse_without(virtual, _configures_load_balancer)
 

@@ -1,6 +1,22 @@
 """Error messages for tenants, without details of the host. Its names in them are replaced later."""
 
-from syncer.api.errors import Forbidden, NotConnected, Refused, SyncerError, TooMany, Unauthorized, Unreachable
+import re
+
+from syncer.api.errors import (
+    Forbidden,
+    Invalid,
+    NotConnected,
+    Refused,
+    SyncerError,
+    TooMany,
+    Unauthorized,
+    Unreachable,
+)
+from syncer.api.objects import Side
+
+#: What an API server says of a webhook without an answer, and of annotations over 256 KiB.
+_WEBHOOK = re.compile(r'failed calling webhook "([^"]{1,253})"')
+_LONG_ANNOTATIONS = "metadata.annotations: Too long"
 
 
 def for_tenant(error: Exception, message: str) -> str:
@@ -15,8 +31,14 @@ def for_tenant(error: Exception, message: str) -> str:
             return f"the syncer has no right to {what} on the {error.side} cluster; its operator has to grant it"
         case Unauthorized():
             return f"the syncer is not let into the {error.side} cluster; its operator has to renew its credentials"
+        case Unreachable(side=Side.VIRTUAL) if webhook := _WEBHOOK.search(message):
+            why = f"the webhook {webhook[1]} of this cluster does not answer, and must be asked"
+            return f"{why}: mend it, or remove its configuration. It is tried again"
         case Unreachable() | NotConnected() | TooMany():
             return f"the {error.side} cluster does not do what it is asked at the moment; it is tried again"
+        case Invalid(side=Side.HOST) if _LONG_ANNOTATIONS in message:
+            why = "The annotations of a copy include our marks, which name each of its labels and annotations"
+            return f"{message}. {why}: make those of this object smaller"
         case Refused():
             return f"{error.path}: {error.why}" if error.path else error.why
         case SyncerError():

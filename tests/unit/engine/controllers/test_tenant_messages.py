@@ -47,3 +47,22 @@ def test_refusal_has_a_sentence_for_the_tenant_besides_that_for_the_operator() -
     error = Refused("rename it", path="metadata.name", for_operator="home/alien has the name")
     assert str(error) == "metadata.name: home/alien has the name"
     assert for_tenant(error, str(error)) == "metadata.name: rename it"
+
+
+def test_webhook_of_the_tenant_that_does_not_answer_is_named() -> None:
+    text = 'the API server failed with 500: Internal error occurred: failed calling webhook "a.example.org": EOF'
+    says = (
+        "the webhook a.example.org of this cluster does not answer, and must be asked: "
+        "mend it, or remove its configuration. It is tried again"
+    )
+    assert for_tenant(Unreachable(text, side=Side.VIRTUAL), text) == says
+    assert "webhook" not in for_tenant(Unreachable(text, side=Side.HOST), text), "that is the operator's"
+
+
+def test_annotations_that_are_too_long_with_our_marks_are_explained() -> None:
+    text = "create configmaps home/x is not accepted: metadata.annotations: Too long: may not be more than 262144 bytes"
+    assert for_tenant(Invalid(text, side=Side.HOST), text) == (
+        f"{text}. The annotations of a copy include our marks, which name each of its labels and annotations: "
+        "make those of this object smaller"
+    )
+    assert for_tenant(Invalid(text, side=Side.VIRTUAL), text) == text
