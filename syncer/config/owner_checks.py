@@ -1,5 +1,7 @@
 """Checks of selectors, metadata rules, ``authority`` and ``onHostDeletion`` against what their syncers own."""
 
+import inspect
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -35,6 +37,8 @@ class _Kind(NamedTuple):
     """The fields of a kind, as its syncer owns them."""
 
     goes_down: bool
+    #: True if a selector chooses which of its objects are synced.
+    has_selector: bool
     own_deletion: bool
     down: Sequence[FieldPath]
     both: Sequence[FieldPath]
@@ -66,8 +70,21 @@ def _of_syncer(syncer: type[Syncer]) -> _Kind:
     references = syncer.references if issubclass(syncer, Refers) else {}
     qualified = [path for path, said in references.items() if isinstance(said, Reference) and said.beside]
     return _Kind(
-        goes_down, syncer.own_deletion, syncer.down, syncer.both, syncer.translates, syncer.metadata, qualified
+        goes_down,
+        goes_down or _declares(syncer.config, "selector"),
+        syncer.own_deletion,
+        syncer.down,
+        syncer.both,
+        syncer.translates,
+        syncer.metadata,
+        qualified,
     )
+
+
+def _declares(config: type[Config], option: str) -> bool:
+    """Return True if the options of a kind give one that every kind has a meaning of their own."""
+    own = itertools.takewhile(lambda each: each is not Config, config.__mro__)
+    return any(option in inspect.get_annotations(each) for each in own)
 
 
 def _of_entry(section: Any) -> _Kind | None:
@@ -78,7 +95,7 @@ def _of_entry(section: Any) -> _Kind | None:
         return None
     goes_down = config.direction == "toHost"
     qualified = [path for path in config.references if path_steps(path)[-1] == "name"]
-    return _Kind(goes_down, config.on_delete == "retain", config.down, (), (), MetadataRules(), qualified)
+    return _Kind(goes_down, True, config.on_delete == "retain", config.down, (), (), MetadataRules(), qualified)
 
 
 def _section(place: Steps, section: Mapping[str, Any], kind: _Kind, marks: Marks) -> Iterator[Found]:
@@ -86,7 +103,7 @@ def _section(place: Steps, section: Mapping[str, Any], kind: _Kind, marks: Marks
     if policy != "recreate" and not (kind.goes_down and not kind.own_deletion):
         why = "has a rule of its own for that" if kind.goes_down else "has no copies on the host"
         yield (*place, "onHostDeletion"), f"can't be {policy!r}: this kind {why}."
-    if any(_mapping(section.get("selector")).values()) and place[1] in ("fromHost", "fake"):
+    if any(_mapping(section.get("selector")).values()) and not kind.has_selector:
         yield (*place, "selector"), "can't be given: this kind does not go to the host."
     if place[1] == "fake" and _has_rules(_mapping(section.get("metadata"))):
         yield (*place, "metadata"), "can't be given: no labels or annotations of this kind cross."

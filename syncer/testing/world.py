@@ -14,8 +14,23 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Self, cast
 
-from syncer.api import Config, Decision, Key, NameTranslator, Obj, Request, Resource, Side, Syncer, key_of
-from syncer.config import SyncerConfig, VirtualCluster, config_with
+from syncer.api import (
+    Config,
+    ConfigError,
+    Decision,
+    Key,
+    NameTranslator,
+    Obj,
+    Problem,
+    Request,
+    Resource,
+    Side,
+    Syncer,
+    key_of,
+)
+from syncer.config import SyncerConfig, VirtualCluster, config_with, dotted
+from syncer.config.checks import across
+from syncer.config.list_form import list_form
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.informers import Informers
@@ -65,6 +80,9 @@ class World:
             translator: The class of the name translator.
             now: The time.
             serves: Custom resources that both sides serve, for ``sync.custom``.
+
+        Raises:
+            ConfigError: Options contradict each other, as in a file.
         """
         self.now = now
         self._translator = translator
@@ -242,7 +260,12 @@ class World:
         self._syncers[self._class(syncer)] = syncer() if isinstance(syncer, type) else syncer
 
     def _paired(self) -> ClusterPair:
-        cluster = _model(tuple(self._syncers), self._translator).model_validate(self._config).cluster()
+        model = _model(tuple(self._syncers), self._translator)
+        cluster = model.model_validate(self._config).cluster()
+        found = across(list_form(self._config, model), model)
+        # The translator is an argument here, so what a file has to say of it doesn't count.
+        if problems := [Problem(message, path=dotted(steps)) for steps, message in found if "sync" in steps]:
+            raise ConfigError(*problems)
         pair = build_pair(
             cluster.settings(),
             [

@@ -1,7 +1,7 @@
 """Owners of fields, the stored base, and the meaning of a deleted copy: each step in a process of its own."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import example, given, settings
@@ -256,15 +256,21 @@ def test_host_owns_a_field_after_the_copy_is_made() -> None:
 # -- what can't go up ------------------------------------------------------------------------------
 
 
+class Undeclared(SecretSyncer):
+    """Translates a field without saying so: otherwise no configuration could give it another owner."""
+
+    translates: ClassVar[Any] = ()
+
+
 @pytest.mark.parametrize("owner", ["host", "both"])
 def test_translated_field_cannot_go_up(owner: str) -> None:
     options = {"sync": {"toHost": {"secrets": {"all": True, "authority": {"type": owner}}}}}
     token = secret(
         "web", type="bootstrap.kubernetes.io/token", metadata={"annotations": {"vsyncer.dev/force-sync": "true"}}
     )
-    world = World([SecretSyncer], config=options).given(virtual=[token])
+    world = World([Undeclared], config=options).given(virtual=[token])
     with pytest.raises(Refused, match=r"type: its owner can't be"):
-        world.decide(SecretSyncer, KEY)
+        world.decide(Undeclared, KEY)
 
 
 # -- what a deleted copy means ---------------------------------------------------------------------
