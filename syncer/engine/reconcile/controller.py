@@ -11,7 +11,7 @@ from syncer.api.errors import NotYet, Refused
 from syncer.api.metadata_defaults import is_note, with_defaults
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side
-from syncer.api.paths import FieldPath
+from syncer.api.paths import FieldPath, metadata_key
 from syncer.api.roles import Syncer
 from syncer.cache.entry import Entry
 from syncer.directions import Direction, resources_of
@@ -305,12 +305,14 @@ class Controller:
         self.exact = {side: exact_paths(self.syncer, side) for side in Side}
         self.settings = self.view.settings
         down, sections = self.direction.goes_down, self.settings.sections.values()
+        # What patches have written up is no more the tenant's than what the kind brings up.
+        patched = {key[1] for patch in self.config.patches.up if (key := metadata_key(patch.path))}
         self.metadata = MetadataFilter(
             with_defaults(self.syncer.metadata, goes_down=down),
             self.config.metadata,
             self.syncer.up if down else (),
             prefix=self.settings.marks.prefix,
-            is_note=is_note,
+            is_note=lambda key: is_note(key) or key in patched,
             reserved={PUBLIC_LABEL}.union(*(each.reserved_labels() for each in sections)) if down else (),
         )
         informers, resources = self.view.informers, zip(Side, resources_of(self.syncer), strict=False)
