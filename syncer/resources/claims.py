@@ -16,14 +16,25 @@ from syncer.api import (
     Refused,
     Settings,
     Source,
+    annotations_of,
+    apply,
     dig,
 )
 from syncer.resources import classes
-from syncer.resources.classes import StorageClassSyncer
+from syncer.resources.classes import ClassNames, StorageClassSyncer, VolumeAttributesClassSyncer
 from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS
 from syncer.translate.alike import quantity
 
 _SIZE = "spec.resources.requests.storage"
+#: The class, as it was written before ``spec.storageClassName``.
+_BETA = "volume.beta.kubernetes.io/storage-class"
+_BETA_PATH = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class"
+#: The classes that a claim may name later on, too: its StorageClass is written once.
+_LATER: ClassNames = {
+    _BETA_PATH: StorageClassSyncer,
+    "spec.volumeAttributesClassName": VolumeAttributesClassSyncer,
+}
+_CLASSES: ClassNames = {"spec.storageClassName": StorageClassSyncer, **_LATER}
 #: Annotations by which the host's binder and provisioners act. Of a tenant's, some choose a class or a node.
 _HOSTS_OWN = ("pv.kubernetes.io/*", "volume.kubernetes.io/*", "volume.beta.kubernetes.io/*")
 #: Those that say what became of a claim.
@@ -75,24 +86,31 @@ class ClaimSyncer(Mirror[ClaimConfig]):
 
     def reads_with(self, settings: Settings) -> Iterable[Source]:
         """Return the classes of the host that claims may name."""
-        return (*self.reads, *classes.sources(settings, StorageClassSyncer))
+        return (*self.reads, *classes.sources(settings, StorageClassSyncer, VolumeAttributesClassSyncer))
 
     def sync_down(self, ctx: Context[ClaimConfig], virtual: Obj) -> Decision:
-        """Create the copy, once the class that it names appears.
+        """Create the copy, once the classes that it names appear.
 
         Raises:
-            Refused: It chooses a volume of the host.
+            Refused: It chooses a volume of the host, or takes any that has no class.
         """
         spec = virtual.get("spec") or {}
         for field, value in (("volumeName", spec.get("volumeName")), ("selector", spec.get("selector"))):
             if value:
                 why = "it would choose one of the host's volumes, and the host chooses: make the claim without it"
                 raise Refused(why, path=f"spec.{field}", reason="VolumeRefused")
-        missing = classes.missing(ctx, StorageClassSyncer, spec.get("storageClassName"))
-        return missing or super().sync_down(ctx, virtual)
+        beta = annotations_of(virtual).get(_BETA) if ctx.metadata.crosses("annotations", _BETA) else None
+        named = {"spec.storageClassName": spec.get("storageClassName"), f"metadata.annotations[{_BETA}]": beta}
+        for path, name in named.items():
+            if name == "":
+                why = "without a class it would take any volume of the host that has none"
+                raise Refused(f"{why}: name one, or leave it out", path=path, reason="VolumeRefused")
+        return classes.obstacle(ctx, _CLASSES, virtual) or super().sync_down(ctx, virtual)
 
     def sync(self, ctx: Context[ClaimConfig], pair: Pair) -> Decision:
         """Update the copy. A request that the host has made larger stays, as no volume gets smaller."""
+        if waiting := classes.obstacle(ctx, _LATER, pair.virtual, pair.host):
+            return apply(virtual=self.reflect(ctx, pair)).then(waiting)
         wanted, given = (quantity(dig(side, _SIZE, "")) for side in (pair.virtual, pair.host))
         if wanted is None or given is None or wanted >= given:
             return super().sync(ctx, pair)
@@ -103,14 +121,10 @@ class ClaimSyncer(Mirror[ClaimConfig]):
         """Return the copy.
 
         Raises:
-            Refused: It would take a volume of the host that exists already, or the data of something else
-                than a claim of its own namespace.
+            Refused: It would take the data of something else than a claim of its own namespace.
         """
-        host = super().translate(ctx, virtual)
+        host = super().translate(ctx, classes.with_default(ctx, _CLASSES, virtual))
         spec = host.get("spec") or {}
-        if spec.get("storageClassName") == "":
-            why = "without a class it would take any volume of the host that has none: name one, or leave the field out"
-            raise Refused(why, path="spec.storageClassName", reason="VolumeRefused")
         for field in ("dataSource", "dataSourceRef"):
             if source := spec.get(field):
                 spec = {**spec, field: _from(ctx, virtual, field, source)}
