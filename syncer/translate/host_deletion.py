@@ -58,7 +58,7 @@ class Deletions:
         return replace(decision, writes=(*decision.writes, self._marking(virtual, mark)))
 
     def _without_copy(self, decision: Decision, virtual: Obj, place: ObjectRef) -> Decision:
-        since = self._since(virtual)
+        since = copied_since(self.marks, virtual)
         if since is None:
             return decision
         if decision.outcome is Outcome.SKIPPED:
@@ -72,11 +72,6 @@ class Deletions:
         precondition = Precondition(place, since=since)
         return Decision((Write(Side.VIRTUAL, Verb.DELETE, virtual, precondition=precondition),), gone)
 
-    def _since(self, virtual: Obj) -> str | None:
-        """Return the creation time of this object's last copy; None if it is not known to have had one."""
-        said = annotations_of(virtual).get(self.marks.copied, "").split(" ")
-        return said[-1] if len(said) == len(_FORM.split(" ")) and said[2] == uid_of(virtual) else None
-
     def _unmarked(self, decision: Decision, virtual: Obj) -> Decision:
         """Return the decision with a write that removes the mark first."""
         if self.marks.copied not in annotations_of(virtual):
@@ -89,3 +84,12 @@ class Deletions:
         metadata["annotations"] = {self.marks.copied: mark}
         obj = {"apiVersion": virtual["apiVersion"], "kind": virtual["kind"], "metadata": metadata}
         return Write(Side.VIRTUAL, Verb.NOTE, obj)
+
+
+def copied_since(marks: Marks, virtual: Obj) -> str | None:
+    """Return when this object's last copy was created (RFC 3339); None if it is not known to have had one.
+
+    Only the policies ``propagate`` and ``report`` record it.
+    """
+    said = annotations_of(virtual).get(marks.copied, "").split(" ")
+    return said[-1] if len(said) == len(_FORM.split(" ")) and said[2] == uid_of(virtual) else None
