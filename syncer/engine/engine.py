@@ -457,11 +457,22 @@ class Engine:
 
     def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
         """Handle a request that got no answer from a side."""
-        self.connection(pair, side).lost(error)
+        self._connection(pair, side).lost(error)
 
-    def connection(self, pair: ClusterPair, side: Side) -> Connection:
-        """Return the connection of a side."""
+    def answers(self, pair: ClusterPair, side: Side) -> bool:
+        """Return True unless a side is known not to answer."""
+        return self._connection(pair, side).up
+
+    def _connection(self, pair: ClusterPair, side: Side) -> Connection:
         return self.host_connection if side is Side.HOST else self.served[pair.name].connection
+
+    def watch_restarted(self, pair: ClusterPair, store: SideInformer) -> None:
+        """Count a watch that began again."""
+        self.metrics.watch_restarted(pair.name, store.side.value, str(store.resource))
+
+    def discover(self, pair: ClusterPair) -> None:
+        """Repeat the discovery of both sides soon."""
+        self.served[pair.name].discovery_loop.soon()
 
     def warn(self, pair: ClusterPair, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
         """Record an event for the owner of the virtual object, with virtual names.

@@ -15,7 +15,7 @@ from syncer.api.errors import ClusterError, ConfigError, Problem
 from syncer.api.objects import Key, Obj, Side, annotations_of, key_of, uid_of
 from syncer.api.paths import dig
 from syncer.clusters.transport import Endpoint
-from syncer.config.model import Kubelet
+from syncer.config.options import Kubelet
 from syncer.engine.apply.preconditions import holds_copies
 from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.engine.controllers.tenant_messages import translated

@@ -16,7 +16,7 @@ from small_syncers import Maps
 
 from hack.ports import free_port
 from syncer.api.objects import Key, Side, key_of
-from syncer.config.model import Kubelet
+from syncer.config.options import Kubelet
 from syncer.engine import control as control_api
 from syncer.engine import status
 from syncer.engine.controllers.pair import ClusterPair, Condition
