@@ -86,7 +86,7 @@ class Controller:
 
     Equal requests that come while another one waits are reconciled once, and never two equal ones at a
     time. A request whose reconcile raises is retried after a delay that grows with each failure; it delays
-    no other request. Clusters come and go at any time: requests of a cluster that has gone are dropped, and
+    no request that has not failed, and those that have share a budget of retries for each cluster. Clusters come and go at any time: requests of a cluster that has gone are dropped, and
     its running reconciles cancelled. Work on a cluster begins when all caches of the controller's watches
     there are filled, whatever other clusters do; workers are shared fairly between clusters, by time::
 

@@ -23,7 +23,7 @@ from syncer.multicluster.logins import CannotConnect, Reason, parsed
 from syncer.multicluster.providers import Fleet, Member
 
 _SECRETS = Resource("v1", "Secret", "secrets")
-#: The kinds of Cluster API that are known, newest first.
+#: The kind of Cluster API whose clusters are found.
 _CLUSTERS = Resource("cluster.x-k8s.io/v1beta2", "Cluster", "clusters")
 #: The label of the Secrets of a cluster of Cluster API.
 CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
