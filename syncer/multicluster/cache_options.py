@@ -44,7 +44,8 @@ def _is_ok(status: int) -> bool:
 class ClusterCacheOptions:
     """The options of a :class:`ClusterCache`; times are in seconds.
 
-    ``user_agent`` is required: it tells the administrators of clusters who asks. ``timeout`` is the deadline of a
+    ``user_agent`` is required: it tells the administrators of clusters who asks. ``field_manager`` is the name in
+    ``managedFields``, by default the user agent up to its first ``/``. ``timeout`` is the deadline of a
     request and, unless ``clusters`` says otherwise, of a cached read; ``qps`` and ``burst`` limit the requests to a
     cluster. ``clusters`` are the options of each cluster, and ``indexes`` are filled before a cluster counts as
     connected, within ``initial_sync``.
@@ -62,6 +63,7 @@ class ClusterCacheOptions:
     """
 
     user_agent: str
+    field_manager: str = ""
     timeout: float = 10.0
     qps: float = 20.0
     burst: int = 30
