@@ -164,7 +164,7 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
 
 def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
     variables, left_out = service_env(ctx, virtual)
-    host = policy.applied(ctx.config, host_pod(ctx, virtual, variables), required_labels(ctx.settings))
+    host = policy.applied(ctx, host_pod(ctx, virtual, variables), required_labels(ctx.settings))
     decision = apply(host=host, partial=True, reason="the host is to run it")
     return decision.warn("ServiceLinksLeftOut", left_out) if left_out else decision
 
