@@ -13,6 +13,7 @@ from syncer.api import (
     ObjectRef,
     Pair,
     Refers,
+    Refused,
     Resource,
     Right,
     Settings,
@@ -145,11 +146,17 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
         )
 
     def sync(self, ctx: Context[PodConfig], pair: Pair) -> Decision:
-        """Sync deletion both ways with its grace period, changes down, and node and status up."""
+        """Sync deletion both ways with its grace period, changes down, and node and status up.
+
+        Raises:
+            Refused: The Pod is bound to different nodes on both sides.
+        """
         if is_deleting(pair.virtual):
             return apply(virtual=_reported(ctx, pair)).then(_end_host(ctx.config, pair))
         if is_deleting(pair.host):
             return apply(virtual=_reported(ctx, pair)).then(_end_virtual(pair))
+        if lifecycle.is_bound_apart(pair):
+            raise _bound_apart(pair)
         host, debug = _updated(ctx, pair), debugging.added(ctx, pair)
         resize = _resized(ctx, pair, host)
         decision = apply(host=host, partial=True)
@@ -212,8 +219,17 @@ def _resized(ctx: Context, pair: Pair, host: Obj) -> Obj | None:
     return None
 
 
+def _bound_apart(pair: Pair) -> Refused:
+    own = pair.virtual["spec"]["nodeName"]
+    why = (
+        f"the host runs it on {pair.host['spec']['nodeName']}, and here it is bound to {own:.253}: its status stays as "
+        "it is. Delete it, and run no scheduler in the virtual cluster, as the host's places all Pods"
+    )
+    return Refused(why, path="spec.nodeName", reason="BoundElsewhere")
+
+
 def _reported(ctx: Context, pair: Pair, *, behind: bool = False) -> Obj | None:
-    reported = status.virtual_status(pair, behind=behind)
+    reported = None if lifecycle.is_bound_apart(pair) else status.virtual_status(pair, behind=behind)
     if reported is None:
         return None
     if status.may_name_host(reported, pair.host):
