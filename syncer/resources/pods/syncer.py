@@ -43,7 +43,7 @@ from syncer.resources.pods.env import BY_NAMESPACE, index_values, service_env
 from syncer.resources.pods.needs import refuse_unsynced
 from syncer.resources.pods.neighbours import FURTHER
 from syncer.resources.pods.references import PATHS, REFERENCES
-from syncer.resources.pods.spec import host_pod, metadata
+from syncer.resources.pods.spec import fields_left_out, host_pod, metadata
 from syncer.resources.pods.volumes import token_files, tokens_key
 from syncer.resources.selected_namespaces import BY_LABEL, label_values
 
@@ -59,6 +59,9 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
     A Pod is created on the host once, when everything that it needs is there, and never a second
     time: if the host loses a Pod that had started, the virtual Pod is deleted, as its controller
     expects of a lost Pod.
+
+    An event (`NotCopied`) names the fields that a copy lacks: `schedulingGroup`, classes that stay behind, and
+    what the host's API server doesn't know.
     """
 
     name = "pods"
@@ -158,6 +161,7 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
         if lifecycle.is_bound_apart(pair):
             raise _bound_apart(pair)
         host, debug = _updated(ctx, pair), debugging.added(ctx, pair)
+        ctx.leave_out(*fields_left_out(pair.virtual, pair.host))
         resize = _resized(ctx, pair, host)
         decision = apply(host=host, partial=True)
         if conditions := status.gate_conditions(pair):
@@ -172,6 +176,7 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
 def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
     variables, left_out = service_env(ctx, virtual)
     host = policy.applied(ctx, host_pod(ctx, virtual, variables), required_labels(ctx.settings))
+    ctx.leave_out(*fields_left_out(virtual, host))
     decision = apply(host=host, partial=True, reason="the host is to run it")
     return decision.warn("ServiceLinksLeftOut", left_out) if left_out else decision
 
