@@ -205,6 +205,7 @@ class Engine:
             utcnow=self.utcnow,
             has_status=lambda side, resource: discoveries[side].has_status(resource),
             ordered=lambda side: discoveries[side].orders_versions,
+            minor=lambda side: discoveries[side].minor,
             may_write=lambda: self.may_write(name),
             rules=contention,
         )

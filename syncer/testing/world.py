@@ -32,6 +32,8 @@ from syncer.translate.merge_patch import merged
 
 #: The default time in a world.
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+#: The default minor version of Kubernetes 1 of both sides' API servers.
+MINOR = 36
 #: How often a key is reconciled before the test fails because it never comes to rest.
 ROUNDS = 8
 
@@ -67,6 +69,8 @@ class World:
             serves: Custom resources that both sides serve, for ``sync.custom``.
         """
         self.now = now
+        #: The minor version of Kubernetes 1 of each side's API server; 0: not known.
+        self.minor_versions = dict.fromkeys(Side, MINOR)
         self._translator = translator
         self._serves = tuple(serves)
         self._config = merged({"cluster": cluster, "host": {"namespace": host_namespace}}, config or {})
@@ -256,6 +260,7 @@ class World:
             utcnow=lambda: self.now,
             has_status=lambda side, resource: resource.plural not in WITHOUT_STATUS,
             may_write=lambda: True,
+            minor=lambda side: self.minor_versions[side],
             homes=HostNamespaces if "namespaces" in cluster.settings().sections else _AllExist,
         )
         self._pair = pair
@@ -286,7 +291,7 @@ class World:
         declared = Declared(self._pair.informers, syncer, sources(syncer, settings=self.settings))
         if syncer.reads_copies:
             declared.allow(self._pair.reconciler.view.copies())
-        return Reads(cast("Informers", declared), self._pair.references, self._pair.controllers)
+        return replace(self._pair.reconciler.view, informers=cast("Informers", declared)).reads()
 
     def _show(self) -> None:
         """Update the stores, as watches would."""

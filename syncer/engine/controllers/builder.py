@@ -55,6 +55,7 @@ def build_pair(
     has_status: Callable[[Side, Resource], bool],
     may_write: Callable[[], bool],
     ordered: Callable[[Side], bool] = lambda side: False,
+    minor: Callable[[Side], int] = lambda side: 0,
     rules: ContentionRules = OFF,
     homes: Callable[[Settings, Informers], HostNamespaces] = HostNamespaces,
 ) -> ClusterPair:
@@ -63,7 +64,7 @@ def build_pair(
     fan_out = FanOut()
     references = References(informers, fan_out)
     controllers: dict[str, Controller] = {}
-    view = View(settings, informers, references, utcnow, controllers)
+    view = View(settings, informers, references, utcnow, controllers, minor)
     bound: LRUCache[str, None] = LRUCache(BOUND)
     host_namespaces = homes(settings, informers)
     reconciler = Reconciler(view, host_namespaces, has_status, bound)

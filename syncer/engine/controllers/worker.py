@@ -318,7 +318,7 @@ class Workers:
         self._told[told] = None
         shown = [one if len(one) <= NAMED_LENGTH else f"{one[:NAMED_LENGTH]}…" for one in fields[:NAMED]]
         more = f" and {len(fields) - NAMED} more" if len(fields) > NAMED else ""
-        message = f"not copied to the host, whose policy keeps it out: {', '.join(shown)}{more}"
+        message = f"not copied to the host, whose policy or version keeps it out: {', '.join(shown)}{more}"
         log.debug("left out", **_about(request), fields=len(fields))
         with contextlib.suppress(Exception):  # as below
             self.told.warn(pair, request, "NotCopied", message, about=None)

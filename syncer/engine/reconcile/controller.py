@@ -99,6 +99,7 @@ class Reads:
         "_controllers",
         "_informers",
         "_known",
+        "_minor",
         "_references",
         "_resolved",
         "_room",
@@ -114,8 +115,10 @@ class Reads:
         references: References,
         controllers: "Mapping[str, Controller]",
         known: "Mapping[Named, tuple[Entry | None, bool]] | None" = None,
+        minor: Callable[[Side], int] = lambda side: 0,
     ) -> None:
         self._informers, self._references, self._controllers = informers, references, controllers
+        self._minor = minor
         #: Whether copies are the named ones, as found before; None: a decision reads all by itself.
         self._known = known
         self._room = MOST_NAMED
@@ -239,6 +242,10 @@ class Reads:
         """Return True if a running syncer has host objects for virtual objects of a resource."""
         return any(each.stands_for(resource) for each in self._controllers.values())
 
+    def minor_version(self, side: Side) -> int:
+        """Return the minor version of Kubernetes 1 of a side's API server, 0 if that is not known."""
+        return self._minor(side)
+
     def leave_out(self, fields: Iterable[str]) -> None:
         """Note fields of the virtual object that are not copied."""
         self.left_out = tuple(dict.fromkeys((*self.left_out, *fields)))
@@ -256,12 +263,14 @@ class View:
     utcnow: Callable[[], datetime]
     #: The running controllers, by the name of their syncers.
     controllers: "Mapping[str, Controller]"
+    #: Returns the minor version of Kubernetes 1 of a side's API server, 0 if that is not known.
+    minor: Callable[[Side], int] = lambda side: 0
 
     def reads(self, known: "Mapping[Named, tuple[Entry | None, bool]] | None" = None) -> Reads:
         """Return a reader for a decision; with ``known`` it leaves some named copies unread
         (:attr:`Reads.unread`).
         """
-        return Reads(self.informers, self.references, self.controllers, known)
+        return Reads(self.informers, self.references, self.controllers, known, self.minor)
 
     def copies(self) -> list[SideInformer]:
         """Return the stores of copies and of their originals."""

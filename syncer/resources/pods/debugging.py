@@ -57,7 +57,7 @@ def _translated(ctx: Context[PodConfig], pair: Pair, container: Obj) -> Obj:
         Refused: It breaks the Pod Security level, or names an object that it may not.
         NotYet: It names an object whose place on the host isn't known yet.
     """
-    around = {name: value for name, value in pair.host["spec"].items() if name in ("os", "securityContext")}
-    policy.refuse_insecure(ctx.config, {"metadata": pair.host["metadata"], "spec": {**around, FIELD: [container]}})
+    around = {name: value for name, value in pair.host["spec"].items() if name in policy.AROUND_CONTAINERS}
+    policy.refuse_insecure(ctx, {"metadata": pair.host["metadata"], "spec": {**around, FIELD: [container]}})
     translated: Obj = PATHS.to_host(ctx, pair.virtual, {"spec": {FIELD: [container]}})["spec"][FIELD][0]
     return translated

@@ -1,6 +1,6 @@
 """The phase of a Pod's life, and whether the host is to run it: now, later, or never."""
 
-from syncer.api import Config, Context, Decision, Key, Obj, annotations_of, delete, is_deleting, skip
+from syncer.api import Config, Context, Decision, Key, Obj, Pair, annotations_of, delete, is_deleting, skip
 from syncer.resources.kinds import NODES
 
 #: The kubelet's annotation on a mirror Pod, which represents a manifest on a node's disk.
@@ -37,6 +37,12 @@ def runs_elsewhere(ctx: Context, virtual: Obj) -> bool:
     name = (virtual.get("spec") or {}).get("nodeName")
     node = ctx.virtual(NODES, Key("", name)) if name else None
     return node is not None and not ctx.marks.is_from_here(node, cluster=ctx.identity)
+
+
+def is_bound_apart(pair: Pair) -> bool:
+    """Return True if a Pod is bound to a node on either side, and to different ones."""
+    own, of_host = (obj["spec"].get("nodeName") for obj in (pair.virtual, pair.host))
+    return bool(own and of_host) and own != of_host
 
 
 def is_selected(ctx: Context, virtual: Obj) -> bool:

@@ -25,6 +25,10 @@ HOST_CONDITIONS = frozenset(
     }
 )
 
+#: Fields with the names of claims for devices that the host's own controllers made. Those of the virtual cluster's
+#: stay.
+HOST_CLAIMS = ("resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses")
+
 #: The state of a container that has ended, whose message is its own.
 _OWN = "terminated"
 
@@ -130,12 +134,16 @@ def gate_conditions(pair: Pair) -> list[Obj]:
 
 
 def _keep_own(status: Obj, pair: Pair, *, behind: bool) -> None:
-    """Keep the virtual quality of service, which can't change though the host's may differ, and set
-    our own generations.
+    """Keep the virtual quality of service, which can't change though the host's may differ, and what the virtual
+    cluster's own controllers say of claims; and set our own generations.
     """
     own = pair.virtual.get("status") or {}
     if "qosClass" in own:
         status["qosClass"] = own["qosClass"]
+    for field in HOST_CLAIMS:
+        status.pop(field, None)
+        if field in own:
+            status[field] = own[field]
     _set_generation(status, pair, own, behind=behind)
 
 

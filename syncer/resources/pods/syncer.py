@@ -13,6 +13,7 @@ from syncer.api import (
     ObjectRef,
     Pair,
     Refers,
+    Refused,
     Resource,
     Right,
     Settings,
@@ -42,7 +43,7 @@ from syncer.resources.pods.env import BY_NAMESPACE, index_values, service_env
 from syncer.resources.pods.needs import refuse_unsynced
 from syncer.resources.pods.neighbours import FURTHER
 from syncer.resources.pods.references import PATHS, REFERENCES
-from syncer.resources.pods.spec import host_pod, metadata
+from syncer.resources.pods.spec import fields_left_out, host_pod, metadata
 from syncer.resources.pods.volumes import token_files, tokens_key
 from syncer.resources.selected_namespaces import BY_LABEL, label_values
 
@@ -58,6 +59,9 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
     A Pod is created on the host once, when everything that it needs is there, and never a second
     time: if the host loses a Pod that had started, the virtual Pod is deleted, as its controller
     expects of a lost Pod.
+
+    An event (`NotCopied`) names the fields that a copy lacks: `schedulingGroup`, classes that stay behind, and
+    what the host's API server doesn't know.
     """
 
     name = "pods"
@@ -145,12 +149,19 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
         )
 
     def sync(self, ctx: Context[PodConfig], pair: Pair) -> Decision:
-        """Sync deletion both ways with its grace period, changes down, and node and status up."""
+        """Sync deletion both ways with its grace period, changes down, and node and status up.
+
+        Raises:
+            Refused: The Pod is bound to different nodes on both sides.
+        """
         if is_deleting(pair.virtual):
             return apply(virtual=_reported(ctx, pair)).then(_end_host(ctx.config, pair))
         if is_deleting(pair.host):
             return apply(virtual=_reported(ctx, pair)).then(_end_virtual(pair))
+        if lifecycle.is_bound_apart(pair):
+            raise _bound_apart(pair)
         host, debug = _updated(ctx, pair), debugging.added(ctx, pair)
+        ctx.leave_out(*fields_left_out(pair.virtual, pair.host))
         resize = _resized(ctx, pair, host)
         decision = apply(host=host, partial=True)
         if conditions := status.gate_conditions(pair):
@@ -164,7 +175,8 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
 
 def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
     variables, left_out = service_env(ctx, virtual)
-    host = policy.applied(ctx.config, host_pod(ctx, virtual, variables), required_labels(ctx.settings))
+    host = policy.applied(ctx, host_pod(ctx, virtual, variables), required_labels(ctx.settings))
+    ctx.leave_out(*fields_left_out(virtual, host))
     decision = apply(host=host, partial=True, reason="the host is to run it")
     return decision.warn("ServiceLinksLeftOut", left_out) if left_out else decision
 
@@ -212,8 +224,17 @@ def _resized(ctx: Context, pair: Pair, host: Obj) -> Obj | None:
     return None
 
 
+def _bound_apart(pair: Pair) -> Refused:
+    own = pair.virtual["spec"]["nodeName"]
+    why = (
+        f"the host runs it on {pair.host['spec']['nodeName']}, and here it is bound to {own:.253}: its status stays as "
+        "it is. Delete it, and run no scheduler in the virtual cluster, as the host's places all Pods"
+    )
+    return Refused(why, path="spec.nodeName", reason="BoundElsewhere")
+
+
 def _reported(ctx: Context, pair: Pair, *, behind: bool = False) -> Obj | None:
-    reported = status.virtual_status(pair, behind=behind)
+    reported = None if lifecycle.is_bound_apart(pair) else status.virtual_status(pair, behind=behind)
     if reported is None:
         return None
     if status.may_name_host(reported, pair.host):

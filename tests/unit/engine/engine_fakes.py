@@ -15,6 +15,7 @@ from syncer.api import (
     Pair,
     Request,
     Resource,
+    Side,
     Settings,
     Sync,
     SyncDown,
@@ -130,6 +131,9 @@ class Reader:
 
     def copied_by(self, *kind: str) -> list[Syncer]:
         return []
+
+    def minor_version(self, side: Side) -> int:
+        return 0
 
     def leave_out(self, fields: Iterable[str]) -> None:
         pass

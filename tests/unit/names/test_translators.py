@@ -72,6 +72,7 @@ def key(resource: Resource, namespace: str, name: str) -> Key:
         (Unchanged, SERVICE, "default/kubernetes", "default/kubernetes-x-vc"),
         (Unchanged, SERVICE, "shop/kubernetes", "shop/kubernetes"),
         (VclusterCompat, CONFIGMAP, "shop/db", "vc-ns/db-x-shop-x-vc"),
+        (VclusterCompat, CONFIGMAP, "shop/kube-root-ca.crt", "vc-ns/kube-root-ca.crt-x-shop-x-vc"),
         (VclusterCompat, CLASS, "gold", "vcluster-gold-x-vc-ns-x-vc"),
         (VclusterCompat, SERVICE, "default/kubernetes", "vc-ns/vc"),
     ],

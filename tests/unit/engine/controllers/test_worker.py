@@ -163,7 +163,7 @@ def test_owner_is_told_once_which_fields_are_left_out_and_again_when_they_are_ot
         ):
             bench.see(configmap("a", metadata={"annotations": annotations}))
             await bench.work()
-        said = "not copied to the host, whose policy keeps it out: "
+        said = "not copied to the host, whose policy or version keeps it out: "
         first = ", ".join(f"metadata.annotations[{key}]" for key in list(many)[:10])
         assert bench.events == [
             Told("NotCopied", f"{said}metadata.annotations[eks.amazonaws.com/00]", None),

@@ -127,6 +127,15 @@ def test_security_context_of_the_pod_counts_for_an_ephemeral_container(world: Wo
     assert [one["name"] for one in sent(world)] == ["debug"]
 
 
+def test_users_of_the_pods_own_count_for_an_ephemeral_container(world: World) -> None:
+    unmasked = debugger(securityContext={"procMount": "Unmasked"})
+    running(world, unmasked)
+    assert "procMount Unmasked" in warned(world)
+    copy = world.host("Pod", COPY) or {}
+    world.given(host=[merged(copy, {"spec": {"hostUsers": False}})])
+    assert [container["name"] for container in sent(world)] == ["debug"]
+
+
 def test_number_of_ephemeral_containers_is_bounded(world: World) -> None:
     running(world, *(debugger(f"d{number}") for number in range(5)), maxEphemeralContainers=3)
     assert "a Pod may have 3 of them here, and it has 5" in warned(world)

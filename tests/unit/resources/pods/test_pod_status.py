@@ -2,8 +2,10 @@
 
 from typing import NoReturn
 
+import pytest
+
 from syncer.api import Obj, Pair
-from syncer.resources.pods.status import gate_conditions, virtual_status, with_virtual_names
+from syncer.resources.pods.status import HOST_CLAIMS, gate_conditions, virtual_status, with_virtual_names
 from syncer.testing import World
 from syncer.testing.objects import pod, pod_mounting, secret, serviceaccount
 
@@ -155,3 +157,12 @@ def test_names_in_a_message_are_looked_up_however_many_there_are() -> None:
 def test_longest_phrase_in_a_message_is_replaced_first() -> None:
     told = with_virtual_names({"message": "a-vc in a-vc-ns/x"}, {}, [("a-vc", "a"), ("a-vc-ns/", "shop/")])
     assert told == {"message": "a in shop/x"}
+
+
+@pytest.mark.parametrize("field", HOST_CLAIMS)
+def test_claims_for_devices_that_only_the_host_has_are_not_shown_and_the_tenants_stay(field: str) -> None:
+    of_host = {"resourceClaimName": "web-x-shop-x-vc-extended-resources-abc"}
+    host = pod("web", status={"phase": "Running", field: of_host})
+    assert field not in reported(pod("web"), host)
+    mine = {"resourceClaimName": "mine"}
+    assert reported(pod("web", status={field: mine}), host)[field] == mine

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Decision, Obj, Outcome, TooLarge, Verb
+from syncer.api import Decision, Obj, Outcome, Refused, TooLarge, Verb
 from syncer.resources.pods.tolerations import MOST_TOLERATIONS
 from syncer.testing import World
 from syncer.testing.merge import merged
@@ -134,6 +134,24 @@ def test_pod_is_bound_to_the_hosts_node_as_soon_as_it_is_known(copied: World) ->
     assert calls(copied) == ["create virtual pods/binding shop/web", "patch virtual pods/status shop/web"]
     found = copied.virtual("Pod", "shop/web") or {}
     assert (found["spec"]["nodeName"], found["status"]["podIP"]) == ("n1", "10.0.0.3")
+
+
+def test_pod_that_is_bound_to_another_node_than_its_copy_is_refused(copied: World) -> None:
+    host(copied, {"spec": {"nodeName": "n2"}, "status": {**STARTED, "podIP": "10.0.0.3"}})
+    virtual(copied, {"spec": {"nodeName": "n1"}})
+    with pytest.raises(Refused, match=r"^spec\.nodeName: the host runs it on n2, and here it is bound to n1") as found:
+        decided(copied)
+    assert found.value.reason == "BoundElsewhere"
+
+
+@pytest.mark.parametrize("side", ["virtual", "host"])
+def test_pod_that_is_bound_to_another_node_than_its_copy_can_be_deleted(copied: World, side: str) -> None:
+    ending: dict[str, Any] = {"metadata": DELETING}
+    placed: dict[str, Any] = {"spec": {"nodeName": "n2"}, "status": {**STARTED, "podIP": "10.0.0.3"}}
+    host(copied, merged(placed, ending) if side == "host" else placed)
+    virtual(copied, merged({"spec": {"nodeName": "n1"}}, ending if side == "virtual" else {}))
+    [write] = decided(copied).writes
+    assert (write.verb, write.side.value) == (Verb.DELETE, "host" if side == "virtual" else "virtual")
 
 
 def test_unschedulable_condition_comes_up_before_the_pod_is_bound(copied: World) -> None:
