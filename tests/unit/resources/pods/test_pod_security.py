@@ -14,7 +14,7 @@ from syncer.testing.merge import merged
 from syncer.testing.objects import pod
 
 #: A Pod that keeps to the level restricted, with containers of two sorts.
-GOOD = {
+GOOD: dict[str, Any] = {
     "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
     "containers": [
         {
@@ -107,7 +107,7 @@ def test_rules_hold_for_containers_of_every_sort(part: str) -> None:
         of_container(capabilities={"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}, allowPrivilegeEscalation=False),
         of_pod(seLinuxOptions={"type": "container_t", "level": "s0"}, appArmorProfile={"type": "Localhost"}),
         of_pod(sysctls=[{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}], runAsUser=1000),
-        probing(livenessProbe={"httpGet": {"path": "/", "host": ""}}, **GOOD["containers"][0]),  # type: ignore[index]
+        probing(livenessProbe={"httpGet": {"path": "/", "host": ""}}, **GOOD["containers"][0]),
         {"volumes": [{"name": "v", kind: {}} for kind in ("csi", "emptyDir", "secret", "projected", "image")]},
         {"hostNetwork": False, "volumes": None, "initContainers": None},
     ],
