@@ -16,7 +16,7 @@
        ├─ Forbidden     right                                       parked until the RBAC rule that it names is there
        ├─ TooMany      retry_after                                  after the delay that the server asks for
        ├─ NotConnected                                              with backoff, while the cluster is probed
-       ├─ Unauthorized                                              slowly; the credentials are not accepted
+       ├─ Unauthorized                                              with backoff, while the cluster is probed
        └─ Unreachable  Expired                                      with backoff; readiness goes false
 """
 
@@ -248,7 +248,7 @@ class NotConnected(ClusterError):
 
 
 class Unauthorized(ClusterError):
-    """401, even after the credentials were refreshed."""
+    """The credentials are not accepted, even after they were refreshed: 401, or we count as ``system:anonymous``."""
 
 
 class Unreachable(ClusterError):

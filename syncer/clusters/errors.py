@@ -34,6 +34,8 @@ LONGEST_RETRY_AFTER = 60.0
 _REFUSAL = re.compile(
     r'User "([^"]*)" cannot (\S+) resource "([^"]*)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?'
 )
+#: The user of a request whose credentials count for nothing, as a refusal names it.
+_ANONYMOUS = 'User "system:anonymous" cannot '
 #: The message of the quota plugin, and that of a webhook's or policy's refusal, with any status.
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)(?:, requested: (.*?), used: )?")
 _BY_POLICY = re.compile(r"admission webhook \S+ denied the request|ValidatingAdmissionPolicy \S+ .*denied request")
@@ -193,10 +195,9 @@ def _kind_and_message(code: int, status: Obj, where: Where, origin: Origin) -> t
         return Denied, f"{where} is not accepted: {said}"
     match code:
         case 401:
-            described = origin.credentials()
-            whose = f"the credentials from {described}" if described else "the credentials"
-            message = f"{where.place} says 401: {whose} are not accepted{_complaint(origin)}. Renew them."
-            return Unauthorized, message
+            return Unauthorized, f"{where.place} says 401: {_not_accepted(origin)}"
+        case 403 if _ANONYMOUS in said:
+            return Unauthorized, f"{where.place} takes us for system:anonymous: {_not_accepted(origin)}"
         case 403:
             return _forbidden(said, where)
         case 404:
@@ -215,6 +216,12 @@ def _kind_and_message(code: int, status: Obj, where: Where, origin: Origin) -> t
             return Unreachable, f"{where}: the API server failed with {code}: {said}{_reached_by(origin, said)}"
         case _:
             return ClusterError, f"{where}: unexpected status {code}: {said}"
+
+
+def _not_accepted(origin: Origin) -> str:
+    described = origin.credentials()
+    whose = f"the credentials from {described}" if described else "the credentials"
+    return f"{whose} are not accepted{_complaint(origin)}. Renew them."
 
 
 def _what_is_missing(status: Obj, where: Where) -> str:

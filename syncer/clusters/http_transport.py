@@ -69,7 +69,7 @@ class HttpTransport:
     async def _send(self, access: Access, request: HttpRequest, deadline: float) -> HttpResponse:
         head = self._head_of(access, request)
         body, head_only = request.body or b"", request.method == "HEAD"
-        connection = await self._pool.acquire(access, deadline=deadline)
+        connection = await self._pool.acquire(access, deadline=deadline, urgent=request.urgent)
         try:
             request.check_may_send()
             response = await connection.exchange(head, body, deadline=deadline, head_only=head_only, most=request.most)
@@ -96,7 +96,7 @@ class HttpTransport:
         """
         self._pool.drop_idle()
         body, head_only = request.body or b"", request.method == "HEAD"
-        connection = await self._pool.acquire(access, deadline=deadline)
+        connection = await self._pool.acquire(access, deadline=deadline, urgent=request.urgent)
         try:
             request.check_may_send()
             response = await connection.exchange(head, body, deadline=deadline, head_only=head_only, most=request.most)

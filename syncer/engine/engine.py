@@ -401,9 +401,14 @@ class Engine:
         return [served.patroller for served in self.served.values() if served.patroller is not None]
 
     def silent(self, pair: ClusterPair) -> str | None:
-        """Return which cluster of a pair doesn't answer; None if both do."""
+        """Return which cluster of a pair doesn't answer, or not to us; None if both do."""
+        lost = self.lost_connection(pair)
+        return lost.trouble if lost else None
+
+    def lost_connection(self, pair: ClusterPair) -> Connection | None:
+        """Return the connection of a pair that is lost, of two that of the host; None if both clusters answer."""
         connections = (self.host_connection, self.served[pair.name].connection)
-        return next((f"the {one.cluster.side} cluster does not answer" for one in connections if not one.up), None)
+        return next((one for one in connections if not one.up), None)
 
     def _live(self, pair: ClusterPair, name: str) -> Live:
         return Live(

@@ -132,7 +132,7 @@ class ClusterState(StrEnum):
     SERVED = "served"
     #: Its caches aren't filled yet, or its start waits for something.
     STARTING = "starting"
-    #: It, or the host, doesn't answer.
+    #: It, or the host, doesn't answer, or doesn't accept the daemon's credentials.
     SILENT = "silent"
     #: It can't be served, and is begun anew after a while.
     FAILING = "failing"
@@ -176,7 +176,8 @@ def clusters(engine: Engine) -> list[ClusterStanding]:
     ]
     for name, served in engine.served.items():
         controllers = list(served.pair.controllers.values())
-        silent = engine.silent(served.pair) if served.prepared else None
+        lost = engine.lost_connection(served.pair) if served.prepared else None
+        silent = f"{lost.trouble}: {lost.error}" if lost else ""
         waits = "; ".join(empty.get(name, ()))
         state = ClusterState.SILENT if silent else ClusterState.STARTING if waits else ClusterState.SERVED
         found.append(

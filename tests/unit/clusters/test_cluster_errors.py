@@ -73,6 +73,12 @@ TOO_LARGE = f"{PLACE} is not accepted: {{}}. Make it smaller, or divide it into 
             f"virtual cluster vc-1 says 401: the credentials from {FROM} (token) are not accepted. Renew them.",
         ),
         (
+            reply(403, "Forbidden", 'secrets "db" is forbidden: User "system:anonymous" cannot update resource "secrets"'),
+            Unauthorized,
+            f"virtual cluster vc-1 takes us for system:anonymous: the credentials from {FROM} (token) are not accepted. "
+            "Renew them.",
+        ),
+        (
             reply(500, "InternalError", "webhook down"),
             Unreachable,
             f"{PLACE}: the API server failed with 500: webhook down at 10.0.0.1:6443 (from {FROM})",
