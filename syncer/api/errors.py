@@ -18,6 +18,7 @@
        ├─ NotConnected                                              with backoff, while the cluster is probed
        ├─ Unauthorized                                              with backoff, while the cluster is probed
        └─ Unreachable  Expired                                      with backoff; readiness goes false
+          └─ NoCredentials                                          as Unreachable
 """
 
 from collections.abc import Mapping
@@ -253,6 +254,10 @@ class Unauthorized(ClusterError):
 
 class Unreachable(ClusterError):
     """No response, a broken connection, an expired deadline, or a 5xx."""
+
+
+class NoCredentials(Unreachable):
+    """Nothing was sent, as a program that is to give the credentials hasn't answered yet."""
 
 
 class Expired(ClusterError):

@@ -17,6 +17,7 @@ from syncer.api.errors import (
     Invalid,
     Missing,
     MissingRight,
+    NoCredentials,
     QuotaExceeded,
     TooMany,
     Unauthorized,
@@ -24,7 +25,7 @@ from syncer.api.errors import (
 )
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, HttpResponse, ReplyTooLarge
+from syncer.clusters.transport import ConnectionFailed, CredentialsAwaited, CredentialsFailed, HttpResponse, ReplyTooLarge
 
 #: Seconds to wait if the server asks for that without a time.
 DEFAULT_RETRY_AFTER = 1.0
@@ -169,6 +170,8 @@ def _texts(given: Obj, names: tuple[str, ...]) -> Obj:
 
 def from_failure(failure: ConnectionFailed, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
     """Return the error for a request without a response."""
+    if isinstance(failure, CredentialsAwaited):
+        return NoCredentials(f"{where.place}: there are no credentials yet: {failure}", **where.fields())
     if isinstance(failure, CredentialsFailed):
         source = f" in {origin.source}" if origin.source else ""
         message = f"{where.place}: there are no usable credentials{source}: {failure}{_complaint(origin)}"

@@ -39,6 +39,10 @@ class CredentialsFailed(ConnectionFailed):
     """Nothing was sent, because there are no credentials; the message says why."""
 
 
+class CredentialsAwaited(DeadlineExceeded):
+    """Nothing was sent, because what gives the credentials hasn't answered yet; the message names it."""
+
+
 @value_class
 class HttpRequest:
     """A request as a value: its content and its timeouts.

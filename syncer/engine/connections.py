@@ -7,9 +7,9 @@ itself when the cluster is back.
 import asyncio
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from syncer.api.errors import SyncerError, Unauthorized, Unreachable
+from syncer.api.errors import NoCredentials, SyncerError, Unauthorized, Unreachable
 from syncer.api.objects import Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.connection import first_contact
@@ -30,6 +30,12 @@ LAST_PROBE = 5.0
 PROBE_SECONDS = 5.0
 #: The host among the names of virtual clusters, of which none has a blank.
 _HOST = "the host"
+
+#: The errors of a cluster that is lost, by the reason; all others are :class:`Unreachable`.
+_KINDS: Mapping[str, type[Unauthorized | Unreachable]] = {
+    Reason.UNAUTHORIZED: Unauthorized,
+    Reason.NO_CREDENTIALS: NoCredentials,
+}
 
 log = get_logger(__name__)
 
@@ -121,7 +127,9 @@ class Connection:
 
     @property
     def error(self) -> SyncerError | None:
-        """Why the cluster is lost: :class:`Unauthorized` if it doesn't accept the credentials; None if it isn't."""
+        """Why the cluster is lost, of a class that says how: it doesn't accept the credentials, there are none, or it
+        doesn't answer; None if it isn't lost.
+        """
         if self._error is not None:
             status = self._among.status(self.name)
             if status.state is not State.CONNECTED and type(self._error) is not _kind_of(status):
@@ -136,6 +144,8 @@ class Connection:
                 return ""
             case Unauthorized():
                 return f"the {self.cluster.side} cluster does not accept the daemon's credentials"
+            case NoCredentials():
+                return f"there are no credentials for the {self.cluster.side} cluster: a program gives no answer"
             case _:
                 return f"the {self.cluster.side} cluster does not answer"
 
@@ -170,6 +180,8 @@ class Connection:
             SyncerError: As for :meth:`reach`.
         """
         status = await self._among.attempted(self.name)
+        if status.state is not State.CONNECTED and status.reason == Reason.NO_CREDENTIALS:
+            return NoCredentials(status.message)
         try:
             version = await self._version()
         except Unreachable as error:
@@ -231,4 +243,4 @@ def _error_of(status: ClusterStatus) -> SyncerError:
 
 
 def _kind_of(status: ClusterStatus) -> type[Unauthorized | Unreachable]:
-    return Unauthorized if status.reason == Reason.UNAUTHORIZED else Unreachable
+    return _KINDS.get(status.reason, Unreachable)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from syncer.api.errors import ClusterError, ConfigError, Missing, Unauthorized
+from syncer.api.errors import ClusterError, ConfigError, Missing, NoCredentials, Unauthorized
 from syncer.api.objects import Key, Resource
 from syncer.clusters import errors, kubeconfig
 from syncer.clusters.client import Client
@@ -64,7 +64,13 @@ async def _wrong_with(
 
 def reason_of(wrong: ClusterError) -> Reason:
     """Return the reason why a cluster with this failure of a probe isn't connected."""
-    return Reason.UNAUTHORIZED if isinstance(wrong, Unauthorized) else Reason.UNREACHABLE
+    match wrong:
+        case Unauthorized():
+            return Reason.UNAUTHORIZED
+        case NoCredentials():
+            return Reason.NO_CREDENTIALS
+        case _:
+            return Reason.UNREACHABLE
 
 
 async def is_here(client: Client, environ: Mapping[str, str]) -> bool:

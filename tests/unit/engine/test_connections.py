@@ -11,9 +11,9 @@ import pytest
 
 from kube_envtest import virtual_time
 from syncer.api import Side
-from syncer.api.errors import Missing, Unauthorized, Unreachable
+from syncer.api.errors import Missing, NoCredentials, Unauthorized, Unreachable
 from syncer.clusters.client import Cluster
-from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, HttpRequest, HttpResponse
+from syncer.clusters.transport import ConnectionFailed, CredentialsAwaited, CredentialsFailed, HttpRequest, HttpResponse
 from syncer.engine.connections import LAST_PROBE, PROBE_INTERVAL, PROBE_SECONDS, PROBES_LOST, Connections
 from syncer.testing.in_process import ApiServer, MemoryTransport
 
@@ -30,6 +30,8 @@ class Line(MemoryTransport):
         self.answers, self.hangs, self.status, self.probes, self.is_closed = True, False, 0, list[float](), False
         #: What is wrong with the credentials.
         self.complaint = ""
+        #: What is to give them, and hasn't yet.
+        self.awaited = ""
         self.is_ready = True
         #: The answer to what takes credentials.
         self.refusal: HttpResponse | None = None
@@ -41,6 +43,9 @@ class Line(MemoryTransport):
             self.probes.append(asyncio.get_running_loop().time())
         if self.complaint:
             raise CredentialsFailed(self.complaint)
+        if self.awaited:
+            await asyncio.sleep(request.timeout)
+            raise CredentialsAwaited(self.awaited)
         if request.path == "/readyz" and not self.is_ready:
             return HttpResponse(500, {}, b"")
         if self.hangs:
@@ -161,6 +166,36 @@ def test_request_that_is_refused_has_the_cluster_probed_at_once() -> None:
             one.connection.lost(Unauthorized("of one kind"))
             await asyncio.sleep(SOON)
             assert type(one.connection.error) is Unauthorized
+
+    virtual_time.run(scenario())
+
+
+PLUGIN = "exec plugin aws of /etc/bank, context c, user u has given no answer for 12 s"
+
+
+def test_program_that_gives_no_credentials_is_named_in_place_of_the_api_server() -> None:
+    named = f"virtual cluster shop: there are no credentials yet: {PLUGIN}"
+
+    async def scenario() -> None:
+        async with kept() as one:
+            one.line.awaited = PLUGIN
+            one.connection.lost(RESET)
+            await asyncio.sleep(PROBE_SECONDS + SOON)
+            assert type(one.connection.error) is NoCredentials
+            assert str(one.connection.error) == named
+            assert one.connection.trouble == "there are no credentials for the virtual cluster: a program gives no answer"
+            one.line.awaited = ""
+            await asyncio.sleep(LAST_PROBE)
+            assert one.connection.up
+        async with connections() as made:
+            other = Kept(made)
+            other.line.awaited = PLUGIN
+            reaching = asyncio.create_task(other.connection.reach(60))
+            await asyncio.sleep(30)
+            assert not reaching.done(), "a slow program is waited for"
+            with pytest.raises(NoCredentials) as caught:
+                await reaching
+            assert str(caught.value) == named
 
     virtual_time.run(scenario())
 

@@ -123,10 +123,10 @@ class Bearer:
     def __init__(self, tls: ssl.SSLContext | None) -> None:
         self._tls = tls
 
-    async def access(self) -> Access:
+    async def access(self, deadline: float | None = None) -> Access:
         return Access((("Authorization", "Bearer of-the-daemon"),), self._tls)
 
-    async def refused(self, access: Access) -> bool:
+    async def refused(self, access: Access, deadline: float | None = None) -> bool:
         return False
 
     async def explain(self, error: ssl.SSLError) -> str:
