@@ -25,7 +25,13 @@ from syncer.api.errors import (
 )
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.clusters.transport import ConnectionFailed, CredentialsAwaited, CredentialsFailed, HttpResponse, ReplyTooLarge
+from syncer.clusters.transport import (
+    ConnectionFailed,
+    CredentialsAwaited,
+    CredentialsFailed,
+    HttpResponse,
+    ReplyTooLarge,
+)
 
 #: Seconds to wait if the server asks for that without a time.
 DEFAULT_RETRY_AFTER = 1.0

@@ -1,7 +1,7 @@
-"""Whether the clusters of a daemon answer, and accept its credentials: its connections are those of a cache of clusters.
+"""Whether the clusters of a daemon answer, and accept its credentials.
 
-The cache probes each cluster at intervals, and at once when a request got no answer or a 401; no request finds out for
-itself when the cluster is back.
+Its connections are those of a cache of clusters. The cache probes each cluster at intervals, and at once when a request
+got no answer or a 401; no request finds out for itself when the cluster is back.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import random
 import sys
 from collections.abc import Callable, Mapping
 
-from syncer.api.errors import NoCredentials, SyncerError, Unauthorized, Unreachable
+from syncer.api.errors import NoCredentials, SyncerError, TooMany, Unauthorized, Unreachable
 from syncer.api.objects import Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.connection import first_contact
@@ -188,6 +188,8 @@ class Connection:
             if status.state is not State.CONNECTED:
                 return error
             version = ""  # a single request was lost
+        except TooMany:
+            version = ""  # who asks to come back is there
         if status.state is not State.CONNECTED and status.reason == Reason.UNAUTHORIZED:
             raise _error_of(status)  # the version is for anybody
         log.info("connected", **self._about, version=version)

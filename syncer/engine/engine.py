@@ -121,7 +121,7 @@ class Engine:
         self.leads: Callable[[str], bool] = lambda cluster: True
         self.pairs: dict[str, ClusterPair] = {}
         self.served: dict[str, Served] = {}
-        self.host_discovery = Discovery(host)
+        self.host_discovery = Discovery(host.patient())
         self.host_watches = SharedWatches(host)
         self._connections = Connections(clock=self.clock, rng=self.rng)
         self.host_connection = self._connections.add(host, lost=self._host_lost, back=self._host_back)
@@ -161,7 +161,7 @@ class Engine:
         self.queue.join(name, weight=weight)
         if not self.leads(name):
             self.queue.pause(name, STANDBY)
-        discovery = Discovery(virtual)
+        discovery = Discovery(virtual.patient())
         connection = self._connections.add(
             virtual, lost=lambda: self.queue.pause(name), back=lambda: self._virtual_back(self.served[name])
         )

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from syncer.api.errors import NameTaken
+from syncer.api.errors import NameTaken, TooMany
 from syncer.api.objects import Key
+from syncer.clusters.patient import PATIENCE
 from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import State
@@ -322,17 +323,28 @@ async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -
     """Return when both sides are in step, or can't get there.
 
     That is when every store is filled or given up and, for ``quiet`` seconds, there was nothing to
-    do; failing and waiting requests get ``patience`` seconds.
+    do; failing and waiting requests get ``patience`` seconds, and what an API server asks to come back for
+    :data:`PATIENCE`.
     """
-    while unfilled(engine):  # noqa: ASYNC110 — many states, no one event
+    come_back_until = engine.clock() + PATIENCE
+    while unfilled(engine) or (engine.clock() < come_back_until and _must_come_back(engine)):  # noqa: ASYNC110
         await asyncio.sleep(LOOK)
     deadline = engine.clock() + patience
     calm_since = engine.clock()
     while engine.clock() - calm_since < quiet:
         await asyncio.sleep(LOOK)
         hopeful = engine.clock() < deadline and _undecided(engine)
+        hopeful = hopeful or (engine.clock() < come_back_until and _must_come_back(engine))
         if hopeful or not engine.queue.is_idle() or any(served.pair.fan_out for served in engine.served.values()):
             calm_since = engine.clock()
+
+
+def _must_come_back(engine: Engine) -> bool:
+    """Return True if an API server asks to come back for a list or a watch, or for what a request needs."""
+    if any(status.error == TooMany.__name__ for _, status in engine.statuses.troubles()):
+        return True
+    reflectors = (each for pair in list(engine.pairs.values()) for each in list(pair.reflectors.values()))
+    return any(isinstance(each.error, TooMany) for each in reflectors)
 
 
 def _undecided(engine: Engine) -> bool:

@@ -93,7 +93,12 @@ READ = (
         _STORE,
         "Objects that can't be read, or that there is no room for, and so aren't synced.",
     ),
-    Metric("gauge", "syncer_cluster_up", ("cluster", "side"), "1 while the cluster's API server answers and accepts our credentials, else 0."),
+    Metric(
+        "gauge",
+        "syncer_cluster_up",
+        ("cluster", "side"),
+        "1 while the cluster's API server answers and accepts our credentials, else 0.",
+    ),
     Metric("gauge", "syncer_secrets_refused", ("namespace", "reason"), "Secrets that are refused as virtual clusters."),
     Metric(
         "gauge",

@@ -9,12 +9,14 @@ import pytest
 from harness import HOME, Two, admin, built_in, configured, namespace, place, play, until, writes
 from harness import Tenant as Given
 
+from kube_envtest import Rule
 from syncer.api import ConfigError, Forbidden, Key, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.errors import Origin
 from syncer.config import SyncerConfig
 from syncer.engine import connecting, identity, runner, startup, status
 from syncer.engine.engine import Engine
+from syncer.engine.uninstall.uninstall import uninstall
 from syncer.leaderelection.lease import AnotherLeads, Lease
 from syncer.testing.objects import configmap
 
@@ -34,6 +36,38 @@ def _connected(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
         return cluster
 
     monkeypatch.setattr(connecting, "_connect", connect)
+
+
+@pytest.mark.parametrize("side", list(Side))
+@pytest.mark.parametrize("verb", ["get", "list", "create"])
+def test_server_that_asks_to_come_back_is_waited_for_at_a_first_start(two: Two, side: Side, verb: str) -> None:
+    """A CRD that is seconds old is answered with 429, as is whatever an API server has no room for."""
+
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        server = two.host if side is Side.HOST else two.virtual
+        rule = server.faults.add(Rule(verb=verb, status=429, retry_after=1, count=6))
+        summary = await runner.run(config(two, elect=False), once=True)
+        assert (summary.exit_code, summary.troubles) == (0, [])
+        assert rule.hits
+        assert two.host.get("configmaps", place("x"))
+
+    play(scenario)
+
+
+def test_server_that_asks_to_come_back_is_waited_for_by_an_uninstall(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        given = config(two, elect=False)
+        await runner.run(given, once=True)
+        for server in (two.host, two.virtual):
+            server.faults.add(Rule(verb="list", status=429, retry_after=1, count=6))
+        async with connecting.connected(given, given.cluster()) as clusters:
+            report = await uninstall(given, given.cluster(), clusters, yes=True, keep=False)
+        assert (report.problems, report.done) == ([], True)
+        assert two.host.get("configmaps", place("x")) is None
+
+    play(scenario)
 
 
 @pytest.mark.parametrize("elect", [True, False])

@@ -30,6 +30,7 @@ SECRETS = Resource("v1", "Secret", "secrets")
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
 WHERE = Where("vc-1", Side.VIRTUAL, "update", SECRETS, Key("shop", "db"))
 FROM = "kube.yaml, context c, user u"
+NOT_ACCEPTED = f"the credentials from {FROM} (token) are not accepted. Renew them."
 ORIGIN = Origin("10.0.0.1:6443", FROM, lambda: f"{FROM} (token)")
 PLACE = "virtual cluster vc-1: update secrets shop/db"
 
@@ -70,13 +71,12 @@ TOO_LARGE = f"{PLACE} is not accepted: {{}}. Make it smaller, or divide it into 
         (
             reply(401, "Unauthorized"),
             Unauthorized,
-            f"virtual cluster vc-1 says 401: the credentials from {FROM} (token) are not accepted. Renew them.",
+            f"virtual cluster vc-1 says 401: {NOT_ACCEPTED}",
         ),
         (
-            reply(403, "Forbidden", 'secrets "db" is forbidden: User "system:anonymous" cannot update resource "secrets"'),
+            reply(403, "Forbidden", 'User "system:anonymous" cannot update resource "secrets"'),
             Unauthorized,
-            f"virtual cluster vc-1 takes us for system:anonymous: the credentials from {FROM} (token) are not accepted. "
-            "Renew them.",
+            f"virtual cluster vc-1 takes us for system:anonymous: {NOT_ACCEPTED}",
         ),
         (
             reply(500, "InternalError", "webhook down"),

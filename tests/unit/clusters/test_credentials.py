@@ -159,7 +159,7 @@ def runs(tmp_path: Path) -> int:
 async def begun(tmp_path: Path, count: int) -> None:
     """Wait until the plugin has been run so many times."""
     async with asyncio.timeout(PATIENCE):
-        while not (tmp_path / "count").exists() or runs(tmp_path) < count:
+        while not (tmp_path / "count").exists() or runs(tmp_path) < count:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -186,7 +186,7 @@ def test_plugin_is_run_once_and_again_when_its_token_ends(tmp_path: Path) -> Non
 async def eventually(credentials: LoginCredentials, token: str) -> None:
     """Wait until requests have this token."""
     async with asyncio.timeout(PATIENCE):
-        while (await credentials.access()).headers != (("Authorization", f"Bearer {token}"),):
+        while (await credentials.access()).headers != (("Authorization", f"Bearer {token}"),):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

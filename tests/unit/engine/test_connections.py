@@ -1,6 +1,7 @@
 """A cluster counts as lost when a probe gets no answer either, and as back when one does."""
 
 import asyncio
+import itertools
 import json
 import random
 import threading
@@ -183,7 +184,9 @@ def test_program_that_gives_no_credentials_is_named_in_place_of_the_api_server()
             await asyncio.sleep(PROBE_SECONDS + SOON)
             assert type(one.connection.error) is NoCredentials
             assert str(one.connection.error) == named
-            assert one.connection.trouble == "there are no credentials for the virtual cluster: a program gives no answer"
+            assert (
+                one.connection.trouble == "there are no credentials for the virtual cluster: a program gives no answer"
+            )
             one.line.awaited = ""
             await asyncio.sleep(LAST_PROBE)
             assert one.connection.up
@@ -323,8 +326,10 @@ def test_cluster_that_starts_later_is_reached_and_stays_so() -> None:
             running = asyncio.create_task(one.connection.run())
             await asyncio.sleep(60)
             later = one.line.probes[probes - 1 :]
-            pauses = [after - before for before, after in zip(later, later[1:], strict=False)]
-            assert pauses == pytest.approx([PROBE_INTERVAL] * 6), "the connection that was reached is the one that is kept"
+            pauses = [after - before for before, after in itertools.pairwise(later)]
+            assert pauses == pytest.approx([PROBE_INTERVAL] * 6), (
+                "the connection that was reached is the one that is kept"
+            )
             running.cancel()
 
     virtual_time.run(scenario())
