@@ -58,6 +58,8 @@ from syncer.api.errors import (
     Unauthorized,
     Unreachable,
 )
+from syncer.api.groups import is_built_in
+from syncer.api.host_texts import HostNames, host_names
 from syncer.api.marks import Marks
 from syncer.api.metadata_defaults import NOTES_OF_TOOLS, key_family
 from syncer.api.metadata_rules import KeyRules, MetadataRules
@@ -81,6 +83,7 @@ from syncer.api.objects import (
 from syncer.api.optional_roles import (
     AroundReconcile,
     Excludes,
+    Grants,
     Indexes,
     Initialize,
     Live,
@@ -117,7 +120,17 @@ from syncer.api.references import (
     resources_of,
 )
 from syncer.api.registration import register_fake_syncer, register_syncer, registrations
-from syncer.api.roles import API_VERSION, FakeSyncUp, Mirror, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
+from syncer.api.roles import (
+    API_VERSION,
+    Deletion,
+    FakeSyncUp,
+    Mirror,
+    Sync,
+    SyncDown,
+    Syncer,
+    SyncFromHost,
+    SyncUp,
+)
 from syncer.api.section import Section
 from syncer.api.selection import Expression, Selector
 from syncer.api.sources import Index, Right, Source, Watch
@@ -139,6 +152,7 @@ __all__ = [
     "Conflict",
     "Context",
     "Decision",
+    "Deletion",
     "Denied",
     "DriftPolicies",
     "Duration",
@@ -149,7 +163,9 @@ __all__ = [
     "FakeSyncUp",
     "FieldPath",
     "Forbidden",
+    "Grants",
     "HostDeletion",
+    "HostNames",
     "Index",
     "Indexes",
     "Initialize",
@@ -229,6 +245,8 @@ __all__ = [
     "copy_fields",
     "delete",
     "dig",
+    "host_names",
+    "is_built_in",
     "is_deleting",
     "is_within",
     "key_family",

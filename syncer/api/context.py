@@ -76,6 +76,17 @@ class Reader(Protocol):
         """Return True if a running syncer has host objects for virtual objects of a resource."""
         ...
 
+    def minor_version(self, side: Side) -> int:
+        """Return the minor version of Kubernetes 1 of a side's API server, 0 if that is not known."""
+        ...
+
+    def original(self, place: Key) -> Key | None:
+        """Return the virtual key of the object of any kind that has its copy at a host key, or None.
+
+        It is for texts: a decision that depends on it isn't made again when the copy changes.
+        """
+        ...
+
     def leave_out(self, fields: Iterable[str]) -> None:
         """Note fields of the virtual object that are not copied."""
         ...
@@ -216,6 +227,14 @@ class Context(Generic[C]):
         that it ``refers_to`` begins.
         """
         return self.reader.synced(resource)
+
+    def minor_version(self, side: Side) -> int:
+        """Return the minor version of Kubernetes 1 of a side's API server, such as 36; 0 if that is not
+        known.
+
+        It is that of the time when the daemon first reached the server.
+        """
+        return self.reader.minor_version(side)
 
     def leave_out(self, *fields: str) -> None:
         """Tell the owner of the virtual object, by an event, that these fields are not copied.

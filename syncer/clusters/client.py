@@ -15,6 +15,7 @@ from syncer.clusters.api_requests import PatchKind, Propagation
 from syncer.clusters.codec import Page
 from syncer.clusters.dialer import Dialer
 from syncer.clusters.errors import UNKNOWN_ORIGIN, Origin, Where
+from syncer.clusters.patient import Patient
 from syncer.clusters.transport import (
     LARGEST_REPLY,
     REQUEST_SECONDS,
@@ -373,6 +374,10 @@ class Cluster(Client):
     ) -> None:
         super().__init__(name, transport, origin=origin, observer=observer, timeout=timeout, dialer=dialer)
         self.side = side
+
+    def patient(self) -> "Cluster":
+        """Return a client of the same cluster that waits while the API server asks to come back later."""
+        return self.over(Patient(self.transport))
 
     def over(self, transport: Transport) -> "Cluster":
         """Return a client of the same cluster with another transport, such as a wrapper of its own."""

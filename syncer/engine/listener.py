@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from syncer.api.errors import Missing, SyncerError, Unreachable
+from syncer.api.errors import Missing, SyncerError, Unauthorized, Unreachable
 from syncer.api.objects import Side
 from syncer.cache.reflector import Reflector
 from syncer.engine.controllers.pair import ClusterPair
@@ -58,7 +58,7 @@ class Listener:
     def failed(self, reflector: Reflector, error: SyncerError) -> None:
         """Handle a list or a watch that failed."""
         side = store_of(reflector).side
-        is_lost = isinstance(error, Unreachable) and error.status == 0
+        is_lost = isinstance(error, Unauthorized) or (isinstance(error, Unreachable) and error.status == 0)
         if is_lost:
             self._events.lost(self._pair, side, error)
         if not is_lost or (reflector.failures > 1 and self._events.answers(self._pair, side)):

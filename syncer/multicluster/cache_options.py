@@ -52,7 +52,9 @@ class ClusterCacheOptions:
 
     A cluster is probed by GET ``probe_path`` every ``probe_interval``, over the transport of its watches, and is
     disconnected after ``probe_threshold`` failures in a row, or at once by a 401. Other statuses are failures unless
-    ``answers`` returns True for them. With an infinite interval it is probed only when it is suspected.
+    ``answers`` returns True for them. With an infinite interval it is probed only when it is suspected. Whoever has
+    no credentials, or lost ones, may get ``probe_path``: where that is so, as with ``/readyz``, ``login_path`` is a
+    path such as ``/api`` that is probed besides, and takes credentials.
 
     After n failures in a row, of connects and probes, the next attempt to connect is at a random time within 2**n
     seconds, at least 1 and at most ``retry``, so that clusters that were lost together aren't dialled together.
@@ -71,6 +73,7 @@ class ClusterCacheOptions:
     indexes: Sequence[Index] = ()
     initial_sync: float = 300.0
     probe_path: str = "/"
+    login_path: str = ""
     probe_interval: float = 10.0
     probe_timeout: float = 5.0
     probe_threshold: int = 5
@@ -87,5 +90,5 @@ class ClusterCacheOptions:
         selectors.must_be_selector(self.selector, "selector of ClusterCacheOptions")
 
     def is_healthy(self, status: int) -> bool:
-        """Return True if a probe that was answered with this status has succeeded; 0 is no answer."""
-        return status not in (0, 401) and self.answers(status)
+        """Return True if a probe that was answered with this status has succeeded."""
+        return status != 401 and self.answers(status)

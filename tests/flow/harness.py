@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from sampled import registry
 
+from hack.side_tasks import helped_by
 from kube_envtest import EPOCH, Logged, virtual_time
 from syncer.api import Key, Obj, Side, Syncer
 from syncer.clusters.client import Cluster
@@ -193,14 +194,12 @@ async def between(
     for config, server in served:
         add(engine, config, server, user=tenant)
     await engine.prepare()
-    async with engine.running():
-        working = asyncio.create_task(work(engine, here) if work else engine.work())
+    doing = work(engine, here) if work else engine.work()
+    async with engine.running(), helped_by(doing) as [working]:
         try:
             yield Daemon(engine, working)
         finally:
             engine.queue.close()
-            working.cancel()
-            await asyncio.wait({working})
 
 
 def add(engine: Engine, config: SyncerConfig, server: Reachable, *, user: str = "admin") -> None:

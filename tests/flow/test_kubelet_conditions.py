@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from harness import CLUSTER, Daemon, Two, built_in, play
+from harness import CLUSTER, Daemon, Two, built_in, play, until
 from small_syncers import Maps
 
 from hack.ports import free_port
@@ -120,6 +120,28 @@ def test_certificate_is_requested_again_until_one_is_signed_and_a_signed_one_is_
             await asyncio.sleep(2 * CERTIFICATE_SECONDS)
             assert "and the virtual cluster signs no other one" in public(daemon)
             assert len(asked) == before + 1
+
+    play(scenario)
+
+
+def test_figures_are_of_the_containers_that_were_sent(two: Two) -> None:
+    """The tenant may give an ephemeral container the name of a sidecar of the host's."""
+
+    async def scenario() -> None:
+        two.virtual.put(pod("web"))
+        async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
+            await until(lambda: two.copy("pods", "web"))
+            there = two.copy("pods", "web") or {}
+            injected = [*there["spec"]["containers"], {"name": "proxy", "image": "i"}]
+            two.host.put(merged(there, {"spec": {"containers": injected, "nodeName": "n1"}}))
+            original = two.original("pods", "web") or {}
+            two.virtual.put(merged(original, {"spec": {"ephemeralContainers": [{"name": "proxy", "image": "i"}]}}))
+            await daemon.settled()
+            server = NodeServer(daemon.engine, connected(daemon), Kubelet())
+            found = server._copied(key_of(there))
+            assert found is not None
+            assert found.containers == {"app"}
+            assert [own.containers for own in server._copies("n1").values()] == [{"app"}]
 
     play(scenario)
 

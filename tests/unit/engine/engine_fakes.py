@@ -16,6 +16,7 @@ from syncer.api import (
     Request,
     Resource,
     Settings,
+    Side,
     Sync,
     SyncDown,
     Syncer,
@@ -130,6 +131,12 @@ class Reader:
 
     def copied_by(self, *kind: str) -> list[Syncer]:
         return []
+
+    def minor_version(self, side: Side) -> int:
+        return 0
+
+    def original(self, place: Key) -> Key | None:
+        return None
 
     def leave_out(self, fields: Iterable[str]) -> None:
         pass

@@ -50,6 +50,12 @@ class Copies:
     def copied_by(self, group: str, kind: str) -> list[Syncer]:
         return []
 
+    def minor_version(self, side: Side) -> int:
+        return 0
+
+    def original(self, place: Key) -> Key | None:
+        return None
+
     def leave_out(self, fields: Iterable[str]) -> None:
         pass
 
