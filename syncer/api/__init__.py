@@ -13,7 +13,7 @@ A syncer is a plain class that decides and never acts::
 from syncer.api import selectors
 from syncer.api.allowed_fields import AllowedFields
 from syncer.api.config import Config, HostDeletion, Owner
-from syncer.api.context import Context, Reader, Settings
+from syncer.api.context import Context, CopiedKind, Reader, Settings
 from syncer.api.decision import (
     Decision,
     Outcome,
@@ -151,6 +151,7 @@ __all__ = [
     "ConfigError",
     "Conflict",
     "Context",
+    "CopiedKind",
     "Decision",
     "Deletion",
     "Denied",

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from syncer.api import (
     Context,
+    CopiedKind,
     Decision,
     Key,
     Obj,
-    Refers,
     Resource,
     Syncer,
     SyncFromHost,
@@ -33,8 +33,7 @@ _CONTAINER = re.compile(r"spec\.(?P<part>\w+)\{(?P<name>.*)\}", re.DOTALL)
 class Subject(NamedTuple):
     """The virtual object that a host Event is about."""
 
-    #: The syncer that copies it.
-    syncer: Syncer
+    kind: CopiedKind
     key: Key
     uid: str
     #: Its copy; None if that isn't there, yet or any more.
@@ -75,26 +74,26 @@ def _subject(ctx: Context, event: Obj) -> Subject | None:
         return None
     group = involved.get("apiVersion", "").rpartition("/")[0]
     key = Key(involved.get("namespace", ""), involved["name"])
-    found = (_told_by(ctx, syncer, key, involved) for syncer in ctx.copied_by(group, involved.get("kind", "")))
+    found = (_with_copy(ctx, kind, key, involved) for kind in ctx.copied_by(group, involved.get("kind", "")))
     return next((subject for subject in found if subject), None)
 
 
-def _told_by(ctx: Context, syncer: Syncer, key: Key, involved: Obj) -> Subject | None:
-    """Return the object of a syncer whose copy an Event is about; None if the Event isn't about its copy."""
-    copy = ctx.host(syncer.host_resource, key)
+def _with_copy(ctx: Context, kind: CopiedKind, key: Key, involved: Obj) -> Subject | None:
+    """Return the object of a kind whose copy an Event is about; None if the Event isn't about its copy."""
+    copy = ctx.host(kind.host_resource, key)
     if copy is None:
-        return _by_name(ctx, syncer, key)
-    if not ctx.marks.is_ours(copy, cluster=ctx.identity, resource=syncer.resource):
+        return _by_name(ctx, kind, key)
+    if not ctx.marks.is_ours(copy, cluster=ctx.identity, resource=kind.resource):
         return None
     if involved.get("uid") and involved["uid"] != uid_of(copy):
         return None  # about an earlier object of this name
     virtual = ctx.marks.virtual_key(copy)
-    return virtual and Subject(syncer, virtual, copy["metadata"]["annotations"].get(ctx.marks.uid, ""), copy)
+    return virtual and Subject(kind, virtual, copy["metadata"]["annotations"].get(ctx.marks.uid, ""), copy)
 
 
 def _is_about_other_container(ctx: Context, event: Obj, subject: Subject) -> bool:
     """Return True if an Event about a Pod is about a container that isn't known to have been sent."""
-    if subject.syncer.resource != PODS:
+    if subject.kind.resource != PODS:
         return False
     named = _CONTAINER.fullmatch(str(event["involvedObject"].get("fieldPath") or ""))
     if named is None:
@@ -103,13 +102,13 @@ def _is_about_other_container(ctx: Context, event: Obj, subject: Subject) -> boo
     return named["name"] not in sent.get(named["part"], ())
 
 
-def _by_name(ctx: Context, syncer: Syncer, key: Key) -> Subject | None:
+def _by_name(ctx: Context, kind: CopiedKind, key: Key) -> Subject | None:
     """Find the virtual object of an Event that arrives before its object, or after it is gone, by name."""
-    found = ctx.names.to_virtual(syncer.host_resource, key)
-    virtual = ctx.virtual(syncer.resource, found) if found else None
-    if found is None or virtual is None or syncer.host_key(ctx.settings, found) != key:
+    found = ctx.names.to_virtual(kind.host_resource, key)
+    virtual = ctx.virtual(kind.resource, found) if found else None
+    if found is None or virtual is None or kind.host_key(found) != key:
         return None
-    return Subject(syncer, found, uid_of(virtual))
+    return Subject(kind, found, uid_of(virtual))
 
 
 def _place(event: Obj, subject: Subject) -> Key:
@@ -130,7 +129,7 @@ def _name(event: Obj, subject: Subject) -> str:
 
 def _translated(ctx: Context, host: Obj, subject: Subject) -> Obj:
     involved = host["involvedObject"]
-    virtual, resource = ctx.virtual_copy(host, _place(host, subject)), subject.syncer.resource
+    virtual, resource = ctx.virtual_copy(host, _place(host, subject)), subject.kind.resource
     virtual |= {part: value for part, value in host.items() if part not in _NOT_COPIED and value is not None}
     kept = {part: value for part, value in involved.items() if part not in ("namespace", "resourceVersion")}
     about = {"apiVersion": resource.api_version, "kind": resource.kind, "name": subject.key.name, "uid": subject.uid}
@@ -145,8 +144,5 @@ def _translated(ctx: Context, host: Obj, subject: Subject) -> Obj:
 
 def _named(ctx: Context, subject: Subject) -> Iterable[tuple[Resource, Key]]:
     """Return further objects that the message may name: those that the object itself refers to."""
-    syncer = subject.syncer
-    virtual = ctx.virtual(syncer.resource, subject.key) if isinstance(syncer, Refers) else None
-    if virtual is None or not isinstance(syncer, Refers):
-        return ()
-    return (*syncer.refers(virtual), *syncer.made_on_host(virtual))
+    virtual = ctx.virtual(subject.kind.resource, subject.key)
+    return () if virtual is None else subject.kind.named(virtual)

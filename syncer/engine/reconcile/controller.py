@@ -3,14 +3,16 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from syncer.api.config import Config
-from syncer.api.context import Context, Settings
+from syncer.api.context import Context, CopiedKind, Settings
 from syncer.api.errors import NotYet, Refused
 from syncer.api.metadata_defaults import is_note, with_defaults
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side
+from syncer.api.optional_roles import Refers
 from syncer.api.paths import FieldPath, metadata_key
 from syncer.api.roles import Syncer
 from syncer.cache.entry import Entry
@@ -231,12 +233,18 @@ class Reads:
         """Return True if a synced object refers to a virtual object, None if that is not known yet."""
         return self._references.of(resource, virtual)
 
-    def copied_by(self, group: str, kind: str) -> Sequence[Syncer]:
-        """Return the running syncers whose copies have this kind on the host."""
-        going_down = (each.syncer for each in self._controllers.values() if each.direction.goes_down)
-        return [
-            syncer for syncer in going_down if (syncer.host_resource.group, syncer.host_resource.kind) == (group, kind)
-        ]
+    def copied_by(self, group: str, kind: str) -> Sequence[CopiedKind]:
+        """Return the kinds that running syncers copy to objects of this kind on the host."""
+        found = []
+        for controller in self._controllers.values():
+            syncer = controller.syncer
+            if not controller.direction.goes_down:
+                continue
+            if (syncer.host_resource.group, syncer.host_resource.kind) != (group, kind):
+                continue
+            host_key = partial(syncer.host_key, controller.settings)
+            found.append(CopiedKind(syncer.resource, syncer.host_resource, host_key, partial(_named, syncer)))
+        return found
 
     def synced(self, resource: Resource) -> bool:
         """Return True if a running syncer has host objects for virtual objects of a resource."""
@@ -269,6 +277,13 @@ def original(controllers: "Iterable[Controller]", place: Key) -> Key | None:
         if copy is not None and marks.is_ours(copy, cluster=each.settings.identity, resource=each.syncer.resource):
             return marks.virtual_key(copy)
     return None
+
+
+def _named(syncer: Syncer, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+    """Return the objects that a virtual object of a syncer refers to, or has made on the host."""
+    if not isinstance(syncer, Refers):
+        return ()
+    return (*syncer.refers(virtual), *syncer.made_on_host(virtual))
 
 
 @dataclass(frozen=True, slots=True)
