@@ -157,7 +157,8 @@ def authority_of(syncer: Syncer, config: Config) -> Authority:
     named |= {path_text(path): owner for path, owner in config.authority.items()}
     owners = {path: owner for path, owner in named.items() if owner != "virtual"}
     references = ReferencePaths(syncer.references if isinstance(syncer, Refers) else {})
-    return Authority(owners, syncer.exact, references.below(owners), verbatim=not syncer.resource.is_built_in)
+    verbatim = bool(owners) and not syncer.resource.is_built_in  # a syncer that syncs nothing has neither
+    return Authority(owners, syncer.exact, references.below(owners), verbatim=verbatim)
 
 
 def _is_whole(write: Write) -> bool:

@@ -109,8 +109,9 @@ class Secrets(World):
         self.host.put(namespace(TEAM))
         self.tokens = {"Bearer good"}
 
-    def transport(self, endpoint: Endpoint, credentials: LoginCredentials) -> Logged:
+    def transport(self, endpoint: Endpoint, credentials: LoginCredentials, *, user_agent: str) -> Logged:
         """Stand in for HTTP."""
+        assert user_agent == "vsyncer"
         return Logged(self, endpoint, credentials)
 
     def put(self, *secrets: Obj) -> None:

@@ -159,7 +159,7 @@ def test_refusal_of_the_host_is_told_without_names_of_the_host(two: Two) -> None
                     'path "/var/log/pods/default_web_v-1/c/0.log"',
                 ),
                 (f"pod {key.name}_{key.namespace} not found", "pod web_default not found"),
-                (f"pods {key} of {key.namespace}: h-1", "pods default/web of <host>: v-1"),
+                (f"pods {key} of {key.namespace}: h-1", "pods default/web of default: v-1"),
             ):
                 assert server._told(place, text) == said
 
