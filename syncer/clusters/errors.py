@@ -181,7 +181,10 @@ def from_failure(failure: ConnectionFailed, where: Where, origin: Origin = UNKNO
         return NoCredentials(f"{where.place}: there are no credentials yet: {failure}", **where.fields())
     if isinstance(failure, CredentialsFailed):
         source = f" in {origin.source}" if origin.source else ""
-        message = f"{where.place}: there are no usable credentials{source}: {failure}{_complaint(origin)}"
+        complaint = _complaint(origin)
+        if str(failure) in complaint:
+            complaint = ""
+        message = f"{where.place}: there are no usable credentials{source}: {failure}{complaint}"
         return Unauthorized(message, status=401, **where.fields())
     if isinstance(failure, ReplyTooLarge):
         return Invalid(f"{where}: {failure}", **where.fields())
