@@ -18,7 +18,7 @@ from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_events import ClusterSource
 from syncer.multicluster.cluster_informer import ClusterInformer
-from syncer.multicluster.errors import ClusterNotFound, NameTaken, NotRunning
+from syncer.multicluster.errors import ClusterNameTaken, ClusterNotFound, NotRunning
 from syncer.multicluster.references import REFERENCE_ANNOTATION, owner_of
 from syncer.multicluster.requests import Reconcile, Request, Result
 from syncer.multicluster.watch_options import EVERYTHING, WatchOptions
@@ -157,13 +157,13 @@ class Controller:
 
         Raises:
             TypeError: It is no cluster.
-            NameTaken: One of the two is of a :class:`~syncer.multicluster.ClusterCache`, and the other isn't.
+            ClusterNameTaken: One of the two is of a :class:`~syncer.multicluster.ClusterCache`, and the other isn't.
         """
         must_be(cluster, Cluster, what=f"controller {self.name}: what is engaged")
         known = self._engaged.get(cluster.name)
         if known is not None:
             if known.cluster.is_kept != cluster.is_kept:
-                raise NameTaken(cluster.name, self.name)
+                raise ClusterNameTaken(cluster.name, self.name)
             if known.cluster.is_alias_of(cluster):
                 if known.is_held:
                     known.is_held = False

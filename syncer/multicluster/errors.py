@@ -26,7 +26,7 @@ class ClusterNotFound(SyncerError):
         super().__init__(f"there is no cluster {cluster!r}{f' in controller {controller}' if controller else ''}")
 
 
-class NameTaken(SyncerError):
+class ClusterNameTaken(SyncerError):
     """A controller has a cluster of this name: of a :class:`~syncer.multicluster.Manager` or of a
     :class:`~syncer.multicluster.ClusterCache`, and can't have one of the other.
     """

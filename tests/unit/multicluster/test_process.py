@@ -13,7 +13,16 @@ from kube_envtest import Rule
 from syncer.api import Key
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
 from syncer.leaderelection.lease import Lease
-from syncer.multicluster import Cluster, Controller, ControllerOptions, Manager, NameTaken, NotRunning, Request, State
+from syncer.multicluster import (
+    Cluster,
+    ClusterNameTaken,
+    Controller,
+    ControllerOptions,
+    Manager,
+    NotRunning,
+    Request,
+    State,
+)
 from syncer.testing.objects import pod, secret
 
 
@@ -371,7 +380,7 @@ async def test_cluster_of_a_cache_is_not_replaced_by_another_of_its_name() -> No
     scene.cache.add(controller)
     async with scene.running():
         await eventually(lambda: "eu" in controller.clusters)
-        with pytest.raises(NameTaken, match="need different names"):
+        with pytest.raises(ClusterNameTaken, match="need different names"):
             controller.engage(Site("eu").cluster)
         assert controller.cluster("eu").is_kept
 
