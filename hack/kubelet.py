@@ -22,6 +22,7 @@ from syncer.resources.kinds import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
 )
+from syncer.resources.nodes import FEATURES
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 #: Seconds before a refused request is repeated.
@@ -80,7 +81,11 @@ class Kubelet:
 
     async def _make_node(self) -> None:
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now()}
-        status = {"conditions": [ready], "capacity": {"cpu": "64", "memory": "256Gi", "pods": "1000"}}
+        status = {
+            "conditions": [ready],
+            "capacity": {"cpu": "64", "memory": "256Gi", "pods": "1000"},
+            "declaredFeatures": list(FEATURES),
+        }
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.node}, "status": status}
         try:
             await self.cluster.get(NODES, Key("", self.node))

@@ -7,8 +7,10 @@ from typing import Any
 
 
 @asynccontextmanager
-async def helped_by(*helpers: Coroutine[Any, Any, Any]) -> AsyncIterator[None]:
-    """Run coroutines beside the block, and end them after it; the error of one ends the block.
+async def helped_by(*helpers: Coroutine[Any, Any, Any]) -> "AsyncIterator[list[asyncio.Task[Any]]]":
+    """Run coroutines beside the block, as the tasks that this yields, and end them after it.
+
+    The error of one ends the block.
 
     Raises:
         Exception: That of the block or of a helper, whichever came first.
@@ -16,7 +18,7 @@ async def helped_by(*helpers: Coroutine[Any, Any, Any]) -> AsyncIterator[None]:
     try:
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(helper) for helper in helpers]
-            yield
+            yield running
             for task in running:
                 task.cancel()
     except BaseExceptionGroup as errors:

@@ -100,6 +100,15 @@ class Direction(ABC):
         return self.goes_down and not self.syncer.own_deletion
 
     @property
+    def outlasts_mark(self) -> bool:
+        """Return True if a copy stays while its original is being deleted, until that is gone."""
+        return self.remakes and self.syncer.deletion == "whenGone"
+
+    def ends_copy(self, virtual: Obj) -> bool:
+        """Return True if an original is being deleted, and its copy is to go with that mark already."""
+        return is_deleting(virtual) and self.goes_down and not self.outlasts_mark
+
+    @property
     def marked(self) -> bool:
         """Return True if the metadata of a host object is all that tells its request: our marks."""
         return self.goes_down and not self.comes_up
@@ -201,9 +210,9 @@ class ToHost(Direction):
         if came_up(ctx, virtual) and not (host is not None and self.is_real(ctx, host)):
             return skip("the virtual object came from the host")
         if host is None:
-            if is_deleting(virtual) and not self.syncer.own_deletion:
+            if self.ends_copy(virtual) and not self.syncer.own_deletion:
                 return skip("the virtual object is being deleted")
-            if not _is_selected(ctx, virtual):
+            if not self._is_selected(ctx, virtual):
                 return skip(self._deselected)
             return self._down.sync_down(ctx, virtual)
         return self._both(ctx, Pair(virtual, host))
@@ -221,27 +230,32 @@ class ToHost(Direction):
 
     def _both(self, ctx: Context, pair: Pair) -> Decision:
         if not self.is_real(ctx, pair.host):
-            raise collision(pair.host)
+            raise collision(ObjectRef(Side.HOST, self.syncer.host_resource, key_of(pair.host)))
         is_earlier = annotations_of(pair.host).get(ctx.marks.uid) != uid_of(pair.virtual)
         if is_earlier:
             self._must_be_its_own(ctx, pair)
         if is_earlier and not self.syncer.adopts:
             if is_deleting(pair.host):
-                return wait("the host copy of an earlier object of this name is being deleted")
+                return _waits_for_earlier(pair)
             why = "it is the copy of an earlier object of this name (its uid differs)"
             return delete(host=pair.host, reason=why)
         if not self.syncer.own_deletion:
             if is_deleting(pair.host):
                 return wait("the host copy is being deleted; it is made again when it is gone")
-            if is_deleting(pair.virtual):
+            if self.ends_copy(pair.virtual):
                 return delete(host=pair.host, reason="the virtual object is being deleted")
-        if not _is_selected(ctx, pair.virtual):
+        if not self._is_selected(ctx, pair.virtual):
             if is_deleting(pair.host):
                 return wait(f"{self._deselected}; the host copy is being deleted")
             return _if_unchanged(pair.virtual, self.syncer, self._down.deselected(ctx, pair, self._deselected))
         if self._sync is not None:
             return self._sync.sync(ctx, pair)
         return self._down.sync_down(ctx, pair.virtual)
+
+    def _is_selected(self, ctx: Context, virtual: Obj) -> bool:
+        """Return True if an object is selected by its labels; one whose deletion ends its copy always is."""
+        selector = ctx.config.selector
+        return not selector.narrows or selector.selects(virtual) or self.ends_copy(virtual)
 
     def _must_be_its_own(self, ctx: Context, pair: Pair) -> None:
         """Check that the host object isn't the copy of another virtual object that exists.
@@ -273,10 +287,12 @@ def _if_unchanged(virtual: Obj, syncer: Syncer, decision: Decision) -> Decision:
     return replace(decision, writes=tuple(writes))
 
 
-def _is_selected(ctx: Context, virtual: Obj) -> bool:
-    """Return True if an object is selected by its labels; an object that is being deleted always is."""
-    selector = ctx.config.selector
-    return not selector.narrows or selector.selects(virtual) or is_deleting(virtual)
+def _waits_for_earlier(pair: Pair) -> Decision:
+    """Wait for the end of the copy of an earlier object, which only the host can finish, and tell the tenant."""
+    kind = pair.virtual.get("kind", "object")
+    why = f"the copy of an earlier {kind} of this name is still being deleted on the host"
+    waits = wait("the host copy of an earlier object of this name is being deleted")
+    return waits.warn("EarlierCopyEnds", f"{why}; this one is copied once that is gone")
 
 
 class FromHost(Direction):
@@ -358,7 +374,7 @@ class FromHost(Direction):
         if virtual is None:
             return self._show(ctx, host)
         if not came_up(ctx, virtual):
-            raise collision(virtual, Side.VIRTUAL)
+            raise collision(ObjectRef(Side.VIRTUAL, self.syncer.resource, key), virtual)
         if self._sync is not None:
             return self._sync.sync(ctx, Pair(virtual, host))
         return self._show(ctx, host)
@@ -517,11 +533,29 @@ def came_up(ctx: Context, virtual: Obj) -> bool:
     return settings.marks.is_from_here(virtual, cluster=settings.identity)
 
 
-def collision(obj: Obj, side: Side = Side.HOST) -> NameTaken:
-    """Return the refusal for an object that is not ours at the key where ours would be."""
-    what = f"{obj.get('kind', 'an object')} {key_of(obj)}"
-    why = f"the {side} cluster has a {what} that is not ours; it is left alone. Rename or remove one of the two"
-    return NameTaken(why, about=obj if side is Side.VIRTUAL else None)
+def collision(taken: ObjectRef, virtual: Obj | None = None, *, is_watched: bool = True) -> NameTaken:
+    """Return the refusal for an object that is not ours at the key where ours would be.
+
+    Args:
+        taken: The object. A tenant sees it only on the virtual side.
+        virtual: The object itself, on the virtual side: it gets the event.
+        is_watched: False for an object that no watch shows.
+    """
+    side, resource, key = taken
+    kind = resource.kind
+    if side is Side.HOST:
+        why = f"another {kind} on the host has the name that this object's copy would get"
+        why = f"{why}. Rename this object, or ask the operator"
+    else:
+        why = f"the host has a {kind} that would have the name of this one here, which is left alone"
+        why = f"{why}. Rename or remove this one to have that of the host"
+    operator = f"the {side} cluster has a {kind} {key} that is not ours; it is left alone"
+    return NameTaken(
+        why,
+        about=virtual,
+        for_operator=f"{operator}. Rename or remove one of the two",
+        in_the_way=None if is_watched else taken,
+    )
 
 
 def by_path(side: Side, resource: Resource, paths: Iterable[FieldPath]) -> Iterator[Right]:

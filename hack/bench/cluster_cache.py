@@ -25,6 +25,7 @@ import uvloop
 import yaml
 
 from hack.endings import interrupt_on_sigterm
+from hack.side_tasks import helped_by
 from kube_envtest import ADMIN, ApiServer
 from syncer.api import ClusterError, Key, NotConnected, Obj
 from syncer.clusters.credentials import LoginCredentials
@@ -177,15 +178,12 @@ async def phase(
 ) -> tuple[Figures, float]:
     """Return what consumers have seen, and the age of the oldest probe of a good cluster, in seconds."""
     figures, oldest = Figures(), 0.0
-    consumers = [asyncio.create_task(consume(cache, good, dead, each, figures)) for each in range(number)]
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        await asyncio.sleep(0.5)
-        for name in good:
-            oldest = max(oldest, time.time() - (cache.get_last_probe_success(name) or 0.0))
-    for each in consumers:
-        each.cancel()
-    await asyncio.gather(*consumers, return_exceptions=True)
+    async with helped_by(*(consume(cache, good, dead, each, figures) for each in range(number))):
+        while time.monotonic() < end:
+            await asyncio.sleep(0.5)
+            for name in good:
+                oldest = max(oldest, time.time() - (cache.get_last_probe_success(name) or 0.0))
     return figures, oldest
 
 
@@ -233,30 +231,30 @@ async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequen
     options, counts = ClusterCacheOptions(user_agent="bench", indexes=[index]), Counts()
     provider = FolderProvider(folder, environ={}, interval=ROTATION / 4)
     cache = ClusterCache([provider], options, environ={}, dial=lambda login, chosen: Counting(login, chosen, counts))
-    running = asyncio.create_task(cache.run())
-    begun = time.monotonic()
-    while not all(cache.get_status(name).state is State.CONNECTED for name in [*good, FROZEN]):
-        await asyncio.sleep(0.1)
-        if time.monotonic() > begun + 120:
-            raise SystemExit("the good clusters aren't connected within 120 s")
-    print(json.dumps({"clusters": len(good) + len(dead), "dead": len(dead), "connected_s": time.monotonic() - begun}))
-    totals = {"without": Figures(), "with": Figures()}
-    oldest = 0.0
-    for turn in range(TURNS * 2):
-        sort = "with" if turn % 2 else "without"
-        os.kill(stopping, signal.SIGSTOP if sort == "with" else signal.SIGCONT)
-        figures, age = await phase(cache, good, dead, n, seconds / (TURNS * 2))
-        oldest = max(oldest, age)
-        total = totals[sort]
-        total.wrong += figures.wrong
-        if turn > 1:
-            total.getters += figures.getters
-            total.reads += figures.reads
-            total.requests += figures.requests
-    os.kill(stopping, signal.SIGCONT)
-    is_kept = await rotate(cache, folder, good[:ROTATED], counts)
-    running.cancel()
-    await asyncio.wait({running})
+    async with helped_by(cache.run()):
+        begun = time.monotonic()
+        while not all(cache.get_status(name).state is State.CONNECTED for name in [*good, FROZEN]):
+            await asyncio.sleep(0.1)
+            if time.monotonic() > begun + 120:
+                raise SystemExit("the good clusters aren't connected within 120 s")
+        print(
+            json.dumps({"clusters": len(good) + len(dead), "dead": len(dead), "connected_s": time.monotonic() - begun})
+        )
+        totals = {"without": Figures(), "with": Figures()}
+        oldest = 0.0
+        for turn in range(TURNS * 2):
+            sort = "with" if turn % 2 else "without"
+            os.kill(stopping, signal.SIGSTOP if sort == "with" else signal.SIGCONT)
+            figures, age = await phase(cache, good, dead, n, seconds / (TURNS * 2))
+            oldest = max(oldest, age)
+            total = totals[sort]
+            total.wrong += figures.wrong
+            if turn > 1:
+                total.getters += figures.getters
+                total.reads += figures.reads
+                total.requests += figures.requests
+        os.kill(stopping, signal.SIGCONT)
+        is_kept = await rotate(cache, folder, good[:ROTATED], counts)
     without, beside = totals["without"].p99(), totals["with"].p99()
     slower = {name: round(beside[name] / without[name], 2) for name in without}
     wrong = totals["without"].wrong + totals["with"].wrong

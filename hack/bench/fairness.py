@@ -19,6 +19,7 @@ import click
 import uvloop
 
 from hack.endings import interrupt_on_sigterm
+from hack.side_tasks import helped_by
 from kube_envtest import Rule
 from syncer.api import Side
 from syncer.clusters.client import Cluster
@@ -102,15 +103,12 @@ async def serving(host: Clocked, servers: dict[str, ApiServer], workers: int) ->
     for each in config_with(kinds, translator=SingleNamespace).model_validate(given).clusters():
         startup.add(engine, each, Cluster(each.name, Side.VIRTUAL, servers[each.name].transport()))
     await engine.prepare()
-    async with engine.running():
-        working = asyncio.create_task(engine.work())
+    async with engine.running(), helped_by(engine.work()):
         try:
             await settle(engine)
             yield engine
         finally:
             engine.queue.close()
-            working.cancel()
-            await asyncio.wait({working})
 
 
 async def latency(case: Case, workers: int) -> tuple[float, int]:

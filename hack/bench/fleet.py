@@ -22,6 +22,7 @@ import uvloop
 from hack.bench.daemon import Process
 from hack.endings import interrupt_on_sigterm
 from hack.kubelet import Kubelet, is_ready
+from hack.side_tasks import helped_by
 from kube_envtest import User
 from syncer.api import Side
 from syncer.clusters.client import Cluster
@@ -59,21 +60,24 @@ async def serve(folder: Path, names: Sequence[str]) -> None:
         server.kubeconfig(folder / f"{name}.kubeconfig", "daemon")
     if HOST in servers:
         kubelet = Kubelet(Cluster(HOST, Side.HOST, servers[HOST].transport()), HOME)
-        playing.append(asyncio.create_task(kubelet.run()))
+        playing.append(kubelet.run())
     else:
         for server in servers.values():
             server.put(serviceaccount("default", namespace=NAMESPACE))
-    reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    print("ready", flush=True)
-    while line := (await reader.readline()).decode():
-        command, _, value = line.strip().partition(" ")
-        if command == "create":
-            for number in range(int(value)):
-                for server in servers.values():
-                    server.put(pod(f"p{number}", namespace=NAMESPACE))
-                await asyncio.sleep(0)
-        print(json.dumps({"running": sum(map(_running, servers.values())), "streams": _streams(servers)}), flush=True)
+    async with helped_by(*playing):
+        reader = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        print("ready", flush=True)
+        while line := (await reader.readline()).decode():
+            command, _, value = line.strip().partition(" ")
+            if command == "create":
+                for number in range(int(value)):
+                    for server in servers.values():
+                        server.put(pod(f"p{number}", namespace=NAMESPACE))
+                    await asyncio.sleep(0)
+            print(
+                json.dumps({"running": sum(map(_running, servers.values())), "streams": _streams(servers)}), flush=True
+            )
 
 
 def _running(server: ApiServer) -> int:

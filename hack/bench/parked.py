@@ -24,6 +24,7 @@ import uvloop
 from hack.bench.daemon import Daemon
 from hack.endings import interrupt_on_sigterm
 from hack.planes import find_programs
+from hack.side_tasks import helped_by
 from kube_envtest import ControlPlane, start_all
 from syncer.api import ClusterError, Key, Obj, Resource, Side
 from syncer.clusters import codec
@@ -76,17 +77,14 @@ class Bench:
     async def run(self) -> dict[str, Any]:
         """Run both halves."""
         await self._refuse_red()
-        watching = asyncio.create_task(self._watch())
-        await asyncio.sleep(0.5)
-        try:
+        async with helped_by(self._watch()):
+            await asyncio.sleep(0.5)
             for half in range(2):
                 burdened = self.tenants[half]
                 await self._burden(burdened)
                 await self._by_turns(burdened, WARM_UP, counts=False)
                 await self._by_turns(burdened, self.options.n // 2, counts=True)
                 await self._relieve(burdened)
-        finally:
-            watching.cancel()
         return self._figures()
 
     # -- the red ones ------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from statistics import median
 from typing import Any
 
 from hack.endings import interrupt_on_sigterm
+from hack.side_tasks import helped_by
 from kube_envtest import ApiServer
 from syncer.config import SyncerConfig, config_with
 from syncer.engine.controllers.pair import ClusterPair
@@ -88,14 +89,12 @@ def configured(folder: Path) -> SyncerConfig:
 async def in_step(folder: Path) -> AsyncIterator[tuple[Engine, ClusterPair]]:
     """Yield an engine and its pair once both sides are in step."""
     config = configured(folder)
-    async with prepared(config, config.cluster()) as (engine, pair), engine.running():
-        working = asyncio.create_task(engine.work())
+    async with prepared(config, config.cluster()) as (engine, pair), engine.running(), helped_by(engine.work()):
         try:
             await settle(engine, quiet=2.0)
             yield engine, pair
         finally:
             engine.queue.close()
-            await working
 
 
 def rss() -> float:

@@ -13,7 +13,7 @@ A syncer is a plain class that decides and never acts::
 from syncer.api import selectors
 from syncer.api.allowed_fields import AllowedFields
 from syncer.api.config import Config, HostDeletion, Owner
-from syncer.api.context import Context, Reader, Settings
+from syncer.api.context import Context, CopiedKind, Reader, Settings
 from syncer.api.decision import (
     Decision,
     Outcome,
@@ -46,6 +46,7 @@ from syncer.api.errors import (
     Missing,
     MissingRight,
     NameTaken,
+    NoCredentials,
     NotConnected,
     NotYet,
     PluginError,
@@ -58,6 +59,8 @@ from syncer.api.errors import (
     Unauthorized,
     Unreachable,
 )
+from syncer.api.groups import is_built_in
+from syncer.api.host_texts import HostNames, host_names
 from syncer.api.marks import Marks
 from syncer.api.metadata_defaults import NOTES_OF_TOOLS, key_family
 from syncer.api.metadata_rules import KeyRules, MetadataRules
@@ -81,6 +84,7 @@ from syncer.api.objects import (
 from syncer.api.optional_roles import (
     AroundReconcile,
     Excludes,
+    Grants,
     Indexes,
     Initialize,
     Live,
@@ -117,7 +121,17 @@ from syncer.api.references import (
     resources_of,
 )
 from syncer.api.registration import register_fake_syncer, register_syncer, registrations
-from syncer.api.roles import API_VERSION, FakeSyncUp, Mirror, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
+from syncer.api.roles import (
+    API_VERSION,
+    Deletion,
+    FakeSyncUp,
+    Mirror,
+    Sync,
+    SyncDown,
+    Syncer,
+    SyncFromHost,
+    SyncUp,
+)
 from syncer.api.section import Section
 from syncer.api.selection import Expression, Selector
 from syncer.api.sources import Index, Right, Source, Watch
@@ -138,7 +152,9 @@ __all__ = [
     "ConfigError",
     "Conflict",
     "Context",
+    "CopiedKind",
     "Decision",
+    "Deletion",
     "Denied",
     "DriftPolicies",
     "Duration",
@@ -149,7 +165,9 @@ __all__ = [
     "FakeSyncUp",
     "FieldPath",
     "Forbidden",
+    "Grants",
     "HostDeletion",
+    "HostNames",
     "Index",
     "Indexes",
     "Initialize",
@@ -169,6 +187,7 @@ __all__ = [
     "NameTranslator",
     "Named",
     "Networking",
+    "NoCredentials",
     "NotConnected",
     "NotYet",
     "Obj",
@@ -229,6 +248,8 @@ __all__ = [
     "copy_fields",
     "delete",
     "dig",
+    "host_names",
+    "is_built_in",
     "is_deleting",
     "is_within",
     "key_family",

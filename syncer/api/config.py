@@ -50,7 +50,8 @@ class Config(Section):
     """The labels and annotations that are copied.
 
     By default all, except those that controllers of the host act on, which are listed in
-    examples/metadata.md with the reasons, and those that the kind itself excludes.
+    examples/metadata.md with the reasons, and those that the kind itself excludes. Not for `fake`
+    kinds, of which none are.
     """
 
     patches: Patches = Patches()
@@ -98,7 +99,8 @@ class Config(Section):
     removed from the virtual object. `propagate` and `report` need the right to patch virtual
     objects, `propagate` also the right to delete them. When switching back from `recreate` to
     `propagate` or `report`, first remove this annotation from all objects of the kind; a stale one
-    would be read as a deletion.
+    would be read as a deletion. Other values than `recreate` are only for kinds that go to the host
+    and have no rule of their own for this, as Pods have.
     """
 
     def reserved_labels(self) -> Collection[str]:

@@ -5,7 +5,7 @@ sides, and the time.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Generic, Protocol
+from typing import Generic, Protocol
 
 from typing_extensions import TypeVar
 
@@ -19,11 +19,21 @@ from syncer.api.objects import Json, Key, Obj, Resource, Side, annotations_of, k
 from syncer.api.patrol import Patrol
 from syncer.api.values import value_class
 
-if TYPE_CHECKING:
-    from syncer.api.roles import Syncer
-
 C = TypeVar("C", bound=Config, default=Config, covariant=True)
 Section = TypeVar("Section", bound=Config)
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedKind:
+    """A kind whose objects have copies on the host, as a running syncer makes them."""
+
+    #: The resource of the virtual objects, and that of their copies.
+    resource: Resource
+    host_resource: Resource
+    #: Returns the host key of the copy of a virtual key.
+    host_key: Callable[[Key], Key]
+    #: Returns the objects that a virtual object refers to, or has made on the host.
+    named: Callable[[Obj], Iterable[tuple[Resource, Key]]]
 
 
 class Reader(Protocol):
@@ -68,12 +78,23 @@ class Reader(Protocol):
         """Return True if a synced object refers to a virtual object, None if that is not known yet."""
         ...
 
-    def copied_by(self, group: str, kind: str) -> "Sequence[Syncer]":
-        """Return the running syncers whose copies have this kind on the host."""
+    def copied_by(self, group: str, kind: str) -> Sequence[CopiedKind]:
+        """Return the kinds that running syncers copy to objects of this kind on the host."""
         ...
 
     def synced(self, resource: Resource) -> bool:
         """Return True if a running syncer has host objects for virtual objects of a resource."""
+        ...
+
+    def minor_version(self, side: Side) -> int:
+        """Return the minor version of Kubernetes 1 of a side's API server, 0 if that is not known."""
+        ...
+
+    def original(self, place: Key) -> Key | None:
+        """Return the virtual key of the object of any kind that has its copy at a host key, or None.
+
+        It is for texts: a decision that depends on it isn't made again when the copy changes.
+        """
         ...
 
     def leave_out(self, fields: Iterable[str]) -> None:
@@ -199,9 +220,9 @@ class Context(Generic[C]):
         """
         return self.reader.used(self.resource, virtual)
 
-    def copied_by(self, group: str, kind: str) -> "Sequence[Syncer]":
-        """Return the running syncers whose copies have this kind on the host, such as ``Pod`` of
-        the group ``""``.
+    def copied_by(self, group: str, kind: str) -> Sequence[CopiedKind]:
+        """Return the kinds that running syncers copy to objects of this kind on the host, such as ``Pod``
+        of the group ``""``.
 
         Their copies and originals can only be read with ``reads_copies``.
         """
@@ -216,6 +237,14 @@ class Context(Generic[C]):
         that it ``refers_to`` begins.
         """
         return self.reader.synced(resource)
+
+    def minor_version(self, side: Side) -> int:
+        """Return the minor version of Kubernetes 1 of a side's API server, such as 36; 0 if that is not
+        known.
+
+        It is that of the time when the daemon first reached the server.
+        """
+        return self.reader.minor_version(side)
 
     def leave_out(self, *fields: str) -> None:
         """Tell the owner of the virtual object, by an event, that these fields are not copied.

@@ -14,7 +14,7 @@ from syncer.api.optional_roles import Indexes, Initialize, OwnController, Refers
 from syncer.api.paths import is_within, metadata_key, path_steps, path_text
 from syncer.api.reference_paths import ReferencePaths
 from syncer.api.references import Reference, Referred
-from syncer.api.roles import API_VERSION, FakeSyncUp, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
+from syncer.api.roles import API_VERSION, Deletion, FakeSyncUp, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
 from syncer.api.selection import Selector
 from syncer.api.sources import Index, Right, Source, Watch
 
@@ -170,10 +170,21 @@ def _attribute_faults(made: Syncer) -> Iterator[Fault]:
         yield from _reference_faults(made)
     if not isinstance(made.metadata, MetadataRules):
         yield Fault(f"its metadata {made.metadata!r} is not MetadataRules of labels and annotations", "metadata")
+    yield from _deletion_faults(made)
     for attribute, kind in (("reads", Source), ("rights", Right), ("refers_to", Resource), ("owns", Resource)):
         value = getattr(made, attribute, ())
         if not isinstance(value, tuple) or not all(isinstance(each, kind) for each in value):
             yield Fault(f"its {attribute} is not a tuple of {kind.__name__}", attribute)
+
+
+def _deletion_faults(made: Syncer) -> Iterator[Fault]:
+    """Yield the faults of ``deletion``: it must be one of its values, and have an effect."""
+    values = get_args(Deletion)
+    if made.deletion not in values:
+        yield Fault(f"its deletion {made.deletion!r} is not one of {', '.join(values)}", "deletion")
+    elif made.deletion != Syncer.deletion and (made.own_deletion or not isinstance(made, SyncDown)):
+        why = "own_deletion handles it" if made.own_deletion else "it makes no copies"
+        yield Fault(f"its deletion is {made.deletion}, but {why}; leave it out", "deletion")
 
 
 def _path_faults(made: Syncer, attribute: str) -> Iterator[Fault]:

@@ -1,6 +1,6 @@
 """Decisions: the value that a syncer returns, carried out in a single place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -19,6 +19,7 @@ class Verb(StrEnum):
     CONDITIONS = "conditions"  # set these status conditions by type; leave everything else alone
     MERGE = "merge"  # merge these fields through a subresource, list items by name; leave everything else alone
     NOTE = "note"  # set these annotations (None removes one) on an existing object; leave everything else alone
+    REVOKE = "revoke"  # take out of an existing object what this one, which is a part of it, lacks; of policies alone
 
 
 class Outcome(StrEnum):
@@ -74,9 +75,9 @@ class Write:
     #: The operation.
     verb: Verb
     #: For APPLY the wanted state, as far as the syncer sets it; otherwise the object as it was
-    #: seen, of which only the identity is used (CONDITIONS, NOTE and MERGE also take its conditions,
-    #: annotations, or other parts). A ``metadata.resourceVersion`` is a precondition: a later version is not
-    #: changed.
+    #: seen, of which only the identity is used (CONDITIONS, NOTE, MERGE and REVOKE also take its
+    #: conditions, annotations, or other parts). A ``metadata.resourceVersion`` is a precondition: a
+    #: later version is not changed.
     obj: Obj
     #: Paths below which fields that ``obj`` doesn't have are removed. Elsewhere fields of others
     #: are left alone, and only fields that we set before are removed. None for the syncer's
@@ -91,6 +92,9 @@ class Write:
     partial: bool = False
     #: The grace period of a deletion, in seconds; None for the object's own.
     grace: int | None = None
+    #: The whole status that an object gets before it is deleted, over the version of ``obj`` alone; None for
+    #: no change. Its kind must have the status subresource.
+    final_status: Obj | None = None
     #: The name of the node, for BIND.
     node: str = ""
     #: The subresource through which the API server changes these fields, for MERGE.
@@ -103,9 +107,15 @@ class Write:
     precondition: Precondition | None = None
     #: The field, as in the causes of a refusal, that the API server may refuse; ``""`` for none.
     disputed: str = ""
+    #: For MERGE: returns annotations to set on the object, given as it is once the API server has accepted
+    #: the merge. The merge is then only made if the object is as it was last seen.
+    afterwards: "Callable[[Obj], Mapping[str, str]] | None" = None
     #: Returns the write to make instead if the API server refuses ``disputed``, given the write that was
-    #: refused: this one with what the configuration has changed in it.
-    otherwise: "Callable[[Write], Write] | None" = None
+    #: refused, which is this one with what the configuration has changed in it, and the refused fields, as in the
+    #: causes: ``spec.ports[0].nodePort``.
+    otherwise: "Callable[[Write, Collection[str]], Write] | None" = None
+    #: An event that tells the tenant of the write, once it has changed something; None for none.
+    warning: "Warned | None" = None
 
 
 class Warned(NamedTuple):
@@ -215,22 +225,37 @@ def delete(
     virtual: Obj | None = None,
     reason: str,
     grace: int | None = None,
+    final_status: Obj | None = None,
     resource: Resource | None = None,
     only_if_none: Resource | None = None,
 ) -> Decision:
     """Delete the object with this uid; a later object of the same name is left alone.
+
+    The API server is not asked to delete what it has marked as deleted without grace already, and what only waits
+    for finalizers.
 
     Args:
         host: The host object as it was seen; None for no deletion there.
         virtual: The same for the virtual object.
         reason: A sentence for the person who asks why, in `syncer parked` and in the log.
         grace: The grace period in seconds; None for the object's own.
+        final_status: The whole status to set first, for controllers that wait for it before they take their
+            finalizers off; None for no change. It is set under the same preconditions as the deletion is made, and
+            always after a look at the live other side.
         resource: The resource of the objects; None for the syncer's own.
         only_if_none: Refuse the deletion while any object of this resource exists on the same side.
     """
     sides = ((Side.HOST, host), (Side.VIRTUAL, virtual))
     writes = [
-        Write(side, Verb.DELETE, obj, grace=grace, resource=resource, only_if_none=only_if_none)
+        Write(
+            side,
+            Verb.DELETE,
+            obj,
+            grace=grace,
+            final_status=final_status,
+            resource=resource,
+            only_if_none=only_if_none,
+        )
         for side, obj in sides
         if obj is not None
     ]
@@ -249,7 +274,13 @@ def set_conditions(*, host: Obj, reason: str = "") -> Decision:
     return Decision((Write(Side.HOST, Verb.CONDITIONS, host),), reason)
 
 
-def merge(*, host: Obj, subresource: str, reason: str = "") -> Decision:
+def merge(
+    *,
+    host: Obj,
+    subresource: str,
+    reason: str = "",
+    afterwards: Callable[[Obj], Mapping[str, str]] | None = None,
+) -> Decision:
     """Merge fields into an existing host object through the subresource that they belong to, such as
     ``resize`` of Pods.
 
@@ -262,8 +293,12 @@ def merge(*, host: Obj, subresource: str, reason: str = "") -> Decision:
         host: The host object as it was seen, with only these fields besides its metadata.
         subresource: The name of the subresource.
         reason: A sentence for the person who asks why, in `syncer parked` and in the log.
+        afterwards: Returns annotations to set once the API server has accepted the fields, given the
+            object as it is then; None for none. With it, the fields are only sent to the object as it
+            was last seen, so that an item which somebody else has added counts as no item of ours.
     """
-    return Decision((Write(Side.HOST, Verb.MERGE, host, partial=True, subresource=subresource),), reason)
+    write = Write(Side.HOST, Verb.MERGE, host, partial=True, subresource=subresource, afterwards=afterwards)
+    return Decision((write,), reason)
 
 
 def skip(reason: str) -> Decision:

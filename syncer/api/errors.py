@@ -16,8 +16,9 @@
        ├─ Forbidden     right                                       parked until the RBAC rule that it names is there
        ├─ TooMany      retry_after                                  after the delay that the server asks for
        ├─ NotConnected                                              with backoff, while the cluster is probed
-       ├─ Unauthorized                                              slowly; the credentials are not accepted
+       ├─ Unauthorized                                              with backoff, while the cluster is probed
        └─ Unreachable  Expired                                      with backoff; readiness goes false
+          └─ NoCredentials                                          as Unreachable
 """
 
 from collections.abc import Mapping
@@ -84,7 +85,16 @@ class Refused(SyncerError):
     The request is parked until the object changes.
     """
 
-    def __init__(self, why: str, *, path: str = "", reason: str = "SyncRefused", about: Obj | None = None) -> None:
+    def __init__(
+        self,
+        why: str,
+        *,
+        path: str = "",
+        reason: str = "SyncRefused",
+        about: Obj | None = None,
+        for_operator: str = "",
+        in_the_way: ObjectRef | None = None,
+    ) -> None:
         """Refuse an object.
 
         Args:
@@ -92,9 +102,13 @@ class Refused(SyncerError):
             path: The field at fault; ``""`` for the object as a whole.
             reason: The event's reason, in CamelCase.
             about: The virtual object that gets the event; None for the one that is synced.
+            for_operator: What ``syncer parked`` and the log show instead of ``why``; by default the same.
+            in_the_way: An object that no cache shows, and whose end is waited for.
         """
         self.why, self.path, self.reason, self.about = shortened(why), path, reason, about
-        super().__init__(f"{path}: {self.why}" if path else self.why)
+        self.in_the_way = in_the_way
+        text = shortened(for_operator) if for_operator else self.why
+        super().__init__(f"{path}: {text}" if path else text)
 
 
 class NotYet(SyncerError):
@@ -109,17 +123,14 @@ class NotYet(SyncerError):
 class NameTaken(Refused):
     """Another object has the name of this object's counterpart on the other side.
 
-    The request is parked until either object changes, and counted as a collision.
+    The request is parked until either object changes or ends, and counted as a collision.
     """
 
-    def __init__(self, why: str, *, about: Obj | None = None) -> None:
-        """Refuse an object.
-
-        Args:
-            why: A sentence for the tenant; it becomes the message of a warning event.
-            about: The virtual object that gets the event; None for the one that is synced.
-        """
-        super().__init__(why, reason="NameCollision", about=about)
+    def __init__(
+        self, why: str, *, about: Obj | None = None, for_operator: str = "", in_the_way: ObjectRef | None = None
+    ) -> None:
+        """Refuse an object. The parameters are those of :class:`Refused`."""
+        super().__init__(why, reason="NameCollision", about=about, for_operator=for_operator, in_the_way=in_the_way)
 
 
 class TooLarge(Refused):
@@ -248,11 +259,15 @@ class NotConnected(ClusterError):
 
 
 class Unauthorized(ClusterError):
-    """401, even after the credentials were refreshed."""
+    """The credentials are not accepted, even after they were refreshed: 401, or we count as ``system:anonymous``."""
 
 
 class Unreachable(ClusterError):
     """No response, a broken connection, an expired deadline, or a 5xx."""
+
+
+class NoCredentials(Unreachable):
+    """Nothing was sent, as a program that is to give the credentials hasn't answered yet."""
 
 
 class Expired(ClusterError):

@@ -127,9 +127,12 @@ class MetadataFilter:
         return {key: value for key, value in found.items() if crosses[key]}
 
     def denied(self, part: str, found: Iterable[str]) -> list[str]:
-        """Return the keys that the rules deny, without those that never cross and notes of tools."""
-        crosses = self._parts[part]
-        return [key for key in found if not (crosses[key] or self.is_reserved(key) or self._is_note(key))]
+        """Return the keys that the rules deny, without those that never cross, those that come from the host, and
+        notes of tools.
+        """
+        keys = self._parts[part]
+        ours = (self.is_reserved, keys.is_hosts, self._is_note)
+        return [key for key in found if not (keys[key] or any(is_known(key) for is_known in ours))]
 
 
 class _Keys(dict[str, bool]):
@@ -151,6 +154,10 @@ class _Keys(dict[str, bool]):
                 self.clear()
             self[key] = crosses
         return crosses
+
+    def is_hosts(self, key: str) -> bool:
+        """Return True if the host owns the key: it is there since it came up."""
+        return key in self._host_owned
 
     def is_denied(self, key: str) -> bool:
         """Return True if a rule denies the key, and none allows it in full."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+from syncer.api.groups import is_built_in
 from syncer.api.values import value_class
 
 #: A JSON value, such as a field of an object.
@@ -41,6 +43,12 @@ class Key(NamedTuple):
         return cls(namespace, name)
 
 
+@lru_cache(maxsize=1024)
+def _is_built_in(api_version: str) -> bool:
+    """Return the same for a group and version; cached, as each write asks for it."""
+    return is_built_in(api_version.rpartition("/")[0])
+
+
 class Resource(NamedTuple):
     """A resource: a kind of object, and where the API server serves it.
 
@@ -61,6 +69,11 @@ class Resource(NamedTuple):
     def group(self) -> str:
         """The API group; ``""`` for the core group."""
         return self.api_version.rpartition("/")[0]
+
+    @property
+    def is_built_in(self) -> bool:
+        """True for a kind of kube-apiserver, False for a kind of custom resources."""
+        return _is_built_in(self.api_version)
 
     @property
     def version(self) -> str:

@@ -169,6 +169,32 @@ class Excludes(Role, Generic[C]):
         """Return a reason to leave the object alone, or None to sync it."""
 
 
+class Grants(Role, Generic[C]):
+    """Optional role: its copies give the tenant something that can end before they do, such as the
+    addresses of Pods, to which the host's nodes connect.
+
+    What has ended is taken out of a copy before anything else is decided, and whatever the state of
+    the virtual object is: paused, excluded, refused, too large or unreadable. An index of the
+    syncer's ``host_resource`` whose values are the facts that a copy depends on lets changes of
+    these facts wake it (see ``Index.requeues``).
+    """
+
+    @abstractmethod
+    def still_granted(self, ctx: Context[C], host: Obj) -> Obj | None:
+        """Return what of a copy is still granted, judged from the copy, the configuration and facts
+        of the host alone.
+
+        Args:
+            ctx: The context of the decision. Reads of the virtual side decide nothing: a tenant
+                writes what is there.
+            host: The copy as it is cached; not changed.
+
+        Returns:
+            The copy itself if all of it is; an object without the rest of its fields, labels,
+            annotations and list items if it is not; None if nothing can be left out: the copy is deleted.
+        """
+
+
 class Refers(Role):
     """Optional role: its objects refer to other virtual objects, which must be on the host while
     they are synced.

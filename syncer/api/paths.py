@@ -41,15 +41,18 @@ def pointer_steps(text: str) -> Steps:
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in text[1:].split("/"))
 
 
-@lru_cache(maxsize=4096)
 def path_steps(path: FieldPath) -> Steps:
     """Return the steps of a path; ``EACH`` stands for every item of a list.
 
     Raises:
         ValueError: The text is neither a dotted path nor a JSON pointer.
     """
-    if not isinstance(path, str):
-        return path
+    return _steps_of(path) if isinstance(path, str) else path
+
+
+@lru_cache(maxsize=4096)
+def _steps_of(path: str) -> Steps:
+    """Return the steps of a written path. Steps of an object's own names aren't cached: tenants choose them."""
     if path.startswith("/"):
         return pointer_steps(path)
     steps: list[str] = []

@@ -11,14 +11,15 @@ import inspect
 from abc import abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
-from typing import ClassVar, Generic, get_args
+from typing import ClassVar, Generic, Literal, get_args
 
 from syncer.api.config import Config
 from syncer.api.context import C, Context, Settings
 from syncer.api.decision import Decision, apply, delete, wait
 from syncer.api.errors import NotYet
+from syncer.api.host_texts import host_names
 from syncer.api.metadata_rules import MetadataRules
-from syncer.api.objects import Key, Obj, Pair, Resource
+from syncer.api.objects import Key, Obj, Pair, Resource, key_of
 from syncer.api.optional_roles import Refers
 from syncer.api.paths import FieldPath, copy_fields
 from syncer.api.reference_paths import ReferencePaths
@@ -28,6 +29,9 @@ from syncer.api.sources import Right, Source
 #: The version of the plugin API. A syncer written for another version is refused at start.
 API_VERSION = 1
 
+
+#: When a copy is deleted whose original is.
+Deletion = Literal["whenMarked", "whenGone"]
 
 #: The metadata that goes to the copy.
 _CROSSING = ("metadata.labels", "metadata.annotations")
@@ -73,6 +77,11 @@ class Syncer(Role, Generic[C]):
     #: False: deletion is handled for the syncer: it goes down, and a copy that is deleted on the
     #: host is created again. True: its roles are also called while an object is being deleted.
     own_deletion: ClassVar[bool] = False
+    #: When the copy is deleted: ``whenMarked``, as soon as the virtual object bears a deletion timestamp,
+    #: for kinds whose controllers act on that; ``whenGone``: the copy stays, and is kept in step, while
+    #: finalizers hold the virtual object, for what others only read. Without effect, and so refused, with
+    #: ``own_deletion`` or without ``SyncDown``.
+    deletion: ClassVar[Deletion] = "whenMarked"
     #: Other resources that its decisions read.
     reads: ClassVar[tuple[Source, ...]] = ()
     #: True if its decisions read the copies of other syncers, and their originals
@@ -277,6 +286,10 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
         """The compiled ``references`` of fields that come up."""
         return ReferencePaths(self.references).below(self.up)
 
+    def going_down(self, virtual: Obj) -> Iterable[FieldPath]:
+        """Return the paths of a virtual object that are copied to the host: ``down`` and ``both``."""
+        return (*self.down, *self.both)
+
     def translate(self, ctx: Context[C], virtual: Obj) -> Obj:
         """Return the host copy of a virtual object. Fields that it doesn't set are never written.
 
@@ -286,7 +299,7 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
             Refused: The object, or a name in it, can't be translated.
         """
         host = ctx.host_copy(virtual)
-        copy_fields(virtual, host, (*self.down, *self.both))
+        copy_fields(virtual, host, self.going_down(virtual))
         if self.has_templates:
             # Its own metadata is without forged marks already, and bears those of a copy; translated selectors will.
             host = {name: each if name == "metadata" else ctx.without_marks(each) for name, each in host.items()}
@@ -296,15 +309,23 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
     def reflect(self, ctx: Context[C], pair: Pair) -> Obj | None:
         """Return the virtual object with the ``up`` paths of the host object; None if there is
         nothing to copy up.
+
+        Messages in its status have virtual names in place of the host's.
         """
         if not self.up:
             return None
         virtual: Obj = {key: pair.virtual[key] for key in ("apiVersion", "kind")}
         virtual["metadata"] = {key: pair.virtual["metadata"].get(key, "") for key in ("name", "namespace", "uid")}
         copy_fields(pair.host, virtual, self.up)
+        if "status" in virtual:
+            names = host_names(ctx, key_of(pair.virtual), key_of(pair.host), lambda: self._named(pair.virtual))
+            virtual["status"] = names.in_messages(virtual["status"])
         if self.references_up.is_empty:
             return virtual
         return self.references_up.to_virtual(ctx, pair.host, virtual, known=self.references_down.named(pair.virtual))
+
+    def _named(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+        return (*self.refers(virtual), *self.made_on_host(virtual))
 
     def sync_down(self, ctx: Context[C], virtual: Obj) -> Decision:
         """Create the host copy."""

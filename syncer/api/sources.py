@@ -45,12 +45,15 @@ class Index:
     #: True: host objects have no values unless they are our copies of objects of the source's
     #: resource, whatever else is watched.
     copies_only: bool = False
-    #: The name of an index of the syncer's own virtual objects: those that have a value there which
-    #: an object gains or loses here are reconciled again. ``""``: none.
+    #: The name of an index of the syncer's own virtual objects, of their copies, or of both: those
+    #: that have a value there which an object gains or loses here are reconciled again. ``""``: none.
     requeues: str = ""
     #: ``values``: as above. ``change``: those that have a value there which an object has here are
     #: reconciled again at its every change, too.
     when: Literal["values", "change"] = "values"
+    #: True: an object that can't be read any more, or is too large to be, keeps its earlier values.
+    #: False: it has none, for what gives a tenant something (see ``Grants``).
+    keeps: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,11 @@ class Index:
     when: Literal["values", "change"] = "values"
     #: Counts what the values of an object take.
     charge: Charge = uncharged
+    #: True: an object whose values are unknown keeps its earlier ones. False: it has none.
+    keeps: bool = True
     by_value: dict[Hashable, set[Key]] = field(default_factory=dict)
     by_key: dict[Key, frozenset[Hashable]] = field(default_factory=dict)
-    #: The keys of objects whose values are unknown: they keep their earlier values.
+    #: The keys of objects whose values are unknown.
     doubted: set[Key] = field(default_factory=set)
     #: Those among them for which the function raised.
     failed: set[Key] = field(default_factory=set)
@@ -37,7 +39,7 @@ class Index:
     def update(self, key: Key, obj: Obj | None) -> None:
         """Replace the values of a key by those of an object; None if the object is gone.
 
-        An object for which the function raises keeps its earlier values.
+        The values of an object for which the function raises are unknown.
 
         Raises:
             NoRoom: There is none for its values; it keeps its earlier ones.
@@ -47,7 +49,7 @@ class Index:
             now = frozenset(self.values(obj) or ()) if obj is not None else _NO_VALUES
         except Exception:  # noqa: BLE001 — one object, or a syncer's bug, must not stop the others
             self._log()
-            self.doubted.add(key)
+            self.doubt(key)
             self.failed.add(key)
             return
         if now != before and (difference := cost_of(now) - cost_of(before)):
@@ -64,6 +66,12 @@ class Index:
                 self.notify(before ^ now if self.when == "values" else before | now)
             except Exception:  # noqa: BLE001 — the values may be of any kind
                 self._log()
+
+    def doubt(self, key: Key) -> None:
+        """Handle an object whose values are unknown from now on."""
+        if not self.keeps:
+            self.update(key, None)
+        self.doubted.add(key)
 
     def end(self) -> None:
         """Count the values no longer, as nobody reads them any more."""

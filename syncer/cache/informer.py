@@ -115,9 +115,10 @@ class Informer(Store):
         owner: str = "",
         notify: Callable[[Iterable[Any]], None] | None = None,
         when: Literal["values", "change"] = "values",
+        keeps: bool = True,
     ) -> None:
-        """Index objects by the values of a function; what ``notify`` gets is at :class:`Index`."""
-        index = Index(owner, values, notify, when, self.charge)
+        """Index objects by the values of a function; ``notify`` and ``keeps`` are those of :class:`Index`."""
+        index = Index(owner, values, notify, when, self.charge, keeps)
         self.newcomers.add(index)
         self.indexer.add(name, index)
 
@@ -533,7 +534,7 @@ class Informer(Store):
             self.quarantined.pop(key, None)
         if self.newcomers.hides(key):
             for index in self.indexer.indexes:
-                index.doubted.add(key)
+                index.doubt(key)
         else:
             for index in self.indexer.indexes:
                 index.update(key, now)

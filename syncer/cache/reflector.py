@@ -38,8 +38,9 @@ BREATH = 100
 LARGE = 256 << 10
 #: Requested lifetime of a watch in seconds, random so that not all watches end at once.
 WATCH_SECONDS = (300.0, 600.0)
-#: Seconds without a byte (bookmarks come about every minute) after which a watch counts as dead.
-SILENCE_SECONDS = 150.0
+#: Seconds without a byte after which a watch counts as dead: API servers send a bookmark about each minute, so two are
+#: missing. A peer that has vanished is noticed sooner, by the kernel (``clusters/sockets.py``).
+SILENCE_SECONDS = 130.0
 #: Seconds before a reconnect: after a watch that lived, and the limit of the exponential growth.
 FIRST_WAIT, LAST_WAIT = 0.05, 30.0
 #: A watch that ends sooner without an event counts as a failure, in seconds.

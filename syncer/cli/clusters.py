@@ -13,8 +13,9 @@ from syncer.cli.options import Given, output, pass_given, settings
 def clusters(given: Given, output: str, no_headers: bool) -> None:
     """Show the virtual clusters that the daemon serves.
 
-    One is served, starting, silent (it or the host doesn't answer), or failing: then it is begun anew after a
-    minute at most, and the reason says what to mend. READY of its SYNCERS work; OBJECTS are those that they look at.
+    One is served, starting, silent (it or the host doesn't answer, or doesn't accept the credentials), or failing:
+    then it is begun anew after a minute at most, and the reason says what to mend. READY of its SYNCERS work; OBJECTS
+    are those that they look at.
     LEADS says whether this daemon works on it; if several replicas share the fleet, a standby keeps its caches filled.
 
     \b

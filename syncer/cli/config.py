@@ -11,6 +11,7 @@ from syncer.cli.options import Given, Setting, option, output, pass_given, setti
 
 if TYPE_CHECKING:
     from syncer.config import Option, SyncerConfig
+    from syncer.engine.comparison import Comparison
 
 
 @click.group()
@@ -30,14 +31,16 @@ def validate(given: Given, file: str | None, offline: bool) -> None:
     is there, or from networking.apiServer.
 
     If both kubeconfigs are there and run no program, both clusters are asked whether they are two;
-    otherwise a line says why they are not.
+    otherwise a line says why they are not. Each that is there, and runs none, has its credentials tried.
 
     \b
     Example:
       syncer config validate syncer.yaml
 
-    Exit status: 0 valid, 2 a problem in the file, 3 a plugin that it names can't be used.
+    Exit status: 0 valid, 1 valid, but a cluster doesn't accept the credentials, 2 a problem in the file, 3 a plugin
+    that it names can't be used.
     """
+    from syncer.api.errors import SyncerError
     from syncer.cli.loading import loaded
     from syncer.engine.comparison import check_api_servers
 
@@ -45,19 +48,26 @@ def validate(given: Given, file: str | None, offline: bool) -> None:
         given.put("--config", Setting(file, "FILE", flag=True))
     config = loaded(given)[0].config
     check_api_servers(config)
-    clusters, said = config.clusters(), [] if offline else _compared(config)
-    click.echo(f"{given.file or 'the configuration'} is fine.")
+    clusters = config.clusters()
+    notes: list[str] = []
+    refusals: list[str] = []
+    if not offline:
+        notes, refusals = _compared(config)
+    how = "is valid, but can't be used yet" if refusals else "is fine"
+    click.echo(f"{given.file or 'the configuration'} {how}.")
     for each in clusters:
         on = [enabled.syncer.name for enabled in each.enabled()] + [entry.name for entry in each.custom_entries()]
         click.echo(f"{each.name}: {', '.join(on) or 'nothing is synced'}")
     for entry in config.virtual_cluster_secrets:
         places = ", ".join(entry.host_namespaces)
         click.echo(f"Secrets in {entry.namespace}: {entry.max_clusters} virtual clusters at most, in {places}")
-    for line in said:
+    for line in notes:
         click.echo(line, err=True)
+    if refusals:
+        raise SyncerError("\n".join(refusals))
 
 
-def _compared(config: "SyncerConfig") -> list[str]:
+def _compared(config: "SyncerConfig") -> "Comparison":
     import asyncio
 
     from syncer.engine.comparison import compare

@@ -5,7 +5,7 @@ See https://kubernetes.io/docs/reference/using-api/api-concepts/ .
 
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from syncer.api.objects import Key, Obj, Resource, key_of
 from syncer.clusters.bodies import encoded
@@ -30,7 +30,15 @@ METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v
 METADATA_OF_ONE = METADATA_ONLY.replace("List;", ";")
 #: The parameter of a write that stores nothing.
 DRY_RUN = "&dryRun=All"
-_WRITE = f"?fieldManager={FIELD_MANAGER}"
+
+
+def write_query(field_manager: str) -> str:
+    """Return the query of a write by a field manager."""
+    return f"?fieldManager={quote(field_manager, safe='')}"
+
+
+#: The query of our own writes.
+WRITE = write_query(FIELD_MANAGER)
 
 
 def get(resource: Resource, key: Key, subresource: str = "", *, timeout: float = REQUEST_SECONDS) -> HttpRequest:
@@ -47,19 +55,28 @@ def create(
     dry_run: bool = False,
     timeout: float = REQUEST_SECONDS,
     body: bytes | None = None,
+    query: str = WRITE,
 ) -> HttpRequest:
     """Return the request to create an object, or with a ``subresource`` (``binding``, ``token``,
     ``eviction``) of ``key``; with ``dry_run`` nothing is stored.
 
-    ``body`` is the object's JSON by :func:`encoded`, if the caller has it.
+    ``body`` is the object's JSON by :func:`encoded`, if the caller has it; ``query`` is that of
+    :func:`write_query`, in writes alone.
     """
     path = object_path(resource, key, subresource) if subresource else resource.collection(key.namespace)
-    return HttpRequest("POST", path + _WRITE + (DRY_RUN if dry_run else ""), body or encoded(obj), timeout=timeout)
+    return HttpRequest("POST", path + query + (DRY_RUN if dry_run else ""), body or encoded(obj), timeout=timeout)
 
 
-def replace(resource: Resource, obj: Obj, subresource: str = "", *, timeout: float = REQUEST_SECONDS) -> HttpRequest:
+def replace(
+    resource: Resource,
+    obj: Obj,
+    subresource: str = "",
+    *,
+    timeout: float = REQUEST_SECONDS,
+    query: str = WRITE,
+) -> HttpRequest:
     """Return the request to replace an object; with a resourceVersion only that version."""
-    path = object_path(resource, key_of(obj), subresource) + _WRITE
+    path = object_path(resource, key_of(obj), subresource) + query
     return HttpRequest("PUT", path, encoded(obj), timeout=timeout)
 
 
@@ -72,11 +89,12 @@ def patch(
     kind: PatchKind = "merge",
     force: bool = False,
     timeout: float = REQUEST_SECONDS,
+    query: str = WRITE,
 ) -> HttpRequest:
     """Return the request to patch an object; ``force`` takes fields from other managers, for
     ``apply`` only.
     """
-    path = object_path(resource, key, subresource) + _WRITE + ("&force=true" if force else "")
+    path = object_path(resource, key, subresource) + query + ("&force=true" if force else "")
     return HttpRequest("PATCH", path, encoded(change), PATCH_TYPES[kind], timeout=timeout)
 
 

@@ -15,6 +15,7 @@ from syncer.clusters.api_requests import PatchKind, Propagation
 from syncer.clusters.codec import Page
 from syncer.clusters.dialer import Dialer
 from syncer.clusters.errors import UNKNOWN_ORIGIN, Origin, Where
+from syncer.clusters.patient import Patient
 from syncer.clusters.transport import (
     LARGEST_REPLY,
     REQUEST_SECONDS,
@@ -75,9 +76,14 @@ class Client:
         observer: Observer | None = None,
         timeout: float = REQUEST_SECONDS,
         dialer: Dialer | None = None,
+        field_manager: str = api_requests.FIELD_MANAGER,
     ) -> None:
-        self.name, self.transport = name, transport
-        self.origin, self.observer, self.timeout = origin, observer, timeout
+        self.name = name
+        self.transport = transport
+        self.origin = origin
+        self.observer = observer
+        self.timeout = timeout
+        self._write = api_requests.write_query(field_manager)
         #: Opens connections whose bytes another protocol reads; None if the transport has no network.
         self.dialer = dialer
 
@@ -101,7 +107,9 @@ class Client:
         if the metadata of ``obj`` doesn't name it. ``body`` is the object's JSON, if the caller has it.
         """
         target = key or target_of(obj)
-        request = api_requests.create(resource, target, obj, subresource, timeout=self.timeout, body=body)
+        request = api_requests.create(
+            resource, target, obj, subresource, timeout=self.timeout, body=body, query=self._write
+        )
         response = await self._send(request, "create", resource, target, subresource)
         del request, body  # large ones aren't held while the response is decoded
         return codec.lean(response.body)
@@ -109,12 +117,12 @@ class Client:
     async def try_create(self, resource: Resource, obj: Obj) -> Obj:
         """Ask whether an object could be created, and return it as it would be stored. Nothing is."""
         target = target_of(obj)
-        request = api_requests.create(resource, target, obj, dry_run=True, timeout=self.timeout)
+        request = api_requests.create(resource, target, obj, dry_run=True, timeout=self.timeout, query=self._write)
         return codec.decode((await self._send(request, "create", resource, target)).body)
 
     async def replace(self, resource: Resource, obj: Obj, *, subresource: str = "") -> Obj:
         """Replace an object (PUT); with a ``resourceVersion`` in it only that version."""
-        request = api_requests.replace(resource, obj, subresource, timeout=self.timeout)
+        request = api_requests.replace(resource, obj, subresource, timeout=self.timeout, query=self._write)
         return codec.decode((await self._send(request, "update", resource, key_of(obj), subresource)).body)
 
     async def patch(
@@ -131,7 +139,9 @@ class Client:
 
         ``force`` takes fields from other managers, for ``apply`` only.
         """
-        request = api_requests.patch(resource, key, patch, subresource, kind=kind, force=force, timeout=self.timeout)
+        request = api_requests.patch(
+            resource, key, patch, subresource, kind=kind, force=force, timeout=self.timeout, query=self._write
+        )
         response = await self._send(request, "patch", resource, key, subresource)
         del request
         return codec.lean(response.body)
@@ -364,6 +374,10 @@ class Cluster(Client):
     ) -> None:
         super().__init__(name, transport, origin=origin, observer=observer, timeout=timeout, dialer=dialer)
         self.side = side
+
+    def patient(self) -> "Cluster":
+        """Return a client of the same cluster that waits while the API server asks to come back later."""
+        return self.over(Patient(self.transport))
 
     def over(self, transport: Transport) -> "Cluster":
         """Return a client of the same cluster with another transport, such as a wrapper of its own."""

@@ -9,7 +9,7 @@ copy it with :func:`exact` before keeping it.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -25,6 +25,8 @@ UNREADABLE = "vsyncer.dev/unreadable"
 UNCOUNTED, MOST_PARTS = 256 << 10, 120_000
 
 Raw = msgspec.Raw
+#: Null where None has another meaning.
+NULL: Final = Raw(b"null")
 #: The JSON of an object, as bytes of its own or as a view.
 Undecoded: TypeAlias = bytes | msgspec.Raw
 #: Raised for malformed JSON.

@@ -17,7 +17,7 @@ from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login
 from syncer.clusters.login_files import LoginFiles
 from syncer.clusters.rate_limit import RateLimited
-from syncer.clusters.transport import REQUEST_SECONDS, Transport
+from syncer.clusters.transport import REQUEST_SECONDS, USER_AGENT, Transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,9 @@ class ConnectionSettings:
     Without ``kubeconfig`` it is found as by kubectl, or the Pod's service account is used;
     ``in_cluster`` requires the latter. ``server`` is a URL to use instead of the kubeconfig's.
     ``qps`` and ``burst`` limit requests per second; 0 is no
-    limit. ``timeout`` is the deadline of a request, in seconds.
+    limit. ``timeout`` is the deadline of a request, in seconds. ``user_agent`` is how audit logs name
+    the program, and ``field_manager`` how ``managedFields`` do; by default that is the user agent up to
+    its first ``/``, as API servers take it.
     """
 
     kubeconfig: str = ""
@@ -37,6 +39,8 @@ class ConnectionSettings:
     qps: float = 0.0
     burst: int = 0
     timeout: float = REQUEST_SECONDS
+    user_agent: str = USER_AGENT
+    field_manager: str = ""
 
 
 def _nothing() -> None:
@@ -72,7 +76,8 @@ def client(
     Raises:
         ConfigError: The kubeconfig can't be used.
     """
-    return Client(name, **_parts(_credentials(settings, environ, moved), settings))
+    manager = settings.field_manager or manager_of(settings.user_agent)
+    return Client(name, **_parts(_credentials(settings, environ, moved), settings), field_manager=manager)
 
 
 def client_of(credentials: LoginCredentials, *, name: str) -> Client:
@@ -141,11 +146,16 @@ class _Parts(TypedDict):
 
 
 def _parts(credentials: LoginCredentials, settings: ConnectionSettings) -> _Parts:
-    http = HttpTransport(credentials.login.endpoint, credentials)
+    http = HttpTransport(credentials.login.endpoint, credentials, user_agent=settings.user_agent)
     transport: Transport = http
     if settings.qps:
         transport = RateLimited(transport, qps=settings.qps, burst=settings.burst)
     return _Parts(transport=transport, origin=origin_of(credentials), timeout=settings.timeout, dialer=http.dialer)
+
+
+def manager_of(user_agent: str) -> str:
+    """Return the field manager of a program, as API servers take it from its user agent."""
+    return user_agent.partition("/")[0]
 
 
 def read_login(settings: ConnectionSettings, environ: Mapping[str, str]) -> Login:

@@ -30,8 +30,8 @@ from syncer.clusters.certificates import (
 )
 from syncer.clusters.diagnose import why_not_trusted
 from syncer.clusters.exec_plugin import Issued, issue
-from syncer.clusters.login import Impersonation, Login, PluginFailed, signature
-from syncer.clusters.transport import CredentialsFailed
+from syncer.clusters.login import ExecPlugin, Impersonation, LegacyProvider, Login, PluginFailed, signature
+from syncer.clusters.transport import CredentialsAwaited, CredentialsFailed
 
 log = logging.getLogger(__name__)
 
@@ -60,15 +60,19 @@ class Access:
 class Credentials(Protocol):
     """Provides the access for each request, and is notified of refusals."""
 
-    async def access(self) -> Access:
-        """Return the current access.
+    async def access(self, deadline: float | None = None) -> Access:
+        """Return the current access, until ``deadline`` on the loop's clock.
 
         Raises:
             CredentialsFailed: There are no credentials.
+            CredentialsAwaited: There were none until the deadline.
         """
 
-    async def refused(self, access: Access) -> bool:
-        """Handle a 401. Return True if a second attempt with a new access makes sense."""
+    async def refused(self, access: Access, deadline: float | None = None) -> bool:
+        """Handle a 401. Return True if a second attempt with a new access makes sense.
+
+        If it isn't known at the ``deadline``, on the loop's clock, it makes none.
+        """
 
     async def explain(self, error: ssl.SSLError) -> str:
         """Return why a TLS connection failed, for people."""
@@ -96,24 +100,25 @@ class LoginCredentials:
     ) -> None:
         self.login = login
         self._clock, self._reread, self._moved = clock, reread, moved
-        self._lock = asyncio.Lock()
         self._access: Access | None = None
         self._seen: object = None
         self._has_moved = False
         self._issued: Issued | None = None
         self._failed: PluginFailed | None = None
+        #: The run of a plugin. A request that waits for it may give up before it ends.
+        self._asking: asyncio.Task[None] | None = None
         self._asked_at = self._checked_at = float("-inf")
 
-    async def access(self) -> Access:
+    async def access(self, deadline: float | None = None) -> Access:
         """Return the current access.
 
-        Checks the files every ten seconds, and runs a plugin when its credentials expire.
+        Checks the files every ten seconds, and runs a plugin shortly before its credentials expire; until they do,
+        or there are none, no request waits for it.
         """
         now = self._clock()
         if self._access is not None and now < self._checked_at + CHECK_SECONDS and not self._ended(now):
             return self._access
-        async with self._lock:
-            return await self._renew(now)
+        return await self._renew(now, deadline)
 
     def use(self, login: Login) -> None:
         """Use a login that renews this one from the next request on."""
@@ -136,25 +141,31 @@ class LoginCredentials:
             log.warning("%s has come to be of another server or program: %s", login, login.endpoint.authority)
             self._moved()
 
-    async def refused(self, access: Access) -> bool:
+    async def refused(self, access: Access, deadline: float | None = None) -> bool:
         """Read all files again and run the plugin again.
 
         Return True if the credentials differ from the refused ones.
         """
-        async with self._lock:
-            if self._access is access:
-                now = self._clock()
-                if now >= self._asked_at + PLUGIN_PAUSE:
-                    self._issued = None
-                await self._renew(now)
-            return self._access is not access
+        if self._access is access:
+            now = self._clock()
+            if now >= self._asked_at + PLUGIN_PAUSE:
+                self._issued = None
+            try:
+                await self._renew(now, deadline)
+            except CredentialsAwaited:
+                return False
+        return self._access is not access
 
     async def explain(self, error: ssl.SSLError) -> str:
         """Return why the server is not trusted, with the file to check."""
         return await why_not_trusted(self.login, error)
 
     def complaint(self) -> str:
-        """Return the problem of the client certificate; ``""`` if there is none."""
+        """Return the problem of the plugin or of the client certificate; ``""`` if there is none."""
+        if self._asking is not None:
+            return self._awaited()
+        if self._failed is not None:
+            return str(self._failed)
         try:
             limits = self._validity()
         except (OSError, ValueError) as error:
@@ -187,20 +198,26 @@ class LoginCredentials:
     def _ended(self, now: float) -> bool:
         return self._issued is not None and now >= self._issued.expires - EARLY_SECONDS
 
-    async def _renew(self, now: float) -> Access:
+    async def _renew(self, now: float, deadline: float | None) -> Access:
         """Check everything again.
 
         If something can't be read any more, keep the old access, with a warning.
+
+        Raises:
+            CredentialsFailed: There is no old access.
+            CredentialsAwaited: A plugin gave no answer until the deadline.
         """
         try:
             self.look()
-            await self._ask_plugin(now)
+            await self._ask_plugin(now, deadline)
             headers = self._headers()
             seen = _material(self.login, self._issued)
             if self._access is None or seen != self._seen:
                 self._access, self._seen = self._build(headers), seen
             elif headers != self._access.headers:
                 self._access = replace(self._access, headers=headers)
+        except CredentialsAwaited:
+            raise
         except (PluginFailed, ConfigError, OSError, ValueError) as error:
             if self._access is None:
                 raise CredentialsFailed(f"{error}") from error
@@ -208,18 +225,40 @@ class LoginCredentials:
         self._checked_at = now
         return self._access
 
-    async def _ask_plugin(self, now: float) -> None:
+    async def _ask_plugin(self, now: float, deadline: float | None) -> None:
+        """Run the plugin if its credentials are about to end, and wait for it if they have ended.
+
+        Raises:
+            PluginFailed: It gives none.
+            CredentialsAwaited: It gave no answer until the deadline.
+        """
         plugin = self.login.plugin
         if plugin is None or (self._issued is not None and not self._ended(now)):
             return
-        if now >= self._asked_at + PLUGIN_PAUSE:
+        if self._asking is None and now >= self._asked_at + PLUGIN_PAUSE:
             self._asked_at, self._failed = now, None
+            self._asking = asyncio.create_task(self._ask(plugin))
+        if self._asking is not None and (self._issued is None or now >= self._issued.expires):
             try:
-                self._issued = await issue(plugin)
-            except PluginFailed as error:
-                self._failed = error
+                async with asyncio.timeout_at(deadline):
+                    await asyncio.shield(self._asking)
+            except TimeoutError:
+                raise CredentialsAwaited(self._awaited()) from None
         if self._failed is not None:
             raise self._failed
+
+    async def _ask(self, plugin: ExecPlugin | LegacyProvider) -> None:
+        try:
+            self._issued = await issue(plugin)
+        except PluginFailed as error:
+            self._failed = error
+        finally:
+            self._asking = None
+            self._checked_at = float("-inf")  # the next request uses what has come
+
+    def _awaited(self) -> str:
+        login, seconds = self.login, self._clock() - self._asked_at
+        return f"{login.plugin} of {login.endpoint.source} has given no answer for {seconds:.0f} s"
 
     def _build(self, headers: tuple[Header, ...]) -> Access:
         login = self.login

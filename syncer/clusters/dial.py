@@ -6,6 +6,7 @@ import ssl
 from typing import cast
 
 from syncer.clusters.proxy import Proxy
+from syncer.clusters.sockets import tune_transport
 from syncer.clusters.transport import USER_AGENT, ConnectionFailed, Endpoint
 
 #: Longest head of a proxy's response that is read, in bytes.
@@ -31,7 +32,10 @@ async def dial(
     loop = asyncio.get_running_loop()
     if endpoint.proxy is None:
         name = (endpoint.server_name or endpoint.host) if tls is not None else None
-        await loop.create_connection(lambda: protocol, endpoint.host, endpoint.port, ssl=tls, server_hostname=name)
+        made, _ = await loop.create_connection(
+            lambda: protocol, endpoint.host, endpoint.port, ssl=tls, server_hostname=name
+        )
+        tune_transport(made)
     elif tls is None:
         await _reach(protocol, endpoint.proxy, proxy_tls)
     else:
@@ -43,11 +47,12 @@ async def _reach(protocol: asyncio.BaseProtocol, proxy: Proxy, tls: ssl.SSLConte
     loop = asyncio.get_running_loop()
     context = tls if proxy.tls else None
     try:
-        await loop.create_connection(lambda: protocol, proxy.host, proxy.port, ssl=context)
+        made, _ = await loop.create_connection(lambda: protocol, proxy.host, proxy.port, ssl=context)
     except ssl.SSLCertVerificationError as error:
         raise ConnectionFailed(f"the certificate of {proxy} is not trusted: {error.verify_message}") from error
     except OSError as error:
         raise ConnectionFailed(f"no connection to {proxy}: {error}") from error
+    tune_transport(made)
 
 
 async def _tunnel(

@@ -61,7 +61,7 @@ class Dialer:
             ConnectionFailed: There are no credentials, or no connection.
             ValueError: The head can't be written in ASCII, or has a line break in it.
         """
-        access = await self.credentials.access()
+        access = await self.credentials.access(deadline)
         lines = [f"{name}: {value}" for name, value in headers]
         if any(not line.isprintable() or not line.isascii() for line in (path, *lines)) or " " in path:
             raise ValueError("not the head of a request")

@@ -103,8 +103,13 @@ class Discovery:
         #: Group versions whose resources were unknown at the last discovery: their API server is
         #: down.
         self.silent: tuple[str, ...] = ()
-        #: True if the server guarantees ordered resourceVersions, as of the first discovery.
-        self.orders_versions = False
+        #: The minor version of Kubernetes 1 that the server is of, as of the first discovery; 0: not known.
+        self.minor = 0
+
+    @property
+    def orders_versions(self) -> bool:
+        """True if the server guarantees ordered resourceVersions."""
+        return self.minor >= ORDERED_SINCE
 
     async def refresh(self, *, shared: float = 0.0) -> Changes:
         """Discover again: at the start, when a CustomResourceDefinition or APIService changed, and
@@ -124,7 +129,7 @@ class Discovery:
             self._looks = this_look = self._looks + 1
             found = await _look(self.cluster)
             if not self._last_good:  # an upgrade is not worth a request each time
-                self.orders_versions = await orders_versions(self.cluster)
+                self.minor = await minor_version(self.cluster)
             self._last_good, self._begun = this_look, begun
             return self._take_over(found)
 
@@ -220,15 +225,21 @@ async def _look(cluster: Client) -> _Found:
 
 
 async def orders_versions(cluster: Client) -> bool:
-    """Return True if a server is of Kubernetes 1.35 or later; providers write its minor version as
-    ``35+``.
+    """Return True if a server guarantees ordered resourceVersions."""
+    return await minor_version(cluster) >= ORDERED_SINCE
+
+
+async def minor_version(cluster: Client) -> int:
+    """Return the minor version of Kubernetes 1 that a server is of; 0 if it isn't known, or of no Kubernetes 1.
+
+    Providers write it as ``35+``.
     """
     try:
         version = await cluster.fetch("/version")
     except (Forbidden, Missing):
-        return False
+        return 0
     major, minor = (re.findall(r"^[0-9]{1,4}", str(version.get(part))) for part in ("major", "minor"))
-    return major == ["1"] and bool(minor) and int(minor[0]) >= ORDERED_SINCE
+    return int(minor[0]) if major == ["1"] and minor else 0
 
 
 def _aggregated(document: Obj) -> _Found:

@@ -11,7 +11,9 @@ from syncer.clusters import codec
 from syncer.clusters.api_requests import DRY_RUN, PATCH_TYPES
 from syncer.clusters.paths import Target
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
+from syncer.translate.alike import same
 from syncer.translate.merge_patch import merged
+from syncer.translate.pointers import Unfit, patched
 from syncer.translate.times import written
 
 #: The first made-up resourceVersion: later than any real one, so that a response counts as new.
@@ -44,7 +46,7 @@ class DryRun:
     A write returns the object as it would be then, with a made-up uid and resourceVersion, and a
     later ``GET`` returns it; lists and watches show the real state. A write is refused if that is
     certain without the server: the object exists, doesn't exist, or is another one. Values that the
-    server sets (defaults, allocated addresses) are missing, and JSON patches change nothing.
+    server sets (defaults, allocated addresses) are missing.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -112,8 +114,11 @@ class DryRun:
         if _is_other(there, said):
             return _status(409, "Conflict", f"{target} is not the object that was meant", target)
         self._note(request, target, content)
-        changed = _put(there, content, target) if request.method == "PUT" else _patched_by(there, content, request)
-        return live if request.method == "PATCH" and changed == there else self._keep(target, changed)
+        try:
+            changed = _put(there, content, target) if request.method == "PUT" else _patched_by(there, content, request)
+        except Unfit as error:
+            return _status(422, "Invalid", f"the JSON patch of {target} can't be applied: {error}", target)
+        return live if request.method == "PATCH" and same(changed, there) else self._keep(target, changed)
 
     async def _delete(self, target: Target, options: Obj, request: HttpRequest) -> HttpResponse:
         """Answer a DELETE; an object with finalizers is only marked, any other is gone."""
@@ -186,5 +191,6 @@ def _put(live: Obj, content: Obj, target: Target) -> Obj:
 
 
 def _patched_by(live: Obj, patch: Any, request: HttpRequest) -> Obj:
-    by_key = request.content_type == PATCH_TYPES["strategic"]
-    return merged(live, patch, by_key=by_key) if isinstance(patch, dict) else live
+    if request.content_type == PATCH_TYPES["json"]:
+        return patched(live, patch)
+    return merged(live, patch, by_key=request.content_type == PATCH_TYPES["strategic"])

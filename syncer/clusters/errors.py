@@ -17,6 +17,7 @@ from syncer.api.errors import (
     Invalid,
     Missing,
     MissingRight,
+    NoCredentials,
     QuotaExceeded,
     TooMany,
     Unauthorized,
@@ -24,7 +25,14 @@ from syncer.api.errors import (
 )
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, HttpResponse, ReplyTooLarge
+from syncer.clusters.field_errors import without_values
+from syncer.clusters.transport import (
+    ConnectionFailed,
+    CredentialsAwaited,
+    CredentialsFailed,
+    HttpResponse,
+    ReplyTooLarge,
+)
 
 #: Seconds to wait if the server asks for that without a time.
 DEFAULT_RETRY_AFTER = 1.0
@@ -34,6 +42,8 @@ LONGEST_RETRY_AFTER = 60.0
 _REFUSAL = re.compile(
     r'User "([^"]*)" cannot (\S+) resource "([^"]*)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?'
 )
+#: The user of a request whose credentials count for nothing, as a refusal names it.
+_ANONYMOUS = 'User "system:anonymous" cannot '
 #: The message of the quota plugin, and that of a webhook's or policy's refusal, with any status.
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)(?:, requested: (.*?), used: )?")
 _BY_POLICY = re.compile(r"admission webhook \S+ denied the request|ValidatingAdmissionPolicy \S+ .*denied request")
@@ -148,28 +158,33 @@ def _with_types(status: Obj) -> Obj:
     code, given = status.get("code"), status.get("details")
     given = given if isinstance(given, dict) else {}
     causes, after = given.get("causes"), given.get("retryAfterSeconds")
-    listed = causes[:_MOST_KEPT] if isinstance(causes, list) else ()
-    details = {**_texts(given, _DETAILS), "causes": [_cause(each) for each in listed if isinstance(each, dict)]}
+    listed = causes[:_MOST_KEPT] if isinstance(causes, list) else []
+    objects = [each for each in listed if isinstance(each, dict)]
+    shown = [_texts(each, ("field", "message", "reason")) for each in objects[:_MOST_CAUSES]]
+    further = [_texts(each, ("field",)) for each in objects[_MOST_CAUSES:]]
+    details = {**_texts(given, _DETAILS), "causes": [*shown, *further]}
     if type(after) in (int, float):
         details["retryAfterSeconds"] = after
     known = {"message": "", "reason": "", **_texts(status, ("message", "reason"))}
     return {**known, "code": code if type(code) is int else 500, "details": details}
 
 
-def _cause(given: Obj) -> Obj:
-    """Return the field of a cause, and what is wrong with it."""
-    return {**_texts(given, ("field",)), "text": _cause_text(given)[:_MOST_MESSAGE]}
-
-
 def _texts(given: Obj, names: tuple[str, ...]) -> Obj:
-    return {name: given[name][:_MOST_MESSAGE] for name in names if isinstance(given.get(name), str)}
+    """Return those of the fields that are texts, short and without the values that API servers quote in messages."""
+    found = {name: given[name] for name in names if isinstance(given.get(name), str)}
+    return {name: without_values(text)[:_MOST_MESSAGE] for name, text in found.items()}
 
 
 def from_failure(failure: ConnectionFailed, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
     """Return the error for a request without a response."""
+    if isinstance(failure, CredentialsAwaited):
+        return NoCredentials(f"{where.place}: there are no credentials yet: {failure}", **where.fields())
     if isinstance(failure, CredentialsFailed):
         source = f" in {origin.source}" if origin.source else ""
-        message = f"{where.place}: there are no usable credentials{source}: {failure}{_complaint(origin)}"
+        complaint = _complaint(origin)
+        if str(failure) in complaint:
+            complaint = ""
+        message = f"{where.place}: there are no usable credentials{source}: {failure}{complaint}"
         return Unauthorized(message, status=401, **where.fields())
     if isinstance(failure, ReplyTooLarge):
         return Invalid(f"{where}: {failure}", **where.fields())
@@ -193,10 +208,9 @@ def _kind_and_message(code: int, status: Obj, where: Where, origin: Origin) -> t
         return Denied, f"{where} is not accepted: {said}"
     match code:
         case 401:
-            described = origin.credentials()
-            whose = f"the credentials from {described}" if described else "the credentials"
-            message = f"{where.place} says 401: {whose} are not accepted{_complaint(origin)}. Renew them."
-            return Unauthorized, message
+            return Unauthorized, f"{where.place} says 401: {_not_accepted(origin)}"
+        case 403 if _ANONYMOUS in said:
+            return Unauthorized, f"{where.place} takes us for system:anonymous: {_not_accepted(origin)}"
         case 403:
             return _forbidden(said, where)
         case 404:
@@ -215,6 +229,12 @@ def _kind_and_message(code: int, status: Obj, where: Where, origin: Origin) -> t
             return Unreachable, f"{where}: the API server failed with {code}: {said}{_reached_by(origin, said)}"
         case _:
             return ClusterError, f"{where}: unexpected status {code}: {said}"
+
+
+def _not_accepted(origin: Origin) -> str:
+    described = origin.credentials()
+    whose = f"the credentials from {described}" if described else "the credentials"
+    return f"{whose} are not accepted{_complaint(origin)}. Renew them."
 
 
 def _what_is_missing(status: Obj, where: Where) -> str:
@@ -242,25 +262,14 @@ def _forbidden(said: str, where: Where) -> tuple[Kind, str]:
 
 
 def _causes(status: Obj) -> str:
-    """Return which fields are invalid, and why.
-
-    Only with the API server's own words; some of its messages quote values, so those of a Secret
-    are removed.
-    """
+    """Return which fields are invalid, and why, in the API server's own words."""
     causes = status["details"]["causes"]
-    shown = [f"{cause.get('field', '?')}: {cause['text']}" for cause in causes[:_MOST_CAUSES]]
+    shown = [
+        f"{cause.get('field', '?')}: {cause.get('message') or cause.get('reason', '')}"
+        for cause in causes[:_MOST_CAUSES]
+    ]
     more = len(causes) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
-
-
-def _cause_text(cause: Obj) -> str:
-    """Return ``Invalid value: "s3cr3t": must be …`` without the value."""
-    text = str(cause.get("message") or cause.get("reason") or "")
-    title, colon, rest = text.partition(": ")
-    if not colon or title not in ("Invalid value", "Duplicate value", "Unsupported value", "Too many"):
-        return text
-    _, quoted, why = rest.rpartition(": ")
-    return f"{title}: {why}" if quoted else title
 
 
 def _harmless(details: Obj) -> Obj:

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import socket
 import ssl
 from collections.abc import Callable
 from typing import cast
@@ -75,15 +74,6 @@ class Deadline:
             self._expired()
 
 
-def tune(sock: socket.socket) -> None:
-    """Send at once (no Nagle), and detect a dead peer within two minutes."""
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 6)):
-        if hasattr(socket, option):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-
-
 class _Gone(asyncio.Transport):
     def is_closing(self) -> bool:
         return True
@@ -128,12 +118,9 @@ class Connection(asyncio.BufferedProtocol):
     # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Handle the open connection: enable keep-alive probes, disable Nagle's algorithm."""
+        """Handle the open connection."""
         self._transport = cast("asyncio.Transport", transport)
         self.open = True
-        sock = transport.get_extra_info("socket")
-        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
-            tune(sock)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where a part of a response is to be read to."""

@@ -49,10 +49,10 @@ class HttpTransport:
     async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request; after a 401 once more with renewed credentials, if there are any."""
         deadline = self._loop.time() + request.timeout
-        access = await self._credentials.access()
+        access = await self._credentials.access(deadline)
         response = await self._send(access, request, deadline)
-        if response.status == 401 and await self._credentials.refused(access):
-            access = await self._credentials.access()
+        if response.status == 401 and await self._credentials.refused(access, deadline):
+            access = await self._credentials.access(deadline)
             response = await self._send(access, request, deadline)
         return response
 
@@ -69,7 +69,7 @@ class HttpTransport:
     async def _send(self, access: Access, request: HttpRequest, deadline: float) -> HttpResponse:
         head = self._head_of(access, request)
         body, head_only = request.body or b"", request.method == "HEAD"
-        connection = await self._pool.acquire(access, deadline=deadline)
+        connection = await self._pool.acquire(access, deadline=deadline, urgent=request.urgent)
         try:
             request.check_may_send()
             response = await connection.exchange(head, body, deadline=deadline, head_only=head_only, most=request.most)
@@ -96,7 +96,7 @@ class HttpTransport:
         """
         self._pool.drop_idle()
         body, head_only = request.body or b"", request.method == "HEAD"
-        connection = await self._pool.acquire(access, deadline=deadline)
+        connection = await self._pool.acquire(access, deadline=deadline, urgent=request.urgent)
         try:
             request.check_may_send()
             response = await connection.exchange(head, body, deadline=deadline, head_only=head_only, most=request.most)
@@ -109,11 +109,11 @@ class HttpTransport:
     @asynccontextmanager
     async def _stream(self, request: HttpRequest) -> AsyncIterator[Stream]:
         deadline = self._loop.time() + request.timeout
-        access = await self._credentials.access()
+        access = await self._credentials.access(deadline)
         stream = await self._start_stream(access, request, deadline)
-        if stream.status == 401 and await self._credentials.refused(access):
+        if stream.status == 401 and await self._credentials.refused(access, deadline):
             self._end_stream(stream)
-            stream = await self._start_stream(await self._credentials.access(), request, deadline)
+            stream = await self._start_stream(await self._credentials.access(deadline), request, deadline)
         stream.idle_timeout = request.idle_timeout
         try:
             yield stream

@@ -55,6 +55,9 @@ class ExecPlugin:
     install_hint: str = ""
     cluster: Mapping[str, Any] | None = None
 
+    def __str__(self) -> str:
+        return f"exec plugin {self.command}"
+
 
 @dataclass(frozen=True, slots=True)
 class LegacyProvider:
@@ -62,6 +65,9 @@ class LegacyProvider:
 
     name: str
     config: Mapping[str, Any] = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"auth provider {self.name}"
 
 
 class PluginFailed(Exception):
@@ -112,15 +118,11 @@ class Login:
 
     def __str__(self) -> str:
         """Return the origin of the credentials, for people."""
-        match self.plugin:
-            case ExecPlugin(command=command):
-                return f"{self.endpoint.source} (exec plugin {command})"
-            case LegacyProvider(name=name):
-                return f"{self.endpoint.source} (auth provider {name})"
-            case _:
-                return f"{self.endpoint.source} ({self._kind()})"
+        return f"{self.endpoint.source} ({self._kind()})"
 
     def _kind(self) -> str:
+        if self.plugin is not None:
+            return str(self.plugin)
         if self.token_file:
             return f"token from {self.token_file}"
         if self.token:

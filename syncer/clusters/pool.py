@@ -32,7 +32,7 @@ class Pool:
     """Up to ``size`` connections, opened by ``open_connection(access, deadline)``.
 
     A request first takes one of ``size`` slots, then an idle connection or, if there is none, a new
-    one; so there are never more connections than slots.
+    one; so there are never more connections than slots, but for those of urgent requests.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, open_connection: Open, *, size: int = CONNECTIONS) -> None:
@@ -42,14 +42,15 @@ class Pool:
         self._busy: set[Exchange] = set()
         self._waiters: deque[asyncio.Future[None]] = deque()
 
-    async def acquire(self, access: Access, *, deadline: float) -> Exchange:
-        """Return a connection made with the TLS context of this access, once there is a slot for it.
+    async def acquire(self, access: Access, *, deadline: float, urgent: bool = False) -> Exchange:
+        """Return a connection made with the TLS context of this access, once there is a slot for it; if it is
+        ``urgent``, at once.
 
         Raises:
             DeadlineExceeded: All slots were taken until the deadline.
             ConnectionFailed: A new connection could not be made.
         """
-        if self._places:
+        if self._places > 0 or urgent:
             self._places -= 1
         else:
             await self._wait(deadline)

@@ -23,7 +23,9 @@ class RateLimited:
         self._bucket = TokenBucket(rate=qps, burst=burst, now=self._clock())
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """Wait for a token, then send; the wait is part of the deadline."""
+        """Wait for a token, then send; the wait is part of the deadline. An urgent request takes none."""
+        if request.urgent:
+            return await self._transport.send(request)
         delay = self._bucket.take(self._clock())
         if delay >= request.timeout:
             self._bucket.give_back()

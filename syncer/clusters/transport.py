@@ -39,6 +39,10 @@ class CredentialsFailed(ConnectionFailed):
     """Nothing was sent, because there are no credentials; the message says why."""
 
 
+class CredentialsAwaited(DeadlineExceeded):
+    """Nothing was sent, because what gives the credentials hasn't answered yet; the message names it."""
+
+
 @value_class
 class HttpRequest:
     """A request as a value: its content and its timeouts.
@@ -47,7 +51,8 @@ class HttpRequest:
     for :meth:`Transport.send`, until its head for :meth:`Transport.stream`. ``idle_timeout`` is the
     number of seconds without a byte after which a stream fails; None for no limit. ``most`` is the
     largest body of the response that is read by :meth:`Transport.send`, in bytes. ``may_send`` is asked
-    by :meth:`Transport.send` right before the request is written to a connection.
+    by :meth:`Transport.send` right before the request is written to a connection. An ``urgent`` request waits neither
+    for a limit of requests nor for a free connection: a probe asks whether the server answers, not how busy we are.
 
     Raises:
         ValueError: The path would break the request line.
@@ -62,6 +67,7 @@ class HttpRequest:
     idle_timeout: float | None = None
     most: int = LARGEST_REPLY
     may_send: Callable[[], bool] | None = None
+    urgent: bool = False
 
     def __post_init__(self) -> None:
         path = self.path
@@ -82,6 +88,7 @@ class HttpRequest:
             self.idle_timeout,
             self.most,
             may_send,
+            self.urgent,
         )
 
     def check_may_send(self) -> None:

@@ -3,7 +3,8 @@
 from syncer.api.durations import duration_text
 from syncer.config.document import Document, dotted, parse, read
 from syncer.config.load import DEFAULT, Loaded, Override, Plugins, build, load, model_for
-from syncer.config.model import ConnectionSection, LeaderElection, SyncerConfig, VirtualClusterSecretsSection
+from syncer.config.model import SyncerConfig
+from syncer.config.options import ConnectionSection, LeaderElection, VirtualClusterSecretsSection
 from syncer.config.problems import nearest
 from syncer.config.sections import config_with
 from syncer.config.types import Option, option_at, options

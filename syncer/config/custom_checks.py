@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from syncer.api import NameTranslator, Reference, Resource, Syncer
 from syncer.api.dns_names import PLURAL_GROUP
+from syncer.api.groups import is_built_in
 from syncer.api.references import reference_of
 from syncer.config.document import Steps
 from syncer.config.problems import guess
@@ -18,17 +19,6 @@ from syncer.translate.named import named
 
 Found = tuple[Steps, str]
 
-#: The API groups of kube-apiserver that have a dot. (Kubernetes 1.36; ``kubectl api-versions``.) Groups without
-#: a dot are reserved for it, too; others below ``k8s.io`` may be those of custom resources.
-BUILT_IN_GROUPS = frozenset(
-    f"{group}.k8s.io"
-    for group in (
-        *("admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization"),
-        *("certificates", "coordination", "discovery", "events", "flowcontrol.apiserver", "internal.apiserver"),
-        *("metrics", "networking", "node", "policy", "rbac.authorization", "resource", "scheduling"),
-        *("storage", "storagemigration"),
-    )
-)
 #: By group, what the objects of a built-in kind do on the host; of the others, ``_EFFECT``.
 _EFFECTS = {
     **dict.fromkeys(("apps", "batch"), "run Pods on the host, which the rules of sync.toHost.pods don't concern"),
@@ -80,6 +70,7 @@ def custom(
             found = [
                 *(list(_built_in(given, name, config)) or _conflict(given, name, config)),
                 *_kinds(given, config),
+                *_left_behind(name, config),
                 *_template(config, translator),
                 *_referenced(given, name, config),
                 *_related(config, translator),
@@ -101,7 +92,7 @@ def _built_in(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]
     """
     group = name.partition(".")[2]
     own = [syncer for syncer in given.syncers if str(syncer.resource) == name and syncer.name == syncer.resource.plural]
-    if config.direction != "toHost" or (config.built_in and group) or ("." in group and group not in BUILT_IN_GROUPS):
+    if config.direction != "toHost" or (config.built_in and group) or not is_built_in(group):
         return
     if own:
         why = f"{name} has rules of its own in sync.{own[0].section}"
@@ -126,6 +117,15 @@ def _kinds(given: _Given, config: CustomConfig) -> Iterator[Found]:
     for steps, word in config.kinds():
         if problem := _unsynced(given, word):
             yield steps, problem
+
+
+def _left_behind(name: str, config: CustomConfig) -> Iterator[Found]:
+    """Yield a problem for each reference that would do nothing, as its field doesn't cross by default."""
+    own = config.of(name)
+    for path in config.references:
+        if not own.goes_down(path) and not own.comes_up(path):
+            why = "is not below spec, and of a kind of Kubernetes itself nothing else crosses by default; give down"
+            yield ("references", path), f"{why}."
 
 
 def _unsynced(given: _Given, word: str) -> str:

@@ -1,5 +1,7 @@
 """Checks of selectors, metadata rules, ``authority`` and ``onHostDeletion`` against what their syncers own."""
 
+import inspect
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -35,6 +37,8 @@ class _Kind(NamedTuple):
     """The fields of a kind, as its syncer owns them."""
 
     goes_down: bool
+    #: True if a selector chooses which of its objects are synced.
+    has_selector: bool
     own_deletion: bool
     down: Sequence[FieldPath]
     both: Sequence[FieldPath]
@@ -43,6 +47,8 @@ class _Kind(NamedTuple):
     metadata: MetadataRules
     #: The paths of names with further fields beside them, such as a kind or a namespace.
     qualified: Sequence[FieldPath]
+    #: True if all other fields go, too, except ``status`` and those that come up.
+    all_goes: bool = False
 
 
 def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]], marks: Marks) -> Iterator[Found]:
@@ -53,7 +59,7 @@ def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]], marks: Mark
         section = _mapping(_mapping(sync.get(direction)).get(name))
         yield from _section(("sync", direction, name), section, _of_syncer(syncer), marks)
     for name, section in _mapping(sync.get("custom")).items():
-        if kind := _of_entry(section):
+        if kind := _of_entry(name, section):
             yield from _section(("sync", "custom", name), _mapping(section), kind, marks)
             up = _mapping(section).get("up")
             for number, path in enumerate(up if isinstance(up, list) else ()):
@@ -66,19 +72,34 @@ def _of_syncer(syncer: type[Syncer]) -> _Kind:
     references = syncer.references if issubclass(syncer, Refers) else {}
     qualified = [path for path, said in references.items() if isinstance(said, Reference) and said.beside]
     return _Kind(
-        goes_down, syncer.own_deletion, syncer.down, syncer.both, syncer.translates, syncer.metadata, qualified
+        goes_down,
+        goes_down or _declares(syncer.config, "selector"),
+        syncer.own_deletion,
+        syncer.down,
+        syncer.both,
+        syncer.translates,
+        syncer.metadata,
+        qualified,
     )
 
 
-def _of_entry(section: Any) -> _Kind | None:
+def _declares(config: type[Config], option: str) -> bool:
+    """Return True if the options of a kind give one that every kind has a meaning of their own."""
+    own = itertools.takewhile(lambda each: each is not Config, config.__mro__)
+    return any(option in inspect.get_annotations(each) for each in own)
+
+
+def _of_entry(name: str, section: Any) -> _Kind | None:
     """Return the fields of a ``sync.custom`` entry; None if its own section reports a problem."""
     try:
-        config = CustomConfig.model_validate({} if section is None else section)
+        config = CustomConfig.model_validate({} if section is None else section).of(name)
     except ValidationError:
         return None
     goes_down = config.direction == "toHost"
+    down = config.down_with(config.authority)
     qualified = [path for path in config.references if path_steps(path)[-1] == "name"]
-    return _Kind(goes_down, config.on_delete == "retain", config.down, (), (), MetadataRules(), qualified)
+    all_goes = config.down is None
+    return _Kind(goes_down, True, config.on_delete == "retain", down, (), (), MetadataRules(), qualified, all_goes)
 
 
 def _section(place: Steps, section: Mapping[str, Any], kind: _Kind, marks: Marks) -> Iterator[Found]:
@@ -86,7 +107,7 @@ def _section(place: Steps, section: Mapping[str, Any], kind: _Kind, marks: Marks
     if policy != "recreate" and not (kind.goes_down and not kind.own_deletion):
         why = "has a rule of its own for that" if kind.goes_down else "has no copies on the host"
         yield (*place, "onHostDeletion"), f"can't be {policy!r}: this kind {why}."
-    if any(_mapping(section.get("selector")).values()) and place[1] in ("fromHost", "fake"):
+    if any(_mapping(section.get("selector")).values()) and not kind.has_selector:
         yield (*place, "selector"), "can't be given: this kind does not go to the host."
     if place[1] == "fake" and _has_rules(_mapping(section.get("metadata"))):
         yield (*place, "metadata"), "can't be given: no labels or annotations of this kind cross."
@@ -121,7 +142,8 @@ def _wrong(path: str, kind: _Kind, section: Mapping[str, Any]) -> str:
     """Return why a field can't have another owner; ``""`` if it can."""
     going = [*kind.down, *kind.both] if kind.goes_down else []
     if not (kind.goes_down and metadata_key(path)) and not any(is_within(path, own) for own in going):
-        named = f"what goes is {', '.join(map(path_text, going))}." if going else "nothing of this kind does."
+        what = "all but status and what comes up" if kind.all_goes else ", ".join(map(path_text, going))
+        named = f"what goes is {what}." if going else "nothing of this kind does."
         return f"is no field that goes to the host; {named}"
     if taken := [own for own in kind.translates if overlaps(path, _plain(own))]:
         why = f"{path_text(taken[0])} is another value on the host, and can't go up."

@@ -6,7 +6,8 @@ from typing import Any
 from pydantic import Field, create_model
 
 from syncer.api import Config, NameTranslator, Section, Syncer
-from syncer.config.model import Sync, SyncerConfig, VirtualClusterSecretsSection, VirtualClusterSection
+from syncer.config.model import SyncerConfig
+from syncer.config.options import Sync, VirtualClusterSecretsSection, VirtualClusterSection
 from syncer.config.virtual_cluster import field_name
 
 #: The groups of sections below ``sync``.

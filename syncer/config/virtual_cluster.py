@@ -3,16 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from syncer.api import Config, Key, Marks, NameTranslator, Networking, Patrol, PluginError, Settings, Syncer
+from syncer.config.options import ConnectionSection, Fights, Kubelet, Names, Sync
 from syncer.directions import direction_of
 from syncer.names.templated import Templated
 from syncer.resources.custom import Entry
 from syncer.resources.kinds import PODS
-
-if TYPE_CHECKING:
-    from syncer.config.model import ConnectionSection, Fights, Kubelet, Names, Sync
 
 
 class Enabled(NamedTuple):
@@ -27,15 +25,15 @@ class VirtualCluster:
     """A virtual cluster of the configuration, with its own sections laid over the common ones."""
 
     name: str
-    connection: "ConnectionSection"
+    connection: ConnectionSection
     #: The host namespace for the copies; ``""`` if the name translator needs none.
     host_namespace: str
-    names: "Names"
+    names: Names
     networking: Networking
-    sync: "Sync"
+    sync: Sync
     patrol: Patrol
-    fights: "Fights"
-    kubelet: "Kubelet"
+    fights: Fights
+    kubelet: Kubelet
     marks: Marks
     #: Its weight among the virtual clusters of the daemon, for its share of the workers.
     weight: float

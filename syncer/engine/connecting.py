@@ -52,7 +52,8 @@ def _nothing() -> None:
 async def connected(
     config: SyncerConfig, cluster: VirtualCluster, *, host_alone: bool = False
 ) -> AsyncIterator[Mapping[Side, Cluster]]:
-    """Yield clients of a virtual cluster and the host, once both answer. Nothing is written.
+    """Yield clients of a virtual cluster and the host, once both answer. Nothing is written. They wait while an API
+    server asks to come back later.
 
     With ``host_alone`` there is none of the virtual cluster, and its kubeconfig isn't read.
 
@@ -65,8 +66,8 @@ async def connected(
         stack.push_async_callback(connections.close)
         each = [connections.add(cluster, lost=_nothing, back=_nothing) for cluster in clusters]
         await asyncio.gather(*(connection.reach(START_SECONDS) for connection in each))
-        host = {Side.HOST: clusters.host}
-        yield host if host_alone else {Side.VIRTUAL: clusters.virtual[cluster.name], **host}
+        host = {Side.HOST: clusters.host.patient()}
+        yield host if host_alone else {Side.VIRTUAL: clusters.virtual[cluster.name].patient(), **host}
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,29 @@
-"""Whether the clusters of a daemon answer: its connections are those of a cache of clusters.
+"""Whether the clusters of a daemon answer, and accept its credentials.
 
-A request that gets no answer makes the cache probe the cluster; no request finds out for itself when it is back.
+Its connections are those of a cache of clusters. The cache probes each cluster at intervals, and at once when a request
+got no answer or a 401; no request finds out for itself when the cluster is back.
 """
 
 import asyncio
-import math
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from syncer.api.errors import SyncerError, Unreachable
+from syncer.api.errors import NoCredentials, SyncerError, TooMany, Unauthorized, Unreachable
 from syncer.api.objects import Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.connection import first_contact
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.cluster_cache import ClusterCache
 from syncer.multicluster.cluster_status import ClusterStatus, State
+from syncer.multicluster.logins import Reason
 from syncer.multicluster.providers import Member
 from syncer.observe.logs import get_logger
 
+#: Seconds between two probes of a cluster that answers. Each looks at the files of its credentials, too.
+PROBE_INTERVAL = 10.0
+#: Probes in a row without an answer after which a cluster is lost, unless a request has got none either.
+PROBES_LOST = 3
 #: Maximum seconds between two probes of a cluster that doesn't answer.
 LAST_PROBE = 5.0
 #: Timeout of a probe, in seconds.
@@ -26,22 +31,27 @@ PROBE_SECONDS = 5.0
 #: The host among the names of virtual clusters, of which none has a blank.
 _HOST = "the host"
 
+#: The errors of a cluster that is lost, by the reason; all others are :class:`Unreachable`.
+_KINDS: Mapping[str, type[Unauthorized | Unreachable]] = {
+    Reason.UNAUTHORIZED: Unauthorized,
+    Reason.NO_CREDENTIALS: NoCredentials,
+}
+
 log = get_logger(__name__)
 
 
 class Connections:
-    """The connections of a daemon, over the transports of its clients.
-
-    The watches of a daemon end by themselves if nothing comes, so a cluster that answers isn't probed at intervals.
-    """
+    """The connections of a daemon, over the transports of its clients."""
 
     def __init__(self, *, clock: Callable[[], float], rng: random.Random) -> None:
         """Create them, in a running event loop; nothing is sent yet."""
         options = ClusterCacheOptions(
             user_agent="vsyncer",
             probe_path="/readyz",
-            probe_interval=math.inf,
+            login_path="/api",
+            probe_interval=PROBE_INTERVAL,
             probe_timeout=PROBE_SECONDS,
+            probe_threshold=PROBES_LOST,
             answers=lambda status: status < 500,
             retry=LAST_PROBE,
             dials=sys.maxsize,
@@ -98,7 +108,7 @@ class Connections:
 
 
 class Connection:
-    """The state of a connection: up until a request got no answer and a probe gets none either, then
+    """The state of a connection: up until probes fail, or one does after a request got no answer or a 401; then
     down until a probe succeeds. A cluster that answers the probe is not lost: the request alone is.
     """
 
@@ -106,24 +116,44 @@ class Connection:
         self, among: Connections, name: str, cluster: Cluster, lost: Callable[[], None], back: Callable[[], None]
     ) -> None:
         self.name, self.cluster = name, cluster
-        #: The reason why the cluster doesn't answer, or None.
-        self.error: SyncerError | None = None
+        self._error: SyncerError | None = None
         self._among, self._tell_lost, self._tell_back = among, lost, back
-        #: The error of the last request that got no answer.
-        self._suspicion: SyncerError | None = None
         self._about = {"cluster": cluster.virtual_cluster, "side": cluster.side}
 
     @property
     def up(self) -> bool:
-        """True if the cluster answered last time."""
-        return self.error is None
+        """True if the cluster answered last time, and accepted the credentials."""
+        return self._error is None
+
+    @property
+    def error(self) -> SyncerError | None:
+        """Why the cluster is lost, of a class that says how: it doesn't accept the credentials, there are none, or it
+        doesn't answer; None if it isn't lost.
+        """
+        if self._error is not None:
+            status = self._among.status(self.name)
+            if status.state is not State.CONNECTED and type(self._error) is not _kind_of(status):
+                self._error = _error_of(status)  # what it is lost by has changed
+        return self._error
+
+    @property
+    def trouble(self) -> str:
+        """Why the cluster is lost, in a sentence without addresses; ``""`` if it isn't."""
+        match self.error:
+            case None:
+                return ""
+            case Unauthorized():
+                return f"the {self.cluster.side} cluster does not accept the daemon's credentials"
+            case NoCredentials():
+                return f"there are no credentials for the {self.cluster.side} cluster: a program gives no answer"
+            case _:
+                return f"the {self.cluster.side} cluster does not answer"
 
     def lost(self, error: SyncerError) -> None:
-        """Report a request that got no answer."""
-        if self.error is None:
-            self._suspicion = error
+        """Report a request that got no answer, or a 401."""
+        if self.up:
             self._among.suspect(self.name)
-            self.look()
+            self._look(error)
 
     async def reach(self, seconds: float) -> None:
         """Keep the connection until :meth:`end`, and wait until the cluster answers, whatever that is.
@@ -150,12 +180,18 @@ class Connection:
             SyncerError: As for :meth:`reach`.
         """
         status = await self._among.attempted(self.name)
+        if status.state is not State.CONNECTED and status.reason == Reason.NO_CREDENTIALS:
+            return NoCredentials(status.message)
         try:
             version = await self._version()
         except Unreachable as error:
             if status.state is not State.CONNECTED:
                 return error
             version = ""  # a single request was lost
+        except TooMany:
+            version = ""  # who asks to come back is there
+        if status.state is not State.CONNECTED and status.reason == Reason.UNAUTHORIZED:
+            raise _error_of(status)  # the version is for anybody
         log.info("connected", **self._about, version=version)
         return None
 
@@ -190,12 +226,23 @@ class Connection:
 
     def look(self) -> None:
         """Look at the state of the connection, which may have changed."""
+        self._look(None)
+
+    def _look(self, error: SyncerError | None) -> None:
         status = self._among.status(self.name)
-        if self.error is None and status.health.failures and status.state is not State.CONNECTED:
-            self.error = self._suspicion or Unreachable(status.message)
-            log.warning("no answer from a cluster; its requests wait", **self._about, error=str(self.error))
+        if self.up and status.health.failures and status.state is not State.CONNECTED:
+            self._error = error or _error_of(status)
+            log.warning("a cluster is lost; its requests wait", **self._about, error=str(self.error))
             self._tell_lost()
-        elif self.error is not None and status.state is State.CONNECTED:
-            self.error = self._suspicion = None
-            log.info("a cluster answers again", **self._about)
+        elif not self.up and status.state is State.CONNECTED:
+            self._error = None
+            log.info("a cluster is back", **self._about)
             self._tell_back()
+
+
+def _error_of(status: ClusterStatus) -> SyncerError:
+    return _kind_of(status)(status.message)
+
+
+def _kind_of(status: ClusterStatus) -> type[Unauthorized | Unreachable]:
+    return _KINDS.get(status.reason, Unreachable)

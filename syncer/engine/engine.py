@@ -28,7 +28,6 @@ from syncer.engine.controllers.builder import build_pair, leave
 from syncer.engine.controllers.lifecycle import SHARED_SECONDS, DiscoveryLoop, Entry, Lifecycle, Roster
 from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.engine.controllers.request_status import RequestStatuses
-from syncer.engine.controllers.tenant_messages import translated
 from syncer.engine.controllers.worker import Workers
 from syncer.engine.informers import SideInformer, store_of
 from syncer.engine.kubernetes_service import is_kept, keep
@@ -121,7 +120,7 @@ class Engine:
         self.leads: Callable[[str], bool] = lambda cluster: True
         self.pairs: dict[str, ClusterPair] = {}
         self.served: dict[str, Served] = {}
-        self.host_discovery = Discovery(host)
+        self.host_discovery = Discovery(host.patient())
         self.host_watches = SharedWatches(host)
         self._connections = Connections(clock=self.clock, rng=self.rng)
         self.host_connection = self._connections.add(host, lost=self._host_lost, back=self._host_back)
@@ -161,7 +160,7 @@ class Engine:
         self.queue.join(name, weight=weight)
         if not self.leads(name):
             self.queue.pause(name, STANDBY)
-        discovery = Discovery(virtual)
+        discovery = Discovery(virtual.patient())
         connection = self._connections.add(
             virtual, lost=lambda: self.queue.pause(name), back=lambda: self._virtual_back(self.served[name])
         )
@@ -205,6 +204,7 @@ class Engine:
             utcnow=self.utcnow,
             has_status=lambda side, resource: discoveries[side].has_status(resource),
             ordered=lambda side: discoveries[side].orders_versions,
+            minor=lambda side: discoveries[side].minor,
             may_write=lambda: self.may_write(name),
             rules=contention,
         )
@@ -401,9 +401,14 @@ class Engine:
         return [served.patroller for served in self.served.values() if served.patroller is not None]
 
     def silent(self, pair: ClusterPair) -> str | None:
-        """Return which cluster of a pair doesn't answer; None if both do."""
+        """Return which cluster of a pair doesn't answer, or not to us; None if both do."""
+        lost = self.lost_connection(pair)
+        return lost.trouble if lost else None
+
+    def lost_connection(self, pair: ClusterPair) -> Connection | None:
+        """Return the connection of a pair that is lost, of two that of the host; None if both clusters answer."""
         connections = (self.host_connection, self.served[pair.name].connection)
-        return next((f"the {one.cluster.side} cluster does not answer" for one in connections if not one.up), None)
+        return next((one for one in connections if not one.up), None)
 
     def _live(self, pair: ClusterPair, name: str) -> Live:
         return Live(
@@ -457,11 +462,22 @@ class Engine:
 
     def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
         """Handle a request that got no answer from a side."""
-        self.connection(pair, side).lost(error)
+        self._connection(pair, side).lost(error)
 
-    def connection(self, pair: ClusterPair, side: Side) -> Connection:
-        """Return the connection of a side."""
+    def answers(self, pair: ClusterPair, side: Side) -> bool:
+        """Return True unless a side is known not to answer."""
+        return self._connection(pair, side).up
+
+    def _connection(self, pair: ClusterPair, side: Side) -> Connection:
         return self.host_connection if side is Side.HOST else self.served[pair.name].connection
+
+    def watch_restarted(self, pair: ClusterPair, store: SideInformer) -> None:
+        """Count a watch that began again."""
+        self.metrics.watch_restarted(pair.name, store.side.value, str(store.resource))
+
+    def discover(self, pair: ClusterPair) -> None:
+        """Repeat the discovery of both sides soon."""
+        self.served[pair.name].discovery_loop.soon()
 
     def warn(self, pair: ClusterPair, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
         """Record an event for the owner of the virtual object, with virtual names.
@@ -478,8 +494,8 @@ class Engine:
             return
         host = pair.controllers[request.syncer].place(request.key)
         known = {str(host): str(request.key), host.name: request.key.name}
-        told = translated(pair.settings, message, resources=(syncer.host_resource,), known=known)
-        self.served[pair.name].events.warning(resource, virtual, reason, told)
+        names = pair.host_names(syncer.host_resource, known)
+        self.served[pair.name].events.warning(resource, virtual, reason, names.virtual(message))
 
     async def _looked(self, served: Served) -> None:
         """Handle a completed discovery: syncers join and leave."""

@@ -7,6 +7,7 @@ from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.sources import Source
 from syncer.cache.budget import Account, Budget, Shares
 from syncer.cache.informer import Informer
+from syncer.cache.parts import most_parts
 from syncer.cache.reflector import Reflector
 
 #: The side and resource of a store.
@@ -25,6 +26,7 @@ class SideInformer(Informer):
         ordered: Callable[[], bool],
         budget: Account,
     ) -> None:
+        self.most_parts = most_parts(of_copy=side is Side.HOST)
         super().__init__(resource, clock=clock, ordered=ordered, budget=budget, trusted=side is Side.HOST)
         self.side = side
 

@@ -15,10 +15,9 @@ from syncer.api.errors import ClusterError, ConfigError, Problem
 from syncer.api.objects import Key, Obj, Side, annotations_of, key_of, uid_of
 from syncer.api.paths import dig
 from syncer.clusters.transport import Endpoint
-from syncer.config.model import Kubelet
+from syncer.config.options import Kubelet
 from syncer.engine.apply.preconditions import holds_copies
 from syncer.engine.controllers.pair import ClusterPair, Condition
-from syncer.engine.controllers.tenant_messages import translated
 from syncer.engine.engine import Engine
 from syncer.engine.informers import SideInformer
 from syncer.engine.metrics_api import MetricsServer
@@ -28,9 +27,10 @@ from syncer.kubelet.certificates import NotSigned, Serving
 from syncer.kubelet.pods import Place
 from syncer.kubelet.ports import choose, port_of
 from syncer.kubelet.server import KubeletServer
-from syncer.kubelet.usage import Usages, containers_of
+from syncer.kubelet.usage import Copied, Usages
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import NODES, PODS
+from syncer.resources.pods import containers
 
 #: The name under which it is degraded.
 NAME = "kubelet"
@@ -84,7 +84,7 @@ class NodeServer:
         self._wrong: dict[str, Condition] = {}
         #: What of it no event tells yet, as there was no Node.
         self._untold: set[str] = set()
-        usages = Usages(pair.settings, pair.host, self._virtual_of, partial(self._say, "metrics"))
+        usages = Usages(pair.settings, pair.host, self._copied, partial(self._say, "metrics"))
         self._server = KubeletServer(
             pair.settings,
             pair.virtual,
@@ -259,7 +259,7 @@ class NodeServer:
 
     # -- Pods --------------------------------------------------------------------------------------
 
-    def _virtual_of(self, host: Key) -> Obj | None:
+    def _copied(self, host: Key) -> Copied | None:
         """Return the virtual Pod that a host pod is the copy of; None for a pod of others."""
         informers, settings = self._pair.informers, self._pair.settings
         if not (informers.has(Side.HOST, PODS) and informers.has(Side.VIRTUAL, PODS)):
@@ -269,7 +269,9 @@ class NodeServer:
             return None
         key = settings.marks.virtual_key(copy)
         virtual = informers.store(Side.VIRTUAL, PODS).get(key) if key else None
-        return virtual if virtual and annotations_of(copy).get(settings.marks.uid) == uid_of(virtual) else None
+        if virtual is None or annotations_of(copy).get(settings.marks.uid) != uid_of(virtual):
+            return None
+        return Copied(virtual, containers.names_of(containers.recorded(settings.marks, copy)))
 
     def _copies(self, node: str) -> dict[Key, Own]:
         """Return the tenant's Pods on a node by the host keys of their copies."""
@@ -277,9 +279,9 @@ class NodeServer:
         if informers.has(Side.VIRTUAL, PODS):
             for key in informers.store(Side.VIRTUAL, PODS).indexer.keys("node", node):
                 place = self._pair.settings.names.to_host(PODS, key)
-                virtual = self._virtual_of(place)
-                if virtual is not None and key_of(virtual) == key:
-                    found[place] = Own(key, containers_of(virtual).keys())
+                copied = self._copied(place)
+                if copied is not None and key_of(copied.virtual) == key:
+                    found[place] = Own(key, copied.containers)
         return found
 
     def _pods_of(self, node: str) -> Iterator[bytes]:
@@ -382,14 +384,8 @@ class NodeServer:
 
     def _told(self, place: Place, text: str) -> str:
         virtual, host = place.virtual, place.key
-        known = {
-            f"{host.namespace}_{host.name}_{place.uid}": f"{virtual.namespace}_{virtual.name}_{place.virtual_uid}",
-            f"{host.name}_{host.namespace}": f"{virtual.name}_{virtual.namespace}",
-            str(host): str(virtual),
-            host.name: virtual.name,
-            place.uid: place.virtual_uid,
-        }
-        return translated(self._pair.settings, text, resources=(PODS,), known=known)
+        known = {str(host): str(virtual), host.name: virtual.name, place.uid: place.virtual_uid}
+        return self._pair.host_names(PODS, known, namespace=virtual.namespace).virtual(text)
 
 
 @asynccontextmanager

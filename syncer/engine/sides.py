@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Iterator
 
 from syncer.api.context import Settings
-from syncer.api.errors import ClusterError, ConfigError, Forbidden, Missing, Problem
+from syncer.api.errors import ClusterError, ConfigError, Forbidden, Missing, Problem, Unauthorized
 from syncer.api.objects import Key, Side
 from syncer.clusters.client import Cluster
+from syncer.clusters.codec import DecodeError
 from syncer.clusters.login import Login
 from syncer.clusters.sameness import dangers, is_own_token, is_same_cluster, is_same_server
 from syncer.resources.kinds import NAMESPACES
@@ -67,17 +68,35 @@ async def compared(virtual: Cluster, host: Cluster, settings: Settings) -> str:
 
     Raises:
         ConfigError: Both sides are the same cluster, or the host namespace isn't there.
+        Unauthorized: A side doesn't accept the credentials.
     """
     try:
         async with asyncio.timeout(COMPARE_SECONDS):
             await must_differ(virtual, host, settings)
             if problem := await namespace_problem(host, settings):
                 raise ConfigError(problem)
+    except Unauthorized:
+        raise
     except (ClusterError, TimeoutError) as error:
         if is_same_server(virtual.origin.address, host.origin.address):
             raise one_cluster(settings.cluster, virtual, host) from error
         return f"not compared with its host: {error or f'no answer within {COMPARE_SECONDS:g} s'}"
     return ""
+
+
+async def must_accept(cluster: Cluster) -> None:
+    """Ask a side by itself for what takes credentials. No answer is none of the credentials' faults.
+
+    Raises:
+        Unauthorized: It doesn't accept the credentials.
+    """
+    try:
+        async with asyncio.timeout(COMPARE_SECONDS):
+            await cluster.fetch("/api")
+    except Unauthorized:
+        raise
+    except (ClusterError, DecodeError, TimeoutError):
+        return
 
 
 def warnings_of(login: Login, side: Side, place: str, *, may_run_programs: bool) -> Iterator[str]:

@@ -50,11 +50,13 @@ async def prepare(engine: Engine, cluster: VirtualCluster, *, waits: bool = Fals
     pair.awaits = "it has given no answer yet"
     await engine.served[cluster.name].connection.reach(START_SECONDS)
     pair.awaits = ""
-    await must_differ(pair.virtual, pair.host, pair.settings)
-    if await _has_waited(pair, waits=waits):
-        await must_differ(pair.virtual, pair.host, pair.settings)
+    virtual = pair.virtual.patient()
+    host = pair.host.patient()
+    await must_differ(virtual, host, pair.settings)
+    if await _has_waited(pair, host, waits=waits):
+        await must_differ(virtual, host, pair.settings)
     if api_server.is_needed(pair.settings):
-        found = await api_server.find(pair.settings, login_to(cluster), pair.host)
+        found = await api_server.find(pair.settings, login_to(cluster), host)
         pair.settings.api_server.host, pair.settings.api_server.port = found.host, found.port
     await _claim(pair, cluster, engine.served[cluster.name].connection.cluster, waits=waits)
     await engine.prepare_one(cluster.name)
@@ -85,14 +87,14 @@ async def untrusted(settings: Settings, login: Login, host: Cluster) -> str:
         return f"the address of its API server can't be read: {error}"
 
 
-async def _has_waited(pair: ClusterPair, *, waits: bool) -> bool:
+async def _has_waited(pair: ClusterPair, host: Cluster, *, waits: bool) -> bool:
     """Wait for the host namespace. Return True if it wasn't there at once.
 
     Raises:
         ConfigError: It isn't there, and is not to be waited for.
     """
     waited = False
-    while problem := await namespace_problem(pair.host, pair.settings):
+    while problem := await namespace_problem(host, pair.settings):
         if not waits:
             raise ConfigError(problem)
         if not waited:
@@ -115,7 +117,9 @@ async def _claim(pair: ClusterPair, cluster: VirtualCluster, virtual: Cluster, *
     translator = cluster.names.translator
     while True:
         try:
-            await claim(virtual, pair.settings, translator=translator, host=pair.host, copied=copied)
+            await claim(
+                virtual.patient(), pair.settings, translator=translator, host=pair.host.patient(), copied=copied
+            )
         except Forbidden as error:
             if not waits:
                 raise

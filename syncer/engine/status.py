@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from syncer.api.errors import NameTaken
+from syncer.api.errors import NameTaken, TooMany
 from syncer.api.objects import Key
+from syncer.clusters.patient import PATIENCE
 from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import State
@@ -83,7 +84,7 @@ def unreadable(store: SideInformer) -> str:
     """Return a sentence about the objects of a store that can't be used; ``""`` if there are none."""
     counts = {
         "without their contents": len(store.quarantined),
-        "without a name": store.nameless,
+        "whose names can't be found, as they are malformed or nested too deep": store.nameless,
         "by an index or a watch of a syncer": len(failed(store)),
     }
     said = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
@@ -132,7 +133,7 @@ class ClusterState(StrEnum):
     SERVED = "served"
     #: Its caches aren't filled yet, or its start waits for something.
     STARTING = "starting"
-    #: It, or the host, doesn't answer.
+    #: It, or the host, doesn't answer, or doesn't accept the daemon's credentials.
     SILENT = "silent"
     #: It can't be served, and is begun anew after a while.
     FAILING = "failing"
@@ -176,7 +177,8 @@ def clusters(engine: Engine) -> list[ClusterStanding]:
     ]
     for name, served in engine.served.items():
         controllers = list(served.pair.controllers.values())
-        silent = engine.silent(served.pair) if served.prepared else None
+        lost = engine.lost_connection(served.pair) if served.prepared else None
+        silent = f"{lost.trouble}: {lost.error}" if lost else ""
         waits = "; ".join(empty.get(name, ()))
         state = ClusterState.SILENT if silent else ClusterState.STARTING if waits else ClusterState.SERVED
         found.append(
@@ -321,17 +323,28 @@ async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -
     """Return when both sides are in step, or can't get there.
 
     That is when every store is filled or given up and, for ``quiet`` seconds, there was nothing to
-    do; failing and waiting requests get ``patience`` seconds.
+    do; failing and waiting requests get ``patience`` seconds, and what an API server asks to come back for
+    :data:`PATIENCE`.
     """
-    while unfilled(engine):  # noqa: ASYNC110 — many states, no one event
+    come_back_until = engine.clock() + PATIENCE
+    while unfilled(engine) or (engine.clock() < come_back_until and _must_come_back(engine)):  # noqa: ASYNC110
         await asyncio.sleep(LOOK)
     deadline = engine.clock() + patience
     calm_since = engine.clock()
     while engine.clock() - calm_since < quiet:
         await asyncio.sleep(LOOK)
         hopeful = engine.clock() < deadline and _undecided(engine)
+        hopeful = hopeful or (engine.clock() < come_back_until and _must_come_back(engine))
         if hopeful or not engine.queue.is_idle() or any(served.pair.fan_out for served in engine.served.values()):
             calm_since = engine.clock()
+
+
+def _must_come_back(engine: Engine) -> bool:
+    """Return True if an API server asks to come back for a list or a watch, or for what a request needs."""
+    if any(status.error == TooMany.__name__ for _, status in engine.statuses.troubles()):
+        return True
+    reflectors = (each for pair in list(engine.pairs.values()) for each in list(pair.reflectors.values()))
+    return any(isinstance(each.error, TooMany) for each in reflectors)
 
 
 def _undecided(engine: Engine) -> bool:

@@ -31,7 +31,7 @@ _label = re.compile(rb'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(,|\})').matc
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """A Pod of the tenant, by the virtual key, with the containers that it names."""
+    """A Pod of the tenant, by the virtual key, with the containers that were sent to the host."""
 
     key: Key
     containers: Collection[str]

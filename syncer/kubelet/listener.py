@@ -6,7 +6,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 
-from syncer.clusters.http1 import tune
+from syncer.clusters.sockets import tune
 from syncer.kubelet.client import Client
 from syncer.kubelet.http import Head
 from syncer.kubelet.relay import LINGER_SECONDS

@@ -12,7 +12,7 @@ from syncer.clusters.client import Cluster
 from syncer.kubelet.errors import Refused
 from syncer.kubelet.routes import Route
 from syncer.resources.kinds import PODS
-from syncer.resources.pods.fields import CONTAINERS
+from syncer.resources.pods import containers
 
 #: Most Pods that are looked up at a time: the connections to the host are those of all syncers, too.
 MOST_LOOKUPS = 8
@@ -42,7 +42,7 @@ class Pods:
         """Return the host pod that runs the named Pod on this node.
 
         The virtual Pod and its copy are read live, so that nothing is reached that only bears the name.
-        A container must be one of the virtual Pod: the host may have put others into the copy, for itself.
+        A container must be one that was sent to the host: it may have put others into the copy, for itself.
 
         Raises:
             Refused: There is no such Pod on this node, or no such container in it.
@@ -59,7 +59,7 @@ class Pods:
         uid = uid_of(virtual)
         if annotations_of(host).get(marks.uid) != uid or route.uid not in ("", uid):
             raise gone
-        if route.container and not _has(virtual, route.container):
+        if route.container and not _has(host, containers.recorded(marks, host), route.container):
             raise Refused(404, f'container "{route.container}" not found in pod "{route.pod.name}"')
         return Place(key, uid_of(host), route.pod, uid)
 
@@ -89,8 +89,10 @@ def _gone(pod: Key) -> Refused:
     return Refused(404, f'pod "{pod.name}" does not exist')
 
 
-def _has(pod: Obj, container: str) -> bool:
-    return any(each.get("name") == container for kind in CONTAINERS for each in dig(pod, f"spec.{kind}") or ())
+def _has(host: Obj, sent: containers.Sent, container: str) -> bool:
+    """Return True if a host pod has a container in the list in which it was sent."""
+    parts = [part for part, names in sent.items() if container in names]
+    return any(each.get("name") == container for part in parts for each in dig(host, f"spec.{part}") or ())
 
 
 async def _get(cluster: Cluster, key: Key) -> Obj | None:

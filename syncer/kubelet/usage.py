@@ -20,7 +20,7 @@ from syncer.kubelet.errors import Refused
 from syncer.resources.kinds import POD_METRICS
 from syncer.resources.pods.fields import CONTAINERS
 from syncer.translate import times
-from syncer.translate.alike import quantity
+from syncer.translate.quantities import quantity
 
 #: Seconds for which figures hold; a metrics-server measures every 15 s. After a failure it is asked again sooner.
 KEPT_SECONDS, AGAIN_SECONDS = 10.0, 5.0
@@ -87,10 +87,18 @@ class NodeUsage:
     window: str
 
 
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A virtual Pod that has a copy, and the names of the containers that were sent there."""
+
+    virtual: Obj
+    containers: frozenset[str]
+
+
 class Usages:
     """Reads figures of the host, and keeps them for a moment.
 
-    ``virtual_of`` returns the virtual Pod that a host pod is the copy of, None for a pod of others. ``say``
+    ``copied`` returns what a host pod, given by its key, is the copy of, None for a pod of others. ``say``
     gets why there are no figures, in words for everybody and in detail; both empty if there are.
     """
 
@@ -98,10 +106,10 @@ class Usages:
         self,
         settings: Settings,
         host: Cluster,
-        virtual_of: Callable[[Key], Obj | None],
+        copied: Callable[[Key], Copied | None],
         say: Callable[[str, str], None],
     ) -> None:
-        self._settings, self._host, self._virtual_of, self._say = settings, host, virtual_of, say
+        self._settings, self._host, self._copied, self._say = settings, host, copied, say
         self._lock = asyncio.Lock()
         self._until, self._why = 0.0, ""
         self._pods: Mapping[Key, PodUsage] = {}
@@ -175,14 +183,17 @@ class Usages:
 
     def _usage(self, figures: Obj) -> PodUsage | None:
         """Return the figures of a Pod of the tenant, of its own containers alone; None without any."""
-        virtual = self._virtual_of(key_of(figures))
-        node = dig(virtual, "spec.nodeName") if virtual else None
-        if virtual is None or not node:
+        copied = self._copied(key_of(figures))
+        if copied is None:
+            return None
+        virtual = copied.virtual
+        node = dig(virtual, "spec.nodeName")
+        if not node:
             return None
         key = key_of(virtual)
         before = self._pods.get(key)
         earlier = before if before is not None and before.uid == uid_of(virtual) else None
-        own = containers_of(virtual)
+        own = _starts(copied)
         try:
             time, window = times.read(figures["timestamp"]), str(figures["window"])
             passed = (time - earlier.time).total_seconds() if earlier else 0.0
@@ -225,14 +236,14 @@ def _at_first(cpu: int, window: str) -> float:
     return max(cpu * seconds(window) / NANO, LEAST_SECONDS)
 
 
-def containers_of(pod: Obj) -> dict[str, str]:
-    """Return the containers that a virtual Pod names, each with the time of its start.
+def _starts(copied: Copied) -> dict[str, str]:
+    """Return the containers of a Pod that were sent to the host, each with the time of its start.
 
-    A container that the host's admission added is not the tenant's.
+    A container that the host has added is not the tenant's.
     """
-    own = {str(each.get("name")): "" for kind in CONTAINERS for each in dig(pod, f"spec.{kind}") or ()}
+    own = dict.fromkeys(copied.containers, "")
     for kind in CONTAINERS:
-        statuses = dig(pod, f"status.{kind.removesuffix('s')}Statuses") or ()
+        statuses = dig(copied.virtual, f"status.{kind.removesuffix('s')}Statuses") or ()
         for status in statuses:
             if status.get("name") in own:
                 own[status["name"]] = dig(status, "state.running.startedAt") or ""

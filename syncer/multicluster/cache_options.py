@@ -44,14 +44,17 @@ def _is_ok(status: int) -> bool:
 class ClusterCacheOptions:
     """The options of a :class:`ClusterCache`; times are in seconds.
 
-    ``user_agent`` is required: it tells the administrators of clusters who asks. ``timeout`` is the deadline of a
+    ``user_agent`` is required: it tells the administrators of clusters who asks. ``field_manager`` is the name in
+    ``managedFields``, by default the user agent up to its first ``/``. ``timeout`` is the deadline of a
     request and, unless ``clusters`` says otherwise, of a cached read; ``qps`` and ``burst`` limit the requests to a
     cluster. ``clusters`` are the options of each cluster, and ``indexes`` are filled before a cluster counts as
     connected, within ``initial_sync``.
 
     A cluster is probed by GET ``probe_path`` every ``probe_interval``, over the transport of its watches, and is
     disconnected after ``probe_threshold`` failures in a row, or at once by a 401. Other statuses are failures unless
-    ``answers`` returns True for them. With an infinite interval it is probed only when it is suspected.
+    ``answers`` returns True for them. With an infinite interval it is probed only when it is suspected. Whoever has
+    no credentials, or lost ones, may get ``probe_path``: where that is so, as with ``/readyz``, ``login_path`` is a
+    path such as ``/api`` that is probed besides, and takes credentials.
 
     After n failures in a row, of connects and probes, the next attempt to connect is at a random time within 2**n
     seconds, at least 1 and at most ``retry``, so that clusters that were lost together aren't dialled together.
@@ -62,6 +65,7 @@ class ClusterCacheOptions:
     """
 
     user_agent: str
+    field_manager: str = ""
     timeout: float = 10.0
     qps: float = 20.0
     burst: int = 30
@@ -69,6 +73,7 @@ class ClusterCacheOptions:
     indexes: Sequence[Index] = ()
     initial_sync: float = 300.0
     probe_path: str = "/"
+    login_path: str = ""
     probe_interval: float = 10.0
     probe_timeout: float = 5.0
     probe_threshold: int = 5
@@ -85,5 +90,5 @@ class ClusterCacheOptions:
         selectors.must_be_selector(self.selector, "selector of ClusterCacheOptions")
 
     def is_healthy(self, status: int) -> bool:
-        """Return True if a probe that was answered with this status has succeeded; 0 is no answer."""
-        return status not in (0, 401) and self.answers(status)
+        """Return True if a probe that was answered with this status has succeeded."""
+        return status != 401 and self.answers(status)

@@ -4,6 +4,7 @@ from syncer.api.errors import Missing
 from syncer.api.objects import Obj, Resource, key_of
 from syncer.clusters.client import Client
 from syncer.multicluster.cluster import Cluster
+from syncer.translate.alike import same
 
 _STATUS = "status"
 
@@ -18,11 +19,11 @@ async def write_changes(cluster: Cluster | Client, resource: Resource, before: O
         Conflict: The object has changed meanwhile.
         ClusterError: The request failed.
     """
-    if _without_status(before) != _without_status(after):
+    if not same(_without_status(before), _without_status(after)):
         status = after.get(_STATUS)
         written = await cluster.replace(resource, after)
         before, after = written, {**written, _STATUS: status} if status is not None else written
-    if before.get(_STATUS) != after.get(_STATUS):
+    if not same(before.get(_STATUS), after.get(_STATUS)):
         try:
             return await cluster.replace(resource, after, subresource=_STATUS)
         except Missing:  # its status is a field like others, or the object is gone

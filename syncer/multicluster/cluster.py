@@ -52,11 +52,13 @@ class Cluster:
             ConfigError: The kubeconfig can't be used.
             TypeError: The connection is none, such as the name of a context.
         """
+        owns_client = isinstance(connection, ConnectionSettings)
         if isinstance(connection, ConnectionSettings):
             connection = client(connection, name=name, environ=os.environ if environ is None else environ)
         must_be(connection, Client, what=f"the connection of cluster {name}")
         self.name = name
         self._caches = Caches(name, connection, options or ClusterOptions())
+        self._caches.owns_client = owns_client
 
     def alias(self, name: str) -> "Cluster":
         """Return the same cluster by another name, with the same client and the same caches."""
@@ -106,6 +108,11 @@ class Cluster:
     def client(self) -> Client:
         """The client of the API server. Its writes are seen by the caches when the watch shows them."""
         return self._caches.client
+
+    @property
+    def owns_client(self) -> bool:
+        """True if the client was made with the cluster, from settings, so that nobody else has it."""
+        return self._caches.owns_client
 
     def use(self, client: Client) -> None:
         """Replace the client, such as after a change of address; the caches are kept.

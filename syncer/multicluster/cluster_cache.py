@@ -12,7 +12,7 @@ from syncer.api.errors import NotConnected
 from syncer.api.objects import Resource
 from syncer.cache.handlers import Handler
 from syncer.clusters.client import Client
-from syncer.clusters.connection import origin_of
+from syncer.clusters.connection import manager_of, origin_of
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login
@@ -195,7 +195,7 @@ class ClusterCache:
         task.cancel()
         self._leaving.add(task)
         task.add_done_callback(self._left(name))
-        for controller in self._controllers:
+        for controller in self._engaged_in(name):
             controller.disengage(name)
         self._forget(name)
 
@@ -361,13 +361,24 @@ class ClusterCache:
         """Have the controllers begin with a cluster that is connected now, or wait for one that isn't any more."""
         if self._connections.get(connection.name) is not connection:
             return  # it has left
-        for controller in self._controllers:
-            if connection.is_connected:
+        if connection.is_connected:
+            for controller in self._controllers:
                 _engage(controller, connection)
-            elif connection.cluster is None:
+            return
+        for controller in self._engaged_in(connection.name):
+            if connection.cluster is None:
                 controller.disengage(connection.name)
             else:
                 controller.hold(connection.name)
+
+    def _engaged_in(self, name: str) -> list[Controller]:
+        """Return the controllers that are engaged in a cluster of this cache, and not in a Manager's of its name."""
+        found = []
+        for controller in self._controllers:
+            cluster = controller.clusters.get(name)
+            if cluster is not None and cluster.is_kept:
+                found.append(controller)
+        return found
 
     def sources(self) -> list[ClusterSource]:
         """Return the consumers of events."""
@@ -387,7 +398,15 @@ class ClusterCache:
         kept = KeptTransport(limited, name)
         dialer = transport.dialer if isinstance(transport, HttpTransport) else None
         origin = origin_of(credentials)
-        return Client(name, kept, origin=origin, timeout=self.options.timeout, dialer=dialer), transport
+        made = Client(
+            name,
+            kept,
+            origin=origin,
+            timeout=self.options.timeout,
+            dialer=dialer,
+            field_manager=self.options.field_manager or manager_of(self.options.user_agent),
+        )
+        return made, transport
 
     def probed(self, name: str, *, ok: bool) -> None:
         """Count a probe."""

@@ -39,6 +39,7 @@ class Caches:
         self.name, self.client, self.options = name, client, options
         self.discovery = discovery.Discovery(client)
         self.is_kept = False
+        self.owns_client = False
         #: The running tasks; None while the cluster doesn't run.
         self.tasks: asyncio.TaskGroup | None = None
         #: The functions of the indexes of resources that have no cache.
@@ -97,6 +98,7 @@ class Caches:
         if self.tasks is not None:
             raise NotRunning(f"cluster {self.name} runs with its client; stop it before another is used")
         self.client, self.discovery = client, discovery.Discovery(client)
+        self.owns_client = False
 
     def error(self) -> SyncerError | None:
         """See :attr:`.Cluster.error`."""

@@ -32,7 +32,7 @@ from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.cluster_options import Part
 from syncer.multicluster.cluster_status import Health, State
 from syncer.multicluster.errors import TooLarge
-from syncer.multicluster.handshake import asked, from_inside, greet, is_here
+from syncer.multicluster.handshake import from_inside, greet, is_here, probe, reason_of
 from syncer.multicluster.logins import CannotConnect, Reason
 from syncer.multicluster.providers import Member
 from syncer.observe.logs import get_logger
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 #: Seconds until the next step where nothing else says: also after a login that couldn't be read.
 FALLBACK = 10.0
+#: Seconds within which a probe counts as due: a timer may fire before its time by what is rounded off.
+SOON = 1e-6
 #: Seconds after which a cluster of too many objects is connected again: each attempt may list as many as are kept.
 TOO_LARGE_SECONDS = 60.0
 #: Objects that a new watch is shown at once, after which other tasks may run.
@@ -266,7 +268,7 @@ class ClusterConnection:
                 return 0.0
         now, probed = self._around.now(), self.health.last_probe
         due = 0.0 if probed is None or self._is_suspected else probed + self._options.probe_interval - now
-        if due <= 0:
+        if due <= SOON:
             due = await self._probe()
         look = None if self._look_at is None else self._look_at - self._around.now()
         return requeue(due, look if self.is_connected else None)
@@ -278,7 +280,7 @@ class ClusterConnection:
             return None
         if now < self._not_before:
             return requeue(self._not_before - now, self._next_failure())
-        self._set(State.CONNECTING, "", "")
+        self._set(State.CONNECTING, self.reason, self.message)  # of the last attempt, until this one has ended
         self._look_at, self._attempt = None, asyncio.timeout(None)
         try:
             return await self._attempted()
@@ -433,17 +435,20 @@ class ClusterConnection:
 
     async def _probe(self) -> float:
         assert self._probe_over is not None
-        status, why = await asked(self._probe_over, self._options)
-        now, ok = self._around.now(), self._options.is_healthy(status)
-        self.health = self.health.probed(now, ok=ok)
-        self._around.probed(self.name, ok=ok)
-        if status == 401:
-            self._disconnect(Reason.UNAUTHORIZED, why)
+        assert self._client is not None
+        wrong = await probe(self._client, self._probe_over, self._options)
+        self.health = self.health.probed(self._around.now(), ok=wrong is None)
+        self._around.probed(self.name, ok=wrong is None)
+        suspected, self._is_suspected = self._is_suspected, False
+        if wrong is None:
+            return requeue(self._options.probe_interval, self._next_failure())
+        reason = reason_of(wrong)
+        if reason is Reason.UNAUTHORIZED:
+            self._disconnect(reason, str(wrong))
             self._not_before = float("-inf")
             return 0.0
-        suspected, self._is_suspected = self._is_suspected, False
-        if self.health.failures >= self._options.probe_threshold or (suspected and not ok):
-            self._disconnect(Reason.UNREACHABLE, why)
+        if self.health.failures >= self._options.probe_threshold or suspected:
+            self._disconnect(reason, str(wrong))
             return self._try_later(self._around.retry_delay(self.health.failures))
         return requeue(self._options.probe_interval, self._next_failure())
 

@@ -28,8 +28,8 @@ MapCluster = Callable[[str], Iterable[Hashable]]
 class ClusterSource:
     """The events of a consumer: connects, disconnects, and long failures of the probe.
 
-    An event that the consumer hasn't taken yet isn't repeated, so at most three of a cluster wait, and
-    a consumer that has stopped delays nobody.
+    Of equal events that the consumer hasn't taken yet the last one is kept, so at most three of a cluster
+    wait, in the order in which they happened, and a consumer that has stopped delays no other.
     """
 
     def __init__(self, name: str, map_cluster: MapCluster | None, probe_failures: Sequence[float]) -> None:
@@ -81,8 +81,9 @@ class ClusterSource:
     # -- for the cache -----------------------------------------------------------------------------
 
     def tell(self, event: ClusterEvent, now: float) -> None:
-        """Add an event, unless the same one waits; never wait."""
+        """Add an event, in place of an equal one that waits; never wait."""
         self._told[event.cluster] = now
+        self._waiting.pop(event, None)  # the last event of a cluster is its state, so it comes last
         self._waiting[event] = None
         self._some.set()
 

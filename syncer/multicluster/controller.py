@@ -18,7 +18,7 @@ from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_events import ClusterSource
 from syncer.multicluster.cluster_informer import ClusterInformer
-from syncer.multicluster.errors import ClusterNotFound, NotRunning
+from syncer.multicluster.errors import ClusterNameTaken, ClusterNotFound, NotRunning
 from syncer.multicluster.references import REFERENCE_ANNOTATION, owner_of
 from syncer.multicluster.requests import Reconcile, Request, Result
 from syncer.multicluster.watch_options import EVERYTHING, WatchOptions
@@ -86,9 +86,10 @@ class Controller:
 
     Equal requests that come while another one waits are reconciled once, and never two equal ones at a
     time. A request whose reconcile raises is retried after a delay that grows with each failure; it delays
-    no other request. Clusters come and go at any time: requests of a cluster that has gone are dropped, and
-    its running reconciles cancelled. Work on a cluster begins when all caches of the controller's watches
-    there are filled, whatever other clusters do; workers are shared fairly between clusters, by time::
+    no request that has not failed, and those that have share a budget of retries for each cluster.
+    Clusters come and go at any time: requests of a cluster that has gone are dropped, and its running
+    reconciles cancelled. Work on a cluster begins when all caches of the controller's watches there are
+    filled, whatever other clusters do; workers are shared fairly between clusters, by time::
 
         async def reconcile(request: Request) -> None:
             print(request)
@@ -131,6 +132,8 @@ class Controller:
         #: True once the log says that it watches nothing.
         self._is_named = False
         self._tasks: asyncio.TaskGroup | None = None
+        #: Takes requests from the queue, while it runs and isn't draining.
+        self._taking: asyncio.Task[None] | None = None
 
     # -- clusters ----------------------------------------------------------------------------------
 
@@ -154,10 +157,13 @@ class Controller:
 
         Raises:
             TypeError: It is no cluster.
+            ClusterNameTaken: One of the two is of a :class:`~syncer.multicluster.ClusterCache`, and the other isn't.
         """
         must_be(cluster, Cluster, what=f"controller {self.name}: what is engaged")
         known = self._engaged.get(cluster.name)
         if known is not None:
+            if known.cluster.is_kept != cluster.is_kept:
+                raise ClusterNameTaken(cluster.name, self.name)
             if known.cluster.is_alias_of(cluster):
                 if known.is_held:
                     known.is_held = False
@@ -354,7 +360,7 @@ class Controller:
         while True:
             try:
                 async for request in source.requests():
-                    self._add([request])
+                    self.enqueue([request])
             except Exception as error:  # noqa: BLE001 — one cluster's bug must not stop the others
                 self._log.error("a source's function raised", source=source.name, controller=self.name, exc_info=error)
 
@@ -391,7 +397,7 @@ class Controller:
             with watchdog.WATCHDOG.step(what):
                 return list(requests(obj)) if options.selects(obj) else ()
 
-        informer.add_map_function(mapped, "change", self._add, owner=owner)
+        informer.add_map_function(mapped, "change", self.enqueue, owner=owner)
 
     def _serve(self, engaged: _Engaged, name: str) -> None:
         """Take requests with the name of a cluster, which wait until the caches of the engaged one are filled."""
@@ -403,7 +409,7 @@ class Controller:
             self._queue.limit(name, self.name, concurrency=self.options.cluster_workers)
         self._settle(engaged)
         if self._names[name] == 1:
-            self._add(self._awaited(name))
+            self.enqueue(self._awaited(name))
 
     def _awaited(self, name: str) -> Collection[Request]:
         """Return the requests of a cluster to which objects of others led before it was engaged."""
@@ -445,7 +451,8 @@ class Controller:
         own = engaged.cluster.name
         return [name for name in engaged.names if name == own or name not in self._engaged]
 
-    def _add(self, requests: Iterable[Request]) -> None:
+    def enqueue(self, requests: Iterable[Request]) -> None:
+        """Reconcile requests soon; those of clusters that aren't engaged are dropped."""
         for request in requests:
             if request.cluster in self._names:
                 self._queue.add(_item(request, self.name))
@@ -470,19 +477,38 @@ class Controller:
                     self._settle(engaged)
                 for source in self._sources:
                     self._tasks.create_task(self._follow(source))
-                while True:
-                    await self._room.acquire()
-                    try:
-                        if self._turns is not None:
-                            await asyncio.sleep(self._turns.take(self._clock()))
-                        request, _ = await self._queue.get()
-                    except BaseException:
-                        self._room.release()
-                        raise
-                    task = self._in_flight[request] = self._tasks.create_task(self._work(request))
-                    task.add_done_callback(partial(self._ended, request, self._clock()))
+                self._taking = self._tasks.create_task(self._take_requests(self._tasks))
+                await asyncio.Event().wait()
         finally:
             self._tasks = None
+            self._taking = None
+
+    async def drain(self) -> None:
+        """Take no further request, and wait until the reconciles in work have ended.
+
+        It is for the end of a process: only after another :meth:`run` are requests taken again, and those that wait
+        stay. Nothing happens if the controller doesn't run.
+        """
+        if self._taking is None:
+            return
+        self._taking.cancel()
+        while self._in_flight:
+            await asyncio.wait(self._in_flight.values())
+
+    async def _take_requests(self, tasks: asyncio.TaskGroup) -> None:
+        """Begin with each request of the queue while there is room."""
+        while True:
+            await self._room.acquire()
+            try:
+                if self._turns is not None:
+                    await asyncio.sleep(self._turns.take(self._clock()))
+                request, _ = await self._queue.get()
+            except BaseException:
+                self._room.release()
+                raise
+            task = tasks.create_task(self._work(request))
+            self._in_flight[request] = task
+            task.add_done_callback(partial(self._ended, request, self._clock()))
 
     async def _work(self, item: objects.Request) -> None:
         holds, request = self._holds(item.cluster), _request(item)

@@ -26,6 +26,19 @@ class ClusterNotFound(SyncerError):
         super().__init__(f"there is no cluster {cluster!r}{f' in controller {controller}' if controller else ''}")
 
 
+class ClusterNameTaken(SyncerError):
+    """A controller has a cluster of this name: of a :class:`~syncer.multicluster.Manager` or of a
+    :class:`~syncer.multicluster.ClusterCache`, and can't have one of the other.
+    """
+
+    def __init__(self, cluster: str, controller: str) -> None:
+        self.cluster = cluster
+        super().__init__(
+            f"controller {controller} has a cluster {cluster!r} already, which another one would replace: "
+            "a Manager's cluster and one of a ClusterCache need different names"
+        )
+
+
 class CallbackTimeout(SyncerError):
     """A function of the caller's hasn't returned in time; it was cancelled, unless it runs in a thread."""
 

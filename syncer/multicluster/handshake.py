@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from syncer.api.errors import ClusterError, ConfigError, Missing, Unauthorized
+from syncer.api.errors import ClusterError, ConfigError, Missing, NoCredentials, Unauthorized
 from syncer.api.objects import Key, Resource
-from syncer.clusters import kubeconfig
+from syncer.clusters import errors, kubeconfig
 from syncer.clusters.client import Client
 from syncer.clusters.codec import DecodeError
+from syncer.clusters.errors import Where
 from syncer.clusters.login import Login
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, Transport
 from syncer.multicluster.cache_options import ClusterCacheOptions
@@ -22,11 +23,9 @@ async def greet(name: str, client: Client, transport: Transport, options: Cluste
     Raises:
         CannotConnect: It doesn't answer, or not as one.
     """
-    status, why = await asked(transport, options)
-    if status == 401:
-        raise CannotConnect(Reason.UNAUTHORIZED, f"cluster {name} doesn't accept the credentials")
-    if not options.is_healthy(status):
-        raise CannotConnect(Reason.UNREACHABLE, f"cluster {name} is not reachable: {why}")
+    wrong = await probe(client, transport, options)
+    if wrong is not None:
+        raise CannotConnect(reason_of(wrong), str(wrong))
     try:
         served = (await client.fetch("/api/v1")).get("resources") or []
     except Unauthorized as error:
@@ -37,14 +36,41 @@ async def greet(name: str, client: Client, transport: Transport, options: Cluste
         raise CannotConnect(Reason.UNREACHABLE, f"cluster {name} serves no nodes")
 
 
-async def asked(transport: Transport, options: ClusterCacheOptions) -> tuple[int, str]:
-    """Return the status of a probe, 0 if there was no answer, and what is wrong with it."""
-    path = options.probe_path
+async def probe(client: Client, transport: Transport, options: ClusterCacheOptions) -> ClusterError | None:
+    """Ask whether an API server answers, and accepts the credentials; return what is wrong, or None.
+
+    The request is sent over ``transport``; ``client`` says what the cluster is called in the error.
+    """
+    for path in (options.probe_path, options.login_path):
+        if path and (wrong := await _wrong_with(path, client, transport, options)):
+            return wrong
+    return None
+
+
+async def _wrong_with(
+    path: str, client: Client, transport: Transport, options: ClusterCacheOptions
+) -> ClusterError | None:
+    where = Where(client.name, client.side, f"get {path} from")
     try:
-        response = await transport.send(HttpRequest("GET", path, timeout=options.probe_timeout))
-    except ConnectionFailed as error:
-        return 0, str(error)
-    return response.status, f"GET {path} is answered with {response.status}"
+        response = await transport.send(HttpRequest("GET", path, timeout=options.probe_timeout, urgent=True))
+    except ConnectionFailed as failure:
+        return errors.from_failure(failure, where, client.origin)
+    is_healthy = options.is_healthy(response.status)
+    if is_healthy and response.status != 403:
+        return None
+    wrong = errors.from_response(response, where, client.origin)
+    return None if is_healthy and not isinstance(wrong, Unauthorized) else wrong
+
+
+def reason_of(wrong: ClusterError) -> Reason:
+    """Return the reason why a cluster with this failure of a probe isn't connected."""
+    match wrong:
+        case Unauthorized():
+            return Reason.UNAUTHORIZED
+        case NoCredentials():
+            return Reason.NO_CREDENTIALS
+        case _:
+            return Reason.UNREACHABLE
 
 
 async def is_here(client: Client, environ: Mapping[str, str]) -> bool:

@@ -7,7 +7,7 @@ they begin (``watch_cluster``); and they end when the cluster goes (``remove_clu
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from syncer.api.errors import NotConnected
@@ -16,7 +16,7 @@ from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.clusters import Clusters
 from syncer.multicluster.controller import Controller, ControllerOptions
-from syncer.multicluster.errors import NotExist
+from syncer.multicluster.errors import ClusterNotFound
 from syncer.multicluster.requests import Request, Result
 from syncer.multicluster.watch_options import EVERYTHING, WatchOptions
 from syncer.observe.logs import get_logger
@@ -169,7 +169,13 @@ class MultiClusterSyncer:
             raise TypeError(f"{type(self).__name__} has no `resource`: name a Resource(api_version, kind, plural)")
         self.host = host
         self.downward = Controller(self.reconcile, options)
-        self.upward = Controller(self.back_populate, options)
+        upward = options or ControllerOptions()
+        if not upward.name:
+            upward = replace(upward, name=name_of(self.back_populate))
+        self.upward = Controller(self._back_populate, upward)
+        #: Requests of host objects whose virtual cluster isn't there, by its name.
+        self._awaiting: dict[str, set[Request]] = {}
+        self.downward.for_every_cluster(self._has_joined)
         self.patroller = Patroller(self.patrol, patrol_options)
         self.listener: ClusterListener = ControllerListener(self.downward, self.resource, watch_options)
         if self._overrides("back_populate"):
@@ -178,13 +184,12 @@ class MultiClusterSyncer:
     def cluster(self, name: str) -> Cluster:
         """Return a virtual cluster that is being watched.
 
+        A :meth:`back_populate` may pass the error on: the request then waits until the cluster comes.
+
         Raises:
-            NotExist: There is none.
+            ClusterNotFound: There is none.
         """
-        cluster = self.downward.clusters.get(name)
-        if cluster is None:
-            raise NotExist(name)
-        return cluster
+        return self.downward.cluster(name)
 
     async def reconcile(self, request: Request) -> Result | None:
         """Bring the copy of a virtual object in step."""
@@ -194,6 +199,20 @@ class MultiClusterSyncer:
 
     async def patrol(self) -> None:
         """Find and repair differences."""
+
+    async def _back_populate(self, request: Request) -> Result | None:
+        try:
+            what = f"{self.upward.name} of {request}"
+            result: Result | None = await call(self.back_populate, request, what=what, timeout=None)
+        except ClusterNotFound as error:
+            if error.cluster in self.downward.clusters:
+                raise
+            self._awaiting.setdefault(error.cluster, set()).add(request)
+            return None
+        return result
+
+    def _has_joined(self, cluster: Cluster) -> None:
+        self.upward.enqueue(self._awaiting.pop(cluster.name, ()))
 
     async def start_downward(self) -> None:
         """Reconcile, when the host's cache is filled, until cancelled."""

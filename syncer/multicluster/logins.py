@@ -31,6 +31,7 @@ class Reason(StrEnum):
     UNREADABLE = "Unreadable"
     UNREACHABLE = "Unreachable"
     UNAUTHORIZED = "Unauthorized"
+    NO_CREDENTIALS = "NoCredentials"
     NOT_SYNCED = "NotSynced"
     TOO_LARGE = "TooLarge"
 

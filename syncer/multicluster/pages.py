@@ -82,14 +82,22 @@ def checks_of(
         unfilled = {name: _lost(cache.get_status(name)) for cache in list(caches()) for name in cache}
         for each in list(controllers()):
             for name in list(each.clusters):
-                waits = None if each.is_ready(name) else f"controller {each.name} waits for its caches there"
-                unfilled[name] = unfilled.get(name) or waits
+                unfilled[name] = unfilled.get(name) or _waits(each, name)
         return unfilled
 
     checks = Checks()
     checks.live("loop", heartbeat)
     checks.ready_by_cluster("caches", filled)
     return checks
+
+
+def _waits(controller: Controller, name: str) -> str | None:
+    """Return why a controller doesn't work in a cluster, or works there from caches that are old."""
+    if not controller.is_ready(name):
+        return f"controller {controller.name} waits for its caches there"
+    if controller.cluster(name).error is not None:
+        return "its caches aren't kept up to date"
+    return None
 
 
 def _lost(status: ClusterStatus) -> str | None:

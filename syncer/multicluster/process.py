@@ -18,6 +18,9 @@ from syncer.multicluster.pages import ControllerCollector, checks_of, serve_page
 from syncer.observe.health import Heartbeat
 from syncer.observe.logs import get_logger
 
+#: Seconds that reconciles have to end, as in controller-runtime (``GracefulShutdownTimeout``).
+GRACE_SECONDS = 30.0
+
 log = get_logger(__name__)
 
 
@@ -42,6 +45,7 @@ class Manager:
         foreign: Iterable[Cluster] = (),
         metrics_address: str = "",
         health_address: str = "",
+        grace_period: float = GRACE_SECONDS,
     ) -> None:
         """Create a manager.
 
@@ -50,7 +54,9 @@ class Manager:
             foreign: Clusters, in which controllers may have watches too, that are run by another owner.
             metrics_address: Where ``/metrics`` is served, such as ``:8080``; ``""`` for nowhere.
             health_address: Where ``/livez``, ``/readyz`` and ``/healthz`` are served, on a thread of their own.
+            grace_period: Seconds that reconciles in work have to end after SIGTERM or SIGINT; then they are cancelled.
         """
+        self._grace_period = grace_period
         self._lease, self._foreign = lease, tuple(foreign)
         self._metrics_address, self._health_address = metrics_address, health_address
         #: What ``/metrics`` shows; register collectors of your own.
@@ -130,7 +136,10 @@ class Manager:
         self._run_clusters()
 
     def disengage(self, name: str) -> None:
-        """Remove a cluster from all controllers, and stop it, at any time."""
+        """Remove a cluster from all controllers, and stop it, at any time.
+
+        Its client is closed if the cluster made it, from :class:`~syncer.multicluster.ConnectionSettings`.
+        """
         self._engaged.pop(name, None)
         for controller in self._controllers:
             controller.disengage(name)
@@ -160,7 +169,9 @@ class Manager:
             await self._run(heartbeat)
 
     async def run_until_signalled(self) -> None:
-        """Run as :meth:`run`, until the process is told to end by SIGTERM or SIGINT; the latter then end nothing else.
+        """Run as :meth:`run`, until SIGTERM or SIGINT, which then end nothing else.
+
+        No reconcile begins after the signal, and those in work have the grace period to end, with the Lease held.
 
         Raises:
             NotRunning: As :meth:`run`.
@@ -174,6 +185,8 @@ class Manager:
         running, signalled = asyncio.create_task(self.run()), asyncio.create_task(ending.wait())
         try:
             await asyncio.wait({running, signalled}, return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                await self._drain()
             if running.done():
                 running.result()
         finally:
@@ -182,6 +195,17 @@ class Manager:
             for task in (running, signalled):
                 task.cancel()
             await asyncio.wait({running, signalled})
+
+    async def _drain(self) -> None:
+        """Let the reconciles in work end, within the grace period."""
+        draining = [asyncio.create_task(controller.drain()) for controller in self._controllers]
+        if not draining or not self._grace_period:
+            return
+        _, late = await asyncio.wait(draining, timeout=self._grace_period)
+        if late:
+            log.warning("reconciles did not end within the grace period and are cancelled", seconds=self._grace_period)
+        for task in late:
+            task.cancel()
 
     def _forget_ports(self) -> None:
         self.ports = {}
@@ -224,7 +248,16 @@ class Manager:
         for cluster in self._clusters():
             is_known = any(cluster.is_alias_of(other) for other in (*self._running, *self._foreign))
             if not (is_known or cluster.is_kept or cluster.is_running):
-                self._running[cluster] = self._tasks.create_task(cluster.run())
+                self._running[cluster] = self._tasks.create_task(_run_and_close(cluster))
+
+
+async def _run_and_close(cluster: Cluster) -> None:
+    """Run a cluster, and close the client that it has made for itself."""
+    try:
+        await cluster.run()
+    finally:
+        if cluster.owns_client:
+            await cluster.close()
 
 
 def _errors_in(group: ExceptionGroup[Exception]) -> Iterator[Exception]:

@@ -12,6 +12,8 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
+
 from syncer.api.errors import ClusterError, Missing
 from syncer.api.objects import Key, Obj, Resource, labels_of
 from syncer.clusters.client import Client
@@ -21,10 +23,15 @@ from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.logins import CannotConnect, Reason, parsed
 from syncer.multicluster.providers import Fleet, Member
+from syncer.observe.logs import get_logger
 
 _SECRETS = Resource("v1", "Secret", "secrets")
-#: The kinds of Cluster API that are known, newest first.
-_CLUSTERS = Resource("cluster.x-k8s.io/v1beta2", "Cluster", "clusters")
+#: The resource of Cluster API whose objects are clusters, in any version.
+_CLUSTERS = "clusters.cluster.x-k8s.io"
+#: Most seconds between two looks for that resource, which comes with Cluster API.
+LONGEST_LOOK = 30.0
+
+log = get_logger(__name__)
 #: The label of the Secrets of a cluster of Cluster API.
 CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 #: The label of kubeconfig Secrets of multicluster-runtime, and its key.
@@ -170,7 +177,8 @@ class ClusterApiProvider(_Secrets):
     """The Clusters of Cluster API, called ``namespace/name``, whose kubeconfigs are in ``<name>-kubeconfig``.
 
     A cluster whose infrastructure isn't provisioned yet is not connected to. ``namespaces`` maps each namespace
-    whose clusters are read to the host namespaces that they may lead to.
+    whose clusters are read to the host namespaces that they may lead to. Without ``clusters`` their resource is that of
+    the version that the management cluster prefers, and is awaited until Cluster API is installed.
     """
 
     def __init__(
@@ -178,7 +186,7 @@ class ClusterApiProvider(_Secrets):
         management: Cluster,
         namespaces: Mapping[str, Collection[str]],
         *,
-        clusters: Resource = _CLUSTERS,
+        clusters: Resource | None = None,
         name: str = "",
         environ: Mapping[str, str] | None = None,
     ) -> None:
@@ -186,7 +194,22 @@ class ClusterApiProvider(_Secrets):
         self._clusters = clusters
         self._caches: dict[str, tuple[ClusterInformer, ClusterInformer]] = {}
 
+    async def run(self, fleet: Fleet) -> None:
+        """Report all changes to the fleet; the management cluster must run."""
+        if self._clusters is None:
+            retry = retry_if_exception_type((ClusterError, DecodeError))
+            wait = wait_random_exponential(multiplier=1.0, max=LONGEST_LOOK)
+            attempts = AsyncRetrying(retry=retry, wait=wait, before_sleep=self._not_served)
+            self._clusters = await attempts(self.management.resource, _CLUSTERS)
+        await super().run(fleet)
+
+    def _not_served(self, attempt: RetryCallState) -> None:
+        if attempt.attempt_number == 1 and attempt.outcome is not None:
+            error = attempt.outcome.exception()
+            log.warning("can't find Cluster API, will try again", cluster=self.management.name, error=str(error))
+
     def _informers(self) -> Iterator[tuple[ClusterInformer, str]]:
+        assert self._clusters is not None
         for namespace in self._namespaces:
             clusters = self.management.informer(self._clusters, namespace=namespace)
             secrets = self.management.informer(_SECRETS, namespace=namespace, selector=CLUSTER_NAME)

@@ -54,10 +54,9 @@ _BY_KIND = {
 def form_of(resource: Resource) -> Form:
     """Return the form of a kind's names.
 
-    Third-party kinds (a group with a dot, outside ``k8s.io``) are kept within 63 characters,
-    although the API server accepts more: their controllers often put the name into a label.
+    Kinds of others than Kubernetes are kept within 63 characters, although the API server accepts
+    more: their controllers often put the name into a label.
     """
     if form := _BY_KIND.get(str(resource)):
         return form
-    foreign = "." in resource.group and not resource.group.endswith(".k8s.io")
-    return SHORT if foreign else SUBDOMAIN
+    return SUBDOMAIN if resource.is_built_in else SHORT

@@ -22,6 +22,9 @@ class VclusterCompat:
     a name, and names over 63 characters differ in 40 bits of SHA-256 only. If two objects share a
     host key, the later one is parked with that reason. A name may also be invalid for its kind, as
     in vcluster: the host refuses the object then.
+
+    ``kube-root-ca.crt`` is no exception here: vcluster's ``vcluster-kube-root-ca.crt-x-NAME`` is for its other
+    algorithms, which leave names of ConfigMaps as they are, and would be one for all namespaces.
     """
 
     def __init__(self, *, cluster: str, namespace: str) -> None:

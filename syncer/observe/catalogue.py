@@ -61,7 +61,12 @@ RECORDED = (
     Metric("histogram", "syncer_lag_seconds", (*_SYNCER, "direction"), "Change seen to change written, by direction."),
     Metric("counter", "syncer_writes", (*_SYNCER, "side", "verb"), "Writes to an API server."),
     Metric("counter", "syncer_noop", _SYNCER, "Decisions that needed no write."),
-    Metric("counter", "syncer_futile_writes", (*_SYNCER, "side"), "Writes that changed nothing; it should stay 0."),
+    Metric(
+        "counter",
+        "syncer_futile_writes",
+        (*_SYNCER, "side"),
+        "Writes that changed nothing; it should stay 0, but where an API server rewrites values.",
+    ),
     Metric("counter", "syncer_errors", (*_SYNCER, "reason"), "Errors by class."),
     Metric("counter", "syncer_watch_restarts", _STORE, "Watches begun anew after the first."),
 )
@@ -93,7 +98,12 @@ READ = (
         _STORE,
         "Objects that can't be read, or that there is no room for, and so aren't synced.",
     ),
-    Metric("gauge", "syncer_cluster_up", ("cluster", "side"), "1 while the cluster's API server answers, else 0."),
+    Metric(
+        "gauge",
+        "syncer_cluster_up",
+        ("cluster", "side"),
+        "1 while the cluster's API server answers and accepts our credentials, else 0.",
+    ),
     Metric("gauge", "syncer_secrets_refused", ("namespace", "reason"), "Secrets that are refused as virtual clusters."),
     Metric(
         "gauge",

@@ -8,10 +8,9 @@ events and chooses much of their text: events about an object (``BURST`` at once
 """
 
 import asyncio
-import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Protocol
@@ -132,25 +131,20 @@ class EventRecorder:
         self._complained = False
         self._last_name = 0
 
-    def warning(
-        self, resource: Resource, obj: Obj, reason: str, message: str, *, names: Mapping[str, str] | None = None
-    ) -> None:
+    def warning(self, resource: Resource, obj: Obj, reason: str, message: str) -> None:
         """Record a warning about a virtual object.
 
         Args:
             resource: The resource of the object.
             obj: The object; only its identity is used.
             reason: A word in CamelCase.
-            message: A sentence for the object's owner.
-            names: Host names in the message, with the virtual names that replace them.
+            message: A sentence for the object's owner, in virtual names.
         """
-        self._record(note_about(resource, obj, "Warning", reason, virtual_names(message, names or {})))
+        self._record(note_about(resource, obj, "Warning", reason, message))
 
-    def normal(
-        self, resource: Resource, obj: Obj, reason: str, message: str, *, names: Mapping[str, str] | None = None
-    ) -> None:
+    def normal(self, resource: Resource, obj: Obj, reason: str, message: str) -> None:
         """Record a normal event; the parameters are those of :meth:`warning`."""
-        self._record(note_about(resource, obj, "Normal", reason, virtual_names(message, names or {})))
+        self._record(note_about(resource, obj, "Normal", reason, message))
 
     async def run(self) -> None:
         """Write the recorded events in order, until cancelled."""
@@ -266,20 +260,8 @@ def note_about(resource: Resource, obj: Obj, level: Level, reason: str, message:
         metadata.get("uid", ""),
         level,
         reason,
-        _shortened(message),
+        _shortened(shortened(message)),
     )
-
-
-def virtual_names(message: str, names: Mapping[str, str]) -> str:
-    """Replace host names in a message by virtual names. A name within a longer name is left alone.
-
-    A long message is cut first.
-    """
-    message = shortened(message)
-    if not names:
-        return message
-    alternatives = "|".join(map(re.escape, names))
-    return re.sub(rf"(?<![\w.-])(?:{alternatives})(?![\w-]|\.\w)", lambda found: names[found[0]], message)
 
 
 def _shortened(message: str) -> str:

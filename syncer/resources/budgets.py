@@ -28,9 +28,11 @@ class BudgetSyncer(Mirror[BudgetConfig]):
     the present spec, the copy lets nothing be evicted, as the virtual API server does. See
     https://kubernetes.io/docs/tasks/run-application/configure-pdb/#arbitrary-controllers-and-selectors.
 
-    Each side has a status of its own: of the Pods and evictions that it sees.
+    Each side has a status of its own: of the Pods and evictions that it sees. An API server heeds a budget
+    until it is gone, so its copy stays until then, whatever finalizers hold it.
     """
 
+    deletion = "whenGone"
     name = "poddisruptionbudgets"
     section = "toHost.podDisruptionBudgets"
     resource = DISRUPTION_BUDGETS

@@ -16,14 +16,31 @@ from syncer.api import (
     Refused,
     Settings,
     Source,
+    annotations_of,
+    apply,
     dig,
 )
 from syncer.resources import classes
-from syncer.resources.classes import StorageClassSyncer
+from syncer.resources.classes import ClassNames, StorageClassSyncer, VolumeAttributesClassSyncer
 from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS
-from syncer.translate.alike import quantity
+from syncer.translate.host_deletion import copied_since
+from syncer.translate.quantities import quantity
 
 _SIZE = "spec.resources.requests.storage"
+_CAPACITY = "status.capacity.storage"
+_LOST = (
+    "its copy was deleted on the host, and with it, unless its StorageClass retains volumes, the data: "
+    "delete this claim and make it again, as a bound claim can't get another volume"
+)
+#: The class, as it was written before ``spec.storageClassName``.
+_BETA = "volume.beta.kubernetes.io/storage-class"
+_BETA_PATH = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class"
+#: The classes that a claim may name later on, too: its StorageClass is written once.
+_LATER: ClassNames = {
+    _BETA_PATH: StorageClassSyncer,
+    "spec.volumeAttributesClassName": VolumeAttributesClassSyncer,
+}
+_CLASSES: ClassNames = {"spec.storageClassName": StorageClassSyncer, **_LATER}
 #: Annotations by which the host's binder and provisioners act. Of a tenant's, some choose a class or a node.
 _HOSTS_OWN = ("pv.kubernetes.io/*", "volume.kubernetes.io/*", "volume.beta.kubernetes.io/*")
 #: Those that say what became of a claim.
@@ -38,14 +55,16 @@ class ClaimConfig(Config):
 
     `report`: an event is recorded, and no copy is created until the annotation `vsyncer.dev/copied` is
     removed from the virtual object. `recreate`: the copy is created again, with an empty volume.
-    `propagate`: the virtual object is deleted too.
+    `propagate`: the virtual object is deleted too. A bound claim can't get another volume, so with
+    `report` and `recreate` an event tells its tenant to delete it and to make it again.
     """
 
 
 class ClaimSyncer(Mirror[ClaimConfig]):
     """Copies claims; the virtual side owns what is claimed, the host the volume and the status.
 
-    A claim never chooses one of the host's volumes: that could hold anybody's data.
+    A claim never chooses one of the host's volumes: that could hold anybody's data. The copy of a claim that
+    is being deleted is deleted at once: either cluster holds its own while Pods use it.
     """
 
     name = "persistentvolumeclaims"
@@ -75,46 +94,72 @@ class ClaimSyncer(Mirror[ClaimConfig]):
 
     def reads_with(self, settings: Settings) -> Iterable[Source]:
         """Return the classes of the host that claims may name."""
-        return (*self.reads, *classes.sources(settings, StorageClassSyncer))
+        return (*self.reads, *classes.sources(settings, StorageClassSyncer, VolumeAttributesClassSyncer))
 
     def sync_down(self, ctx: Context[ClaimConfig], virtual: Obj) -> Decision:
-        """Create the copy, once the class that it names appears.
+        """Create the copy, once the classes that it names appear.
 
         Raises:
-            Refused: It chooses a volume of the host.
+            Refused: It chooses a volume of the host, takes any that has no class, or has lost its own.
         """
         spec = virtual.get("spec") or {}
-        for field, value in (("volumeName", spec.get("volumeName")), ("selector", spec.get("selector"))):
-            if value:
-                why = "it would choose one of the host's volumes, and the host chooses: make the claim without it"
-                raise Refused(why, path=f"spec.{field}", reason="VolumeRefused")
-        missing = classes.missing(ctx, StorageClassSyncer, spec.get("storageClassName"))
-        return missing or super().sync_down(ctx, virtual)
+        if spec.get("volumeName") and _had_copy(ctx, virtual):
+            if ctx.config.on_host_deletion != "propagate":
+                raise Refused(_LOST, reason="HostCopyDeleted")
+        elif chosen := next((field for field in ("volumeName", "selector") if spec.get(field)), ""):
+            why = "it would choose one of the host's volumes, and the host chooses: make the claim without it"
+            raise Refused(why, path=f"spec.{chosen}", reason="VolumeRefused")
+        beta = annotations_of(virtual).get(_BETA) if ctx.metadata.crosses("annotations", _BETA) else None
+        named = {"spec.storageClassName": spec.get("storageClassName"), f"metadata.annotations[{_BETA}]": beta}
+        for path, name in named.items():
+            if name == "":
+                why = "without a class it would take any volume of the host that has none"
+                raise Refused(f"{why}: name one, or leave it out", path=path, reason="VolumeRefused")
+        return classes.obstacle(ctx, _CLASSES, virtual) or super().sync_down(ctx, virtual)
 
     def sync(self, ctx: Context[ClaimConfig], pair: Pair) -> Decision:
-        """Update the copy. A request that the host has made larger stays, as no volume gets smaller."""
-        wanted, given = (quantity(dig(side, _SIZE, "")) for side in (pair.virtual, pair.host))
-        if wanted is None or given is None or wanted >= given:
+        """Update the copy. A request that the host has made larger stays, as no volume gets smaller; one that the
+        volume hasn't grown to may be taken back.
+
+        See https://kubernetes.io/docs/concepts/storage/persistent-volumes/#recovering-from-failure-when-expanding-volumes.
+        """
+        if waiting := classes.obstacle(ctx, _LATER, pair.virtual, pair.host):
+            return apply(virtual=self.reflect(ctx, pair)).then(waiting)
+        if not _is_too_small(pair):
             return super().sync(ctx, pair)
         kept = {**pair.virtual["spec"], "resources": pair.host["spec"]["resources"]}
-        return super().sync(ctx, Pair({**pair.virtual, "spec": kept}, pair.host))
+        decision = super().sync(ctx, Pair({**pair.virtual, "spec": kept}, pair.host))
+        why = f"no volume gets smaller, so where Pods run the claim still asks for {dig(pair.host, _SIZE)}"
+        return decision.warn("RequestKept", f"{why}: ask for more than its capacity")
 
     def translate(self, ctx: Context[ClaimConfig], virtual: Obj) -> Obj:
         """Return the copy.
 
         Raises:
-            Refused: It would take a volume of the host that exists already, or the data of something else
-                than a claim of its own namespace.
+            Refused: It would take the data of something else than a claim of its own namespace.
         """
-        host = super().translate(ctx, virtual)
+        host = super().translate(ctx, classes.with_default(ctx, _CLASSES, virtual))
         spec = host.get("spec") or {}
-        if spec.get("storageClassName") == "":
-            why = "without a class it would take any volume of the host that has none: name one, or leave the field out"
-            raise Refused(why, path="spec.storageClassName", reason="VolumeRefused")
         for field in ("dataSource", "dataSourceRef"):
             if source := spec.get(field):
                 spec = {**spec, field: _from(ctx, virtual, field, source)}
         return {**host, "spec": spec}
+
+
+def _had_copy(ctx: Context[ClaimConfig], virtual: Obj) -> bool:
+    """Return True if a claim has had a copy, from which its volume was copied up."""
+    if ctx.config.on_host_deletion == "recreate":  # of which nothing is recorded
+        return bool(dig(virtual, "status.phase") == "Bound")
+    return copied_since(ctx.marks, virtual) is not None
+
+
+def _is_too_small(pair: Pair) -> bool:
+    """Return True if the API server would refuse to make the copy's request as small as the claim's."""
+    wanted, given = (quantity(dig(side, _SIZE, "")) for side in (pair.virtual, pair.host))
+    if wanted is None or given is None or wanted >= given:
+        return False
+    size = quantity(dig(pair.host, _CAPACITY, ""))
+    return size is None or wanted <= size
 
 
 def _from(ctx: Context, virtual: Obj, field: str, source: Obj) -> Obj:

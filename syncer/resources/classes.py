@@ -1,12 +1,13 @@
 """Classes of the host that tenants choose from: they appear in the virtual cluster under their own names, read-only."""
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar, TypeAlias
 
 from syncer.api import (
     Config,
     Context,
     Decision,
+    FieldPath,
     Key,
     Obj,
     ObjectRef,
@@ -23,7 +24,10 @@ from syncer.api import (
     copy_fields,
     delete,
     dig,
+    is_within,
     key_of,
+    metadata_key,
+    path_steps,
     selectors,
     wait,
 )
@@ -35,6 +39,8 @@ from syncer.resources.kinds import (
     VOLUME_ATTRIBUTES_CLASSES,
 )
 
+#: Seconds until an object that names no class is looked at again: a new default class wakes nothing.
+_LOOK_SECONDS = 60.0
 #: The prefix of the classes that each API server makes for itself (Kubernetes, "Pod Priority and Preemption").
 _RESERVED = "system-"
 
@@ -58,6 +64,10 @@ class HostClass(Syncer[ClassConfig], SyncFromHost[ClassConfig], Sync[ClassConfig
     reverts_virtual_changes = True
     #: The fields that the API server lets nobody change.
     fixed: ClassVar[tuple[str, ...]] = ()
+    #: The annotations that make a class the default of its API server, which gives it to objects that name none.
+    default_by: ClassVar[tuple[str, ...]] = ()
+    #: False if API servers may lack the kind. What may name such classes is synced all the same.
+    is_everywhere: ClassVar[bool] = True
 
     def host_selector(self, settings: Settings) -> str:
         """Return the label selector of the classes that appear."""
@@ -108,6 +118,7 @@ class StorageClassSyncer(HostClass):
     up = ("provisioner", "reclaimPolicy", "volumeBindingMode", "allowVolumeExpansion", "allowedTopologies")
     exact = up
     fixed = ("provisioner", "reclaimPolicy", "volumeBindingMode")
+    default_by = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 
 class VolumeAttributesClassSyncer(HostClass):
@@ -119,6 +130,7 @@ class VolumeAttributesClassSyncer(HostClass):
     up = ("driverName", "parameters")
     exact = up
     fixed = ("driverName", "parameters")
+    is_everywhere = False
 
 
 class IngressClassSyncer(HostClass):
@@ -130,6 +142,7 @@ class IngressClassSyncer(HostClass):
     up = ("spec.controller",)
     exact = up
     fixed = ("spec.controller",)
+    default_by = ("ingressclass.kubernetes.io/is-default-class",)
 
 
 class PriorityClassSyncer(HostClass):
@@ -154,11 +167,22 @@ class RuntimeClassSyncer(HostClass):
     fixed = ("handler",)
 
 
+#: The kinds of classes that an object names, by the paths of the names. Of one kind, a field comes before annotations.
+ClassNames: TypeAlias = Mapping[FieldPath, type[HostClass]]
+
+
 def appears(ctx: Context, syncer: type[HostClass], name: str) -> bool:
     """Return True if the host has a class of this name that appears in the virtual cluster."""
     config = ctx.settings.section(syncer.name, ClassConfig)
-    host = ctx.host(syncer.resource, Key("", name)) if config else None
-    return config is not None and host is not None and _is_chosen(ctx, config, host)
+    if config is None:
+        return False
+    try:
+        host = ctx.host(syncer.resource, Key("", name))
+    except KeyError:
+        if syncer.is_everywhere:
+            raise
+        return False  # the host doesn't serve the kind
+    return host is not None and _is_chosen(ctx, config, host)
 
 
 def missing(ctx: Context, syncer: type[HostClass], name: str | None) -> Decision | None:
@@ -169,9 +193,81 @@ def missing(ctx: Context, syncer: type[HostClass], name: str | None) -> Decision
     if not name or not ctx.enabled(syncer.name) or appears(ctx, syncer, name):
         return None
     kind, seen = syncer.resource.kind, ObjectRef(Side.HOST, syncer.resource, Key("", name))
-    return wait(f"the host has no {kind} {name} for this virtual cluster: name one that is listed", on=(seen,))
+    why = f"the host has no {kind} {name} for this virtual cluster: name one that is listed"
+    return wait(why, on=(seen,)).warn("ClassNotListed", why)
+
+
+def obstacle(ctx: Context, names: ClassNames, virtual: Obj, copy: Obj | None = None) -> Decision | None:
+    """Return what to wait for if an object may not have the classes that it names, or the one that the host
+    would give it as it names none; None otherwise.
+
+    What its ``copy`` names already isn't asked about, nor a field that the host owns there.
+    """
+    asked = {path: syncer for path, syncer in names.items() if copy is None or not _is_hosts(ctx.config, path)}
+    for path, syncer in asked.items():
+        name = _name(ctx, path, virtual)
+        is_new = copy is None or dig(copy, path) != name
+        if is_new and (waiting := missing(ctx, syncer, name)):
+            return waiting
+    for _, syncer in _unnamed(ctx, asked, virtual):
+        if _default(ctx, syncer) is None:
+            kind = syncer.resource.kind
+            why = f"it names no {kind}, and the host's default isn't for this virtual cluster: name one that is listed"
+            return wait(why, after=_LOOK_SECONDS).warn("ClassNotListed", why)
+    return None
+
+
+def with_default(ctx: Context, names: ClassNames, virtual: Obj) -> Obj:
+    """Return an object that names the host's default class where a selector chooses the classes and it names none.
+
+    Left to the host, the choice could fall on a class that doesn't appear.
+    """
+    for path, syncer in _unnamed(ctx, names, virtual):
+        if name := _default(ctx, syncer):
+            part, field = path_steps(path)
+            virtual = {**virtual, part: {**(virtual.get(part) or {}), field: name}}
+    return virtual
+
+
+def _is_hosts(config: Config, path: FieldPath) -> bool:
+    """Return True if the host owns a field once the copy is there."""
+    return any(owner == "host" and is_within(path, owned) for owned, owner in config.authority.items())
+
+
+def _name(ctx: Context, path: FieldPath, virtual: Obj) -> str | None:
+    """Return the name at a path; None if there is none, or if it stays behind."""
+    key = metadata_key(path)
+    return dig(virtual, path) if key is None or ctx.metadata.crosses(*key) else None
+
+
+def _unnamed(ctx: Context, names: ClassNames, virtual: Obj) -> Iterator[tuple[FieldPath, type[HostClass]]]:
+    """Yield the fields that the host would fill with its default class, where a selector chooses the classes."""
+    for path, syncer in names.items():
+        config = ctx.settings.section(syncer.name, ClassConfig) if syncer.default_by else None
+        if config is None or not config.selector.narrows or metadata_key(path) is not None:
+            continue
+        if not any(_name(ctx, other, virtual) for other, each in names.items() if each is syncer):
+            yield path, syncer
+
+
+def _default(ctx: Context, syncer: type[HostClass]) -> str | None:
+    """Return the name of the host's default class; None if it has none, or if that doesn't appear.
+
+    Of several, it is the newest (https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass).
+    """
+    found: list[tuple[str, str]] = []
+    for key in sorted(ctx.reader.keys(Side.HOST, syncer.resource)):
+        host = ctx.host(syncer.resource, key)
+        if host is not None and any(annotations_of(host).get(mark) == "true" for mark in syncer.default_by):
+            found.append((host["metadata"].get("creationTimestamp") or "", key.name))
+    _, name = max(found, key=lambda each: each[0], default=("", ""))
+    return name if name and appears(ctx, syncer, name) else None
 
 
 def sources(settings: Settings, *syncers: type[HostClass]) -> Iterable[Source]:
     """Return the classes of the host that may be named."""
-    return [Source(Side.HOST, syncer.resource) for syncer in syncers if syncer.name in settings.sections]
+    return [
+        Source(Side.HOST, syncer.resource, optional_with="" if syncer.is_everywhere else syncer.name)
+        for syncer in syncers
+        if syncer.name in settings.sections
+    ]

@@ -10,7 +10,10 @@ ROOT_CA = "kube-root-ca.crt"
 
 
 class ConfigMapSyncer(UsedSyncer):
-    """Copies the ConfigMaps that synced objects use; the virtual side owns all of their data."""
+    """Copies the ConfigMaps that synced objects use; the virtual side owns all of their data.
+
+    Pods only read them, so a copy stays until its original is gone, whatever finalizers hold that.
+    """
 
     name = "configmaps"
     resource = CONFIG_MAPS

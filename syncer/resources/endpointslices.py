@@ -6,7 +6,7 @@ https://kubernetes.io/docs/concepts/services-networking/service/#services-withou
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Annotated, ClassVar
 
@@ -17,6 +17,7 @@ from syncer.api import (
     Context,
     Decision,
     Excludes,
+    Grants,
     Index,
     Indexes,
     Key,
@@ -46,10 +47,12 @@ CONTROLLER = "endpointslice-controller.k8s.io"
 
 #: The fields of an endpoint that are copied besides its address, and a ``targetRef`` to the Pod that has it.
 _FIELDS = ("conditions", "hostname", "nodeName", "zone", "hints")
+#: The longest address, in characters: an IPv6 address with a zone (an interface has 15).
+_LONGEST = 64
 #: The number of addresses that an event names.
 _NAMED = 3
 
-_HOST_PODS = Source(Side.HOST, PODS, marked=True)
+_HOST_PODS, _COPIES = (Source(Side.HOST, each, marked=True) for each in (PODS, ENDPOINT_SLICES))
 _BY_ADDRESS = "address"
 
 
@@ -85,7 +88,9 @@ class EndpointSliceConfig(Config):
         return tuple(ip_network(each) for each in self.allow_addresses)
 
 
-class EndpointSliceSyncer(Mirror[EndpointSliceConfig], Excludes[EndpointSliceConfig], Indexes):
+class EndpointSliceSyncer(
+    Mirror[EndpointSliceConfig], Excludes[EndpointSliceConfig], Grants[EndpointSliceConfig], Indexes
+):
     """Copies EndpointSlices that no controller of Services maintains, with the addresses of the
     tenant's own running Pods.
 
@@ -106,11 +111,12 @@ class EndpointSliceSyncer(Mirror[EndpointSliceConfig], Excludes[EndpointSliceCon
     virtual_selector = f"{MANAGED_BY}!={CONTROLLER}"
 
     def indexes(self) -> Sequence[Index]:
-        """Return indexes by address, of the slices and of the host's Pods, whose changes concern slices."""
+        """Return indexes by address, of the slices, their copies, and the host's Pods, whose changes concern both."""
         slices = Source(Side.VIRTUAL, ENDPOINT_SLICES, selector=self.virtual_selector)
         return [
             Index(slices, _BY_ADDRESS, _addresses),
-            Index(_HOST_PODS, _BY_ADDRESS, _pod_addresses, copies_only=True, requeues=_BY_ADDRESS),
+            Index(_COPIES, _BY_ADDRESS, _addresses, copies_only=True),
+            Index(_HOST_PODS, _BY_ADDRESS, _pod_addresses, copies_only=True, requeues=_BY_ADDRESS, keeps=False),
         ]
 
     def excluded(self, ctx: Context[EndpointSliceConfig], side: Side, obj: Obj) -> str | None:
@@ -118,6 +124,12 @@ class EndpointSliceSyncer(Mirror[EndpointSliceConfig], Excludes[EndpointSliceCon
         if side is Side.VIRTUAL and Key(key_of(obj).namespace, labels_of(obj).get(SERVICE_NAME, "")) == KUBERNETES:
             return "it is of the virtual API server's own Service"
         return None
+
+    def still_granted(self, ctx: Context[EndpointSliceConfig], host: Obj) -> Obj:
+        """Return the copy with the addresses that the tenant may lead to as of now, and the Pods that have them."""
+        endpoints = host.get("endpoints") or []
+        left = [_with_own_target(ctx, each) for each in endpoints if _all_allowed(ctx, each)]
+        return host if left == endpoints else {**host, "endpoints": left}
 
     def translate(self, ctx: Context[EndpointSliceConfig], virtual: Obj) -> Obj:
         """Return the copy, without the addresses that the tenant may not lead to."""
@@ -184,8 +196,12 @@ def _pod_addresses(pod: Obj) -> Iterable[str]:
 
 def _plain(address: str) -> str:
     """Return an address in the form in which it can be compared."""
-    if ":" not in address:
-        return address
+    return _compressed(address) if ":" in address and len(address) <= _LONGEST else address
+
+
+@lru_cache(maxsize=4096)
+def _compressed(address: str) -> str:
+    """Return an IPv6 address in its shortest form; a text that is none as it is."""
     try:
         return ip_address(address).compressed
     except ValueError:
@@ -213,6 +229,24 @@ def _is_allowed(ctx: Context[EndpointSliceConfig], address: str) -> bool:
     except ValueError:
         return False
     return any(parsed in each for each in ctx.config.ranges)
+
+
+def _all_allowed(ctx: Context[EndpointSliceConfig], endpoint: Obj) -> bool:
+    return all(_is_allowed(ctx, address) for address in endpoint.get("addresses") or ())
+
+
+def _with_own_target(ctx: Context[EndpointSliceConfig], endpoint: Obj) -> Obj:
+    """Return an endpoint of a copy, without the Pod that it names if that no longer has its address."""
+    named = endpoint.get("targetRef")
+    if named is None or _has_address(ctx, Key(named.get("namespace", ""), named.get("name", "")), endpoint):
+        return endpoint
+    return {field: value for field, value in endpoint.items() if field != "targetRef"}
+
+
+def _has_address(ctx: Context[EndpointSliceConfig], pod: Key, endpoint: Obj) -> bool:
+    """Return True if a host pod of the tenant's has one of the addresses of an endpoint."""
+    holders = (ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(each)) for each in endpoint["addresses"])
+    return any(pod in keys for keys in holders)
 
 
 def _warned(ctx: Context[EndpointSliceConfig], virtual: Obj, decision: Decision) -> Decision:

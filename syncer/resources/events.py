@@ -1,37 +1,43 @@
 """Events of the host about copies appear in the virtual cluster, about the virtual objects."""
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from syncer.api import (
     Context,
+    CopiedKind,
     Decision,
     Key,
     Obj,
-    Refers,
     Resource,
     Syncer,
     SyncFromHost,
     apply,
-    shortened,
+    host_names,
     skip,
     uid_of,
 )
 from syncer.resources.kinds import EVENTS, PODS
+from syncer.resources.pods import containers
 
 #: Fields that are recomputed, or that name host objects which a tenant can't see.
 _NOT_COPIED = frozenset({"apiVersion", "kind", "metadata", "involvedObject", "message", "related"})
 
 _LONGEST_NAME = 253
 
+#: How an Event names a container of its Pod: the list that it is in, and its name.
+_CONTAINER = re.compile(r"spec\.(?P<part>\w+)\{(?P<name>.*)\}", re.DOTALL)
+
 
 class Subject(NamedTuple):
     """The virtual object that a host Event is about."""
 
-    #: The syncer that copies it.
-    syncer: Syncer
+    kind: CopiedKind
     key: Key
     uid: str
+    #: Its copy; None if that isn't there, yet or any more.
+    copy: Obj | None = None
 
 
 class EventSyncer(Syncer, SyncFromHost):
@@ -57,6 +63,8 @@ class EventSyncer(Syncer, SyncFromHost):
         subject = _subject(ctx, host)
         if subject is None:
             return skip("it is not about an object that is synced")
+        if _is_about_other_container(ctx, host, subject):
+            return skip("it is about a container that the host has in the pod for itself")
         return apply(virtual=_translated(ctx, host, subject))
 
 
@@ -66,30 +74,41 @@ def _subject(ctx: Context, event: Obj) -> Subject | None:
         return None
     group = involved.get("apiVersion", "").rpartition("/")[0]
     key = Key(involved.get("namespace", ""), involved["name"])
-    found = (_told_by(ctx, syncer, key, involved) for syncer in ctx.copied_by(group, involved.get("kind", "")))
+    found = (_with_copy(ctx, kind, key, involved) for kind in ctx.copied_by(group, involved.get("kind", "")))
     return next((subject for subject in found if subject), None)
 
 
-def _told_by(ctx: Context, syncer: Syncer, key: Key, involved: Obj) -> Subject | None:
-    """Return the object of a syncer whose copy an Event is about; None if the Event isn't about its copy."""
-    copy = ctx.host(syncer.host_resource, key)
+def _with_copy(ctx: Context, kind: CopiedKind, key: Key, involved: Obj) -> Subject | None:
+    """Return the object of a kind whose copy an Event is about; None if the Event isn't about its copy."""
+    copy = ctx.host(kind.host_resource, key)
     if copy is None:
-        return _by_name(ctx, syncer, key)
-    if not ctx.marks.is_ours(copy, cluster=ctx.identity, resource=syncer.resource):
+        return _by_name(ctx, kind, key)
+    if not ctx.marks.is_ours(copy, cluster=ctx.identity, resource=kind.resource):
         return None
     if involved.get("uid") and involved["uid"] != uid_of(copy):
         return None  # about an earlier object of this name
     virtual = ctx.marks.virtual_key(copy)
-    return virtual and Subject(syncer, virtual, copy["metadata"]["annotations"].get(ctx.marks.uid, ""))
+    return virtual and Subject(kind, virtual, copy["metadata"]["annotations"].get(ctx.marks.uid, ""), copy)
 
 
-def _by_name(ctx: Context, syncer: Syncer, key: Key) -> Subject | None:
+def _is_about_other_container(ctx: Context, event: Obj, subject: Subject) -> bool:
+    """Return True if an Event about a Pod is about a container that isn't known to have been sent."""
+    if subject.kind.resource != PODS:
+        return False
+    named = _CONTAINER.fullmatch(str(event["involvedObject"].get("fieldPath") or ""))
+    if named is None:
+        return False
+    sent = containers.recorded(ctx.marks, subject.copy) if subject.copy is not None else {}
+    return named["name"] not in sent.get(named["part"], ())
+
+
+def _by_name(ctx: Context, kind: CopiedKind, key: Key) -> Subject | None:
     """Find the virtual object of an Event that arrives before its object, or after it is gone, by name."""
-    found = ctx.names.to_virtual(syncer.host_resource, key)
-    virtual = ctx.virtual(syncer.resource, found) if found else None
-    if found is None or virtual is None or syncer.host_key(ctx.settings, found) != key:
+    found = ctx.names.to_virtual(kind.host_resource, key)
+    virtual = ctx.virtual(kind.resource, found) if found else None
+    if found is None or virtual is None or kind.host_key(found) != key:
         return None
-    return Subject(syncer, found, uid_of(virtual))
+    return Subject(kind, found, uid_of(virtual))
 
 
 def _place(event: Obj, subject: Subject) -> Key:
@@ -110,40 +129,20 @@ def _name(event: Obj, subject: Subject) -> str:
 
 def _translated(ctx: Context, host: Obj, subject: Subject) -> Obj:
     involved = host["involvedObject"]
-    virtual, resource = ctx.virtual_copy(host, _place(host, subject)), subject.syncer.resource
+    virtual, resource = ctx.virtual_copy(host, _place(host, subject)), subject.kind.resource
     virtual |= {part: value for part, value in host.items() if part not in _NOT_COPIED and value is not None}
     kept = {part: value for part, value in involved.items() if part not in ("namespace", "resourceVersion")}
     about = {"apiVersion": resource.api_version, "kind": resource.kind, "name": subject.key.name, "uid": subject.uid}
     place = {"namespace": subject.key.namespace} if subject.key.namespace else {}
     virtual["involvedObject"] = kept | about | place
     if message := host.get("message"):
-        virtual["message"] = _told(shortened(message), _words(ctx, host, subject))
+        copy = Key(involved.get("namespace", ""), involved["name"])
+        names = host_names(ctx, subject.key, copy, lambda: _named(ctx, subject))
+        virtual["message"] = names.virtual(message)
     return virtual
 
 
-def _told(message: str, words: Iterable[tuple[str, str]]) -> str:
-    """Replace each host name in a message; the longest first, as one may be part of another."""
-    for word, virtual in sorted(words, key=lambda pair: len(pair[0]), reverse=True):
-        message = message.replace(word, virtual)
-    return message
-
-
-def _words(ctx: Context, event: Obj, subject: Subject) -> set[tuple[str, str]]:
-    """Return the host names and namespaces that the message may contain, with their virtual ones."""
-    involved = event["involvedObject"]
-    namespace, (virtual, name) = involved.get("namespace", ""), subject.key
-    words = {
-        (involved["name"], name),
-        (f"{namespace}/{involved['name']}", f"{virtual}/{name}"),
-        (f'"{namespace}"/', f'"{virtual}"/'),
-    }
-    return words | {(ctx.names.to_host(resource, key).name, key.name) for resource, key in _named(ctx, event, subject)}
-
-
-def _named(ctx: Context, event: Obj, subject: Subject) -> Iterable[tuple[Resource, Key]]:
+def _named(ctx: Context, subject: Subject) -> Iterable[tuple[Resource, Key]]:
     """Return further objects that the message may name: those that the object itself refers to."""
-    syncer = subject.syncer
-    if not isinstance(syncer, Refers) or (syncer.resource == PODS and event.get("type") != "Warning"):
-        return ()  # about a Pod, most of all, only warnings name objects that are missing or can't be mounted
-    virtual = ctx.virtual(syncer.resource, subject.key)
-    return () if virtual is None else (*syncer.refers(virtual), *syncer.made_on_host(virtual))
+    virtual = ctx.virtual(subject.kind.resource, subject.key)
+    return () if virtual is None else subject.kind.named(virtual)

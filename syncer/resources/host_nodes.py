@@ -22,7 +22,7 @@ from syncer.api import (
     selectors,
 )
 from syncer.resources.namespace_values import Amount, NodeLabels, TaintPattern
-from syncer.resources.nodes import NodeConfig, NodeSyncer, addresses
+from syncer.resources.nodes import NodeConfig, NodeSyncer, addresses, declared
 from syncer.resources.pods.config import PodConfig, Toleration
 
 #: Labels that Kubernetes itself gives a Node and that say what scheduling needs (Kubernetes,
@@ -78,7 +78,8 @@ class HostNodeConfig(NodeConfig):
 
 
 class HostNodeSyncer(NodeSyncer, SyncFromHost[HostNodeConfig], Sync[HostNodeConfig]):
-    """Shows nodes of the host: readiness, pressures, taints and capacity, but neither addresses nor images.
+    """Shows nodes of the host: readiness, pressures, taints, capacity and declared features, but neither addresses
+    nor images.
 
     A node that is not shown has a stand-in while a synced Pod is on it, as without this syncer.
     """
@@ -87,7 +88,14 @@ class HostNodeSyncer(NodeSyncer, SyncFromHost[HostNodeConfig], Sync[HostNodeConf
     section = "fromHost.nodes"
     reverts_virtual_changes = True
     metadata = MetadataRules(labels=KeyRules(allow=_LABELS), annotations=KeyRules(deny=("*",)))
-    up = ("spec.taints", "status.capacity", "status.allocatable", "status.conditions", "status.nodeInfo")
+    up = (
+        "spec.taints",
+        "status.capacity",
+        "status.allocatable",
+        "status.conditions",
+        "status.nodeInfo",
+        "status.declaredFeatures",
+    )
     exact = ("spec.taints",)
 
     def applies_to(self, settings: Settings) -> bool:
@@ -134,6 +142,7 @@ def _shown(ctx: Context[HostNodeConfig], host: Obj, virtual: Obj | None) -> Obj:
         "allocatable": _room(ctx.config, status.get("allocatable")),
         "conditions": [_condition(each) for each in status.get("conditions") or () if each.get("type") in _CONDITIONS],
         "nodeInfo": {field: info[field] for field in _INFO if info.get(field)},
+        **declared(ctx, status.get("declaredFeatures") or (), virtual),
         **addresses(ctx.settings, key_of(host).name),
     }
     return shown

@@ -6,13 +6,34 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator
 
-from syncer.api import Config, Context, Mirror, Obj, Reference, References, Refused, annotations_of, key_family
+from syncer.api import (
+    Config,
+    Context,
+    Decision,
+    Mirror,
+    Obj,
+    Pair,
+    Reference,
+    References,
+    Refused,
+    Settings,
+    Source,
+    annotations_of,
+    apply,
+    key_family,
+)
+from syncer.resources import classes
+from syncer.resources.classes import ClassNames, IngressClassSyncer
 from syncer.resources.kinds import CONFIG_MAPS, INGRESSES, SECRETS, SERVICES
 
 _configures_controller = key_family("Ingress controllers")
 
 #: The class, as it was written before ``spec.ingressClassName``.
 _CLASS = "kubernetes.io/ingress.class"
+_CLASSES: ClassNames = {
+    "spec.ingressClassName": IngressClassSyncer,
+    "/metadata/annotations/kubernetes.io~1ingress.class": IngressClassSyncer,
+}
 _NGINX = "/metadata/annotations/nginx.ingress.kubernetes.io~1"
 #: Annotations of ingress-nginx that name objects, by the endings of their keys.
 #: https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/
@@ -79,6 +100,20 @@ class IngressSyncer(Mirror[IngressConfig]):
         **{_NGINX + ending: reference for ending, reference in _NAMED.items()},
     }
 
+    def reads_with(self, settings: Settings) -> Iterable[Source]:
+        """Return the classes of the host that Ingresses may name."""
+        return (*self.reads, *classes.sources(settings, IngressClassSyncer))
+
+    def sync_down(self, ctx: Context[IngressConfig], virtual: Obj) -> Decision:
+        """Create the copy, once the class that it names appears."""
+        return classes.obstacle(ctx, _CLASSES, virtual) or super().sync_down(ctx, virtual)
+
+    def sync(self, ctx: Context[IngressConfig], pair: Pair) -> Decision:
+        """Update the copy, unless it would get a class that doesn't appear; the addresses come up all the same."""
+        if waiting := classes.obstacle(ctx, _CLASSES, pair.virtual, pair.host):
+            return apply(virtual=self.reflect(ctx, pair)).then(waiting)
+        return super().sync(ctx, pair)
+
     def translate(self, ctx: Context[IngressConfig], virtual: Obj) -> Obj:
         """Return the copy; one that would lack its authentication, for example, is refused.
 
@@ -97,7 +132,7 @@ class IngressSyncer(Mirror[IngressConfig]):
             if backend.get("resource"):
                 why = "its name would mean an object of the host's: name a Service instead"
                 raise Refused(why, path=f"{path}.resource")
-        return super().translate(ctx, virtual)
+        return super().translate(ctx, classes.with_default(ctx, _CLASSES, virtual))
 
 
 def _backends(spec: Obj) -> Iterable[tuple[str, Obj]]:

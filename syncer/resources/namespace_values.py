@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from syncer.api import LABEL_KEY, LABEL_VALUE
-from syncer.translate.alike import quantity
+from syncer.translate.quantities import canonical, quantity
 
 #: The label by which Kubernetes enforces a Pod Security level in a namespace.
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -43,7 +43,7 @@ def _quota(spec: dict[str, Any]) -> dict[str, Any]:
         _fields("", spec, _QUOTA, "the spec of a ResourceQuota")
         if not spec.get("hard"):
             raise ValueError("hard is required, with the amounts; without them, nothing is limited")
-        _quantities("hard", spec["hard"])
+        return {**spec, "hard": _quantities("hard", spec["hard"])}
     return spec
 
 
@@ -54,6 +54,7 @@ def _limits(spec: dict[str, Any]) -> dict[str, Any]:
     items = spec.get("limits")
     if not isinstance(items, list) or not items:
         raise ValueError("limits is required, a list with an item for each type; without any, nothing is limited")
+    read = []
     for number, item in enumerate(items):
         place = f"limits[{number}]"
         if not isinstance(item, Mapping) or not isinstance(item.get("type"), str):
@@ -62,9 +63,8 @@ def _limits(spec: dict[str, Any]) -> dict[str, Any]:
         amounts = [name for name in _AMOUNTS if item.get(name)]
         if not amounts:
             raise ValueError(f"{place}: has none of {', '.join(_AMOUNTS)}, so nothing is limited")
-        for name in amounts:
-            _quantities(f"{place}.{name}", item[name])
-    return spec
+        read.append({**item, **{name: _quantities(f"{place}.{name}", item[name]) for name in amounts}})
+    return {**spec, "limits": read}
 
 
 def _fields(place: str, given: Iterable[Any], known: tuple[str, ...], of: str) -> None:
@@ -73,13 +73,15 @@ def _fields(place: str, given: Iterable[Any], known: tuple[str, ...], of: str) -
             raise ValueError(f"{place}{name}: no such field; {of} has {', '.join(known)}")
 
 
-def _quantities(place: str, given: Any) -> None:
+def _quantities(place: str, given: Any) -> dict[str, str]:
+    """Return amounts by resource as an API server writes them, so that they are found equal there."""
     if not isinstance(given, Mapping):
         raise ValueError(f"{place}: expected amounts by resource, such as {{pods: '10'}}")
     for name, value in given.items():
         amount = None if isinstance(value, bool) else quantity(value)
         if amount is None or amount < 0:
             raise ValueError(f"{place}.{name}: expected a quantity, such as 10, 500m or 2Gi, found {str(value)[:60]!r}")
+    return {name: canonical(value) for name, value in given.items()}
 
 
 def _pattern(given: str) -> str:
@@ -94,7 +96,7 @@ def _amount(given: str) -> str:
     amount = quantity(given) if given else 0
     if amount is None or amount < 0:
         raise ValueError(f"expected a quantity, such as 16, 500m or 32Gi, found {given[:60]!r}")
-    return given
+    return canonical(given) if given else ""
 
 
 TaintPattern = Annotated[str, AfterValidator(_pattern)]

@@ -117,9 +117,11 @@ class NetworkPolicySyncer(
 
     Policies of a namespace add up (https://kubernetes.io/docs/concepts/services-networking/network-policies/),
     so a copy that named more would open a tenant's Pods to others in spite of the operator's own. What can't
-    be said on the host is refused as a whole.
+    be said on the host is refused as a whole. A policy holds until it is gone, so its copy stays until
+    then, whatever finalizers hold it.
     """
 
+    deletion = "whenGone"
     name = "networkpolicies"
     section = "toHost.networkPolicies"
     resource = NETWORK_POLICIES

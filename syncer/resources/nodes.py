@@ -39,6 +39,22 @@ _CONDITIONS = (
 
 _MESSAGE = "stands for the host node of this name; its health is not reported"
 
+#: The features that an API server asks of a Pod's node (``status.declaredFeatures``), in its order: those of
+#: Kubernetes 1.36 (``k8s.io/component-helpers``, ``nodedeclaredfeatures/features``). It refuses a resizing of a Pod
+#: as a whole, or of an init container, that its node doesn't declare.
+FEATURES = (
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+    "UserNamespacesHostNetworkSupport",
+)
+#: The first minor version of Kubernetes 1 whose API servers keep these by default; an older one drops them.
+FEATURES_SINCE = 36
+#: The feature of a node whose kubelet takes WebSockets for all streams: it is the daemon, which takes them to the
+#: host's API server, and that does so since this minor version.
+WEB_SOCKETS, WEB_SOCKETS_SINCE = FEATURES[0], 31
+
 #: The taint that the API server puts on each new Node, for the controller of node lifecycles to
 #: remove (admission plugin ``TaintNodesByCondition``).
 _NEW = "node.kubernetes.io/not-ready"
@@ -61,9 +77,10 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
     """Creates a stand-in Node for each host node that runs a synced Pod, and deletes it after the
     last Pod.
 
-    Run the virtual cluster's controller manager without its ``nodelifecycle`` controller
-    (``--controllers=*,-nodelifecycle``): no kubelet sends a heartbeat, so that controller would
-    take every stand-in for dead.
+    Run the virtual cluster's controller manager without the controllers that judge Nodes
+    (``--controllers=*,-node-lifecycle-controller,-taint-eviction-controller,-pod-garbage-collector-controller``):
+    no kubelet sends a heartbeat, so they would take every stand-in for dead, and a Pod may be there
+    before its stand-in. Pods that the host has lost end without them.
     """
 
     name = "nodes"
@@ -105,6 +122,24 @@ def addresses(settings: Settings, node: str) -> Obj:
     and writes its own.
     """
     return {} if settings.kubelet else {"addresses": [{"type": "Hostname", "address": node}]}
+
+
+def declared(ctx: Context[NodeConfig], features: Iterable[str], virtual: Obj | None) -> Obj:
+    """Return the features in a virtual Node's status; none where its API server drops them.
+
+    ``virtual`` is the Node as it is, None for a new one.
+    """
+    names = sorted(set(features))
+    is_there = bool(names or dig(virtual or {}, "status.declaredFeatures"))
+    if ctx.minor_version(Side.VIRTUAL) < FEATURES_SINCE or not is_there:
+        return {}
+    return {"declaredFeatures": names}
+
+
+def _served(ctx: Context[NodeConfig]) -> list[str]:
+    """Return the features of a host node that isn't read: all, as the host has the last word about what needs one."""
+    takes_web_sockets = ctx.minor_version(Side.HOST) >= WEB_SOCKETS_SINCE
+    return [name for name in FEATURES if name != WEB_SOCKETS or takes_web_sockets]
 
 
 def _nodes_of(pod: Obj) -> Iterable[str]:
@@ -171,6 +206,7 @@ def _node(ctx: Context[NodeConfig], name: str, virtual: Obj | None) -> Obj:
             "capacity": room,
             "allocatable": room,
             "conditions": conditions,
+            **declared(ctx, _served(ctx), virtual),
             **addresses(ctx.settings, name),
         },
     }

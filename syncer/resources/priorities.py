@@ -52,8 +52,10 @@ class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriority
 
     Pods of a copy evict no others to get a place (``preemptionPolicy: Never``), and it is never the
     default of the host. See https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/.
+    Pods may name a class until it is gone, so its copy stays until then, whatever finalizers hold it.
     """
 
+    deletion = "whenGone"
     name = "tenant-priorityclasses"
     section = "toHost.priorityClasses"
     resource = PRIORITY_CLASSES

@@ -15,7 +15,8 @@ OPAQUE = "Opaque"
 class SecretSyncer(UsedSyncer):
     """Copies the Secrets that synced objects use; the virtual side owns them.
 
-    Types that the host would act on become Opaque.
+    Types that the host would act on become Opaque. Pods only read Secrets, so a copy stays until its
+    original is gone, whatever finalizers hold that.
     """
 
     name = "secrets"

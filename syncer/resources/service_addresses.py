@@ -184,7 +184,7 @@ def tell(marks: Marks, virtual: Obj, note: Note) -> Decision:
 
 
 def _or_else(write: Write, otherwise: Write) -> Write:
-    return replace(write, disputed=DISPUTED, otherwise=lambda refused: otherwise)
+    return replace(write, disputed=DISPUTED, otherwise=lambda refused, fields: otherwise)
 
 
 def _undone(marks: Marks, virtual: Obj, note: Note, after: Note) -> Write:

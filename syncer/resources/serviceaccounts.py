@@ -8,9 +8,11 @@ class ServiceAccountSyncer(Mirror):
     """Copies ServiceAccounts, so that the host's admission and policies can tell pods apart.
 
     Only metadata is copied. Tokens come from the virtual API server, and pods bring their own image
-    pull secrets, so the copy lists neither.
+    pull secrets, so the copy lists neither. Pods may name an account until it is gone, so its copy stays
+    until then, whatever finalizers hold it.
     """
 
+    deletion = "whenGone"
     name = "serviceaccounts"
     resource = SERVICE_ACCOUNTS
     has_templates = False

@@ -1,7 +1,7 @@
 """Copies of virtual Services on the host; the host's addresses are copied up."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Literal
@@ -30,6 +30,7 @@ from syncer.api import (
     Selects,
     Settings,
     Side,
+    Warned,
     Write,
     apply,
     delete,
@@ -55,6 +56,10 @@ _configures_load_balancer = key_family("Load balancers")
 #: Seconds between two looks at the ranges while they aren't known, or don't fit.
 LOOK_SECONDS = 60.0
 
+#: Most refusals of node ports for a write of a copy, which asks for one less after each; then the host draws all.
+MOST_REFUSALS = 8
+#: Most node ports that an event names.
+MOST_NAMED = 8
 #: Node ports by protocol and port.
 NodePorts = Mapping[tuple[str, int], int]
 #: The field at which an API server refuses node ports.
@@ -287,7 +292,7 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, 
         if wanted in (there, note.taken) or not _can_be_changed(virtual):
             return decision
         taken = partial(same.note_taken, ctx.marks, virtual, note)
-        return _disputed(decision, replace(copy, disputed=same.DISPUTED, otherwise=lambda refused: taken()))
+        return _disputed(decision, replace(copy, disputed=same.DISPUTED, otherwise=lambda refused, fields: taken()))
 
 
 def _can_be_changed(virtual: Obj) -> bool:
@@ -300,9 +305,9 @@ def _can_be_changed(virtual: Obj) -> bool:
 def _published(decision: Decision, virtual: Obj, host: Obj | None) -> Decision:
     """Return a decision whose copy asks for the node ports of the virtual Service, if its type has such.
 
-    If they are taken on the host, the host draws, and the virtual Service takes those in place; its
-    clients find out, as they must ask for a node port anyway. Where the virtual API server can't have
-    them, the Service waits, parked, and the rest of the copy is kept up to date.
+    Instead of those that are taken on the host, the host draws others, or the copy keeps what it has, and the virtual
+    Service takes these in place, with an event; its clients find out, as they must ask for a node port anyway. Where
+    the virtual API server can't have them, the Service waits, parked, and the rest of the copy is kept up to date.
     """
     if (virtual.get("spec") or {}).get("type") not in _PUBLISHED or not decision.writes:
         return decision
@@ -312,9 +317,39 @@ def _published(decision: Decision, virtual: Obj, host: Obj | None) -> Decision:
     copy.obj["spec"]["ports"] = _with_node_ports(bare, {**there, **wanted})
     if wanted.items() <= there.items():
         return decision
-    is_other = any(there.get(port, number) != number for port, number in wanted.items())
-    otherwise = partial(_taken_over, virtual, there) if is_other else partial(_drawn, there)
-    return _disputed(decision, replace(copy, disputed=_PORTS, otherwise=otherwise))
+    return _disputed(decision, _asking(copy, virtual, there, wanted))
+
+
+def _asking(write: Write, virtual: Obj, there: NodePorts, asked: NodePorts, refusals: int = 0) -> Write:
+    """Return the write of a copy that asks for these node ports, beside those that are there.
+
+    Args:
+        write: The write of the copy.
+        virtual: The virtual Service.
+        there: The node ports that the copy has.
+        asked: Those of the virtual Service that the host hasn't refused.
+        refusals: The number of writes that the host has refused.
+    """
+    spec = write.obj["spec"]
+    ports = _with_node_ports(spec.get("ports") or [], {**there, **asked})
+    asking = replace(write, obj={**write.obj, "spec": {**spec, "ports": ports}})
+    return replace(asking, disputed=_PORTS, otherwise=partial(_refused, virtual, there, asked, refusals + 1))
+
+
+def _refused(
+    virtual: Obj, there: NodePorts, asked: NodePorts, refusals: int, write: Write, fields: Collection[str]
+) -> Write:
+    """Return the write to make after the host has refused node ports: one that asks for the others, or else one that
+    gives the virtual Service those of its copy, or of which the host draws what the copy lacks.
+    """
+    ports = write.obj["spec"]["ports"]
+    taken = {_port(port) for number, port in enumerate(ports) if f"{_PORTS}[{number}].nodePort" in fields}
+    left = {port: number for port, number in asked.items() if port not in taken}
+    if taken and refusals < MOST_REFUSALS and not left.items() <= there.items():
+        return _asking(write, virtual, there, left, refusals)
+    if any(there.get(port, number) != number for port, number in _node_ports(virtual).items()):
+        return _taken_over(virtual, there, write)
+    return _drawn(there, write)
 
 
 def _drawn(there: NodePorts, refused: Write) -> Write:
@@ -328,7 +363,17 @@ def _taken_over(virtual: Obj, there: NodePorts, refused: Write) -> Write:
     """Return the write that gives a virtual Service the node ports of its copy."""
     ports = _with_node_ports(virtual["spec"]["ports"], there, keep=True)
     [write] = apply(virtual={**same.version_of(virtual), "spec": {"ports": ports}}).writes
-    return replace(write, disputed=_PORTS, otherwise=lambda _: _drawn(there, refused))
+    warning = Warned("NodePortChanged", _changed_ports(virtual, there))
+    return replace(write, disputed=_PORTS, otherwise=lambda _, fields: _drawn(there, refused), warning=warning)
+
+
+def _changed_ports(virtual: Obj, there: NodePorts) -> str:
+    """Return the sentence that tells a tenant which node ports of a Service become others."""
+    own = _node_ports(virtual).items()
+    changed = [(port, number) for port, number in own if there.get(port, number) != number]
+    parts = [f"{number} of port {port[1]}/{port[0]} becomes {there[port]}" for port, number in changed[:MOST_NAMED]]
+    more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
+    return f"node ports that others have on the nodes are changed: {', '.join(parts)}{more}"
 
 
 def _disputed(decision: Decision, copy: Write) -> Decision:
@@ -373,7 +418,8 @@ def _refuse_open(ctx: Context[ServiceConfig], virtual: Obj) -> None:
         Refused: It has such a class or annotation, which stays behind.
     """
     if virtual["spec"].get("loadBalancerClass") and not ctx.config.allow.load_balancer_class:
-        why = "the host chooses the load balancer, and the default one may be open to more: remove it"
+        why = "the host chooses the load balancer, and the default one may be open to more"
+        why = f"{why}: make the Service again without it, or change its type, as a class can't be changed"
         raise Refused(why, path="spec.loadBalancerClass", reason="NotCopied")
     ctx.refuse_without(virtual, _configures_load_balancer)
 

@@ -35,8 +35,11 @@ class UsedConfig(Config):
 class UsedSyncer(Mirror[UsedConfig]):
     """Copies an object while a synced Pod, Ingress or custom resource refers to it.
 
-    vcluster has the same rule: a tenant's host namespace holds only what its pods need.
+    vcluster has the same rule: a tenant's host namespace holds only what its pods need. Pods read it
+    until it is gone, also while it is being deleted.
     """
+
+    deletion = "whenGone"
 
     when_used = True
     has_templates = False

@@ -71,7 +71,7 @@ class Given(Sides):
 class ExpectedWrite(Section):
     """An expected write of the decision."""
 
-    verb: Literal["apply", "delete", "bind", "conditions", "merge"]
+    verb: Literal["apply", "delete", "bind", "conditions", "merge", "revoke"]
     side: Literal["virtual", "host"]
     object: Obj | None = None
     contains: Obj | None = None

@@ -24,6 +24,7 @@ from syncer.api import (
     Side,
     Sync,
     Syncer,
+    is_deleting,
     key_of,
     labels_of,
     uid_of,
@@ -139,6 +140,25 @@ def its_marks_lead_back(trial: Trial) -> None:
         assert ours, "the copy doesn't bear the marks of a copy"
 
 
+def copies_end_when_they_are_to(trial: Trial) -> None:
+    """Check that a copy goes with the mark of its original's deletion, or stays until that is gone, as ``deletion``
+    of its syncer says.
+    """
+    direction, before = direction_of(trial.syncer), trial.copied()
+    if not direction.remakes or before is None or trial.refused:
+        return
+    trial.mark_source()
+    trial.settle()
+    after = trial.copied()
+    if direction.outlasts_mark:
+        stays = after is not None and uid_of(after) == uid_of(before)
+        assert stays, f"the copy is gone, and the original isn't: {trial.refused}"
+    else:
+        assert trial.refused or after is None or is_deleting(after), (
+            "the original is being deleted, and the copy is not"
+        )
+
+
 def nothing_is_left_behind(trial: Trial) -> None:
     """Check that no copy is left when the original is gone, from any state."""
     syncer = trial.syncer
@@ -199,10 +219,11 @@ def inputs_are_not_changed(trial: Trial) -> None:
     assert not trial.changed_inputs, "the syncer has changed what it was given"
 
 
-#: The laws, in the order in which they are checked: the third deletes the original.
+#: The laws, in the order in which they are checked: the third and the fourth delete the original.
 LAWS: tuple[Law, ...] = (
     it_is_at_rest,
     its_marks_lead_back,
+    copies_end_when_they_are_to,
     nothing_is_left_behind,
     only_what_is_marked_is_touched,
     no_more_rights_are_needed_than_generated,

@@ -14,7 +14,9 @@ from syncer.clusters.api_requests import PatchKind, Propagation
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import HttpRequest, Transport
 from syncer.testing.objects import uid_for
+from syncer.translate.alike import same
 from syncer.translate.merge_patch import merged
+from syncer.translate.pointers import patched
 from syncer.translate.times import written
 
 #: Kinds without a status subresource: they are written as a whole.
@@ -111,22 +113,28 @@ class MemoryCluster(Cluster):
         subresource: str = "",
         force: bool = False,
     ) -> Obj:
-        """Apply a merge patch, or merge lists by the key of their items.
+        """Apply a merge patch, or merge lists by the key of their items, or apply a JSON patch.
 
         Raises:
             Missing: There is no such object.
             Conflict: The object has another uid.
         """
-        assert isinstance(patch, dict)
-        self._note("patch", resource, key, subresource, patch)
         before = self._there(resource, key)
-        uid = patch.get("metadata", {}).get("uid")
+        if isinstance(patch, list):
+            sent = codec.decode(codec.encode({"operations": patch}))
+            change = patched(before, sent["operations"])
+            self._note("patch", resource, key, subresource, change)
+            after = {**before, **_parts(change, resource, subresource)}
+        else:
+            change = patch
+            self._note("patch", resource, key, subresource, change)
+            after = merged(before, _parts(change, resource, subresource), by_key=kind == "strategic")
+        uid = change.get("metadata", {}).get("uid")
         if uid is not None and uid != uid_of(before):
             raise Conflict(f"{resource} {key} is another object: its uid is {uid_of(before)}, not {uid}")
-        after = merged(before, _parts(patch, resource, subresource), by_key=kind == "strategic")
         _refuse_changed_immutable(before, after)
         after = _allocated(copy.deepcopy(after), self._version)
-        return copy.deepcopy(before) if after == before else self._keep(resource, after)
+        return copy.deepcopy(before) if same(after, before) else self._keep(resource, after)
 
     async def delete(
         self,

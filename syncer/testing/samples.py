@@ -27,7 +27,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from syncer.api import NameTranslator, Obj, Resource, Side, Syncer
+from syncer.api import NameTranslator, Obj, Resource, Side, Syncer, metadata_key, path_steps
 from syncer.directions import way_of
 from syncer.names import SingleNamespace
 from syncer.testing.laws import laws_for
@@ -141,11 +141,14 @@ class Sample:
             ValueError: It is a kind of Kubernetes, which is no matter of a CRD.
         """
         resource = self.resource if side is Side.VIRTUAL else self.syncer.host_resource
-        if "." not in resource.group or resource.group.endswith(".k8s.io"):
+        if resource.is_built_in:
             why = f"the API server for tests doesn't serve {resource}, which is a kind of Kubernetes"
             raise ValueError(f"{why}: add it to kube_envtest/apiserver/resources.py")
         names = {"kind": resource.kind, "listKind": f"{resource.kind}List", "singular": resource.kind.lower()}
-        version = crd_version(resource.version, storage=True)
+        owned = (*self.syncer.down, *self.syncer.both, *self.syncer.up)
+        fields = {path_steps(path)[0] for path in owned if not metadata_key(path)}
+        schema = {"properties": {name: {"x-kubernetes-preserve-unknown-fields": True} for name in sorted(fields)}}
+        version = crd_version(resource.version, storage=True, schema={"openAPIV3Schema": schema})
         scope = "Namespaced" if resource.namespaced else "Cluster"
         return crd(str(resource), [version], scope=scope, spec={"names": names})
 

@@ -3,7 +3,7 @@
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from syncer.api import Request, Side, SyncerError
+from syncer.api import Request, Side, SyncerError, Warned
 from syncer.engine.reconcile.plan import HeldFields
 from syncer.workqueue.queue import Queue
 
@@ -34,6 +34,9 @@ class Deaf:
 
     def held(self, held: HeldFields) -> None:
         """Ignore frozen fields; a world has none."""
+
+    def warned(self, warning: Warned) -> None:
+        """Ignore the event of a write."""
 
     def refused(self, held: HeldFields, error: SyncerError) -> None:
         """Raise the refusal of a merge: a world refuses only mistakes.

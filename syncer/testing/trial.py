@@ -125,6 +125,12 @@ class Trial:
         """Remove the original."""
         self.world.gone(**{self.source_side().value: self.sources()})
 
+    def mark_source(self) -> None:
+        """Mark the original as deleted; a finalizer holds it."""
+        mark = {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["example.org/hold"]}
+        marked = [merged(obj, {"metadata": mark}) for obj in self.sources()]
+        self.world.given(**{self.source_side().value: marked})
+
     def change_copy(self, patch: Mapping[str, Any]) -> None:
         """Change the copy, if there is one, like someone else on that side."""
         copied = self.copied()

@@ -14,8 +14,23 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Self, cast
 
-from syncer.api import Config, Decision, Key, NameTranslator, Obj, Request, Resource, Side, Syncer, key_of
-from syncer.config import SyncerConfig, VirtualCluster, config_with
+from syncer.api import (
+    Config,
+    ConfigError,
+    Decision,
+    Key,
+    NameTranslator,
+    Obj,
+    Problem,
+    Request,
+    Resource,
+    Side,
+    Syncer,
+    key_of,
+)
+from syncer.config import SyncerConfig, VirtualCluster, config_with, dotted
+from syncer.config.checks import across
+from syncer.config.list_form import list_form
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.informers import Informers
@@ -32,6 +47,8 @@ from syncer.translate.merge_patch import merged
 
 #: The default time in a world.
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+#: The default minor version of Kubernetes 1 of both sides' API servers.
+MINOR = 36
 #: How often a key is reconciled before the test fails because it never comes to rest.
 ROUNDS = 8
 
@@ -65,8 +82,13 @@ class World:
             translator: The class of the name translator.
             now: The time.
             serves: Custom resources that both sides serve, for ``sync.custom``.
+
+        Raises:
+            ConfigError: Options contradict each other, as in a file.
         """
         self.now = now
+        #: The minor version of Kubernetes 1 of each side's API server; 0: not known.
+        self.minor_versions = dict.fromkeys(Side, MINOR)
         self._translator = translator
         self._serves = tuple(serves)
         self._config = merged({"cluster": cluster, "host": {"namespace": host_namespace}}, config or {})
@@ -242,7 +264,12 @@ class World:
         self._syncers[self._class(syncer)] = syncer() if isinstance(syncer, type) else syncer
 
     def _paired(self) -> ClusterPair:
-        cluster = _model(tuple(self._syncers), self._translator).model_validate(self._config).cluster()
+        model = _model(tuple(self._syncers), self._translator)
+        cluster = model.model_validate(self._config).cluster()
+        found = across(list_form(self._config, model), model)
+        # The translator is an argument here, so what a file has to say of it doesn't count.
+        if problems := [Problem(message, path=dotted(steps)) for steps, message in found if "sync" in steps]:
+            raise ConfigError(*problems)
         pair = build_pair(
             cluster.settings(),
             [
@@ -256,6 +283,7 @@ class World:
             utcnow=lambda: self.now,
             has_status=lambda side, resource: resource.plural not in WITHOUT_STATUS,
             may_write=lambda: True,
+            minor=lambda side: self.minor_versions[side],
             homes=HostNamespaces if "namespaces" in cluster.settings().sections else _AllExist,
         )
         self._pair = pair
@@ -286,7 +314,7 @@ class World:
         declared = Declared(self._pair.informers, syncer, sources(syncer, settings=self.settings))
         if syncer.reads_copies:
             declared.allow(self._pair.reconciler.view.copies())
-        return Reads(cast("Informers", declared), self._pair.references, self._pair.controllers)
+        return replace(self._pair.reconciler.view, informers=cast("Informers", declared)).reads()
 
     def _show(self) -> None:
         """Update the stores, as watches would."""

@@ -1,65 +1,54 @@
-"""Compare objects that an API server may have normalised: it adds defaults, and rewrites quantities."""
+"""Equality of JSON values: whether two are the same, and whether a live object has all that is wanted of it."""
 
-import re
-from decimal import Decimal
 from typing import Any
 
-_SUFFIXES = {
-    **{name: Decimal(1000) ** power for power, name in enumerate(("", "k", "M", "G", "T", "P", "E"))},
-    **{name: Decimal(1024) ** power for power, name in enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")) if name},
-    "m": Decimal("0.001"),
-    "u": Decimal("0.000001"),
-    "n": Decimal("0.000000001"),
-}
 
-_form = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)([numkMGTPE]|[KMGTPE]i|)").fullmatch
-
-#: Longest text that is parsed as a quantity, in characters; an API server writes at most some 20.
-LONGEST_QUANTITY = 64
-
-
-def covers(want: Any, live: Any) -> bool:
-    """Return True if ``live`` has all values of ``want``; it may have more fields, and other
-    notations of a number.
+def same(one: Any, other: Any) -> bool:
+    """Return True if both are the same JSON value (RFC 8785): numbers are equal by value, as 1 and 1.0, and values
+    of different types never are, as true, 1 and "1".
     """
-    if want == live:
+    return bool(one == other) and (type(one) is str or of_same_types(one, other))
+
+
+def of_same_types(one: Any, other: Any) -> bool:
+    """Return True if two values that are equal in Python, as True and 1, are of the same JSON types throughout."""
+    kind = type(one)
+    if kind is dict:
+        for name, value in one.items():
+            if type(value) is not str and not of_same_types(value, other[name]):
+                return False
+        return True
+    if kind is list:
+        for value, counterpart in zip(one, other, strict=True):
+            if type(value) is not str and not of_same_types(value, counterpart):
+                return False
+        return True
+    return (kind is bool) is (type(other) is bool)
+
+
+def covers(want: Any, live: Any, *, verbatim: bool = False) -> bool:
+    """Return True if ``live`` has all values of ``want``; it may have more fields.
+
+    Null and a missing field are the same in ``want``, and so is an empty list: API servers write neither into the
+    fields of their own kinds. With ``verbatim`` each is a value of its own, as API servers keep them in custom
+    resources.
+    """
+    if same(want, live):
         return True
     if isinstance(want, dict):
-        return isinstance(live, dict) and all(
-            covers(value, live.get(name)) for name, value in want.items() if value is not None
+        if not isinstance(live, dict):
+            return False
+        return all(
+            (name in live or not verbatim) and covers(value, live.get(name), verbatim=verbatim)
+            for name, value in want.items()
+            if verbatim or value is not None
         )
     if isinstance(want, list):
-        return (not want and live is None) or (
+        if not want and live is None:
+            return not verbatim
+        return (
             isinstance(live, list)
             and len(want) == len(live)
-            and all(covers(one, other) for one, other in zip(want, live, strict=True))
+            and all(covers(one, other, verbatim=verbatim) for one, other in zip(want, live, strict=True))
         )
-    return _same_quantity(want, live)
-
-
-def _same_quantity(want: Any, live: Any) -> bool:
-    """Return True if both are the same resource quantity: ``"1000m"`` and ``"1"``, ``"1Gi"`` and
-    ``"1024Mi"``.
-
-    An API server never writes a quantity with a decimal point, so a string with one is something
-    else: the version ``1.1``, for example, which is not ``1.10``
-    (``k8s.io/apimachinery/pkg/api/resource``).
-    """
-    if isinstance(want, bool) or isinstance(live, bool) or "." in str(live):
-        return False
-    first, second = quantity(want), quantity(live)
-    return first is not None and first == second
-
-
-def quantity(value: Any) -> Decimal | None:
-    """Parse a resource quantity; None if the value isn't one."""
-    text = str(value)
-    if len(text) > LONGEST_QUANTITY:
-        return None
-    found = _form(text)
-    if found is None:
-        return None
-    try:
-        return Decimal(found[1]) * _SUFFIXES[found[2]]
-    except ArithmeticError:  # malformed, or of an exponent beyond all numbers
-        return None
+    return False

@@ -27,12 +27,12 @@ from syncer.api import (
     Untranslated,
     Verb,
     Write,
-    dig,
     is_within,
     path_steps,
     path_text,
 )
-from syncer.translate.alike import covers
+from syncer.translate.alike import covers, same
+from syncer.translate.pointers import MISSING, at
 from syncer.translate.three_way import ABSENT, Merged, Tree, agreed_on, merge
 
 #: Returns the paths of a write below which fields that it doesn't set are removed.
@@ -65,6 +65,8 @@ class Authority:
     #: The references at or below these paths. Values are compared, merged and stored with virtual
     #: names.
     references: ReferencePaths = field(default_factory=lambda: ReferencePaths({}))
+    #: True for custom resources, in which null and empty values are as given.
+    verbatim: bool = False
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -100,10 +102,10 @@ class Authority:
             return Ruling(decision)
         self._check(ctx, down, virtual)
         if host is None or not self.owners:
-            return Ruling(decision, {path: agreed_on(_at(virtual, path)) for path in self.shared})
+            return Ruling(decision, {path: agreed_on(self._at(virtual, path)) for path in self.shared})
         theirs = self._in_virtual_words(ctx, virtual, host)
         merged = {path: self._merged(path, virtual, theirs, base) for path in self.owners}
-        rising = [path for path, found in merged.items() if found.virtual != _at(virtual, path)]
+        rising = [path for path, found in merged.items() if not same(found.virtual, self._at(virtual, path))]
         for path in rising:
             _refuse_untranslated(merged[path].virtual, path)
         changed = _going_down(down, merged, host, (*exact(down), *self.owners))
@@ -119,17 +121,27 @@ class Authority:
         )
 
     def _merged(self, path: str, virtual: Obj, host: Obj, base: Mapping[str, Tree] | None) -> Merged:
-        ours, theirs = _at(virtual, path), _at(host, path)
+        ours, theirs = self._at(virtual, path), self._at(host, path)
         if self.owners[path] == "host":
             return Merged(theirs, theirs, "")
         literally = any(is_within(path, one) for one in self.exact)
-        same = _never if literally else _may_be_made_of
+        same = _never if literally else self._may_be_made_of
         return merge(ours, theirs, None if base is None else base.get(path), same=same)
+
+    def _at(self, obj: Obj, path: str) -> Any:
+        found = at(obj, path_steps(path))
+        return ABSENT if found is MISSING or (found is None and not self.verbatim) else found
+
+    def _may_be_made_of(self, sent: Any, found: Any) -> bool:
+        """Return True if an API server may have stored ``sent`` as ``found``."""
+        if found is ABSENT or (found is None and not self.verbatim):
+            return sent is ABSENT or sent is None or sent in ({}, [])
+        return sent is not ABSENT and covers(sent, found, verbatim=self.verbatim)
 
     def _check(self, ctx: Context, down: Write, virtual: Obj) -> None:
         expected = self.references.to_host(ctx, virtual, virtual) if not self.references.is_empty else virtual
         for path, owner in self.owners.items():
-            if down.partial or _at(down.obj, path) != _at(expected, path):
+            if down.partial or not same(self._at(down.obj, path), self._at(expected, path)):
                 why = "it is another one on the host, and nothing that is translated can go up"
                 raise Refused(f"its owner can't be {owner}: {why}; see the authority of this kind", path=path)
 
@@ -145,7 +157,8 @@ def authority_of(syncer: Syncer, config: Config) -> Authority:
     named |= {path_text(path): owner for path, owner in config.authority.items()}
     owners = {path: owner for path, owner in named.items() if owner != "virtual"}
     references = ReferencePaths(syncer.references if isinstance(syncer, Refers) else {})
-    return Authority(owners, syncer.exact, references.below(owners))
+    verbatim = bool(owners) and not syncer.resource.is_built_in  # a syncer that syncs nothing has neither
+    return Authority(owners, syncer.exact, references.below(owners), verbatim=verbatim)
 
 
 def _is_whole(write: Write) -> bool:
@@ -171,11 +184,6 @@ def _going_down(down: Write, merged: Mapping[str, Merged], host: Obj, exact: tup
     return replace(down, obj={**obj, "metadata": metadata}, exact=exact)
 
 
-def _at(obj: Obj, path: str) -> Any:
-    found = dig(obj, path)
-    return ABSENT if found is None else found
-
-
 def _with(obj: Obj, steps: Steps, value: Any) -> Obj:
     """Return the object with a value at a path; ``obj`` is not changed."""
     first, rest = steps[0], steps[1:]
@@ -198,13 +206,6 @@ def _refuse_untranslated(value: Any, path: str) -> None:
         raise Refused(f"{why}; set it back there, or to the name of a copy", path=path)
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _refuse_untranslated(inner, path)
-
-
-def _may_be_made_of(sent: Any, found: Any) -> bool:
-    """Return True if an API server may have stored ``sent`` as ``found``."""
-    if found is ABSENT:
-        return sent is ABSENT or sent in ({}, [])
-    return sent is not ABSENT and covers(sent, found)
 
 
 def _never(sent: Any, found: Any) -> bool:

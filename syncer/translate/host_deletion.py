@@ -20,6 +20,7 @@ from syncer.api import (
     Write,
     annotations_of,
     is_deleting,
+    skip,
     uid_of,
 )
 
@@ -35,6 +36,8 @@ class Deletions:
     #: The section in which the policy is set.
     section: str
     marks: Marks
+    #: True if copies stay while their originals are being deleted.
+    outlasts_mark: bool = False
 
     def ruled(self, decision: Decision, *, virtual: Obj, host: Obj | None, place: ObjectRef) -> Decision:
         """Apply the policy to a decision.
@@ -44,7 +47,7 @@ class Deletions:
         Raises:
             Refused: The copy was deleted, and the policy is ``report``.
         """
-        if is_deleting(virtual):
+        if is_deleting(virtual) and not self.outlasts_mark:
             return decision
         if host is None:
             return self._without_copy(decision, virtual, place)
@@ -58,7 +61,7 @@ class Deletions:
         return replace(decision, writes=(*decision.writes, self._marking(virtual, mark)))
 
     def _without_copy(self, decision: Decision, virtual: Obj, place: ObjectRef) -> Decision:
-        since = self._since(virtual)
+        since = copied_since(self.marks, virtual)
         if since is None:
             return decision
         if decision.outcome is Outcome.SKIPPED:
@@ -69,13 +72,10 @@ class Deletions:
         if self.policy == "report":
             why = f"{gone}; to have it made again, take the annotation {self.marks.copied} off this object"
             raise Refused(why, reason="HostCopyDeleted")
+        if is_deleting(virtual):
+            return skip(f"{gone}; the virtual object is being deleted")
         precondition = Precondition(place, since=since)
         return Decision((Write(Side.VIRTUAL, Verb.DELETE, virtual, precondition=precondition),), gone)
-
-    def _since(self, virtual: Obj) -> str | None:
-        """Return the creation time of this object's last copy; None if it is not known to have had one."""
-        said = annotations_of(virtual).get(self.marks.copied, "").split(" ")
-        return said[-1] if len(said) == len(_FORM.split(" ")) and said[2] == uid_of(virtual) else None
 
     def _unmarked(self, decision: Decision, virtual: Obj) -> Decision:
         """Return the decision with a write that removes the mark first."""
@@ -89,3 +89,12 @@ class Deletions:
         metadata["annotations"] = {self.marks.copied: mark}
         obj = {"apiVersion": virtual["apiVersion"], "kind": virtual["kind"], "metadata": metadata}
         return Write(Side.VIRTUAL, Verb.NOTE, obj)
+
+
+def copied_since(marks: Marks, virtual: Obj) -> str | None:
+    """Return when this object's last copy was created (RFC 3339); None if it is not known to have had one.
+
+    Only the policies ``propagate`` and ``report`` record it.
+    """
+    said = annotations_of(virtual).get(marks.copied, "").split(" ")
+    return said[-1] if len(said) == len(_FORM.split(" ")) and said[2] == uid_of(virtual) else None

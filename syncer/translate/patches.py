@@ -7,6 +7,7 @@ contents.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,18 +24,33 @@ from syncer.api import (
     Side,
     Verb,
     Write,
+    path_steps,
 )
 from syncer.translate import pointers
+from syncer.translate.alike import same
 from syncer.translate.cel import Expression
 from syncer.translate.patch_rules import Find, Rule, narrowing, renaming
 from syncer.translate.pointers import MISSING, Place, Unfit, at
+from syncer.translate.quantities import canonical
 from syncer.translate.writing import Writing, writing
 
 #: Returns the patched object; the same object if the patch doesn't concern this write.
 Change = Callable[[Obj, Writing], Obj]
 
-_PATCHED = (Verb.APPLY, Verb.MERGE)
+_PATCHED = (Verb.APPLY, Verb.MERGE, Verb.REVOKE)
 _MAPS = (("metadata", "labels"), ("metadata", "annotations"))
+_CONTAINERS = ("spec", *(f"spec.{part}[]" for part in ("containers", "initContainers", "ephemeralContainers")))
+#: By kind of the core group, where quantities are, or maps of them, which API servers rewrite.
+_QUANTITIES = {
+    "Pod": (
+        *(f"{part}.resources.{side}" for part in _CONTAINERS for side in ("limits", "requests")),
+        "spec.overhead",
+        "spec.volumes[].emptyDir.sizeLimit",
+        *(f"spec.volumes[].ephemeral.volumeClaimTemplate.spec.resources.{side}" for side in ("limits", "requests")),
+    ),
+    "PersistentVolumeClaim": ("spec.resources.limits", "spec.resources.requests"),
+    "Node": ("status.capacity", "status.allocatable"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +117,13 @@ class Patcher:
             return write
         seen, obj = writing(write, ctx=ctx, virtual=virtual, host=host), write.obj
         for patch in patches:
-            if write.verb is Verb.APPLY or not patch.metadata:
+            if write.verb is not Verb.MERGE or not patch.metadata:
                 obj = patch.made(obj, seen)
-        return write if obj is write.obj else replace(write, obj=obj)
+        if obj is write.obj:
+            return write
+        with suppress(Unfit):  # of another type than the kind's, which the API server refuses
+            obj = _with_canonical_quantities(obj)
+        return replace(write, obj=obj)
 
 
 def _compiled(patch: Patch, where: str, find: Find) -> _Compiled:
@@ -121,6 +141,26 @@ def _change(patch: Patch, where: str, find: Find) -> Change:
     if patch.labels:
         return _everywhere(patch.steps, narrowing(patch.labels))
     return _everywhere(patch.steps, _evaluating(patch.cel, f"{where}.cel"))
+
+
+def _with_canonical_quantities(obj: Obj) -> Obj:
+    """Return a patched object with its quantities as an API server writes them, so that they are found equal there.
+
+    All others come from an API server.
+    """
+    for path in _QUANTITIES.get(obj["kind"], ()) if obj["apiVersion"] == "v1" else ():
+        for place in pointers.places(obj, path_steps(path)):
+            found = at(obj, place)
+            is_map = isinstance(found, dict)
+            written = {name: _canonical(amount) for name, amount in found.items()} if is_map else _canonical(found)
+            if found is not MISSING and not same(written, found):
+                obj = pointers.replaced(obj, place, written)
+    return obj
+
+
+def _canonical(amount: Any) -> Any:
+    is_amount = isinstance(amount, str | int | float) and not isinstance(amount, bool)
+    return canonical(amount) if is_amount else amount
 
 
 # -- RFC 6902 --------------------------------------------------------------------------------------
@@ -148,7 +188,7 @@ def operation(patch: Patch, obj: Obj, place: Place, source: Place) -> Obj:
     """
     match patch.op:
         case "test":
-            if not pointers.same(pointers.found(obj, place), patch.value):
+            if not same(pointers.found(obj, place), patch.value):
                 raise Unfit("the test does not hold")
             return obj
         case "remove":

@@ -6,11 +6,11 @@ messages repeat values, and those of a Secret must not get into an event. A plac
 a step is the name of a field, or the index of a list item.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, Final
 
-from syncer.api import EACH, Obj
+from syncer.api import EACH, Obj, path_steps
 
 Place = tuple[str, ...]
 
@@ -96,6 +96,24 @@ def removed(obj: Obj, place: Place) -> Obj:
     return _changed(obj, place, change)
 
 
+def patched(obj: Obj, operations: Iterable[Obj]) -> Obj:
+    """Apply a JSON patch of the operations that we send.
+
+    Raises:
+        Unfit: It can't be applied, or has other operations than ``add`` and ``remove``.
+    """
+    for operation in operations:
+        place = path_steps(operation["path"])
+        match operation["op"]:
+            case "add":
+                obj = added(obj, place, operation["value"])
+            case "remove":
+                obj = removed(obj, place)
+            case other:
+                raise Unfit(f"{other} is never sent")
+    return obj
+
+
 def put(obj: Obj, place: Place, value: Any) -> Obj:
     """Set a field, with missing parent mappings, or replace a list item."""
     for depth in range(1, len(place)):
@@ -118,15 +136,6 @@ def found(obj: Any, place: Place) -> Any:
     if value is MISSING:
         raise _nothing_at(place)
     return value
-
-
-def same(one: Any, other: Any) -> bool:
-    """Return True if two JSON values are equal by RFC 6902: 1 equals 1.0, and neither equals true."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _changed(obj: Obj, place: Place, change: Callable[[Any, str], None]) -> Obj:

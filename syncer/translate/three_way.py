@@ -45,9 +45,21 @@ _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 def digest(value: Any) -> str:
     """Return a short hash of a JSON value, the same for equal values; ``""`` for a missing one."""
-    if value is ABSENT or value is None:
+    if value is ABSENT:
         return ""
-    return hashlib.sha256(_encode(value).encode()).hexdigest()[:16]
+    text = _encode(value)
+    if ".0" in text or "e+" in text:
+        text = _encode(_with_integers(value))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _with_integers(value: Any) -> Any:
+    """Return a JSON value with integers for all floats that equal one: 1.0 is the number 1."""
+    if isinstance(value, dict):
+        return {name: _with_integers(below) for name, below in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 EMPTY: Final = digest({})
@@ -56,7 +68,7 @@ EMPTY: Final = digest({})
 def agreed_on(value: Any) -> Tree:
     """Return the base of a value that both sides have."""
     if _is_deep(value):
-        return {name: agreed_on(below) for name, below in value.items() if below is not None}
+        return {name: agreed_on(below) for name, below in value.items()}
     return digest(value)
 
 
@@ -146,6 +158,6 @@ def _is_deep(value: Any) -> bool:
 
 def _names(value: Any) -> dict[str, Any] | None:
     """Return the value as a mapping, empty if it is missing; None if it is of another type."""
-    if value is ABSENT or value is None:
+    if value is ABSENT:
         return {}
     return value if isinstance(value, dict) else None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from syncer.api import Context, Key, Obj, Side, Write, key_of, labels_of
+from syncer.translate.alike import same
 from syncer.translate.cel_cost import Budget
 from syncer.translate.pointers import MISSING, Place, at
 
@@ -40,7 +41,7 @@ class Writing:
             return True
         if self.live is not None:
             value = at(obj, place)
-            return value is not MISSING and value != at(self.live, place)
+            return value is not MISSING and not same(value, at(self.live, place))
         return self.whole or place[0] in obj
 
 

@@ -169,6 +169,13 @@ def test_first_drift_fires_though_its_counter_was_not_there_before(tmp_path: Pat
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("code", ["401", "429", "<error>"])
+def test_alert_of_api_errors_fires_by_each_code_that_its_text_names(code: str, tmp_path: Path) -> None:
+    name = f'rest_client_requests_total{{{SHOP},side="host",host="h",code="{code}",method="GET"}}'
+    done = checked([scenario(HEALTHY | {name: "0+30x180"}, fires="SyncerAPIErrors")], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_alerts_fire_when_nothing_is_scraped_any_more(tmp_path: Path) -> None:
     done = checked([scenario({}, fires="SyncerDown")], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,6 +1,5 @@
 """A daemon's engine with a fleet of virtual clusters, whose API servers can be cut off."""
 
-import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -9,6 +8,7 @@ from typing import Any
 
 from harness import admin, built_in, namespace, place, utcnow
 
+from hack.side_tasks import helped_by
 from syncer.api import Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.errors import Origin
@@ -83,14 +83,8 @@ class World:
             host=admin(self.host, Side.HOST), metrics=Metrics(version="test"), utcnow=utcnow, rng=random.Random("fleet")
         )
         fleet = Fleet(engine, served)
-        async with engine.running():
-            tasks = [asyncio.create_task(fleet.run()), asyncio.create_task(engine.work())]
-            try:
-                yield engine, fleet
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.wait(tasks)
+        async with engine.running(), helped_by(fleet.run(), engine.work()):
+            yield engine, fleet
 
     def has_copy(self, cluster: str, name: str = "x") -> bool:
         """Return True if the copy of an object of the shop is on the host."""

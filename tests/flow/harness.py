@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from sampled import registry
 
+from hack.side_tasks import helped_by
 from kube_envtest import EPOCH, Logged, virtual_time
 from syncer.api import Key, Obj, Side, Syncer
 from syncer.clusters.client import Cluster
@@ -30,6 +31,8 @@ CLUSTER, HOME, NAMESPACE = "vc", "vc-ns", "shop"
 
 #: Verbs that change something.
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+#: Paths by which the daemon asks each API server whether it answers, and accepts the credentials.
+PROBES = frozenset({"/readyz", "/api"})
 #: Everything that there is, whether or not a Pod uses it.
 ALL: Mapping[str, Any] = {"configMaps": {"all": True}, "secrets": {"all": True}}
 
@@ -193,14 +196,12 @@ async def between(
     for config, server in served:
         add(engine, config, server, user=tenant)
     await engine.prepare()
-    async with engine.running():
-        working = asyncio.create_task(work(engine, here) if work else engine.work())
+    doing = work(engine, here) if work else engine.work()
+    async with engine.running(), helped_by(doing) as [working]:
         try:
             yield Daemon(engine, working)
         finally:
             engine.queue.close()
-            working.cancel()
-            await asyncio.wait({working})
 
 
 def add(engine: Engine, config: SyncerConfig, server: Reachable, *, user: str = "admin") -> None:
@@ -256,8 +257,13 @@ def is_question(request: Logged) -> bool:
 
 
 def verbs(server: ApiServer, since: int = 0) -> Counter[str]:
-    """Return how many requests of each verb a server was sent."""
-    return Counter(one.verb for one in list(server.requests)[since:])
+    """Return how many requests of each verb a server was sent, besides probes."""
+    return Counter(one.verb for one in asked(server, since))
+
+
+def asked(server: ApiServer, since: int = 0) -> list[Logged]:
+    """Return the requests that a server was sent, besides the probes that come every ten seconds."""
+    return [one for one in list(server.requests)[since:] if one.path not in PROBES]
 
 
 def admin(server: ApiServer, side: Side) -> Cluster:

@@ -96,6 +96,8 @@ class Replica:
         assert self._sharing is not None
         self._sharing.cancel()
         await asyncio.wait({self._sharing})
+        if not self._sharing.cancelled():
+            self._sharing.result()
         await self.kill()
 
     async def kill(self) -> None:

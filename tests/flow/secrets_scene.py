@@ -1,6 +1,5 @@
 """A daemon whose virtual clusters are named by Secrets of the host."""
 
-import asyncio
 import base64
 import contextlib
 import random
@@ -11,6 +10,7 @@ import yaml
 from clusters_scene import HOME, MODEL, World
 from harness import admin, namespace, utcnow
 
+from hack.side_tasks import helped_by
 from syncer.api import Obj, Side
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.dialer import Dialer
@@ -109,8 +109,9 @@ class Secrets(World):
         self.host.put(namespace(TEAM))
         self.tokens = {"Bearer good"}
 
-    def transport(self, endpoint: Endpoint, credentials: LoginCredentials) -> Logged:
+    def transport(self, endpoint: Endpoint, credentials: LoginCredentials, *, user_agent: str) -> Logged:
         """Stand in for HTTP."""
+        assert user_agent == "vsyncer"
         return Logged(self, endpoint, credentials)
 
     def put(self, *secrets: Obj) -> None:
@@ -129,12 +130,6 @@ class Secrets(World):
         )
         fleet = Fleet(engine, config.clusters())
         sources = ClusterSources(engine, config, fleet.update)
-        async with engine.running():
-            tasks = [asyncio.create_task(each) for each in (sources.run(), fleet.run(), engine.work())]
-            try:
-                yield engine, sources
-                assert not any(task.done() for task in tasks)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.wait(tasks)
+        async with engine.running(), helped_by(sources.run(), fleet.run(), engine.work()) as tasks:
+            yield engine, sources
+            assert not any(task.done() for task in tasks)

@@ -1,10 +1,16 @@
 """Two objects that want the same name on the host: the first keeps it, the second waits and is counted."""
 
-from harness import HOME, NAMESPACE, Daemon, Two, built_in, play, until, writes
+import asyncio
+
+import pytest
+from harness import HOME, NAMESPACE, Daemon, Two, built_in, play, until, verbs, writes
+from parked_scene import told
 from small_syncers import Maps
 
 from kube_envtest import Rule
 from syncer.api import Key, NameTaken, Settings
+from syncer.engine.control import parked, selection
+from syncer.engine.controllers.wakeups import LOOK_SECONDS
 from syncer.engine.status import collisions, mappings
 from syncer.testing.objects import configmap, namespace, secret, service
 
@@ -99,6 +105,37 @@ def test_collision_with_a_host_object_that_is_not_ours_is_counted(two: Two) -> N
             await daemon.settled()
             assert held(daemon) == {f"{NAMESPACE}/x": NameTaken.__name__}
             assert counts(daemon)[1] == 1
+
+    play(scenario)
+
+
+def test_object_is_synced_soon_after_the_one_in_its_way_is_gone(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(configmap("flat-x", {"color": "theirs"}, namespace=HOME))
+        two.virtual.put(configmap("x", {"color": "blue"}))
+        async with two.daemon([FlatMaps]) as daemon:
+            await daemon.settled()
+            [one] = parked(daemon.engine, selection(daemon.engine))
+            assert one["reason"].startswith(f"the host cluster has a ConfigMap {HOME}/flat-x that is not ours")
+            assert one["wakes"] == [
+                "a change of the object or its copy",
+                f"the end of the ConfigMap {HOME}/flat-x on the host cluster",
+            ]
+            [why] = told(two)
+            assert why == (
+                "another ConfigMap on the host has the name that this object's copy would get. "
+                "Rename this object, or ask the operator"
+            )
+            await asyncio.sleep(100)
+            seen = len(two.host.requests)
+            await asyncio.sleep(60)
+            assert verbs(two.host, seen) == {"get": pytest.approx(60 / LOOK_SECONDS, abs=4)}
+            two.host.delete("configmaps", f"{HOME}/flat-x")
+            assert await until(lambda: color(two) == "blue") < 15
+            await daemon.settled()
+            seen = len(two.host.requests)
+            await asyncio.sleep(60)
+            assert verbs(two.host, seen) == {}, "nothing is looked for any more"
 
     play(scenario)
 

@@ -12,6 +12,7 @@ import pytest
 from harness import HOME, Two, place, play, until
 from restart_scene import TOKEN
 
+from hack.side_tasks import helped_by
 from kube_envtest import Rule
 from syncer.api import Obj, is_deleting, uid_of
 from syncer.testing import ApiServer
@@ -53,11 +54,8 @@ async def host_at_work(two: Two) -> AsyncIterator[None]:
                 work(second // 60)
             await asyncio.sleep(1)
 
-    working = asyncio.create_task(forever())
-    try:
+    async with helped_by(forever()):
         yield
-    finally:
-        working.cancel()
 
 
 def uids(server: ApiServer, namespace: str) -> dict[str, str]:

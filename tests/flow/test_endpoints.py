@@ -15,6 +15,7 @@ import pytest
 from harness import ALL, Daemon, Tenant, built_in, configured, namespace, serving
 
 from hack.ports import free_port
+from hack.side_tasks import helped_by
 from syncer.api import Key, Obj, Request, Side, Unreachable
 from syncer.cache.reflector import State
 from syncer.cli.daemon import Unanswered, ask
@@ -89,11 +90,10 @@ def shown(
         async with (
             serving(host, tenants, MAPS) as daemon,
             endpoints.serving(daemon.engine, config, heartbeat, None),
+            helped_by(heartbeat.keep()),
         ):
-            beating = asyncio.create_task(heartbeat.keep())
             await daemon.settled(patience=0.0)
             await scene(daemon, config)
-            beating.cancel()
 
     asyncio.run(scenario())
 
@@ -210,10 +210,10 @@ def test_readyz_names_the_virtual_cluster_in_each_row(tmp_path: Path) -> None:
 
 def test_readyz_has_the_class_of_an_error_and_the_control_socket_its_message(tmp_path: Path) -> None:
     async def scene(daemon: Daemon, config: SyncerConfig) -> None:
-        daemon.engine.host_connection.error = Unreachable("no answer from 10.0.0.1:6443 as bob of /etc/kubeconfig")
+        daemon.engine.host_connection._error = Unreachable("no answer from 10.0.0.1:6443 as bob of /etc/kubeconfig")
         status, text = await asyncio.to_thread(page, config.health.address, "/readyz")
         rows = await asyncio.to_thread(ask, Loaded(config), "GET", "/status", {"cluster": ""})
-        daemon.engine.host_connection.error = None
+        daemon.engine.host_connection._error = None
         assert status == 500
         assert "[-]host failed: Unreachable" in text.splitlines()
         assert {row["reason"] for row in rows} == {"no answer from 10.0.0.1:6443 as bob of /etc/kubeconfig"}

@@ -11,6 +11,7 @@ import pytest
 from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, built_in, crd, place, play, until, widget, writes
 from small_syncers import Widgets
 
+from hack.side_tasks import helped_by
 from kube_envtest import Rule
 from syncer.api import Obj, Side
 from syncer.clusters.transport import HttpRequest
@@ -53,12 +54,8 @@ async def rival(see: Callable[[], bool], back: Callable[[], Any]) -> AsyncIterat
                 if asyncio.iscoroutine(done):
                     await done
 
-    task = asyncio.create_task(loop())
-    try:
+    async with helped_by(loop()):
         yield
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 def painted(two: Two, patch: Obj | None = None) -> Any:

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from harness import CLUSTER, Daemon, Two, built_in, play
+from harness import CLUSTER, Daemon, Two, built_in, play, until
 from small_syncers import Maps
 
 from hack.ports import free_port
 from syncer.api.objects import Key, Side, key_of
-from syncer.config.model import Kubelet
+from syncer.config.options import Kubelet
 from syncer.engine import control as control_api
 from syncer.engine import status
 from syncer.engine.controllers.pair import ClusterPair, Condition
@@ -124,6 +124,28 @@ def test_certificate_is_requested_again_until_one_is_signed_and_a_signed_one_is_
     play(scenario)
 
 
+def test_figures_are_of_the_containers_that_were_sent(two: Two) -> None:
+    """The tenant may give an ephemeral container the name of a sidecar of the host's."""
+
+    async def scenario() -> None:
+        two.virtual.put(pod("web"))
+        async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
+            await until(lambda: two.copy("pods", "web"))
+            there = two.copy("pods", "web") or {}
+            injected = [*there["spec"]["containers"], {"name": "proxy", "image": "i"}]
+            two.host.put(merged(there, {"spec": {"containers": injected, "nodeName": "n1"}}))
+            original = two.original("pods", "web") or {}
+            two.virtual.put(merged(original, {"spec": {"ephemeralContainers": [{"name": "proxy", "image": "i"}]}}))
+            await daemon.settled()
+            server = NodeServer(daemon.engine, connected(daemon), Kubelet())
+            found = server._copied(key_of(there))
+            assert found is not None
+            assert found.containers == {"app"}
+            assert [own.containers for own in server._copies("n1").values()] == [{"app"}]
+
+    play(scenario)
+
+
 def test_refusal_of_the_host_is_told_without_names_of_the_host(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(pod("web"))
@@ -137,7 +159,7 @@ def test_refusal_of_the_host_is_told_without_names_of_the_host(two: Two) -> None
                     'path "/var/log/pods/default_web_v-1/c/0.log"',
                 ),
                 (f"pod {key.name}_{key.namespace} not found", "pod web_default not found"),
-                (f"pods {key} of {key.namespace}: h-1", "pods default/web of <host>: v-1"),
+                (f"pods {key} of {key.namespace}: h-1", "pods default/web of default: v-1"),
             ):
                 assert server._told(place, text) == said
 

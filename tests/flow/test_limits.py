@@ -219,9 +219,6 @@ def test_few_large_objects_of_a_cluster_are_worked_on_at_a_time(two: Two) -> Non
 
 TOO_LARGE: dict[str, dict[str, Any]] = {
     "annotations": {"metadata": {"annotations": {f"note-{number}": "" for number in range(MOST_KEYS + 1)}}},
-    "annotations that only a copy with marks has too many of": {
-        "metadata": {"annotations": {f"note-{number}": "" for number in range(MOST_KEYS)}}
-    },
     "parts": {"status": {"conditions": [{"type": f"t{number}"} for number in range(MOST_PARTS // 2)]}},
 }
 #: An API server fills in seven fields of each condition of a Pod, and none of a Service's.
@@ -249,6 +246,21 @@ def test_deletion_of_an_object_that_has_become_too_large_ends_its_copy(
                 two.virtual.delete(plural, "shop/x")
                 assert bool(two.original(plural, "x")) is held
                 await until(lambda: two.copy(plural, "x") is None)  # noqa: B023
+
+    play(scenario)
+
+
+def test_copy_of_an_object_with_as_many_annotations_as_may_be_follows_it(two: Two) -> None:
+    """Its marks give it more than the original has."""
+    most = {f"note-{number}": "" for number in range(MOST_KEYS)}
+
+    async def scenario() -> None:
+        two.virtual.put(service("x", metadata={"annotations": most}))
+        async with two.daemon(built_in("services")) as daemon:
+            await until(lambda: two.copy("services", "x"))
+            await daemon.settled()
+            two.virtual.put(merged(two.original("services", "x") or {}, {"metadata": {"labels": {"tier": "gold"}}}))
+            await until(lambda: (two.copy("services", "x") or {})["metadata"]["labels"].get("tier") == "gold")
 
     play(scenario)
 

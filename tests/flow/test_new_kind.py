@@ -77,3 +77,13 @@ def test_package_that_lacks_something_is_told_which(tmp_path: Path, instead: dic
     code, found = tried(tmp_path, **instead)
     assert code != 0
     assert said in found
+
+
+def test_entry_point_with_capitals_is_found(tmp_path: Path) -> None:
+    point = FILES["setup.cfg"].replace("gadgets = gadgets:", "httpGadgets = gadgets:")
+    section = FILES["gadgets.py"].replace(
+        'name = "gadgets"\n', 'name = "gadgets"\n    section = "toHost.httpGadgets"\n'
+    )
+    code, found = tried(tmp_path, **{"setup.cfg": point, "gadgets.py": section, "tests/cases/gadgets.yaml": ""})
+    assert code != 0
+    assert "write cases for it" in found

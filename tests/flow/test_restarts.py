@@ -9,6 +9,7 @@ import pytest
 from harness import Two, between, play
 from restart_scene import CASES, DEEDS, Case, end_of, perform, work
 
+from hack.side_tasks import helped_by
 from syncer.api import dig
 from syncer.translate.alike import covers
 
@@ -41,11 +42,8 @@ async def at_work(two: Two) -> AsyncIterator[None]:
             work(two)
             await asyncio.sleep(0.3)
 
-    working = asyncio.create_task(forever())
-    try:
+    async with helped_by(forever()):
         yield
-    finally:
-        working.cancel()
 
 
 async def end(case: Case, options: Mapping[str, Any], deed: str, *, stopped: bool) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ import pytest
 from harness import Daemon, Two, place, play, until
 from patrol_scene import patrolled, scanned, told
 
+from hack.side_tasks import helped_by
 from syncer.api import Obj, Side
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
@@ -56,11 +57,8 @@ class Load:
 @contextlib.asynccontextmanager
 async def under_load(two: Two, seed: int) -> AsyncIterator[None]:
     """Change things while the block runs."""
-    load = asyncio.create_task(Load(two, seed).run())
-    try:
+    async with helped_by(Load(two, seed).run()):
         yield
-    finally:
-        load.cancel()
 
 
 def server(two: Two, side: Side) -> ApiServer:

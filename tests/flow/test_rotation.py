@@ -1,14 +1,17 @@
 """Kubeconfigs that change under a running daemon: a process of its own between two API servers, over TLS."""
 
+import subprocess
 import time
-from collections.abc import Callable, Iterator
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 from harness import place
 
-from hack.bench.daemon import Process
+from hack.bench.daemon import SYNCER, Process
 from kube_envtest import ADMIN, BackgroundApiServer, User
 from syncer.testing.objects import configmap, namespace
 
@@ -28,6 +31,10 @@ def eventually(holds: Callable[[], object], what: str) -> None:
     while not holds():
         assert time.monotonic() < deadline, f"not within {PATIENCE:g} s: {what}"
         time.sleep(0.05)
+
+
+def _is_up_of(side: str, line: str) -> bool:
+    return line.startswith("syncer_cluster_up{") and f'side="{side}"' in line
 
 
 class Scene:
@@ -54,13 +61,45 @@ class Scene:
 
     def replace_tokens(self, number: int) -> None:
         """Write another token into both kubeconfigs, and refuse the former one."""
-        for server, name in ((self.virtual, "virtual"), (self.host, "host")):
-            content = yaml.safe_load((self.folder / name).read_text())
-            content["users"][0]["user"]["token"] = f"token-{number}"
-            whole = self.folder / f"{name}.new"
-            whole.write_text(yaml.safe_dump(content))
-            whole.rename(self.folder / name)
+        for name, server in self.servers.items():
+            self.write_token(name, f"token-{number}")
             server.call(lambda each: each.replace_token(DAEMON.name, f"token-{number}"))
+
+    @property
+    def servers(self) -> Mapping[str, BackgroundApiServer]:
+        """The API servers by side."""
+        return {"virtual": self.virtual, "host": self.host}
+
+    def write_token(self, side: str, token: str) -> None:
+        """Write another token into a kubeconfig."""
+        content = yaml.safe_load((self.folder / side).read_text())
+        content["users"][0]["user"]["token"] = token
+        whole = self.folder / f"{side}.new"
+        whole.write_text(yaml.safe_dump(content))
+        whole.rename(self.folder / side)
+
+    def typed(self, *command: str) -> tuple[int, str]:
+        """Return the exit status and the output of a command."""
+        arguments = [SYNCER, *command, "--config", str(self.daemon.file)]
+        ended = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        return ended.returncode, ended.stdout + ended.stderr
+
+    def readyz(self) -> str:
+        """Return the page about readiness, whatever its status is."""
+        try:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self.daemon.health}/readyz?verbose", timeout=PATIENCE
+            ) as page:
+                return str(page.read().decode())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.read().decode()
+
+    def is_up(self, side: str) -> bool:
+        """Return what the metric says."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.daemon.port}/metrics", timeout=PATIENCE) as page:
+            [line] = [one for one in page.read().decode().splitlines() if _is_up_of(side, one)]
+        return bool(line.endswith(" 1.0"))
 
     def write(self, name: str) -> None:
         self.virtual.put(configmap(name, namespace="shop"))
@@ -126,3 +165,29 @@ def test_another_server_and_authority_is_a_new_start(scene: Scene) -> None:
     assert process is not None
     assert process.poll() is None
     assert "a virtual cluster begins anew" in scene.daemon.log.read_text()
+
+
+@pytest.mark.parametrize(("side", "row"), [("host", "host"), ("virtual", "virtual/vc")])
+def test_credentials_that_are_no_longer_accepted_show_everywhere_though_nothing_is_written(
+    scene: Scene, side: str, row: str
+) -> None:
+    scene.write("first")
+    eventually(lambda: scene.is_copied("first"), "the daemon works")
+    assert f"[+]{row} ok" in scene.readyz()
+    assert scene.is_up(side)
+    assert scene.typed("config", "validate")[0] == 0
+    scene.servers[side].call(lambda each: each.replace_token(DAEMON.name, "new"))
+    eventually(lambda: f"[-]{row} failed: Unauthorized" in scene.readyz(), "readiness falls")
+    assert not scene.is_up(side)
+    table = scene.typed("clusters", "--no-headers")[1].split(maxsplit=2)
+    assert table[:2] == ["vc", "silent"]
+    assert f"the {side} cluster does not accept the daemon's credentials" in table[2]
+    for shown in (table[2], scene.typed("status")[1]):
+        assert f"says 401: the credentials from {scene.folder / side}" in shown
+    assert scene.typed("config", "validate")[0] == 1
+    scene.write("second")
+    scene.write_token(side, "new")
+    eventually(lambda: scene.is_copied("second"), "the daemon works with the new token")
+    assert f"[+]{row} ok" in scene.readyz()
+    assert scene.is_up(side)
+    assert scene.typed("config", "validate")[0] == 0

@@ -9,12 +9,15 @@ import pytest
 from harness import HOME, Two, admin, built_in, configured, namespace, place, play, until, writes
 from harness import Tenant as Given
 
+from hack.side_tasks import helped_by
+from kube_envtest import Rule
 from syncer.api import ConfigError, Forbidden, Key, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.errors import Origin
 from syncer.config import SyncerConfig
 from syncer.engine import connecting, identity, runner, startup, status
 from syncer.engine.engine import Engine
+from syncer.engine.uninstall.uninstall import uninstall
 from syncer.leaderelection.lease import AnotherLeads, Lease
 from syncer.testing.objects import configmap
 
@@ -36,6 +39,38 @@ def _connected(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connecting, "_connect", connect)
 
 
+@pytest.mark.parametrize("side", list(Side))
+@pytest.mark.parametrize("verb", ["get", "list", "create"])
+def test_server_that_asks_to_come_back_is_waited_for_at_a_first_start(two: Two, side: Side, verb: str) -> None:
+    """A CRD that is seconds old is answered with 429, as is whatever an API server has no room for."""
+
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        server = two.host if side is Side.HOST else two.virtual
+        rule = server.faults.add(Rule(verb=verb, status=429, retry_after=1, count=6))
+        summary = await runner.run(config(two, elect=False), once=True)
+        assert (summary.exit_code, summary.troubles) == (0, [])
+        assert rule.hits
+        assert two.host.get("configmaps", place("x"))
+
+    play(scenario)
+
+
+def test_server_that_asks_to_come_back_is_waited_for_by_an_uninstall(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        given = config(two, elect=False)
+        await runner.run(given, once=True)
+        for server in (two.host, two.virtual):
+            server.faults.add(Rule(verb="list", status=429, retry_after=1, count=6))
+        async with connecting.connected(given, given.cluster()) as clusters:
+            report = await uninstall(given, given.cluster(), clusters, yes=True, keep=False)
+        assert (report.problems, report.done) == ([], True)
+        assert two.host.get("configmaps", place("x")) is None
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("elect", [True, False])
 def test_alone_it_does_all_and_leaves_the_lease_to_others(two: Two, elect: bool) -> None:
     async def scenario() -> None:
@@ -53,15 +88,13 @@ def test_beside_a_daemon_it_writes_nothing_and_says_who_leads(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         daemon = Lease(admin(two.host, Side.HOST), key=Key(HOME, "vsyncer-vc"), identity="the-daemon")
-        leading = asyncio.create_task(daemon.lead(asyncio.Event().wait))  # type: ignore[arg-type]
-        await until(lambda: daemon.is_leader)
-        with pytest.raises(AnotherLeads, match="the-daemon leads"):
-            await runner.run(config(two, elect=True), once=True)
-        assert not [line for line in writes(two.host) if "configmaps" in line]
-        summary = await runner.run(config(two, elect=True), dry_run=True)
-        assert any("create configmaps" in line for line in summary.planned)
-        leading.cancel()
-        await asyncio.wait({leading})
+        async with helped_by(daemon.lead(asyncio.Event().wait)):  # type: ignore[arg-type]
+            await until(lambda: daemon.is_leader)
+            with pytest.raises(AnotherLeads, match="the-daemon leads"):
+                await runner.run(config(two, elect=True), once=True)
+            assert not [line for line in writes(two.host) if "configmaps" in line]
+            summary = await runner.run(config(two, elect=True), dry_run=True)
+            assert any("create configmaps" in line for line in summary.planned)
 
     play(scenario)
 
@@ -98,15 +131,14 @@ def test_daemon_waits_for_its_host_namespace_names_it_and_stores_no_identity_bef
     async def scenario() -> None:
         two.host.delete("namespaces", HOME)
         two.virtual.put(configmap("x"))
-        daemon = asyncio.create_task(runner.run(config(two, elect=False)))
-        await asyncio.sleep(20)
-        assert not writes(two.virtual)
-        assert status.unfilled(engines[0]) == {"vc": ["the host namespace isn't there, or the daemon may not read it"]}
-        two.host.put(namespace(HOME))
-        await until(lambda: two.host.get("configmaps", place("x")) is not None)
-        assert two.virtual.get("configmaps", "kube-system/vsyncer")
-        daemon.cancel()
-        await asyncio.wait({daemon})
+        async with helped_by(runner.run(config(two, elect=False))):
+            await asyncio.sleep(20)
+            assert not writes(two.virtual)
+            missing = "the host namespace isn't there, or the daemon may not read it"
+            assert status.unfilled(engines[0]) == {"vc": [missing]}
+            two.host.put(namespace(HOME))
+            await until(lambda: two.host.get("configmaps", place("x")) is not None)
+            assert two.virtual.get("configmaps", "kube-system/vsyncer")
 
     play(scenario)
 
@@ -132,13 +164,11 @@ def test_right_to_the_identity_is_waited_for_by_a_daemon_alone(
             with pytest.raises(Forbidden):
                 await runner.run(config(two, elect=False), once=True)
             return
-        daemon = asyncio.create_task(runner.run(config(two, elect=False)))
-        await asyncio.sleep(20)
-        assert not writes(two.host)
-        assert status.unfilled(engines[0]) == {"vc": ["a right that the start needs is missing"]}
-        granted.set()
-        await until(lambda: two.host.get("configmaps", place("x")) is not None)
-        daemon.cancel()
-        await asyncio.wait({daemon})
+        async with helped_by(runner.run(config(two, elect=False))):
+            await asyncio.sleep(20)
+            assert not writes(two.host)
+            assert status.unfilled(engines[0]) == {"vc": ["a right that the start needs is missing"]}
+            granted.set()
+            await until(lambda: two.host.get("configmaps", place("x")) is not None)
 
     play(scenario)

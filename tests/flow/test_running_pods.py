@@ -1,12 +1,14 @@
 """A tenant changes a running Pod through its subresources: the copy follows, and a refusal holds up nothing."""
 
 import asyncio
+import json
 from functools import partial
 from typing import Any
 
 from harness import NAMESPACE, Two, built_in, place, play, until
 from test_rights import role
 
+from kube_envtest import Rule
 from syncer.api import Key, Obj, Side
 from syncer.clusters.client import Cluster
 from syncer.engine.controllers.request_status import State
@@ -74,6 +76,72 @@ def test_ephemeral_container_reaches_the_host_and_its_status_comes_up() -> None:
             running = {"name": "debug", "ready": False, "restartCount": 0, "image": "i", "imageID": "x", "state": {}}
             reports(two, phase="Running", ephemeralContainerStatuses=[running])
             await until(lambda: (two.original("pods", "web") or {})["status"].get("ephemeralContainerStatuses"))
+
+    play(scenario)
+
+
+def recorded(two: Two) -> Obj:
+    """Return the record of the containers that were sent."""
+    found: Obj = json.loads((two.copy("pods", "web") or {})["metadata"]["annotations"]["vsyncer.dev/containers"])
+    return found
+
+
+def test_container_that_the_host_refuses_is_not_recorded() -> None:
+    """The host's operator may use its name afterwards."""
+
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(POD)
+        async with two.daemon(SYNCERS) as daemon:
+            await until(lambda: two.copy("pods", "web"))
+            both = {"ephemeralContainers": [debugger(name)["ephemeralContainers"][0] for name in ("NO-name", "good")]}
+            two.virtual.put(merged(two.original("pods", "web") or {}, {"spec": both}))
+            await until(lambda: told(two, "SyncFailed"))
+            await until(lambda: recorded(two).get("ephemeralContainers") == ["good"])
+            await daemon.settled()
+            assert recorded(two) == {"containers": ["app"], "ephemeralContainers": ["good"]}
+
+    play(scenario)
+
+
+def test_container_that_the_operator_adds_unseen_does_not_become_the_tenants() -> None:
+    """The watch tells of it later than the tenant's own of that name is sent."""
+
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(POD)
+        async with two.daemon(SYNCERS) as daemon:
+            await until(lambda: two.copy("pods", "web"))
+            await daemon.settled()
+            two.host.faults.add(Rule(verb="watch", resource="pods", drop=True, count=1))
+            copy = two.copy("pods", "web") or {}
+            theirs = {"name": "debug", "image": "busybox"}
+            two.host.put(merged(copy, {"spec": {"ephemeralContainers": [theirs]}}))
+            await changed(two, "ephemeralcontainers", debugger())
+            await until(lambda: told(two, "EphemeralContainerRefused"))
+            await daemon.settled()
+            assert recorded(two) == {"containers": ["app"]}
+
+    play(scenario)
+
+
+def test_copy_of_an_earlier_version_gets_its_record_at_the_start() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(POD)
+        async with two.daemon(SYNCERS) as daemon:
+            await until(lambda: two.copy("pods", "web"))
+            await changed(two, "ephemeralcontainers", debugger())
+            await daemon.settled()
+        copy = two.copy("pods", "web") or {}
+        del copy["metadata"]["annotations"]["vsyncer.dev/containers"]
+        two.host.put(copy)
+        async with two.daemon(SYNCERS) as daemon:
+            await until(lambda: "vsyncer.dev/containers" in (two.copy("pods", "web") or {})["metadata"]["annotations"])
+            assert recorded(two) == {"containers": ["app"]}
+            await daemon.settled()
+            [message] = told(two, "EphemeralContainerRefused")
+            assert "debug: the host has another container of this name in the pod" in message
 
     play(scenario)
 

@@ -272,8 +272,12 @@ def test_range_that_becomes_known_ends_the_condition_and_addresses_become_the_sa
     play(scenario)
 
 
+def node_ports(found: Obj | None) -> list[int]:
+    return [int(port["nodePort"]) for port in (found or {})["spec"]["ports"]]
+
+
 def node_port(found: Obj | None) -> int:
-    return int((found or {})["spec"]["ports"][0]["nodePort"])
+    return node_ports(found)[0]
 
 
 @pytest.mark.parametrize("kind", ["NodePort", "LoadBalancer"])
@@ -312,6 +316,49 @@ def test_node_port_that_is_taken_on_the_host_is_drawn_there_and_comes_up(two: Tw
             seen = len(two.virtual.requests), len(two.host.requests)
             await daemon.settled()
             assert (writes(two.virtual, seen[0]), writes(two.host, seen[1])) == ([], [])
+
+    play(scenario)
+
+
+def test_of_two_node_ports_the_free_one_is_used_and_an_event_names_the_other(two: Two) -> None:
+    def changed() -> list[str]:
+        return [each["message"] for each in two.virtual.objects("events") if each["reason"] == "NodePortChanged"]
+
+    async def scenario() -> None:
+        await given(two, Side.HOST, "theirs", type="NodePort", ports=[{"port": 80, "nodePort": 30080}])
+        ports = [{"name": "a", "port": 80}, {"name": "b", "port": 81}]
+        await given(two, Side.VIRTUAL, type="LoadBalancer", ports=ports)
+        async with daemon_of(two) as daemon:
+            await daemon.settled()
+            former, _ = node_ports(two.copy("services", "web"))
+            wanted = [{**port, "nodePort": 30080 + number} for number, port in enumerate(ports)]
+            later = {"spec": {"type": "NodePort", "ports": wanted}}
+            await admin(two.virtual, Side.VIRTUAL).patch(SERVICES, Key(NAMESPACE, "web"), later)
+            await daemon.settled()
+            assert node_ports(two.original("services", "web")) == [former, 30081]
+            assert node_ports(two.copy("services", "web")) == [former, 30081]
+            assert changed() == [
+                f"node ports that others have on the nodes are changed: 30080 of port 80/TCP becomes {former}"
+            ]
+            seen = len(two.virtual.requests), len(two.host.requests)
+            await daemon.settled()
+            assert (writes(two.virtual, seen[0]), writes(two.host, seen[1])) == ([], [])
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("taken", [30080, 30081])
+def test_new_service_gets_the_node_port_that_is_free(two: Two, taken: int) -> None:
+    async def scenario() -> None:
+        await given(two, Side.HOST, "theirs", type="NodePort", ports=[{"port": 80, "nodePort": taken}])
+        ports = [{"name": f"p{number}", "port": number, "nodePort": 30000 + number} for number in (80, 81)]
+        await given(two, Side.VIRTUAL, type="NodePort", ports=ports)
+        async with daemon_of(two) as daemon:
+            await daemon.settled()
+            own = node_ports(two.original("services", "web"))
+            assert own == node_ports(two.copy("services", "web"))
+            assert {*own} & {30080, 30081} == {30080, 30081} - {taken}
+            assert any(each["reason"] == "NodePortChanged" for each in two.virtual.objects("events"))
 
     play(scenario)
 

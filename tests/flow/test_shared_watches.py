@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from harness import ALL, HOME, Daemon, Tenant, add, built_in, configured, namespace, place, play, serving, until, writes
 
+from hack.side_tasks import helped_by
 from syncer.api import Key, Obj, Side, labels_of
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing import ApiServer
@@ -92,18 +93,16 @@ def test_cluster_that_comes_and_goes_disturbs_no_other(shared: Shared) -> None:
                 late.put(configmap("c"))
                 add(engine, configured(Tenant(late, "late", HOME, ALL), built_in("configmaps", "secrets")), late)
                 await engine.prepare_one("late")
-                serving_late = asyncio.create_task(engine.serve("late"))
-                await until(lambda: shared.copy("late", "c"))
-                shared.servers["one"].put(configmap("c", {"color": "red"}))
-                late.delete("configmaps", "shop/c")
-                await daemon.settled()
-                assert shared.copy("late", "c") is None
-                copy = shared.copy("one", "c")
-                assert copy
-                assert copy["data"] == {"color": "red"}
-                assert set(shared.watches().values()) == {1}
-                serving_late.cancel()
-                await asyncio.wait({serving_late})
+                async with helped_by(engine.serve("late")):
+                    await until(lambda: shared.copy("late", "c"))
+                    shared.servers["one"].put(configmap("c", {"color": "red"}))
+                    late.delete("configmaps", "shop/c")
+                    await daemon.settled()
+                    assert shared.copy("late", "c") is None
+                    copy = shared.copy("one", "c")
+                    assert copy
+                    assert copy["data"] == {"color": "red"}
+                    assert set(shared.watches().values()) == {1}
                 await engine.remove("late")
             shared.host.delete("configmaps", place("c", "two", HOME))
             await until(lambda: shared.copy("two", "c"))

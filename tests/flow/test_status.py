@@ -111,6 +111,22 @@ class WatchingMaps(Maps, Watches):
         return [Watch(Source(Side.VIRTUAL, CONFIG_MAPS), fails)]
 
 
+def test_objects_whose_names_are_nested_too_deep_to_be_found_are_counted(two: Two) -> None:
+    deep = b'{"metadata":' + b'{"a":' * 9000 + b"1" + b"}" * 9000 + b"}"
+
+    async def scenario() -> None:
+        listed = b'{"kind":"ConfigMapList","metadata":{"resourceVersion":"9"},"items":[' + deep + b"]}"
+        two.virtual.faults.add(Rule(verb="list", resource="configmaps", rewrite=lambda body: listed))
+        async with two.daemon([Maps]) as daemon:
+            await daemon.settled()
+            [why] = degraded(daemon.engine).values()
+            assert why.endswith(
+                "that can't be read: 1 whose names can't be found, as they are malformed or nested too deep"
+            )
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("syncer", [IndexedMaps, WatchingMaps])
 def test_object_that_an_index_or_a_watch_fails_for_is_told_of_until_it_changes(two: Two, syncer: type[Maps]) -> None:
     async def scenario() -> None:

@@ -52,9 +52,9 @@ def test_writes_of_our_own_cause_no_further_reconcile(two: Two, monkeypatch: pyt
             await daemon.settled()
             handle = daemon.engine.workers.handle
 
-            async def noted(request: Request, changed: float) -> None:
+            async def noted(request: Request, changed: float) -> tuple[int, float]:
                 looked.append(request.key.name)
-                await handle(request, changed)
+                return await handle(request, changed)
 
             monkeypatch.setattr(daemon.engine.workers, "handle", noted)
             pair = two.virtual.put(configmap("x"))

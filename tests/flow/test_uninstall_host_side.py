@@ -32,8 +32,9 @@ from uninstall_scene import (
     worked,
 )
 
+from hack.side_tasks import helped_by
 from kube_envtest import Rule
-from syncer.api import Key, Obj, Resource, Side, annotations_of, key_of
+from syncer.api import Key, Obj, Resource, Side, SyncerError, annotations_of, key_of
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Changes, Discovery
 from syncer.config import ConnectionSection, SyncerConfig
@@ -98,12 +99,9 @@ def later(two: Two) -> Later:
 
 async def host_side(two: Two, given: SyncerConfig, *, keep: bool = False, then: Later | None = None) -> Report:
     """Uninstall the host side, with a kubelet there."""
-    running = asyncio.create_task(kubelet(two))
     host = {Side.HOST: clusters(two)[Side.HOST]}
-    try:
+    async with helped_by(kubelet(two)):
         return await uninstall(given, given.cluster(), host, yes=True, keep=keep, later=then)
-    finally:
-        running.cancel()
 
 
 @pytest.fixture(params=TRICKS)
@@ -160,7 +158,7 @@ def test_trick_keeps_an_uninstall_of_both_sides_from_its_end(
         try:
             async with asyncio.timeout(200):
                 report = await uninstalled(two, given)
-        except Exception:  # of whatever kind
+        except (SyncerError, TimeoutError):
             return
         assert not report.done
 
@@ -292,11 +290,10 @@ def test_pod_that_would_take_years_to_end_is_gone_within_two_minutes(
                     graces.append(options.get("grace"))
                 return await super().delete(resource, key, **options)
 
-        running = asyncio.create_task(exact_kubelet(two))
         begun = asyncio.get_running_loop().time()
         noting = {Side.HOST: Noting(host.name, host.side, host.transport)}
-        report = await uninstall(given, given.cluster(), noting, yes=True, keep=False)
-        running.cancel()
+        async with helped_by(exact_kubelet(two)):
+            report = await uninstall(given, given.cluster(), noting, yes=True, keep=False)
         assert (report.problems, report.done) == ([], True)
         assert asyncio.get_running_loop().time() - begun < 120
         assert two.copy("pods", "web") is None

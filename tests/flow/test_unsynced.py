@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from harness import NAMESPACE, Daemon, Two, built_in, play, until
 
+from hack.side_tasks import helped_by
 from syncer.api import Config, Initialize, Live, Mirror, Obj
 from syncer.engine.controllers.request_status import State
 from syncer.engine.notices import AGAIN_SECONDS, MOST, Notices
@@ -83,11 +84,8 @@ async def noticing(daemon: Daemon) -> AsyncIterator[None]:
         daemon.engine.served["vc"].events,
         clock=asyncio.get_running_loop().time,
     )
-    running = asyncio.create_task(notices.run())
-    try:
+    async with helped_by(notices.run()):
         yield
-    finally:
-        running.cancel()
 
 
 def policy(name: str, **metadata: Any) -> Obj:

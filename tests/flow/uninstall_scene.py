@@ -34,6 +34,7 @@ from harness import (
 )
 from harness import Tenant as Served
 
+from hack.side_tasks import helped_by
 from syncer.api import Key, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
@@ -221,11 +222,8 @@ async def uninstalled(
     two: Two, given: SyncerConfig, *, keep: bool = False, using: Mapping[Side, Cluster] | None = None
 ) -> Report:
     """Uninstall, with a kubelet on the host."""
-    running = asyncio.create_task(kubelet(two))
-    try:
+    async with helped_by(kubelet(two)):
         return await uninstall(given, given.cluster(), using or clusters(two), yes=True, keep=keep)
-    finally:
-        running.cancel()
 
 
 def now(two: Two) -> tuple[int, int]:
@@ -299,4 +297,6 @@ async def killed(two: Two, given: SyncerConfig, death: Death, *, keep: bool) -> 
     for task in (removing, dying):
         task.cancel()
     await asyncio.wait({removing, dying})
+    if not removing.cancelled():
+        removing.result()
     return was

@@ -35,5 +35,5 @@ def test_end_of_a_pod_reads_no_namespace_of_the_hosts(hostile: HostileScene, nam
     hostile.tenant.put(namespace(name))
     hostile.tenant.put(pod("thief", namespace=name, status={"phase": "Running"}))
     eventually(lambda: hostile.tenant.get("pods", f"{name}/thief") is None, "the Pod, which runs nowhere, has ended")
-    # A Pod that has started and has no copy is deleted if the live host has none, either.
+    # A Pod that has started and has no copy is deleted if the live host has none, either. 0aeb964 looks here for it.
     assert [each.path for each in hostile.asked if each.path.startswith(f"/api/v1/namespaces/{name}/")] == []

@@ -162,7 +162,7 @@ def test_names_are_the_hosts_only_for_a_trusted_tenant(hostile: HostileScene) ->
 @pytest.mark.translators("unchanged", reason="it alone leads from a tenant's namespace into one of the host's")
 @pytest.mark.parametrize("exists", [False, True], ids=["nothing", "theirs"])
 def test_secret_to_be_made_is_in_no_namespace_of_the_hosts(hostile: HostileScene, exists: bool) -> None:
-    """The host's operator would write it there, or the tenant learn what is there."""
+    """085074c looks there, and copies the object with the name if nothing is there: the host's operator may make it."""
     kind = Resource("example.com/v1", "Voucher", "vouchers")
     for server in (hostile.tenant, hostile.operator):
         server.put(crd(str(kind)))

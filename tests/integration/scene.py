@@ -15,7 +15,7 @@ from api import PATIENCE, RESOURCES, Api, eventually, nothing_left
 
 from hack.bench.daemon import Process
 from hack.kubelet import is_ready
-from syncer.api import Key, Marks, Obj, annotations_of, dig, key_of, labels_of, uid_of
+from syncer.api import Key, Marks, Obj, annotations_of, dig, is_deleting, key_of, labels_of, uid_of
 from syncer.engine import identity as claim
 from syncer.names import SingleNamespace
 from syncer.resources.services import KUBERNETES
@@ -173,9 +173,12 @@ class Scene:
         for _, log in self.logs():
             print(log)  # pytest shows it where the test has failed
         for namespace in self.namespaces:
-            for kind in ("Pod", "Service", "Secret", "ConfigMap"):
+            for kind in ("Pod", "Service", "Secret", "ConfigMap", "PersistentVolumeClaim", "Ingress"):
                 for obj in self.virtual.list(kind, namespace=namespace):
-                    self.virtual.delete(kind, key_of(obj), grace=0 if kind == "Pod" else None)
+                    if obj["metadata"].get("finalizers"):  # no controller takes them off here
+                        self.virtual.patch(kind, key_of(obj), {"metadata": {"finalizers": None}})
+                    if not is_deleting(obj):
+                        self.virtual.delete(kind, key_of(obj), grace=0 if kind == "Pod" else None)
         self._undefine()
         for node in self.virtual.list("Node", selector=self.selector):
             self.virtual.delete("Node", key_of(node))

@@ -13,6 +13,7 @@ import yaml
 from api import Api
 from test_rotation_under_load import Account, is_refused
 
+from hack.side_tasks import helped_by
 from kube_envtest import ControlPlane
 from syncer.api import Key, Obj
 from syncer.clusters import kubeconfig
@@ -46,13 +47,10 @@ def admin(plane: ControlPlane, folder: Path) -> Login:
 @asynccontextmanager
 async def running(provider: StaticProvider) -> AsyncIterator[ClusterCache]:
     cache = ClusterCache([provider], OPTIONS, environ={})
-    task = asyncio.create_task(cache.run())
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with helped_by(cache.run()), asyncio.timeout(PATIENCE):
             yield cache
     finally:
-        task.cancel()
-        await asyncio.wait({task})
         await asyncio.sleep(0.2)  # connections are closed in TLS first
 
 

@@ -24,13 +24,41 @@ def kind(plural: str, **parts: Any) -> Obj:
 CHECKED = {"type": "object", "properties": {"color": {"type": "string", "enum": ["red", "blue"]}}}
 STRICT = crd_version("v1", storage=True, schema={"openAPIV3Schema": {"properties": {"spec": CHECKED}}})
 
+
+def whole(**fields: Obj) -> list[Obj]:
+    """Return the versions of a kind with these top-level fields, and no `spec`."""
+    made = crd_version("v1", storage=True)
+    made["schema"] = {"openAPIV3Schema": {"type": "object", "properties": fields}}
+    return [made]
+
+
+ANYTHING: Obj = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+TEXT: Obj = {"type": "string"}
+
 KEPT = kind("kepts")
 NAMED = kind("nameds")
 OWNERS = kind("owners")
 STRICTS = kind("stricts", versions=[STRICT])
 CATALOGS = kind("catalogs", scope="Cluster")
 OFFERS = kind("offers")
-ALL = (KEPT, NAMED, OWNERS, STRICTS, CATALOGS, OFFERS)
+TEMPLATES = kind(
+    "templates", versions=whole(parts={"type": "array", "items": ANYTHING}, values=ANYTHING, status=ANYTHING)
+)
+#: As the CRD of the project, whose group ends as those of Kubernetes do.
+CLASSES = crd(
+    "volumesnapshotclasses.snapshot.storage.k8s.io",
+    whole(driver=TEXT, deletionPolicy=TEXT, parameters=ANYTHING),
+    scope="Cluster",
+    metadata={"annotations": {"api-approved.kubernetes.io": "unapproved, for tests"}},
+    spec={
+        "names": {
+            "kind": "VolumeSnapshotClass",
+            "listKind": "VolumeSnapshotClassList",
+            "singular": "volumesnapshotclass",
+        }
+    },
+)
+ALL = (KEPT, NAMED, OWNERS, STRICTS, CATALOGS, OFFERS, TEMPLATES, CLASSES)
 
 
 def entries(scene: Scene) -> Obj:
@@ -45,6 +73,8 @@ def entries(scene: Scene) -> Obj:
             "patches": {"down": [{"path": "spec.color", "cel": "value == 'red' ? 'dark red' : value"}]}
         },
         f"catalogs.{GROUP}": {"direction": "fromHost", "selector": {"matchLabels": {"for": "tenants"}}},
+        f"templates.{GROUP}": {},
+        named(CLASSES).name: {"direction": "fromHost"},
         f"offers.{GROUP}": {"direction": "fromHost", "namespaces": {f"{scene.name}-market": f"{scene.name}-0"}},
     }
 
@@ -158,3 +188,31 @@ def test_what_the_host_offers_appears_and_cannot_be_changed(platform: Scene) -> 
     eventually(lambda: platform.virtual.get("Offer", key) is None, "it is gone with that of the host")
     platform.host.patch("Catalog", shown, {"metadata": {"labels": {"for": None}}})
     eventually(lambda: platform.virtual.get("Catalog", shown) is None, "it is gone with its label")
+
+
+def test_all_top_level_fields_of_a_kind_without_spec_go_down(platform: Scene) -> None:
+    key = Key(platform.namespace(), "t")
+    contents: Obj = {"parts": [{"kind": "ConfigMap", "data": {"a": "b"}}], "values": {"a": 1}}
+    platform.virtual.create(resource(TEMPLATES, *reversed(key), **contents))
+    copy = platform.copied("Template", key)
+    assert {name: copy.get(name) for name in contents} == contents
+    platform.host.patch("Template", key_of(copy), {"status": {"phase": "Ready"}}, subresource="status")
+    platform.reported("Template", key, "status.phase", "Ready")
+    platform.virtual.patch("Template", key, {"values": None, "parts": [{"kind": "Secret"}]})
+    copy = platform.copied("Template", key, "parts", [{"kind": "Secret"}])
+    assert "values" not in copy
+
+
+def test_class_without_spec_appears_with_its_fields_and_cannot_be_changed(platform: Scene) -> None:
+    fields: Obj = {"driver": "d.example.org", "deletionPolicy": "Delete", "parameters": {"size": "1"}}
+    key = key_of(platform.host.create(resource(CLASSES, f"{platform.name}-fast", **fields)))
+    eventually(lambda: platform.virtual.get("VolumeSnapshotClass", key), "it is there")
+    platform.virtual.patch("VolumeSnapshotClass", key, {"driver": "mine", "parameters": {"more": "2"}})
+    platform.reported("VolumeSnapshotClass", key, "driver", "d.example.org")
+    found = platform.virtual.get("VolumeSnapshotClass", key) or {}
+    assert {name: found.get(name) for name in fields} == fields
+    platform.host.patch("VolumeSnapshotClass", key, {"parameters": None, "deletionPolicy": "Retain"})
+    platform.reported("VolumeSnapshotClass", key, "deletionPolicy", "Retain")
+    assert "parameters" not in (platform.virtual.get("VolumeSnapshotClass", key) or {})
+    platform.host.delete("VolumeSnapshotClass", key)
+    eventually(lambda: platform.virtual.get("VolumeSnapshotClass", key) is None, "it is gone with that of the host")

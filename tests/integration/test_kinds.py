@@ -81,6 +81,16 @@ def test_a_foreign_object_in_the_way_is_left_alone_and_the_tenant_is_told(world:
     world.host.delete("ConfigMap", place)
 
 
+def test_a_copy_is_made_soon_after_the_foreign_object_in_its_way_is_gone(world: Scene, ns: str) -> None:
+    place = world.host_key("ConfigMap", Key(ns, "taken"))
+    world.host.create(configmap(place.name, {"mine": "yes"}, namespace=place.namespace))
+    virtual = world.virtual.create(configmap("taken", namespace=ns, metadata=FORCED))
+    [told] = eventually(lambda: world.virtual.list("Event", namespace=ns), "there is an Event")
+    assert told["message"].startswith("another ConfigMap on the host has the name that this object's copy would get")
+    world.host.delete("ConfigMap", place)
+    world.copied("ConfigMap", key_of(virtual))
+
+
 # -- Services --------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from scene import Scene
 
 from hack.kubelet import Kubelet, is_ready
 from syncer.api import Key, Obj, dig, key_of
+from syncer.resources.nodes import FEATURES
 
 DAEMON_SET = """
 apiVersion: apps/v1
@@ -74,6 +75,9 @@ def test_node_follows_taint_and_readiness_without_labels_of_the_host_and_is_neve
     )
     virtual = node(shown.virtual, name)
     assert is_ready(virtual)
+    assert (
+        virtual["status"]["declaredFeatures"] == node(shown.host, name)["status"]["declaredFeatures"] == list(FEATURES)
+    )
     assert not {"pool", "team.example.org/secret"} & virtual["metadata"]["labels"].keys()
     taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
     shown.host.patch("Node", Key("", name), {"spec": {"taints": [taint]}})

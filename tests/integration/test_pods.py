@@ -342,6 +342,36 @@ def test_resized_pod_is_resized_on_the_host(world: Scene, ns: str) -> None:
     assert world.copied("Pod", key)["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "100m"}
 
 
+SMALL, LARGER = {"limits": {"cpu": "1"}}, {"limits": {"cpu": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "change"),
+    [
+        ({"resources": SMALL}, {"resources": LARGER}),
+        (
+            {"initContainers": [{"name": "first", "image": "i", "resources": SMALL}]},
+            {"initContainers": [{"name": "first", "resources": LARGER}]},
+        ),
+    ],
+    ids=["the Pod as a whole", "an init container"],
+)
+def test_resizing_that_needs_a_feature_of_the_node_is_done_on_the_host(
+    world: Scene, ns: str, spec: Obj, change: Obj
+) -> None:
+    key = Key(ns, "web")
+    world.virtual.create(pod("web", namespace=ns, spec=spec))
+    world.ready(key)
+    world.virtual.patch("Pod", key, {"spec": change}, subresource="resize", how="strategic")
+
+    def is_larger() -> bool:
+        found = world.copied("Pod", key)["spec"]
+        resized = [found, *found.get("initContainers", ())]
+        return LARGER["limits"] in [each["resources"]["limits"] for each in resized if "resources" in each]
+
+    eventually(is_larger, "the copy is resized")
+
+
 def test_resize_that_a_quota_of_the_host_refuses_is_told_and_the_pod_stays_in_step(world: Scene, ns: str) -> None:
     key = Key(ns, "web")
     resources = {"requests": {"cpu": "100m"}}

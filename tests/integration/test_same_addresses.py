@@ -123,6 +123,29 @@ def test_node_port_that_the_host_has_given_away_is_changed(scene: Scene, kind: s
     scene.host.delete("Service", Key(scene.host_namespace, "theirs"))
 
 
+def test_of_two_node_ports_the_free_one_is_used_and_an_event_names_the_other(scene: Scene) -> None:
+    ns = scene.namespace()
+    taken: Obj = {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30778}]}
+    scene.host.create(service("theirs", namespace=scene.host_namespace, spec=taken))
+    ports: list[Obj] = [{"name": "a", "port": 80}, {"name": "b", "port": 81}]
+    scene.virtual.create(service("two", namespace=ns, spec={"type": "LoadBalancer", "ports": ports}))
+    key = Key(ns, "two")
+    [former, _] = _node_ports(agreed(scene, key)[1])
+    wanted = [{**port, "nodePort": number} for port, number in zip(ports, (30778, 30779), strict=True)]
+    scene.virtual.patch("Service", key, {"spec": {"type": "NodePort", "ports": wanted}})
+    eventually(lambda: _node_ports(scene.virtual.get("Service", key)) == [former, 30779], "one is changed")
+    assert _node_ports(scene.copy("Service", key)) == [former, 30779]
+
+    def told() -> list[str]:
+        return [
+            each["message"] for each in scene.virtual.list("Event", namespace=ns) if each["reason"] == "NodePortChanged"
+        ]
+
+    said = eventually(told, "there is an Event")
+    assert said == [f"node ports that others have on the nodes are changed: 30778 of port 80/TCP becomes {former}"]
+    scene.host.delete("Service", Key(scene.host_namespace, "theirs"))
+
+
 def _node_ports(found: Obj | None) -> list[int | None]:
     return [port.get("nodePort") for port in (found or {})["spec"]["ports"]]
 

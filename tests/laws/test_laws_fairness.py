@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
 from syncer.api import Key, Request
 from syncer.workqueue.queue import Queue
@@ -45,13 +46,10 @@ def test_busy_clusters_share_workers_by_weight(given: list[Cluster], workers: in
             queue.join(cluster, weight=weight)
             for number in range(workers + 1):
                 queue.add(Request(cluster, "configmaps", Key("shop", str(number))))
-        tasks = [asyncio.create_task(work(queue, seconds, times, chance)) for _ in range(workers)]
         whole = sum(weight for weight, _, _ in given)
         least = min(weight for weight, _, _ in given) / whole
-        await asyncio.sleep(200 * 2.0 / (least * workers))
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        async with helped_by(*(work(queue, seconds, times, chance) for _ in range(workers))):
+            await asyncio.sleep(200 * 2.0 / (least * workers))
         for cluster, (weight, _, _) in times.items():
             assert seconds[cluster] / sum(seconds.values()) == pytest.approx(weight / whole, rel=0.02)
 
@@ -80,28 +78,25 @@ def test_no_request_waits_for_ever_whatever_clusters_do(
                 await asyncio.sleep(took)
                 queue.done(request, seconds=took)
 
-        tasks = [asyncio.create_task(worker()) for _ in range(workers)]
-        for what, number, count in steps:
-            cluster = str(number)
-            match what:
-                case "flood":
-                    for each in range(count):
-                        queue.add(Request(cluster, "configmaps", Key("shop", str(each))), low=each % 3 == 0)
-                case "pause":
-                    queue.pause(cluster)
-                case "resume":
-                    queue.resume(cluster)
-                case "leave":
-                    queue.leave(cluster)
-                case "pass":
-                    await asyncio.sleep(count / 10)
-        for number in range(4):
-            queue.resume(str(number))
-        await asyncio.sleep(10_000)
-        assert queue.is_idle()
-        assert not queue._held
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        async with helped_by(*(worker() for _ in range(workers))):
+            for what, number, count in steps:
+                cluster = str(number)
+                match what:
+                    case "flood":
+                        for each in range(count):
+                            queue.add(Request(cluster, "configmaps", Key("shop", str(each))), low=each % 3 == 0)
+                    case "pause":
+                        queue.pause(cluster)
+                    case "resume":
+                        queue.resume(cluster)
+                    case "leave":
+                        queue.leave(cluster)
+                    case "pass":
+                        await asyncio.sleep(count / 10)
+            for number in range(4):
+                queue.resume(str(number))
+            await asyncio.sleep(10_000)
+            assert queue.is_idle()
+            assert not queue._held
 
     virtual_time.run(scenario())

@@ -13,6 +13,7 @@ from sieve_safety import Safety
 from sieve_wire import DAEMON, Came, Crash, Sent, Traffic, Unseen
 from sieve_workload import Reactions, Stage, Workload, perform
 
+from hack.side_tasks import helped_by
 from kube_envtest import Change, Lag, virtual_time
 from syncer.api import Side
 from syncer.testing import ApiServer
@@ -184,14 +185,8 @@ class _Run:
     @contextlib.asynccontextmanager
     async def _alive(self) -> AsyncIterator[None]:
         """Keep a daemon running while the block does: whenever one has died, another is started."""
-        keeping = asyncio.create_task(self._keep())
-        try:
+        async with helped_by(self._keep()):
             yield
-        finally:
-            keeping.cancel()
-            await asyncio.wait({keeping})
-            if not keeping.cancelled():
-                keeping.result()
 
     async def _keep(self) -> None:
         while True:

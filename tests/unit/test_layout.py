@@ -50,3 +50,56 @@ def test_charts_have_no_links_which_get_lost_in_archives() -> None:
     files = [path for path in (ROOT / "charts").rglob("*") if path.is_symlink() or path.is_file()]
     assert len(files) > 50
     assert [path for path in files if path.is_symlink() or path.read_text().startswith("../")] == []
+
+
+def imported(module: str, path: Path, modules: set[str]) -> set[str]:
+    """Return the modules of ``modules`` that a file imports anywhere, also for types or inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports of syncer are absolute"
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                found.add(submodule if submodule in modules else str(node.module))
+    return (found & modules) - {module}
+
+
+def circles(imports: dict[str, set[str]]) -> list[list[str]]:
+    """Return the modules that lead back to themselves, by circle."""
+    left = {module: set(others) for module, others in imports.items()}
+    while ends := [module for module, others in left.items() if not others & left.keys()]:
+        for module in ends:
+            del left[module]
+    reached = {module: reachable(module, left) for module in left}
+    found = []
+    for module, others in reached.items():
+        circle = sorted(other for other in others if module in reached[other])
+        if circle and circle not in found:
+            found.append(circle)
+    return found
+
+
+def reachable(start: str, imports: dict[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    ahead = [start]
+    while ahead:
+        new = (imports[ahead.pop()] & imports.keys()) - found
+        found |= new
+        ahead.extend(new)
+    return found
+
+
+def test_circles_of_imports_are_found() -> None:
+    imports = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set[str](), "e": {"a"}}
+    assert circles(imports) == [["b", "c"]]
+
+
+def test_no_module_of_syncer_is_in_a_circle_of_imports() -> None:
+    paths = {}
+    for path in (ROOT / "syncer").rglob("*.py"):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        paths[name.removesuffix(".__init__")] = path
+    imports = {module: imported(module, path, set(paths)) for module, path in paths.items()}
+    assert circles(imports) == []

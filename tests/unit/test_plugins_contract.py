@@ -112,6 +112,12 @@ def test_good_one_is_taken(install: Install) -> None:
         (with_("create_only = ('status.a',)"), "its create_only has 'status.a', which is neither in down nor", 7),
         (with_("exact = ('spec.a', 'data')"), "its exact has 'data', which is neither in down nor in up", 7),
         (with_("both = ('data',)", "exact = ('data',)"), "its exact has 'data', which is neither in down nor in up", 8),
+        (with_("deletion = 'later'"), "its deletion 'later' is not one of whenMarked, whenGone", 7),
+        (
+            with_("own_deletion = True", "deletion = 'whenGone'"),
+            "its deletion is whenGone, but own_deletion handles it",
+            8,
+        ),
         (with_("references = ('spec.x',)"), "its references is not a mapping of paths to Resource", 7),
         (with_("references = {'spec.x': 'Secret'}"), "its references is not a mapping of paths to Resource", 7),
         (with_(f"references = {{'spec..x': {RESOURCE}}}"), "its references can't be: expected a path such as", 7),

@@ -1,6 +1,7 @@
 """A pytest plugin that each stage of the gate loads with ``-p``: it writes down how each test ended, and quarantines.
 
-It also lets what a test leaves to the garbage collector, such as an open socket, fail in the module of that test.
+It also lets what a test leaves to the garbage collector, such as an open socket, fail in the module of that test, and
+a test fail in which a task died whose exception was never looked at.
 
 ``VSYNCER_GATE`` is the folder for its files. It is taken out of the environment, so that what a test starts writes
 none. This file needs nothing but pytest and hypothesis: it also runs where only a package and its tests are installed.
@@ -8,6 +9,7 @@ none. This file needs nothing but pytest and hypothesis: it also runs where only
 
 import gc
 import json
+import logging
 import os
 import re
 import traceback
@@ -93,6 +95,56 @@ class Recorder:
         yield
         self._write(exit=int(session.exitstatus))
         self._file.close()
+
+
+class DiedUnseen(Exception):
+    """A task that died, and whose exception was never looked at."""
+
+
+class UnseenDeaths(logging.Handler):
+    """Fails the test after which asyncio logs an exception, as it does for a task that died and that was not awaited.
+
+    That is when the task is freed: mostly at the end of its test, and otherwise at the end of its module.
+    """
+
+    #: The name of this plugin, of which one is enough.
+    NAME = "unseen-deaths"
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._logged: list[logging.LogRecord] = []
+        logging.getLogger("asyncio").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what has an exception; asyncio logs other things, too, and a cancelled task has not died.
+
+        Nor has a server whose client has gone away, which a test may see or not.
+        """
+        error = record.exc_info[1] if record.exc_info else None
+        is_of_client = isinstance(error, ConnectionError) and "client_connected_cb" in record.getMessage()
+        if isinstance(error, Exception) and not is_of_client:
+            self._logged.append(record)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None]:
+        """Fail the test, once its fixtures have ended."""
+        yield
+        self._complain(f"in this test or in one before it, of {item.path.name}")
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None]:
+        """Fail the run for what is only freed at its end."""
+        yield
+        logging.getLogger("asyncio").removeHandler(self)
+        self._complain("in one of the last tests")
+
+    def _complain(self, where: str) -> None:
+        """Raise an error about the first of what was logged."""
+        if self._logged:
+            first = self._logged[0]
+            self._logged = []
+            error = first.exc_info[1] if first.exc_info else None
+            raise DiedUnseen(f"{error!r} {where}: {first.getMessage()}") from error
 
 
 class LeftBehind(Exception):
@@ -189,9 +241,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Begin to write, in the process that sees all reports: workers of pytest-xdist have no folder."""
     if not config.getoption("hypothesis_profile", None):
         load_profile()
+    watch_for_deaths(config)
     config.pluginmanager.register(Garbage())
     if folder := os.environ.pop("VSYNCER_GATE", ""):
         config.pluginmanager.register(Recorder(Path(folder), _prefix(config)))
+
+
+def watch_for_deaths(config: pytest.Config) -> None:
+    """Let a test fail in which a task died unseen."""
+    if not config.pluginmanager.has_plugin(UnseenDeaths.NAME):
+        config.pluginmanager.register(UnseenDeaths(), UnseenDeaths.NAME)
 
 
 def _prefix(config: pytest.Config) -> str:

@@ -13,6 +13,7 @@ from syncer.api import (
     SyncFromHost,
     apply,
     delete,
+    host_names,
     key_of,
     skip,
 )
@@ -48,7 +49,9 @@ class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncFromHost[ClusterIssue
         """Show it to the tenant."""
         if self.virtual_key(ctx, host) is None:
             return skip(f"sync.{self.section}.names doesn't name it")
-        shown = ctx.virtual_copy(host, key_of(host)) | {"spec": {}, "status": host.get("status") or {}}
+        key = key_of(host)
+        status = host_names(ctx, key, key).in_messages(host.get("status") or {})
+        shown = ctx.virtual_copy(host, key) | {"spec": {}, "status": status}
         return apply(virtual=shown, reason="the host publishes it")
 
     def sync(self, ctx: Context[ClusterIssuerConfig], pair: Pair) -> Decision:

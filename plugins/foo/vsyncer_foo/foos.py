@@ -30,5 +30,7 @@ class FooSyncer(Syncer, SyncDown, Sync, SyncUp):
 
     def _reported(self, pair: Pair) -> Obj:
         metadata = {part: pair.virtual["metadata"][part] for part in ("name", "namespace", "uid")}
-        reported = {"apiVersion": FOOS.api_version, "kind": FOOS.kind, "metadata": metadata}
-        return reported | {"status": pair.host.get("status") or {}}
+        reported: Obj = {"apiVersion": FOOS.api_version, "kind": FOOS.kind, "metadata": metadata}
+        if "status" in pair.host:
+            reported["status"] = pair.host["status"]
+        return reported

@@ -1,10 +1,10 @@
 """Carry out plans as API calls. The only place that writes."""
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from syncer.api.decision import Precondition, Verb, Write
+from syncer.api.decision import Precondition, Verb, Warned, Write
 from syncer.api.errors import (
     Conflict,
     Denied,
@@ -18,8 +18,9 @@ from syncer.api.errors import (
     SyncerError,
 )
 from syncer.api.marks import Marks
-from syncer.api.objects import Key, Resource, Side, key_of, labels_of, uid_of
+from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, key_of, labels_of, uid_of
 from syncer.cache.assumed import Writing
+from syncer.clusters.api_requests import PatchKind
 from syncer.clusters.client import Cluster
 from syncer.directions import collision
 from syncer.engine.apply.confirmation_pace import ConfirmationPace
@@ -38,6 +39,7 @@ from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.informers import Informers
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.nulls import has_nulls, json_patch
 from syncer.engine.reconcile.plan import HeldFields, Place, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.contention import Contention
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
@@ -65,6 +67,9 @@ class Recorder(Protocol):
     def held(self, held: HeldFields) -> None:
         """Note fields of an object that are held back: another manager writes them too, or they were refused."""
 
+    def warned(self, warning: Warned) -> None:
+        """Note the event of a write that changed something."""
+
     def refused(self, held: HeldFields, error: SyncerError) -> None:
         """Note a merge that was refused just now; it is held back for some time."""
 
@@ -73,9 +78,9 @@ def _instead(write: Write, error: Invalid) -> Write | None:
     """Return the write to make instead of one that was refused; None if there is none for this refusal."""
     if not write.disputed:
         return None
-    causes = error.details.get("causes") or ()
-    is_disputed = any(cause["field"].startswith(write.disputed) for cause in causes)
-    return write.otherwise(write) if is_disputed and write.otherwise is not None else None
+    fields = {cause["field"] for cause in error.details.get("causes") or ()}
+    is_disputed = any(field.startswith(write.disputed) for field in fields)
+    return write.otherwise(write, fields) if is_disputed and write.otherwise is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +179,22 @@ class Applier:
                 break
             planned = plan.again(write)
         self.drift_policy.settled(plan.seen.controller.name, planned)
+        if made and write.afterwards is not None:
+            made += await self._note(plan, planned, write.afterwards, recorder)
+        if made and write.warning is not None:
+            recorder.warned(write.warning)
         return made
+
+    async def _note(
+        self, plan: Plan, merged: PlannedWrite, annotations: Callable[[Obj], Mapping[str, str]], recorder: Recorder
+    ) -> int:
+        """Set the annotations that follow from a merge that was accepted. Return the number of calls."""
+        place = merged.place
+        live = self.informers.store(place.side, place.resource).get(place.key)
+        if live is None:
+            return 0
+        noted = {**live, "metadata": {**live["metadata"], "annotations": dict(annotations(live))}}
+        return await self._write(plan, plan.again(Write(place.side, Verb.NOTE, noted)), recorder)
 
     def _has_changed(self, planned: PlannedWrite) -> bool:
         """Return True if the object has changed since the write was planned."""
@@ -198,11 +218,14 @@ class Applier:
         store = self.informers.store(side, resource)
         with store.writing(key) as writing:
             try:
+                if write.precondition is not None and call.kind is not Operation.DELETE:
+                    await self._must_hold(controller, write.precondition)
                 match call.kind:
                     case Operation.CREATE:
-                        if write.precondition is not None:
-                            await self._must_hold(controller, write.precondition)
-                        return store.wrote(key, writing, await cluster.create(resource, body, body=call.take()))
+                        reply = await cluster.create(resource, body, body=call.take())
+                        changed = store.wrote(key, writing, reply)
+                        self.futile.answered(planned.place, call, reply, changed=changed)
+                        return changed
                     case Operation.DELETE:
                         return await self._delete(controller, cluster, resource, write, writing)
                     case Operation.BIND:
@@ -225,21 +248,36 @@ class Applier:
         self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing, subresource: str
     ) -> bool:
         store = self.informers.store(cluster.side, resource)
-        before = store.entry(key)
-        reply = await cluster.patch(
-            resource,
-            key,
-            call.body,
-            kind="strategic" if call.kind in _STRATEGIC else "merge",
-            subresource=subresource or ("" if call.kind is Operation.PATCH else "status"),
-        )
-        changed = store.wrote(key, writing, reply)
-        place = Place(cluster.side, resource, key)
-        if not changed and before is not None:
-            self.futile.note(place, call, before.version)
+        under = subresource or ("" if call.kind is Operation.PATCH else "status")
+        live = None if resource.is_built_in or not has_nulls(call.body) else store.get(key)
+        if live is not None:
+            reply = await self._patch_with_nulls(cluster, resource, key, call.body, live, writing, under)
         else:
-            self.futile.forget(place)
+            kind: PatchKind = "strategic" if call.kind in _STRATEGIC else "merge"
+            reply = await cluster.patch(resource, key, call.body, kind=kind, subresource=under)
+        changed = store.wrote(key, writing, reply)
+        self.futile.answered(Place(cluster.side, resource, key), call, reply, changed=changed)
         return changed
+
+    async def _patch_with_nulls(
+        self, cluster: Cluster, resource: Resource, key: Key, patch: Obj, live: Obj, writing: Writing, subresource: str
+    ) -> Obj:
+        """Patch this very version of an object, as places in it are named that another version may not have.
+
+        Raises:
+            Conflict: The object has changed meanwhile.
+        """
+        version = live["metadata"]["resourceVersion"]
+        metadata = {"resourceVersion": version, **(patch.get("metadata") or {})}
+        operations = json_patch({**patch, "metadata": metadata}, live)
+        try:
+            return await cluster.patch(resource, key, operations, kind="json", subresource=subresource)
+        except Invalid as error:
+            await self._look(cluster, resource, key, writing)
+            entry = self.informers.store(cluster.side, resource).entry(key)
+            if entry is not None and entry.version != version:
+                raise Conflict(f"{error}: it has changed meanwhile", side=cluster.side) from error
+            raise
 
     async def _delete(
         self, controller: Controller, cluster: Cluster, resource: Resource, write: Write, writing: Writing
@@ -338,4 +376,5 @@ class Applier:
             store.seen_live(live, writing)
         else:
             store.gone_live(key, writing)
-            raise collision(live, cluster.side)
+            virtual = live if cluster.side is Side.VIRTUAL else None
+            raise collision(ObjectRef(cluster.side, resource, key), virtual, is_watched=False)

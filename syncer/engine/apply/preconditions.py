@@ -172,7 +172,8 @@ async def must_be_vacant(
             raise NotYet(why, on=ObjectRef(Side.HOST, resource, place))
         if not is_meant:
             why = f"it names the {resource.kind} {each.key}, and an object of others has that place on the host"
-            raise Refused(f"{why}. Name another, or have that one removed", reason="NameCollision")
+            why = f"{why}. Name another, or have that one removed"
+            raise Refused(why, reason="NameCollision", in_the_way=ObjectRef(Side.HOST, resource, place))
 
 
 def _must_be_home(homes: HostNamespaces, named: Vacant) -> None:

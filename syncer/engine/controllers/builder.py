@@ -55,6 +55,7 @@ def build_pair(
     has_status: Callable[[Side, Resource], bool],
     may_write: Callable[[], bool],
     ordered: Callable[[Side], bool] = lambda side: False,
+    minor: Callable[[Side], int] = lambda side: 0,
     rules: ContentionRules = OFF,
     homes: Callable[[Settings, Informers], HostNamespaces] = HostNamespaces,
 ) -> ClusterPair:
@@ -63,7 +64,7 @@ def build_pair(
     fan_out = FanOut()
     references = References(informers, fan_out)
     controllers: dict[str, Controller] = {}
-    view = View(settings, informers, references, utcnow, controllers)
+    view = View(settings, informers, references, utcnow, controllers, minor)
     bound: LRUCache[str, None] = LRUCache(BOUND)
     host_namespaces = homes(settings, informers)
     reconciler = Reconciler(view, host_namespaces, has_status, bound)
@@ -77,7 +78,7 @@ def build_pair(
         ),
         drift=DriftPolicy(settings.marks, lambda syncer: drift_policies(settings, syncer)),
         contention=Contention(rules, settings.marks, clock=clock, utcnow=utcnow),
-        futile=FutilePatches(),
+        futile=FutilePatches(settings.marks, clock),
         refusals=Refusals(clock),
         homes=host_namespaces,
     )
@@ -202,7 +203,7 @@ def _add_indexes(pair: ClusterPair, controller: Controller, indexes: Sequence[In
         store = pair.informers.store(index.source.side, index.source.resource)
         values = _of_copies(pair.settings, index) if index.copies_only else index.values
         notify = partial(pair.values_changed, controller, index.requeues) if index.requeues else None
-        store.add_index(index.name, values, owner=controller.name, notify=notify, when=index.when)
+        store.add_index(index.name, values, owner=controller.name, notify=notify, when=index.when, keeps=index.keeps)
 
 
 def _of_copies(settings: Settings, index: Index) -> Callable[[Obj], Iterable[str]]:

@@ -2,12 +2,13 @@
 which controller.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from syncer.api.context import Settings
 from syncer.api.errors import Unreachable
+from syncer.api.host_texts import HostNames
 from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.optional_roles import Watches
 from syncer.api.sources import Watch
@@ -16,7 +17,7 @@ from syncer.clusters.client import Cluster
 from syncer.engine.apply.applier import Applier
 from syncer.engine.fan_out import FanOut
 from syncer.engine.informers import Informers, Place, SideInformer
-from syncer.engine.reconcile.controller import Controller, safely
+from syncer.engine.reconcile.controller import Controller, original, safely
 from syncer.engine.reconcile.pipeline import Policies
 from syncer.engine.reconcile.plan import Plan
 from syncer.engine.reconcile.reconciler import Reconciler
@@ -67,6 +68,22 @@ class ClusterPair:
     def name(self) -> str:
         """The virtual cluster's name."""
         return self.settings.cluster
+
+    def host_names(self, resource: Resource, known: Mapping[str, str], *, namespace: str = "") -> HostNames:
+        """Return the host names in texts about an object.
+
+        Args:
+            resource: The host resource of the object.
+            known: Virtual names by host name.
+            namespace: The virtual namespace that stands for the host namespace; ``""`` if there is none.
+        """
+        return HostNames(
+            self.settings,
+            resource=resource,
+            namespace=namespace,
+            known=lambda: known,
+            original=lambda place: original(self.controllers.values(), place),
+        )
 
     def plan(self, request: Request) -> Plan:
         """Return the plan of a request.
@@ -219,19 +236,22 @@ class ClusterPair:
             self._queue(controller, key)
 
     def values_changed(self, controller: Controller, index: str, values: Iterable[str]) -> None:
-        """Queue a syncer's virtual objects that have one of these values in an index."""
-        if controller.ready and controller.virtual is not None:
+        """Queue a syncer's virtual objects and copies that have one of these values in an index."""
+        if controller.ready:
             for value in values:
-                most = len(controller.virtual.indexer.keys(index, value))
+                most = sum(len(store.indexer.keys(index, value)) for store in _indexed(controller, index))
                 self.fan_out.tell(
                     (controller.name, index, value), most, partial(self._asked_with, controller, index, value)
                 )
 
     def _asked_with(self, controller: Controller, index: str, value: str) -> Iterator[None]:
-        """Queue, with each step, a virtual object that has a value in an index."""
-        if controller.virtual is None or not self._is_here(controller):
-            return iter(())
-        return self._queued(controller, list(controller.virtual.indexer.keys(index, value)))
+        """Queue, with each step, the request of a virtual object or copy that has a value in an index."""
+        for store in _indexed(controller, index):
+            keys = list(store.indexer.keys(index, value))
+            if store.side is Side.VIRTUAL:
+                yield from self._queued(controller, keys)
+            else:
+                yield from self._asked_by_host(controller, keys)
 
     def may_be_used(self, resource: Resource, keys: Iterable[Key]) -> None:
         """Notify the syncer of objects that a reference to them began or ended."""
@@ -282,3 +302,8 @@ class ClusterPair:
         controller = self.controllers.get(syncer)
         if controller and controller.ready and controller.direction.syncs:
             self.queue.add(controller.request(key))
+
+
+def _indexed(controller: Controller, index: str) -> list[SideInformer]:
+    """Return the stores of a syncer's own objects that have an index."""
+    return [store for store in controller.own_stores() if store.indexer.has(index)]

@@ -37,8 +37,6 @@ PARKED_SECONDS = 300.0
 LOST_SECONDS = 20.0
 #: No retry by a timer, nor by a change of another object.
 NEVER = float("inf")
-#: Seconds between attempts while the credentials are not accepted.
-UNAUTHORIZED_SECONDS = 30.0
 #: Number of consecutive failures after which the tenant gets an event; fewer may be temporary.
 FAILURES_TOLD = 5
 
@@ -86,7 +84,7 @@ def retry_for(error: Exception, failures: int) -> Retry:
         case Invalid() | Denied() | Forbidden():
             return Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")
         case Unauthorized():
-            return Retry(RetryAction.LATER, UNAUTHORIZED_SECONDS, "SyncFailed")
+            return Retry(RetryAction.RECONNECT, event="SyncFailed")
         case Conflict() | Exists() | Missing() if failures == 0:
             return Retry(RetryAction.AT_ONCE)
         case TooMany():

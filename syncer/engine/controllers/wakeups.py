@@ -1,30 +1,34 @@
-"""Wake parked and waiting requests when an object, a quota or a right that they wait for changes.
+"""Wake parked and waiting requests when an object, a quota, a right or a name that they wait for changes.
 
 A change of an object that a decision read wakes its request at once, a parked one with low priority.
-Quotas and rights can't be watched: while a request waits for one, and only then, it is polled every
-few seconds. A missed change is caught by the slow timer, which every parked request has in the queue.
+Quotas and rights can't be watched, and objects without our mark aren't: while a request waits for one, and
+only then, it is polled every few seconds. A missed change is caught by the slow timer, which every parked
+request has in the queue.
 """
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from typing import NamedTuple
 
-from syncer.api.errors import ClusterError, Forbidden, MissingRight, QuotaExceeded
-from syncer.api.objects import Obj, Request, Resource, Side
+from syncer.api.errors import ClusterError, Forbidden, Missing, MissingRight, QuotaExceeded, Refused
+from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.clusters.client import Cluster
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Read
 from syncer.observe.logs import get_logger
 from syncer.rbac import QUOTAS
-from syncer.translate.alike import quantity
+from syncer.translate.quantities import quantity
 from syncer.workqueue.queue import Queue
 
-#: Seconds between polls of quotas and rights.
+#: Seconds between polls of quotas, rights and names.
 LOOK_SECONDS = 5.0
+#: Names of a virtual cluster that a poll looks up, each by a request; of more, a poll takes those that come next. A
+#: tenant may choose many names that others have.
+NAMES_AT_ONCE = 20
 #: Seconds until a request is retried that read an object which has changed since: that may be our
 #: own doing each time.
 CHANGED_SECONDS = 0.05
@@ -58,6 +62,23 @@ class Room:
         return f"room in the quotas of namespace {self.namespace} on the {self.cluster.side} cluster"
 
 
+@dataclass(frozen=True, slots=True)
+class FreeName:
+    """A name that a virtual cluster needs, and that an object has that isn't ours and that no watch shows."""
+
+    virtual_cluster: str
+    cluster: Cluster
+    resource: Resource
+    key: Key
+
+    def __str__(self) -> str:
+        return f"the end of the {self.resource.kind} {self.key} on the {self.cluster.side} cluster"
+
+
+#: What is polled.
+Want = Right | Room | FreeName
+
+
 class _Need(NamedTuple):
     """A quota that refused a request, and the amount of each resource that the request needs."""
 
@@ -70,7 +91,7 @@ class _Waiting:
     """The conditions that a request waits for; no exception, whose traceback holds the whole attempt."""
 
     reads: tuple[Read, ...]
-    want: Right | Room | None = None
+    want: Want | None = None
     need: _Need | None = None
 
 
@@ -80,7 +101,8 @@ class Wakeups:
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
         self._waiting: dict[Request, _Waiting] = {}
-        self._wants: defaultdict[Right | Room, dict[Request, None]] = defaultdict(dict)
+        #: Those that were polled longest ago come first.
+        self._wants: defaultdict[Want, dict[Request, None]] = defaultdict(dict)
         self._wanted = asyncio.Event()
 
     # -- waiting -----------------------------------------------------------------------------------
@@ -90,8 +112,8 @@ class Wakeups:
         self._wait(request, _Waiting(tuple(reads)), lambda: self._queue.add(request, after=CHANGED_SECONDS))
 
     def park(self, pair: ClusterPair, request: Request, reads: Iterable[Read], error: Exception) -> None:
-        """Like :meth:`wait`, and also wake the request when the quota or right that the error names
-        may be available.
+        """Like :meth:`wait`, and also wake the request when the quota, the right or the name that the error
+        is about may be available.
 
         It is woken with low priority: a tenant may have thousands parked on one object, and change that at
         will. An object that has changed already may be our own doing in this very attempt: then there is
@@ -132,25 +154,46 @@ class Wakeups:
         read = dict.fromkeys(
             f"a change of the {store.side} {store.resource.kind} {key}" for store, key, _ in known.reads
         )
-        return [*([str(known.want)] if known.want else []), *read]
+        is_polled = known.want is not None and request in self._wants.get(known.want, ())
+        return [*([str(known.want)] if is_polled else []), *read]
 
     # -- polling -----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Poll the quotas and rights that requests wait for, until cancelled."""
+        """Poll what requests wait for, until cancelled."""
         while True:
             await self._wanted.wait()
             await asyncio.sleep(self._queue.around(LOOK_SECONDS))
-            for want in list(self._wants):
-                await self._look(want)
+            for want in self._next():
+                if want in self._wants:
+                    await self._look(want)
 
-    async def _look(self, want: Right | Room) -> None:
-        """Wake the requests whose quota or right is available.
+    def _next(self) -> list[Want]:
+        """Return what is polled this time: all quotas and rights, and of each virtual cluster some names in turn."""
+        chosen: list[Want] = []
+        names: Counter[str] = Counter()
+        for want in list(self._wants):
+            if isinstance(want, FreeName):
+                names[want.virtual_cluster] += 1
+                if names[want.virtual_cluster] > NAMES_AT_ONCE:
+                    continue
+                self._wants[want] = self._wants.pop(want)
+            chosen.append(want)
+        return chosen
+
+    async def _look(self, want: Want) -> None:
+        """Wake the requests whose quota, right or name is available.
 
         If it can't be read, only the slow timer wakes them.
         """
         try:
-            found = await (self._if_allowed(want) if isinstance(want, Right) else self._that_fit(want))
+            match want:
+                case Right():
+                    found = await self._if_allowed(want)
+                case Room():
+                    found = await self._that_fit(want)
+                case FreeName():
+                    found = await self._if_free(want)
         except Forbidden as error:
             what = "can't be looked at, so what waits for it is tried again slowly"
             log.debug(what, cluster=want.cluster.virtual_cluster, what=want, error=str(error))
@@ -172,6 +215,13 @@ class Wakeups:
         review = {"apiVersion": REVIEWS.api_version, "kind": REVIEWS.kind, "spec": {"resourceAttributes": asked}}
         answer = await right.cluster.create(REVIEWS, review)
         return list(self._wants.get(right, ())) if answer["status"].get("allowed") else []
+
+    async def _if_free(self, name: FreeName) -> list[Request]:
+        try:
+            await name.cluster.get(name.resource, name.key)
+        except Missing:
+            return list(self._wants.get(name, ()))
+        return []
 
     async def _that_fit(self, room: Room) -> list[Request]:
         """Return the requests that fit into a quota, in order, each into the room that the earlier
@@ -207,7 +257,7 @@ class Wakeups:
         if not all(read.is_current() for read in waiting.reads):
             changed()
 
-    def _no_longer_wanted(self, want: Right | Room, request: Request) -> None:
+    def _no_longer_wanted(self, want: Want, request: Request) -> None:
         self._wants[want].pop(request, None)
         if not self._wants[want]:
             del self._wants[want]
@@ -215,7 +265,10 @@ class Wakeups:
             self._wanted.clear()
 
 
-def _want(pair: ClusterPair, error: Exception) -> Right | Room | None:
+def _want(pair: ClusterPair, error: Exception) -> Want | None:
+    if isinstance(error, Refused) and error.in_the_way is not None:
+        side, resource, key = error.in_the_way
+        return FreeName(pair.name, pair.virtual if side is Side.VIRTUAL else pair.host, resource, key)
     if not isinstance(error, ClusterError) or error.side is None:
         return None
     cluster = pair.virtual if error.side is Side.VIRTUAL else pair.host

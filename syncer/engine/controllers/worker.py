@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from cachetools import LRUCache
 
-from syncer.api.decision import Decision, Outcome
+from syncer.api.decision import Decision, Outcome, Warned
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Request, Side, uid_of
 from syncer.api.texts import shortened
@@ -84,6 +84,8 @@ class _Recorder:
     frozen: list[HeldFields] = field(default_factory=list)
     #: The errors of merges that were refused in the latest round.
     refusals: list[SyncerError] = field(default_factory=list)
+    #: The events of the writes of the latest round.
+    warnings: list[Warned] = field(default_factory=list)
     #: The latest decision's reads of other objects.
     reads: tuple[Read, ...] = ()
     #: The fields that it left out.
@@ -100,6 +102,9 @@ class _Recorder:
 
     def held(self, held: HeldFields) -> None:
         self.frozen.append(held)
+
+    def warned(self, warning: Warned) -> None:
+        self.warnings.append(warning)
 
     def refused(self, held: HeldFields, error: SyncerError) -> None:
         self.frozen.append(held)
@@ -266,8 +271,10 @@ class Workers:
             sides = await pair.applier.apply(plan, recorder)
             if sides:
                 recorder.written = self._clock()
-            if decision.warning is not None:
-                self._tell_warning(pair, request, plan)
+            warnings = [warning for warning in (decision.warning, *recorder.warnings) if warning is not None]
+            recorder.warnings.clear()
+            for warning in warnings:
+                self._tell_warning(pair, request, plan, warning)
             if recorder.frozen:
                 self._tell_frozen(pair, request, recorder)
             if not sides or not _may_follow(controller, decision, sides):
@@ -288,14 +295,14 @@ class Workers:
             log.debug("wrote", **_about(request), sides=where, reason=decision.reason)
         return waiting(decision, recorder.frozen)
 
-    def _tell_warning(self, pair: ClusterPair, request: Request, plan: Plan) -> None:
+    def _tell_warning(self, pair: ClusterPair, request: Request, plan: Plan, warning: Warned) -> None:
         """Tell the owner of an object once of what its writes lack."""
-        warning, virtual = plan.decision.warning, plan.seen.virtual
+        virtual = plan.seen.virtual
         told = hash((request, uid_of(virtual) if virtual else "", warning))
-        if warning is not None and told not in self._told:
+        if told not in self._told:
             self._told[told] = None
             with contextlib.suppress(Exception):  # as below
-                self.told.warn(pair, request, *warning, about=None)
+                self.told.warn(pair, request, *warning, about=virtual)  # which may be deleted by now
 
     def _tell_frozen(self, pair: ClusterPair, request: Request, recorder: _Recorder) -> None:
         for error in recorder.refusals:
@@ -318,7 +325,7 @@ class Workers:
         self._told[told] = None
         shown = [one if len(one) <= NAMED_LENGTH else f"{one[:NAMED_LENGTH]}…" for one in fields[:NAMED]]
         more = f" and {len(fields) - NAMED} more" if len(fields) > NAMED else ""
-        message = f"not copied to the host, whose policy keeps it out: {', '.join(shown)}{more}"
+        message = f"not copied to the host, whose policy or version keeps it out: {', '.join(shown)}{more}"
         log.debug("left out", **_about(request), fields=len(fields))
         with contextlib.suppress(Exception):  # as below
             self.told.warn(pair, request, "NotCopied", message, about=None)

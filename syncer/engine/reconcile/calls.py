@@ -21,7 +21,8 @@ from syncer.api.paths import FieldPath, is_within, metadata_key, path_steps
 from syncer.api.roles import Syncer
 from syncer.clusters import codec
 from syncer.clusters.bodies import encoded
-from syncer.translate.alike import covers
+from syncer.engine.reconcile.nulls import with_nulls
+from syncer.translate.alike import covers, of_same_types, same
 
 #: The longest annotation of field names, in characters, and the most labels and annotations whose
 #: parsed form is cached: those of usual objects, as tenants choose both. With the number of cached
@@ -84,39 +85,46 @@ def needed(
     marks: Marks,
     has_status: bool = True,
     create_only: tuple[FieldPath, ...] = (),
+    verbatim: bool = False,
 ) -> list[Call]:
     """Return the calls that bring the live object (None: there is none) to the state of the write.
 
-    ``create_only`` are fields that count only for a new object.
+    ``create_only`` are fields that count only for a new object. ``verbatim`` is True for a kind of which API
+    servers store null and empty values as they are given: custom resources. Into the fields of their own kinds
+    they write neither null nor an empty list.
     """
     once = _nested(create_only)
     match write.verb:
         case Verb.APPLY if write.obj["metadata"].get("uid") and (live is None or uid_of(live) != uid_of(write.obj)):
             return []  # its object is gone already
         case Verb.APPLY if live is None:
-            noted = _with_names(write.obj, _nested(exact), marks, partial=write.partial, once=once)
+            noted = _with_names(write.obj, _nested(exact), marks, partial=write.partial, once=once, verbatim=verbatim)
             has_version = "resourceVersion" in noted["metadata"]
             return [Call(Operation.CREATE, _without_version(noted) if has_version else noted)]
         case Verb.APPLY if write.create_only:
             return []
         case Verb.APPLY if write.tokens:
             assert live is not None
-            changes = _changes(write, live, NOWHERE, marks, has_status=False)
+            changes = _changes(write, live, NOWHERE, marks, has_status=False, verbatim=verbatim)
             return changes or [Call(Operation.PATCH, _guarded({}, live))]
         case Verb.APPLY:
             assert live is not None
-            return _changes(write, live, _nested(exact), marks, has_status=has_status, once=once)
+            return _changes(write, live, _nested(exact), marks, has_status=has_status, once=once, verbatim=verbatim)
         case Verb.DELETE:
-            return [Call(Operation.DELETE, write.obj)] if live is not None and uid_of(live) == uid_of(write.obj) else []
+            if live is None or uid_of(live) != uid_of(write.obj):
+                return []
+            return _deletion(write, live, verbatim=verbatim)
         case Verb.BIND:
             bound = live is None or bool((live.get("spec") or {}).get("nodeName"))
             return [] if bound else [Call(Operation.BIND, _binding(write))]
         case Verb.CONDITIONS:
             return _conditions(write.obj, live)
         case Verb.MERGE:
-            return _merge(write.obj, live)
+            return _merge(write, live)
         case Verb.NOTE:
             return _note(write.obj, live)
+        case Verb.REVOKE:
+            return _revoke(write.obj, live, verbatim=verbatim)
 
 
 def exact_paths(syncer: Syncer, side: Side) -> tuple[FieldPath, ...]:
@@ -150,16 +158,34 @@ def _nested(paths: tuple[FieldPath, ...]) -> Nested:
 
 
 def _changes(
-    write: Write, live: Obj, exact: Nested, marks: Marks, *, has_status: bool, once: Nested = NOWHERE
+    write: Write,
+    live: Obj,
+    exact: Nested,
+    marks: Marks,
+    *,
+    has_status: bool,
+    verbatim: bool,
+    once: Nested = NOWHERE,
 ) -> list[Call]:
     want = _as_it_is(write.obj, live, once) if once else write.obj
-    want = _with_names(want, exact, marks, partial=write.partial, once=once)
+    want = _with_names(want, exact, marks, partial=write.partial, once=once, verbatim=verbatim)
     before = said_before(live, marks) if _is_marked(want, marks) else {}
     patch: Obj = {}
     for part in want.keys() | ((before.keys() | exact.keys()) & live.keys()):
-        if part in _IDENTITY or want.get(part, _SAME) == live.get(part):
+        if part in _IDENTITY:
             continue
-        change = _part(want, live, part, before, exact)
+        found = live.get(part, _ABSENT)
+        if same(want.get(part, _ABSENT), found):
+            continue
+        below = exact.get(part, NOWHERE)
+        change = _difference(
+            _wanted(want, part, verbatim),
+            found,
+            before.get(part),
+            below or NOWHERE,
+            whole=below is None,
+            verbatim=verbatim,
+        )
         if change is not _SAME:
             patch[part] = change
     said, exactly = _said_of_metadata(before, marks), exact.get("metadata") or NOWHERE
@@ -180,7 +206,11 @@ class _Same:
     """Stands for no change, since None removes a field in a merge patch."""
 
 
-_SAME = _Same()
+class _Absent:
+    """Stands for a missing field, since null may be a value."""
+
+
+_SAME, _ABSENT = _Same(), _Absent()
 
 
 def _as_it_is(want: Obj, live: Obj, once: Nested) -> Obj:
@@ -199,35 +229,57 @@ def _as_it_is(want: Obj, live: Obj, once: Nested) -> Obj:
     return result
 
 
-def _part(want: Obj, live: Obj, part: str, before: Tree, exact: Nested) -> Any:
-    below = exact.get(part, NOWHERE)
-    return _difference(want.get(part), live.get(part), before.get(part), below or NOWHERE, whole=below is None)
+def _wanted(want: Obj, name: str, verbatim: bool) -> Any:
+    """Return the wanted value of a field, or ``_ABSENT``: without ``verbatim``, None says nothing about it."""
+    value = want.get(name, _ABSENT)
+    return _ABSENT if value is None and not verbatim else value
 
 
-def _difference(want: Any, live: Any, before: Any, exact: Nested, *, whole: bool) -> Any:
-    """Return the merge patch from ``live`` to ``want``, or ``_SAME``."""
-    if want == live or (not want and live is None and (want is None or isinstance(want, dict | list))):
+def _difference(want: Any, live: Any, before: Any, exact: Nested, *, whole: bool, verbatim: bool) -> Any:
+    """Return the merge patch from ``live`` to ``want``, or ``_SAME``; a null that is a value is :data:`NULL` in it."""
+    if same(want, live):
         return _SAME
-    if want is None and whole:
-        return None
-    if isinstance(live, dict) and (isinstance(want, dict) or (want is None and (exact or isinstance(before, dict)))):
-        patch = _fields(want or {}, live, before if isinstance(before, dict) else {}, exact, whole=whole)
-        return None if want is None and _empties(patch, live) else patch
-    if want is None:
-        return None if before else _SAME
-    if not whole and covers(want, live) and not _is_another_list(want, before):
+    if want is _ABSENT:
+        return _removal(live, before, exact, whole=whole, verbatim=verbatim)
+    if isinstance(live, dict) and isinstance(want, dict):
+        own = before if isinstance(before, dict) else {}
+        return _fields(want, live, own, exact, whole=whole, verbatim=verbatim)
+    if not verbatim and (live is None or live is _ABSENT) and not want and isinstance(want, dict | list):
         return _SAME
-    return want
+    if not whole and covers(want, live, verbatim=verbatim) and not _is_another_list(want, before, verbatim):
+        return _SAME
+    return with_nulls(want) if verbatim else want
 
 
-def _fields(want: Obj, live: Obj, before: Tree, exact: Nested, *, whole: bool) -> Any:
-    names = {name for name, value in want.items() if live.get(name, _SAME) != value}
+def _removal(live: Any, before: Any, exact: Nested, *, whole: bool, verbatim: bool) -> Any:
+    """Return the merge patch that removes what is ours of a value, or ``_SAME``."""
+    if whole:
+        return None if live is not None or verbatim else _SAME
+    is_ours = isinstance(before, dict)
+    if isinstance(live, dict) and (exact or is_ours):
+        patch = _fields({}, live, before if is_ours else {}, exact, whole=False, verbatim=verbatim)
+        return None if _empties(patch, live) or (is_ours and not live) else patch
+    return None if before and (live is not None or verbatim) else _SAME
+
+
+def _fields(want: Obj, live: Obj, before: Tree, exact: Nested, *, whole: bool, verbatim: bool) -> Any:
+    names = set()
+    for name, value in want.items():
+        found = live.get(name, _ABSENT)
+        if value != found or (type(value) is not str and not of_same_types(value, found)):
+            names.add(name)
     names |= (live.keys() if whole else (before.keys() | exact.keys()) & live.keys()) - want.keys()
     patch: Obj = {}
     for name in names:
         below = exact.get(name, NOWHERE)
-        all_of_it = whole or below is None
-        change = _difference(want.get(name), live.get(name), before.get(name), below or NOWHERE, whole=all_of_it)
+        change = _difference(
+            _wanted(want, name, verbatim),
+            live.get(name, _ABSENT),
+            before.get(name),
+            below or NOWHERE,
+            whole=whole or below is None,
+            verbatim=verbatim,
+        )
         if change is not _SAME:
             patch[name] = change
     return patch or _SAME
@@ -244,7 +296,11 @@ def _metadata(want: Obj, live: Obj, before: Tree, exact: Nested) -> Obj:
     for part in ("labels", "annotations"):
         ours, theirs = want.get(part) or {}, live.get(part) or {}
         keys = exact.get(part) or NOWHERE
-        change = _SAME if ours == theirs else _fields(ours, theirs, before.get(part) or {}, keys, whole=False)
+        change = (
+            _SAME
+            if ours == theirs
+            else _fields(ours, theirs, before.get(part) or {}, keys, whole=False, verbatim=False)
+        )
         if change is not _SAME:
             patch[part] = change
     return patch
@@ -264,6 +320,24 @@ def _guarded(patch: Obj, live: Obj, version: str | None = None) -> Obj:
     return {**patch, "metadata": {**patch.get("metadata", {}), **guard}}
 
 
+def _deletion(write: Write, live: Obj, *, verbatim: bool) -> list[Call]:
+    calls: list[Call] = []
+    if write.final_status is not None:
+        change = _difference(write.final_status, live.get("status"), None, NOWHERE, whole=True, verbatim=verbatim)
+        if change is not _SAME:
+            seen = write.obj["metadata"].get("resourceVersion")
+            calls.append(Call(Operation.PATCH_STATUS, _guarded({"status": change}, live, seen)))
+    if not _only_waits_for_finalizers(write, live):
+        calls.append(Call(Operation.DELETE, write.obj))
+    return calls
+
+
+def _only_waits_for_finalizers(write: Write, live: Obj) -> bool:
+    """Return True if the API server has no more to do for this deletion until the finalizers are gone."""
+    metadata = live["metadata"]
+    return write.grace == 0 and metadata.get("deletionGracePeriodSeconds") == 0 and bool(metadata.get("finalizers"))
+
+
 def _conditions(want: Obj, live: Obj | None) -> list[Call]:
     if live is None:
         return []
@@ -277,12 +351,14 @@ def _conditions(want: Obj, live: Obj | None) -> list[Call]:
     return [Call(Operation.CONDITIONS, body)] if new else []
 
 
-def _merge(want: Obj, live: Obj | None) -> list[Call]:
+def _merge(write: Write, live: Obj | None) -> list[Call]:
+    want = write.obj
     if live is None or uid_of(live) != uid_of(want):
         return []
     missing = {part: _lacking(value, live.get(part)) for part, value in want.items() if part not in _IDENTITY}
     patch = {part: value for part, value in missing.items() if value is not _SAME}
-    return [Call(Operation.MERGE, _guarded(patch, live))] if patch else []
+    version = live["metadata"].get("resourceVersion") if write.afterwards else None
+    return [Call(Operation.MERGE, _guarded(patch, live, version))] if patch else []
 
 
 def _lacking(want: Any, live: Any) -> Any:
@@ -309,6 +385,27 @@ def _note(want: Obj, live: Obj | None) -> list[Call]:
     return [Call(Operation.PATCH, _guarded({"metadata": {"annotations": change}}, live))] if change else []
 
 
+def _revoke(want: Obj, live: Obj | None, *, verbatim: bool) -> list[Call]:
+    """Return the call that takes out of the live object what the wanted one lacks, as it was when that was decided."""
+    if live is None or uid_of(live) != uid_of(want):
+        return []
+    patch = _fields(_without_identity(want), _without_identity(live), {}, NOWHERE, whole=True, verbatim=verbatim)
+    body = {} if patch is _SAME else patch
+    metadata: Obj = {}
+    for part in ("labels", "annotations"):
+        left, there = (obj["metadata"].get(part) or {} for obj in (want, live))
+        change = _fields(left, there, {}, NOWHERE, whole=True, verbatim=False)
+        if change is not _SAME:
+            metadata[part] = change
+    if not body and not metadata:
+        return []
+    return [Call(Operation.PATCH, _guarded({**body, "metadata": metadata}, live, want["metadata"]["resourceVersion"]))]
+
+
+def _without_identity(obj: Obj) -> Obj:
+    return {part: value for part, value in obj.items() if part not in _IDENTITY}
+
+
 def _binding(write: Write) -> Obj:
     metadata = write.obj["metadata"]
     return {
@@ -331,11 +428,11 @@ def _without_version(want: Obj) -> Obj:
     return {**want, "metadata": {name: value for name, value in metadata.items() if name != "resourceVersion"}}
 
 
-def _with_names(want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: Nested) -> Obj:
+def _with_names(want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: Nested, verbatim: bool) -> Obj:
     """Return the object with the annotation that names the fields that it sets, if there are any."""
     if marks.cluster not in (want["metadata"].get("labels") or ()):
         return want
-    tree = _names_of(want, exact, marks, partial=partial)
+    tree = _names_of(want, exact, marks, partial=partial, verbatim=verbatim)
     if once:
         tree = _without(tree, once)
     if not tree:
@@ -370,7 +467,7 @@ def _read(text: str) -> Tree:
     return tree if isinstance(tree, dict) else {}
 
 
-def _names_of(want: Obj, exact: Nested, marks: Marks, *, partial: bool) -> Tree:
+def _names_of(want: Obj, exact: Nested, marks: Marks, *, partial: bool, verbatim: bool) -> Tree:
     tree: Tree = {}
     metadata = want["metadata"]
     labels, annotations = tuple(metadata.get("labels") or ()), tuple(metadata.get("annotations") or ())
@@ -380,8 +477,8 @@ def _names_of(want: Obj, exact: Nested, marks: Marks, *, partial: bool) -> Tree:
         tree["metadata"] = own
     for part, value in () if partial else want.items():
         if part not in _IDENTITY and exact.get(part, NOWHERE) is not None:
-            names = _tree(value)
-            if names:
+            names = _tree(value, verbatim)
+            if names or verbatim:
                 tree[part] = names
     return tree
 
@@ -412,35 +509,35 @@ def _metadata_names(labels: tuple[str, ...], annotations: tuple[str, ...], prefi
     return found
 
 
-def _tree(value: Any) -> Any:
+def _tree(value: Any, verbatim: bool) -> Any:
     if isinstance(value, Mapping):
-        return {name: _tree(below) for name, below in value.items()}
-    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        return _checksum(value)
+        return {name: _tree(below, verbatim) for name, below in value.items()}
+    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        return _checksum(value, verbatim)
     return 1
 
 
-def _is_another_list(want: Any, before: Any) -> bool:
+def _is_another_list(want: Any, before: Any, verbatim: bool) -> bool:
     """Return True if the elements of a list have other fields than those that we set before.
 
     Elements have no names to note. A checksum of their fields shows that a field may be gone which only we can remove.
     """
-    return isinstance(want, list) and isinstance(before, str) and before != _checksum(want)
+    return isinstance(want, list) and isinstance(before, str) and before != _checksum(want, verbatim)
 
 
-def _checksum(items: list[Any]) -> str:
+def _checksum(items: list[Any], verbatim: bool) -> str:
     """Return a checksum of the fields of a list's elements; a cryptographic hash would take a tenth
     of the decision about a Service, and who makes two lists collide only misleads their own copy.
     """
-    return f"{crc32(codec.encode_sorted(_fields_of(items)).encode()):08x}"
+    return f"{crc32(codec.encode_sorted(_fields_of(items, verbatim)).encode()):08x}"
 
 
-def _fields_of(value: Any) -> Any:
-    """Return the names of all fields with a value; empty fields equal missing ones."""
+def _fields_of(value: Any, verbatim: bool) -> Any:
+    """Return the names of all fields with a value; without ``verbatim``, empty fields equal missing ones."""
     if isinstance(value, dict):
         return {
-            name: _fields_of(below) if isinstance(below, dict | list) else 1
+            name: _fields_of(below, verbatim) if isinstance(below, dict | list) else 1
             for name, below in value.items()
-            if below or not (below is None or isinstance(below, dict | list))
+            if verbatim or below or not (below is None or isinstance(below, dict | list))
         }
-    return [_fields_of(item) for item in value] if isinstance(value, list) else 1
+    return [_fields_of(item, verbatim) for item in value] if isinstance(value, list) else 1

@@ -3,15 +3,17 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from syncer.api.config import Config
-from syncer.api.context import Context, Settings
+from syncer.api.context import Context, CopiedKind, Settings
 from syncer.api.errors import NotYet, Refused
 from syncer.api.metadata_defaults import is_note, with_defaults
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side
-from syncer.api.paths import FieldPath
+from syncer.api.optional_roles import Refers
+from syncer.api.paths import FieldPath, metadata_key
 from syncer.api.roles import Syncer
 from syncer.cache.entry import Entry
 from syncer.directions import Direction, resources_of
@@ -99,6 +101,7 @@ class Reads:
         "_controllers",
         "_informers",
         "_known",
+        "_minor",
         "_references",
         "_resolved",
         "_room",
@@ -114,8 +117,10 @@ class Reads:
         references: References,
         controllers: "Mapping[str, Controller]",
         known: "Mapping[Named, tuple[Entry | None, bool]] | None" = None,
+        minor: Callable[[Side], int] = lambda side: 0,
     ) -> None:
         self._informers, self._references, self._controllers = informers, references, controllers
+        self._minor = minor
         #: Whether copies are the named ones, as found before; None: a decision reads all by itself.
         self._known = known
         self._room = MOST_NAMED
@@ -228,20 +233,57 @@ class Reads:
         """Return True if a synced object refers to a virtual object, None if that is not known yet."""
         return self._references.of(resource, virtual)
 
-    def copied_by(self, group: str, kind: str) -> Sequence[Syncer]:
-        """Return the running syncers whose copies have this kind on the host."""
-        going_down = (each.syncer for each in self._controllers.values() if each.direction.goes_down)
-        return [
-            syncer for syncer in going_down if (syncer.host_resource.group, syncer.host_resource.kind) == (group, kind)
-        ]
+    def copied_by(self, group: str, kind: str) -> Sequence[CopiedKind]:
+        """Return the kinds that running syncers copy to objects of this kind on the host."""
+        found = []
+        for controller in self._controllers.values():
+            syncer = controller.syncer
+            if not controller.direction.goes_down:
+                continue
+            if (syncer.host_resource.group, syncer.host_resource.kind) != (group, kind):
+                continue
+            host_key = partial(syncer.host_key, controller.settings)
+            found.append(CopiedKind(syncer.resource, syncer.host_resource, host_key, partial(_named, syncer)))
+        return found
 
     def synced(self, resource: Resource) -> bool:
         """Return True if a running syncer has host objects for virtual objects of a resource."""
         return any(each.stands_for(resource) for each in self._controllers.values())
 
+    def minor_version(self, side: Side) -> int:
+        """Return the minor version of Kubernetes 1 of a side's API server, 0 if that is not known."""
+        return self._minor(side)
+
+    def original(self, place: Key) -> Key | None:
+        """Return the virtual key of the object of any kind that has its copy at a host key, or None."""
+        return original(self._controllers.values(), place)
+
     def leave_out(self, fields: Iterable[str]) -> None:
         """Note fields of the virtual object that are not copied."""
         self.left_out = tuple(dict.fromkeys((*self.left_out, *fields)))
+
+
+def original(controllers: "Iterable[Controller]", place: Key) -> Key | None:
+    """Return the virtual key of the object of any kind that has its copy at a host key, or None.
+
+    The controllers are those of a virtual cluster.
+    """
+    for each in controllers:
+        store = each.host
+        marks = each.settings.marks
+        if store is None or not each.direction.goes_down:
+            continue
+        copy = store.outline(place) if store.entry(place) is not None else None
+        if copy is not None and marks.is_ours(copy, cluster=each.settings.identity, resource=each.syncer.resource):
+            return marks.virtual_key(copy)
+    return None
+
+
+def _named(syncer: Syncer, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+    """Return the objects that a virtual object of a syncer refers to, or has made on the host."""
+    if not isinstance(syncer, Refers):
+        return ()
+    return (*syncer.refers(virtual), *syncer.made_on_host(virtual))
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,12 +298,14 @@ class View:
     utcnow: Callable[[], datetime]
     #: The running controllers, by the name of their syncers.
     controllers: "Mapping[str, Controller]"
+    #: Returns the minor version of Kubernetes 1 of a side's API server, 0 if that is not known.
+    minor: Callable[[Side], int] = lambda side: 0
 
     def reads(self, known: "Mapping[Named, tuple[Entry | None, bool]] | None" = None) -> Reads:
         """Return a reader for a decision; with ``known`` it leaves some named copies unread
         (:attr:`Reads.unread`).
         """
-        return Reads(self.informers, self.references, self.controllers, known)
+        return Reads(self.informers, self.references, self.controllers, known, self.minor)
 
     def copies(self) -> list[SideInformer]:
         """Return the stores of copies and of their originals."""
@@ -305,12 +349,14 @@ class Controller:
         self.exact = {side: exact_paths(self.syncer, side) for side in Side}
         self.settings = self.view.settings
         down, sections = self.direction.goes_down, self.settings.sections.values()
+        # What patches have written up is no more the tenant's than what the kind brings up.
+        patched = {key[1] for patch in self.config.patches.up if (key := metadata_key(patch.path))}
         self.metadata = MetadataFilter(
             with_defaults(self.syncer.metadata, goes_down=down),
             self.config.metadata,
             self.syncer.up if down else (),
             prefix=self.settings.marks.prefix,
-            is_note=is_note,
+            is_note=lambda key: is_note(key) or key in patched,
             reserved={PUBLIC_LABEL}.union(*(each.reserved_labels() for each in sections)) if down else (),
         )
         informers, resources = self.view.informers, zip(Side, resources_of(self.syncer), strict=False)

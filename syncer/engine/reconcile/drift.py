@@ -12,6 +12,7 @@ from syncer.clusters import codec
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.managed_fields import Manager, Step, holders
+from syncer.translate.alike import same
 from syncer.translate.three_way import ABSENT
 
 #: Longest value that is shown, in characters.
@@ -140,7 +141,7 @@ def _patched(wanted: Any, found: Any, path: tuple[Step, ...]) -> Iterator[Change
             yield from _patched(value, below.get(name, ABSENT), (*path, name))
     elif isinstance(wanted, list) and isinstance(found, list):
         yield from _elements(wanted, found, path)
-    elif wanted != found:
+    elif not same(wanted, found):
         yield Change(path, wanted, found)
 
 

@@ -7,6 +7,8 @@ from syncer.api.marks import Marks
 from syncer.api.objects import Obj, annotations_of
 from syncer.clusters import codec
 from syncer.engine.reconcile.calls import Call, Operation
+from syncer.engine.reconcile.nulls import with_nulls
+from syncer.translate.alike import covers
 
 #: The field names from the top; ``()`` is the whole object.
 Path = tuple[str, ...]
@@ -49,7 +51,43 @@ def changes(call: Call, live: Obj | None, marks: Marks) -> list[Change]:
         found = list(_fields(body, live, (), depth))
         if len(found) <= FIELDS:
             break
-    return [Change(path, _hashed(ours), _hashed(_alike(theirs, ours))) for path, ours, theirs in found]
+    return [Change(path, _hashed(ours), _hashed(_alike(_found(theirs), ours))) for path, ours, theirs in found]
+
+
+def unmet(call: Call, reply: Obj, *, verbatim: bool) -> list[Change]:
+    """Return the fields that a create or a merge patch set, and that the object of the reply hasn't got so: the API
+    server rewrote or dropped them. ``verbatim`` is as for :func:`~syncer.engine.reconcile.calls.needed`.
+
+    Of a new object only those that were dropped: admission adds to some what a later write may remove, as it taints
+    each Node.
+    """
+    is_new = call.kind is Operation.CREATE
+    if is_new:
+        body = _contents(with_nulls(call.body) if verbatim else call.body)
+    elif call.kind in (Operation.PATCH, Operation.PATCH_STATUS):
+        body = _unguarded(call.body)
+    else:
+        return []
+    return [
+        Change(path, _hashed(ours), _hashed(_alike(_found(theirs), ours)))
+        for path, ours, theirs in _fields(body, reply, (), DEPTHS[0])
+        if not _is_met(ours, theirs, verbatim) and (theirs is _NOTHING or not is_new)
+    ]
+
+
+def _is_met(ours: Any, theirs: Any, verbatim: bool) -> bool:
+    if theirs is None and verbatim:
+        return ours is codec.NULL
+    if theirs is _NOTHING or theirs is None:
+        return ours is None or (not verbatim and ours in ({}, []))
+    return covers(ours, with_nulls(theirs) if verbatim else theirs, verbatim=verbatim)
+
+
+def _contents(obj: Obj) -> Obj:
+    """Return the parts of a new object that an API server doesn't set itself."""
+    parts = {name: value for name, value in obj.items() if name not in ("apiVersion", "kind", "metadata", "status")}
+    metadata = {name: value for name, value in obj["metadata"].items() if name in ("labels", "annotations")}
+    return {**parts, "metadata": metadata}
 
 
 def wanted(call: Call, path: Path, marks: Marks) -> int:
@@ -114,6 +152,11 @@ def _alike(theirs: Any, ours: Any) -> Any:
     if isinstance(theirs, dict) and isinstance(ours, dict) and ours:
         return {name: theirs[name] for name in ours if name in theirs}
     return theirs
+
+
+def _found(value: Any) -> Any:
+    """Return a live value; null is one."""
+    return codec.NULL if value is None else value
 
 
 def _hashed(value: Any) -> int:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from syncer.api.decision import Decision
 from syncer.api.objects import Request, Side
+from syncer.api.optional_roles import Grants
 from syncer.api.roles import Syncer
 from syncer.directions import resources_of
 from syncer.engine.reconcile.controller import Controller
@@ -23,6 +24,7 @@ from syncer.engine.reconcile.policies.pause import Pause
 from syncer.engine.reconcile.policies.placement import refuse_other_place
 from syncer.engine.reconcile.policies.preconditions import add_preconditions
 from syncer.engine.reconcile.policies.refusals import Refusals
+from syncer.engine.reconcile.policies.revocation import Revocation
 from syncer.engine.reconcile.policies.staleness import delay_unconfirmed_deletions, guard_pod_start
 from syncer.resources.kinds import PODS
 from syncer.translate.patches import Patcher
@@ -41,6 +43,9 @@ CallPolicy = Callable[[PlannedWrite, Request], PlannedWrite]
 class Pipeline:
     """The policies for the requests of a controller, in order."""
 
+    #: Takes what is no longer granted out of a copy, before anything else is asked, and also if the
+    #: virtual object can't be read; None for a syncer whose copies grant nothing.
+    revocation: Answer | None
     #: Policies that may answer instead of the syncer; the first answer is final.
     answers: tuple[Answer, ...]
     #: Policies for every decision.
@@ -88,7 +93,11 @@ def _pipeline(
 ) -> Pipeline:
     is_pod = PODS in resources_of(controller.syncer)[1:]
     is_lenient = bool(policies.drift.lenient(controller.name))
+    revocation = None
+    if isinstance(controller.syncer, Grants) and controller.direction.goes_down:
+        revocation = Revocation(controller.syncer, patcher, policies.pause.holds).revoked
     return Pipeline(
+        revocation=revocation,
         answers=(policies.pause.answer, refuse_other_place),
         decisions=_those_on(
             _patched(patcher) if patcher.has_any else None,

@@ -66,6 +66,8 @@ class Observed:
     host: Obj | None
     #: The key of the host object.
     host_key: Key
+    #: True if the host object can't be read, and ``host`` has its marks alone.
+    unreadable_host: bool = False
 
     def key_on(self, side: Side) -> Key:
         """Return the key of the object on a side."""

@@ -12,7 +12,7 @@ from syncer.api.context import Settings
 from syncer.api.decision import Decision, Verb, Write, delete, skip, wait
 from syncer.api.errors import NotYet, Refused
 from syncer.api.marks import Marks
-from syncer.api.objects import Key, Obj, Request, Resource, Side, is_deleting, key_of, labels_of, uid_of
+from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side, is_deleting, key_of, labels_of, uid_of
 from syncer.cache.parts import refuse_many_keys, refuse_many_parts
 from syncer.clusters import codec
 from syncer.directions import collision
@@ -84,7 +84,17 @@ class Reconciler:
 
         Raises as :meth:`reconcile`.
         """
-        seen = self.observe(controller, request, reads)
+        try:
+            seen = self.observe(controller, request, reads)
+        except Refused:
+            alone = self._copy_alone(controller, request, reads) if pipeline.revocation else None
+            revoked = self._revoked(alone, pipeline) if alone else None
+            if alone is None or revoked is None:
+                raise
+            return alone, revoked
+        revoked = self._revoked(seen, pipeline)
+        if revoked is not None:
+            return seen, revoked
         for answer in pipeline.answers:
             answered = answer(seen)
             if answered is not None:
@@ -95,10 +105,7 @@ class Reconciler:
                 decision = policy(seen, decision)
         except NotYet as missing:
             return seen, wait(str(missing), on=(missing.on,))
-        if decision.deletes:
-            for policy in pipeline.deletions:
-                decision = policy(seen, decision)
-        return seen, decision
+        return seen, _with_deletions(seen, decision, pipeline)
 
     def observe(self, controller: Controller, request: Request, reads: Reads) -> Observed:
         """Return a request with private copies of its two objects. A name that can't be translated has no host
@@ -184,6 +191,7 @@ class Reconciler:
             create_only=controller.syncer.create_only if side is Side.HOST and write.resource is None else (),
             marks=self.view.settings.marks,
             has_status=live is not None and self.has_status(side, resource),
+            verbatim=not resource.is_built_in,
         )
         planned = PlannedWrite(write, place, live, calls)
         if calls:
@@ -193,12 +201,33 @@ class Reconciler:
 
     # -- inside ------------------------------------------------------------------------------------
 
+    def _revoked(self, seen: Observed, pipeline: Pipeline) -> Decision | None:
+        """Return the decision that takes out of a copy what is no longer granted; None if it changes nothing."""
+        revoked = pipeline.revocation(seen) if pipeline.revocation else None
+        if revoked is None:
+            return None
+        calls = [self.planned(seen, write, pipeline, is_latest=True).calls for write in revoked.writes]
+        return _with_deletions(seen, revoked, pipeline) if any(calls) else None
+
+    def _copy_alone(self, controller: Controller, request: Request, reads: Reads) -> Observed | None:
+        """Return a request with its copy alone, as one of its objects can't be read; None if there is no copy."""
+        place = request.host_key or controller.place(request.key)
+        is_unreadable = False
+        try:
+            host = _last_seen(controller.host, place)
+        except Refused:
+            is_unreadable = True
+            host = _remains(controller.host, place, self.view.settings.marks)
+        if host is None:
+            return None
+        return Observed(controller, request, controller.context(reads), None, host, place, is_unreadable)
+
     def _virtual(self, controller: Controller, key: Key) -> Obj | None:
         try:
             return _last_seen(controller.virtual, key)
         except Refused:
             remains = _remains(controller.virtual, key, self.view.settings.marks)
-            if not (controller.direction.goes_down and remains and is_deleting(remains)):
+            if not (remains and controller.direction.ends_copy(remains)):
                 raise
             return remains
 
@@ -207,7 +236,9 @@ class Reconciler:
             return _last_seen(controller.host, key)
         except Refused:
             remains = _remains(controller.host, key, self.view.settings.marks)
-            if not (controller.direction.goes_down and remains and (virtual is None or is_deleting(virtual))):
+            direction = controller.direction
+            is_to_go = direction.goes_down if virtual is None else direction.ends_copy(virtual)
+            if not (remains and is_to_go):
                 raise
             return remains
 
@@ -233,8 +264,20 @@ class Reconciler:
         if (write.obj["metadata"].get("labels") or {}).get(mark) != identity:
             raise Refused(f"the host object {key_of(write.obj)} would be written without our mark")
         if live is not None and labels_of(live).get(mark) != identity:
-            raise collision(live)
+            raise collision(ObjectRef(Side.HOST, resource, key_of(live)))
         self.homes.check(write, resource)
+
+
+def _with_deletions(seen: Observed, decision: Decision, pipeline: Pipeline) -> Decision:
+    """Return a decision as the policies for deletions leave it.
+
+    Raises:
+        Refused: A deletion is held.
+    """
+    if decision.deletes:
+        for policy in pipeline.deletions:
+            decision = policy(seen, decision)
+    return decision
 
 
 def _last_seen(store: SideInformer | None, key: Key) -> Obj | None:
@@ -246,13 +289,14 @@ def _last_seen(store: SideInformer | None, key: Key) -> Obj | None:
     """
     if store is None or (entry := store.entry(key)) is None:
         return None
+    of_copy = store.side is Side.HOST
     if entry.parts:
-        refuse_many_parts(entry.parts)
+        refuse_many_parts(entry.parts, of_copy=of_copy)
     obj = codec.stored(entry.raw)
     if codec.UNREADABLE in obj:
         raise Refused(cannot_be_read(store, key), reason="Unreadable")
     if entry.parts:
-        refuse_many_keys(obj["metadata"])
+        refuse_many_keys(obj["metadata"], of_copy=of_copy)
     return obj
 
 

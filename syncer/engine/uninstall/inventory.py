@@ -10,6 +10,7 @@ from syncer.api.context import Settings
 from syncer.api.errors import ClusterError, Expired, Forbidden, Missing
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, Resource, Side, annotations_of, key_of, labels_of, uid_of
+from syncer.api.texts import shortened
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
@@ -28,6 +29,8 @@ ATTEMPTS = 3
 GRACE = 60
 #: The verbs that a kind must support to be listed.
 _VERBS = frozenset({"list", "delete"})
+#: Raised by what reads an object that isn't one: a tenant's API server may answer anything.
+_MALFORMED = (AttributeError, KeyError, TypeError, ValueError, codec.DecodeError)
 #: The objects that lead the virtual API server to the daemon, beside those of syncers.
 _METRICS = frozenset((str(resource), key) for resource, key in METRICS_OBJECTS)
 
@@ -244,6 +247,11 @@ class Lister:
             except ClusterError as error:
                 unneeded = isinstance(error, Forbidden) and (side, str(resource)) not in self.known.wanted
                 return Inventory(unseen=[str(error)]) if unneeded else Inventory(problems=[str(error)])
+            except _MALFORMED as error:
+                why = (
+                    f"{self.clusters[side].place}: a list of {resource} can't be read: {type(error).__name__}: {error}"
+                )
+                return Inventory(problems=[shortened(why)])
         raise AssertionError("every attempt returns or is followed by another")
 
     async def _marked(self, found: Inventory, side: Side, resource: Resource, namespace: str) -> None:

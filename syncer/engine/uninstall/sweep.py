@@ -131,7 +131,7 @@ class Sweep:
             except Invalid:
                 if write.otherwise is None:
                     raise
-                write = write.otherwise(write)
+                write = write.otherwise(write, ())
 
     async def _strip(self, item: Item, *, labels: Iterable[str] = (), annotations: Iterable[str] = ()) -> None:
         """Remove marks from this very object."""

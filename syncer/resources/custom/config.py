@@ -1,13 +1,25 @@
 """An entry of ``sync.custom``: how a custom resource is synced."""
 
-import itertools
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from syncer.api import Config, Obj, Section, Selector, is_within, metadata_key
+from syncer.api import (
+    Config,
+    Deletion,
+    FieldPath,
+    Obj,
+    Section,
+    Selector,
+    is_built_in,
+    is_within,
+    metadata_key,
+    path_steps,
+)
 from syncer.names.template import Template
+from syncer.resources.custom.contents import IDENTITY, exact_of, top_level
 from syncer.resources.custom.values import (
     Kinds,
     MaybePath,
@@ -18,6 +30,7 @@ from syncer.resources.custom.values import (
     Version,
 )
 
+STATUS = "status"
 #: The placeholder for the owner's name in label values.
 NAME = "{name}"
 
@@ -113,17 +126,22 @@ class CustomConfig(Config):
     selector: Selector = Selector()
     """Which objects are synced, by their labels on the side where they begin. Empty: all."""
 
-    down: tuple[OwnedPath, ...] = ("spec",)
-    """Paths of the fields that go to the host. toHost only."""
+    down: tuple[OwnedPath, ...] | None = None
+    """Paths of the fields that go to the host. toHost only.
 
-    up: tuple[RisenPath, ...] = ("status",)
-    """Paths of the fields that come from the host.
-
-    With `direction: fromHost` the default also contains `spec`. With `direction: toHost` the path of
-    a single label or annotation is allowed, as `/metadata/annotations/example.org~1address`.
+    The default is every top-level field that an object has, except `status` and those that `up`
+    names. For a kind of Kubernetes itself it is `spec`.
     """
 
-    exact: tuple[RisenPath, ...] = ("status",)
+    up: tuple[RisenPath, ...] | None = ("status",)
+    """Paths of the fields that come from the host.
+
+    With `direction: fromHost` the default is every top-level field that an object has; for a kind of
+    Kubernetes itself, `spec` and `status`. With `direction: toHost` the path of a single label or
+    annotation is allowed, as `/metadata/annotations/example.org~1address`.
+    """
+
+    exact: tuple[RisenPath, ...] | None = ("status",)
     """Paths below which the receiving side keeps no fields of its own; elsewhere such fields are
     left alone. With `direction: fromHost` the default is all of `up`.
     """
@@ -160,6 +178,15 @@ class CustomConfig(Config):
     A retained copy is taken over by the next object of the same name. toHost only.
     """
 
+    deletion: Deletion = "whenMarked"
+    """When the host copy is deleted. toHost only.
+
+    `whenMarked`: as soon as the virtual object bears a deletion timestamp, so the host's operator ends what
+    it has made while finalizers still hold the virtual object. `whenGone`: once the virtual object is gone;
+    until then the copy is kept in step, for what others only read, or for a tenant's finalizer that needs
+    what the operator has made.
+    """
+
     namespaces: dict[str, str] = Field(default={})
     """Host namespaces whose objects appear, each with its virtual namespace.
 
@@ -172,18 +199,20 @@ class CustomConfig(Config):
         """Apply the other default paths of `direction: fromHost`."""
         if not (isinstance(data, Mapping) and data.get("direction") == "fromHost"):
             return data
-        up = data.get("up", ["spec", "status"])
+        up = data.get("up")
         return {"down": [], "up": up, "exact": up, **data}
 
     @model_validator(mode="after")
     def _is_of_one_direction(self) -> Self:
-        going_down, coming_up = ("name", "references", "related", "on_delete"), ("namespaces",)
+        going_down, coming_up = ("name", "references", "related", "on_delete", "deletion"), ("namespaces",)
         given = self.model_fields_set
         foreign = going_down if self.direction == "fromHost" else coming_up
         wrong = [_shown(name) for name in foreign if name in given]
         if self.direction == "fromHost" and self.down:
             wrong.append("down")
-        if self.direction == "fromHost" and (risen := [path for path in self.up if metadata_key(path)]):
+        if self.direction == "toHost" and (self.up is None or self.exact is None):
+            raise ValueError(f"direction toHost needs paths in {'exact' if self.up is not None else 'up'}; none are []")
+        if self.direction == "fromHost" and (risen := [path for path in self.up or () if metadata_key(path)]):
             raise ValueError(f"up has {risen[0]}, but labels and annotations of the host come along by themselves")
         if wrong:
             raise ValueError(f"direction {self.direction} takes no {' and no '.join(wrong)}")
@@ -191,24 +220,28 @@ class CustomConfig(Config):
 
     @model_validator(mode="after")
     def _has_one_owner_for_each_path(self) -> Self:
-        for down, up in itertools.product(self.down, self.up):
-            if is_within(down, up) or is_within(up, down):
-                raise ValueError(f"down has {down} and up has {up}: each field comes from one side")
-        lost = [path for path in self.exact if not any(is_within(path, own) for own in (*self.down, *self.up))]
+        for up in self.up or ():
+            top = path_steps(up)[0]
+            if self.down is None and not metadata_key(up) and top != up and top != STATUS:
+                why = f"up has {up}, and down, which isn't given, has {top}"
+                raise ValueError(f"{why}: each field comes from one side")
+            for down in self.down or ():
+                if is_within(down, up) or is_within(up, down):
+                    raise ValueError(f"down has {down} and up has {up}: each field comes from one side")
+        lost = [path for path in self.exact or () if not (self.goes_down(path) or self.comes_up(path))]
         if lost and "exact" in self.model_fields_set:
             raise ValueError(f"exact has {lost[0]}, which is neither in down nor in up, nor below a path there")
         return self
 
     @model_validator(mode="after")
     def _syncs_what_it_renames(self) -> Self:
-        owned = (*self.down, *self.up)
         paths = [*self.references, *(one.by.reference for one in self.related if one.origin == "virtual")]
-        lost = [path for path in paths if path and not any(is_within(path, owner) for owner in owned)]
+        lost = [path for path in paths if path and not (self.goes_down(path) or self.comes_up(path))]
         if lost:
             raise ValueError(f"{lost[0]} is neither in down nor in up, nor below a path there, so nothing is renamed")
         for related in self.related:
             path = related.by.reference
-            if path in self.references and not any(is_within(path, owner) for owner in self.down):
+            if path in self.references and not self.goes_down(path):
                 raise ValueError(f"related finds its objects by {path}, which comes up: it can't be in references, too")
         return self
 
@@ -216,12 +249,18 @@ class CustomConfig(Config):
     def _lets_nobody_name_what_is_not_theirs(self) -> Self:
         for related in self.related:
             path, by = related.by.reference, related.by
-            told = path and path not in self.references and any(is_within(path, owner) for owner in self.down)
+            told = path and path not in self.references and self.goes_down(path)
             if related.origin == "host" and told and not (by.owner or by.selector.named):
                 raise ValueError(
                     f"related finds what is on the host by {path}, which the tenant says, and which goes there as it "
                     "is: they could name whatever is there. Put it in references, too, or give by.owner"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _deletes_what_it_does_not_retain(self) -> Self:
+        if self.on_delete == "retain" and self.deletion == "whenGone":
+            raise ValueError("onDelete retain leaves the copy, so deletion has no effect; give one of them")
         return self
 
     @model_validator(mode="after")
@@ -234,6 +273,54 @@ class CustomConfig(Config):
                     f"namespaces puts both {other} and {host} into {virtual}: two objects may share a name"
                 )
         return self
+
+    def goes_down(self, path: str) -> bool:
+        """Return True if the field at a path outside of metadata goes to the host."""
+        if self.down is not None:
+            return any(is_within(path, own) for own in self.down)
+        return path_steps(path)[0] not in self._left_here
+
+    def comes_up(self, path: str) -> bool:
+        """Return True if the field at a path, or the label or annotation, comes from the host."""
+        return self.up is None or any(is_within(path, own) for own in self.up)
+
+    def down_with(self, paths: Iterable[str]) -> tuple[FieldPath, ...]:
+        """Return the paths that go to the host; by default ``spec`` and the top-level fields of these paths."""
+        if self.down is not None:
+            return self.down
+        tops = (path_steps(path)[0] for path in ("spec", *paths) if not metadata_key(path))
+        return tuple((top,) for top in dict.fromkeys(tops) if top not in self._left_here)
+
+    def down_of(self, virtual: Obj) -> tuple[FieldPath, ...]:
+        """Return the paths of a virtual object that go to the host."""
+        return self.down if self.down is not None else top_level(virtual, without=self._left_here)
+
+    def up_of(self, host: Obj) -> tuple[FieldPath, ...]:
+        """Return the paths of a host object that appear in the virtual cluster."""
+        return top_level(host) if self.up is None else self.up
+
+    def exact_for(self, host: Obj, virtual: Obj | None) -> tuple[FieldPath, ...]:
+        """Return the paths below which a virtual object has no other fields than its host object."""
+        return exact_of(host, virtual) if self.exact is None else self.exact
+
+    @cached_property
+    def _left_here(self) -> frozenset[str]:
+        """The top-level fields that don't go to the host by default."""
+        risen = {path_steps(path)[0] for path in self.up or () if not metadata_key(path)}
+        return frozenset({*IDENTITY, STATUS, *risen})
+
+    def of(self, kind: str) -> Self:
+        """Return the options with the default paths of a kind, ``<plural>.<group>``.
+
+        All that an object of Kubernetes' own kinds has, such as the rules of a role, never crosses by default.
+        """
+        if not is_built_in(kind.partition(".")[2]):
+            return self
+        down = ("spec",) if self.down is None else self.down
+        if self.up is not None:
+            return self.model_copy(update={"down": down})
+        exact = ("spec", STATUS) if self.exact is None else self.exact
+        return self.model_copy(update={"down": down, "up": ("spec", STATUS), "exact": exact})
 
     @property
     def template(self) -> Template | None:

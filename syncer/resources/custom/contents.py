@@ -1,27 +1,53 @@
 """The contents of host objects that appear in the virtual cluster."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from syncer.api import FieldPath, Obj, Resource, copy_fields
+from syncer.api import Context, FieldPath, Key, Obj, Resource, copy_fields, host_names, key_of
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.resources.secrets import CONTROL_PLANE_TYPES
 
+#: The top-level fields that every object has.
+IDENTITY = ("apiVersion", "kind", "metadata")
 #: The paths that hold the contents of objects that operators create on the host, by kind.
-_OWNED: Mapping[Resource, tuple[str, ...]] = {
+_OWNED: Mapping[Resource, tuple[FieldPath, ...]] = {
     SECRETS: ("data", "type", "immutable"),
     CONFIG_MAPS: ("data", "binaryData", "immutable"),
 }
+#: The contents of an object of another kind, as far as they are known without it.
+USUAL: tuple[FieldPath, ...] = (("spec",), ("status",))
+#: Most top-level fields of an object below which a write leaves nothing else, and the longest of their names, in
+#: characters: sets of them are cached, and tenants choose some. CRDs have a dozen.
+MOST_EXACT, LONGEST_EXACT = 64, 63
 
 
-def owned(resource: Resource) -> tuple[str, ...]:
-    """Return the paths that hold the contents of an object of this kind."""
-    return _OWNED.get(resource, ("spec", "status"))
+def top_level(obj: Obj, *, without: Collection[str] = IDENTITY) -> tuple[FieldPath, ...]:
+    """Return the paths of an object's top-level fields, in the order of their names."""
+    return tuple((name,) for name in sorted(obj) if name not in without)
 
 
-def copied(source: Obj, target: Obj, paths: Iterable[FieldPath]) -> Obj:
-    """Copy the fields at the paths from ``source`` to ``target``, and return ``target``."""
-    copy_fields(source, target, paths)
-    return target
+def exact_of(host: Obj, virtual: Obj | None) -> tuple[FieldPath, ...]:
+    """Return the paths below which the copy of all of a host object, so far ``virtual``, has no fields of its own."""
+    found = (*USUAL, *top_level(host), *top_level(virtual or {}))
+    bounded = [path for path in dict.fromkeys(found) if len(path[0]) <= LONGEST_EXACT]
+    return tuple(bounded[:MOST_EXACT])
+
+
+def owned(resource: Resource) -> tuple[FieldPath, ...] | None:
+    """Return the paths that hold the contents of every object of this kind; None if its objects may have others, as
+    those of custom resources.
+    """
+    return _OWNED.get(resource, USUAL if resource.is_built_in else None)
+
+
+def shown(ctx: Context, host: Obj, key: Key, paths: Iterable[FieldPath]) -> Obj:
+    """Return the virtual object that shows the fields at the paths of a host object. Messages in its status have
+    virtual names.
+    """
+    virtual = ctx.virtual_copy(host, key)
+    copy_fields(host, virtual, paths)
+    if "status" in virtual:
+        virtual["status"] = host_names(ctx, key, key_of(host)).in_messages(virtual["status"])
+    return virtual
 
 
 def harmless(obj: Obj) -> Obj:
@@ -29,10 +55,12 @@ def harmless(obj: Obj) -> Obj:
     return {**obj, "type": "Opaque"} if obj.get("type") in CONTROL_PLANE_TYPES else obj
 
 
-def must_be_made_anew(old: Obj, new: Obj) -> bool:
-    """Return True if an API server refuses to change ``old`` to ``new``: the type differs, or it is
-    immutable and differs.
+def must_be_made_anew(resource: Resource, old: Obj, new: Obj) -> bool:
+    """Return True if an API server refuses to change ``old`` to ``new``: a Secret whose type differs, or one or a
+    ConfigMap that is immutable and differs.
     """
+    if resource not in _OWNED:
+        return False
     if "type" in new and old.get("type") != new["type"]:
         return True
     parts = ("data", "binaryData")

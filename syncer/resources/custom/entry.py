@@ -62,13 +62,13 @@ class Entry:
     # -- inside ------------------------------------------------------------------------------------
 
     def _made(self, find: Find) -> Iterator[Syncer]:
-        kind = self._kind(find, self.name, self.config)
+        kind, config = self._kind(find, self.name, self.config), self.config.of(self.name)
         self._check(kind)
-        if self.config.direction == "fromHost":
-            yield FromHost(kind, self.config)
+        if config.direction == "fromHost":
+            yield FromHost(kind, config)
             return
-        make = Retained if self.config.on_delete == "retain" else ToHost
-        yield make(kind, self.config, self._ties(find))
+        make = Retained if config.on_delete == "retain" else ToHost
+        yield make(kind, config, self._ties(find))
         for name, related in self._from_host():
             yield self._belongs(name, kind, related, find)
 
@@ -149,7 +149,7 @@ class Entry:
             return known
         config = self.entries.get(word, CustomConfig())
         kind = self._kind(find, word, config)
-        return Shown(kind.virtual, FromHost(kind, config)) if config.direction == "fromHost" else kind.virtual
+        return Shown(kind.virtual, FromHost(kind, config.of(word))) if config.direction == "fromHost" else kind.virtual
 
     def _from_host(self) -> Iterator[tuple[str, Related]]:
         """Yield the rules for objects that operators create on the host, each with the name of its syncer."""

@@ -23,7 +23,7 @@ from syncer.api import (
     wait,
 )
 from syncer.resources.custom.config import CustomConfig
-from syncer.resources.custom.contents import copied
+from syncer.resources.custom.contents import USUAL, shown
 from syncer.resources.custom.mirror import Kind
 from syncer.resources.kinds import NAMESPACES
 
@@ -51,8 +51,8 @@ class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConf
             resource=kind.virtual,
             host_resource=kind.host,
             section=kind.section,
-            up=options.up,
-            exact=options.exact,
+            up=USUAL if options.up is None else options.up,
+            exact=USUAL if options.exact is None else options.exact,
             reads=(_NAMESPACES,) if kind.virtual.namespaced else (),
         )
 
@@ -102,11 +102,14 @@ class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConf
         if key.namespace and ctx.virtual(NAMESPACES, Key("", key.namespace)) is None:
             seen = ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", key.namespace))
             return wait(f"the virtual cluster has no namespace {key.namespace} yet", on=(seen,))
-        return apply(virtual=self._shown(ctx, host, key), reason="the host has it and the virtual cluster does not yet")
+        exact = self._options.exact_for(host, None)
+        why = "the host has it and the virtual cluster does not yet"
+        return apply(virtual=self._shown(ctx, host, key), reason=why, exact=exact)
 
     def sync(self, ctx: Context[CustomConfig], pair: Pair) -> Decision:
         """Update the virtual object from the host's."""
-        return apply(virtual=self._shown(ctx, pair.host, key_of(pair.virtual)))
+        exact = self._options.exact_for(pair.host, pair.virtual)
+        return apply(virtual=self._shown(ctx, pair.host, key_of(pair.virtual)), exact=exact)
 
     def _shown(self, ctx: Context[CustomConfig], host: Obj, key: Key) -> Obj:
-        return copied(host, ctx.virtual_copy(host, key), self.up)
+        return shown(ctx, host, key, self._options.up_of(host))

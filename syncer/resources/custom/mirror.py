@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from syncer.api import (
     Context,
     Decision,
+    FieldPath,
     Key,
     Mirror,
     Obj,
@@ -16,7 +17,6 @@ from syncer.api import (
     Side,
     SyncUp,
     is_deleting,
-    is_within,
     resources_of,
     skip,
     wait,
@@ -64,21 +64,26 @@ class ToHost(Mirror[CustomConfig]):
     def __init__(self, kind: Kind, options: CustomConfig, ties: Ties) -> None:
         self._options, self._ties = options, ties
         selected = (resource for resource, _ in ties.selected)
-        going_down = {path: said for path, said in ties.references.items() if _is_below(path, options.down)}
-        self._made = ReferencePaths({path: said for path, said in ties.made.items() if _is_below(path, options.down)})
+        going_down = {path: said for path, said in ties.references.items() if options.goes_down(path)}
+        self._made = ReferencePaths({path: said for path, said in ties.made.items() if options.goes_down(path)})
         # Other syncers set these in their class; this one is made from configuration.
         vars(self).update(
             name=kind.name,
             resource=kind.virtual,
             host_resource=kind.host,
             section=kind.section,
-            down=options.down,
+            deletion=options.deletion,
+            down=options.down_with((*ties.references, *(options.exact or ()), *options.authority)),
             up=options.up,
             exact=options.exact,
             references=ties.references,
             refers_to=tuple(dict.fromkeys((*resources_of(going_down), *selected))),
             owns=tuple(dict.fromkeys(ties.owned)),
         )
+
+    def going_down(self, virtual: Obj) -> Iterable[FieldPath]:
+        """Return the configured paths, or those of all top-level fields that the host doesn't own."""
+        return self._options.down_of(virtual)
 
     def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:
         """Return the label selectors of objects that belong to this object."""
@@ -122,7 +127,3 @@ class Retained(ToHost, SyncUp):
 
     def _retained(self, why: str) -> str:
         return f"the virtual object {why}, and sync.{self.section}.onDelete is retain"
-
-
-def _is_below(path: str, owners: Iterable[str]) -> bool:
-    return any(is_within(path, owner) for owner in owners)

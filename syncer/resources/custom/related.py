@@ -15,6 +15,7 @@ from typing import NamedTuple
 from syncer.api import (
     Context,
     Decision,
+    FieldPath,
     Index,
     Indexes,
     Key,
@@ -45,7 +46,7 @@ from syncer.api import (
     wait,
 )
 from syncer.resources.custom.config import NAME, By, Related
-from syncer.resources.custom.contents import copied, harmless, must_be_made_anew, owned
+from syncer.resources.custom.contents import USUAL, exact_of, harmless, must_be_made_anew, owned, shown, top_level
 from syncer.resources.custom.mirror import Kind
 from syncer.resources.custom.references import referred
 
@@ -81,8 +82,8 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
             resource=resource,
             host_resource=resource,
             section=kind.section,
-            up=owned(resource),
-            exact=owned(resource),
+            up=owned(resource) or USUAL,
+            exact=owned(resource) or USUAL,
             reads=(Source(Side.VIRTUAL, kind.virtual), Source(Side.HOST, kind.host, marked=True)),
         )
 
@@ -124,7 +125,8 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         if is_deleting(host):
             return skip("the host object is being deleted")
         reason = f"the host made it for a {self._kind.virtual.kind}"
-        return replace(apply(virtual=self._shown(ctx, host, found.key), reason=reason), on=found.on)
+        shown = self._shown(ctx, host, found.key)
+        return replace(apply(virtual=shown, reason=reason, exact=self._exact(host, None)), on=found.on)
 
     def sync(self, ctx: Context[Related], pair: Pair) -> Decision:
         """Update the virtual object while it belongs to a synced custom object."""
@@ -141,9 +143,9 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         if not found.begun:  # a tenant may have set the mark, and the conditions could not be checked
             return wait(f"its {self._kind.virtual.kind} is not on the host", on=found.on)
         virtual = self._shown(ctx, pair.host, found.key)
-        if must_be_made_anew(pair.virtual, virtual):
+        if must_be_made_anew(self.resource, pair.virtual, virtual):
             return delete(virtual=pair.virtual, reason="it can't be changed into what the host has: it is made anew")
-        return replace(apply(virtual=virtual), on=found.on)
+        return replace(apply(virtual=virtual, exact=self._exact(pair.host, pair.virtual)), on=found.on)
 
     def host_gone(self, ctx: Context[Related], virtual: Obj) -> Decision:
         """Delete the virtual object together with its host object."""
@@ -189,10 +191,14 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return selectors.matches(self._by.selector.of(owner["metadata"]["name"]), labels_of(host))
 
     def _shown(self, ctx: Context[Related], host: Obj, key: Key) -> Obj:
-        virtual = copied(harmless(host), ctx.virtual_copy(host, key), self.up)
+        paths = owned(self.resource) or top_level(host)
+        virtual = shown(ctx, harmless(host), key, paths)
         notes = {f"{ctx.marks.prefix}/{MADE_FOR}": self.name, f"{ctx.marks.prefix}/{MADE_FROM}": str(key_of(host))}
         virtual["metadata"]["annotations"] = {**annotations_of(virtual), **notes}
         return virtual
+
+    def _exact(self, host: Obj, virtual: Obj | None) -> tuple[FieldPath, ...]:
+        return owned(self.resource) or exact_of(host, virtual)
 
     def _made_from(self, virtual: Obj) -> Iterable[str]:
         notes = annotations_of(virtual)

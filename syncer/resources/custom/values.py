@@ -10,16 +10,16 @@ from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonS
 
 from syncer.api import metadata_key, path_steps
 from syncer.names.template import Template
+from syncer.resources.custom.contents import IDENTITY
 
 _VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
-_IDENTITY = ("apiVersion", "kind", "metadata")
 
 
 def _owned(path: str) -> str:
     if path.startswith("/") or "[" in path:
         raise ValueError("expected a path of fields such as spec or spec.template, without lists")
-    if path_steps(path)[0] in _IDENTITY:
-        raise ValueError(f"expected a path outside {', '.join(_IDENTITY)}: labels and annotations always go along")
+    if path_steps(path)[0] in IDENTITY:
+        raise ValueError(f"expected a path outside {', '.join(IDENTITY)}: labels and annotations always go along")
     return path
 
 
@@ -30,8 +30,8 @@ def _risen(path: str) -> str:
 def _reference(path: str) -> str:
     if path.startswith("/") or re.search(r"\[\d", path):
         raise ValueError("expected a dotted path such as spec.secretName or spec.endpoints[].secret.name")
-    if path_steps(path)[0] in _IDENTITY:
-        raise ValueError(f"expected a path outside {', '.join(_IDENTITY)}")
+    if path_steps(path)[0] in IDENTITY:
+        raise ValueError(f"expected a path outside {', '.join(IDENTITY)}")
     return path
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from syncer.api import Obj
+from syncer.translate.alike import same
 
 #: Makes an API server keep unknown fields below the level where it stands.
 KEEPS = "x-kubernetes-preserve-unknown-fields"
@@ -22,9 +23,7 @@ _DOCUMENTATION = frozenset({"description", "title", "example", "externalDocs"})
 
 def alike(one: Obj | None, other: Obj | None) -> bool:
     """Return True if two schemas are equal except for descriptions."""
-    if one == other:
-        return True
-    return bool(_rewritten(one, _bare) == _rewritten(other, _bare))
+    return same(one, other) or same(_rewritten(one, _bare), _rewritten(other, _bare))
 
 
 def opened(schema: Obj) -> Obj:

@@ -7,11 +7,14 @@ https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement.
 
 from syncer.api import Context, Obj, Pair, annotations_of
 from syncer.resources.pods import tolerations
+from syncer.resources.pods.containers import Sent
 from syncer.resources.pods.spec import IMAGES, images_digest
 
 
-def spec_changes(ctx: Context, pair: Pair) -> Obj:
+def spec_changes(ctx: Context, pair: Pair, sent: Sent) -> Obj:
     """Return the fields of the host pod's spec to change, with their new values; usually none.
+
+    Of its containers, only those change that were sent.
 
     Raises:
         TooLarge: The Pod has too many tolerations.
@@ -22,7 +25,8 @@ def spec_changes(ctx: Context, pair: Pair) -> Obj:
         f"{ctx.marks.prefix}/{IMAGES}"
     ):
         for part in ("containers", "initContainers"):
-            if containers := _with_images(wanted.get(part) or [], actual.get(part) or []):
+            own = [container for container in wanted.get(part) or () if container["name"] in sent.get(part, ())]
+            if containers := _with_images(own, actual.get(part) or []):
                 changes[part] = containers
     if _lowers(wanted.get("activeDeadlineSeconds"), actual.get("activeDeadlineSeconds")):
         changes["activeDeadlineSeconds"] = wanted["activeDeadlineSeconds"]

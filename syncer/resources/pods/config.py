@@ -70,6 +70,7 @@ class PodConfig(Config):
     """The level of the Pod Security Standards that a Pod must keep to.
 
     A Pod that doesn't is not sent to the host, and its owner is told why. The host may be stricter.
+    With `hostUsers: false` a Pod may be root inside, as with a host of Kubernetes 1.35 or later.
     `privileged`: no check.
     """
 

@@ -1,7 +1,8 @@
 """The phase of a Pod's life, and whether the host is to run it: now, later, or never."""
 
-from syncer.api import Config, Context, Decision, Key, Obj, annotations_of, delete, is_deleting, skip
+from syncer.api import Config, Context, Decision, Key, Obj, Pair, annotations_of, delete, is_deleting, skip
 from syncer.resources.kinds import NODES
+from syncer.resources.pods.ended import LOST, failed_status
 
 #: The kubelet's annotation on a mirror Pod, which represents a manifest on a node's disk.
 MIRROR = "kubernetes.io/config.mirror"
@@ -39,6 +40,12 @@ def runs_elsewhere(ctx: Context, virtual: Obj) -> bool:
     return node is not None and not ctx.marks.is_from_here(node, cluster=ctx.identity)
 
 
+def is_bound_apart(pair: Pair) -> bool:
+    """Return True if a Pod is bound to a node on either side, and to different ones."""
+    own, of_host = (obj["spec"].get("nodeName") for obj in (pair.virtual, pair.host))
+    return bool(own and of_host) and own != of_host
+
+
 def is_selected(ctx: Context, virtual: Obj) -> bool:
     """Return True if the Pod's labels match the ``selector`` of Pods to sync."""
     pods = ctx.settings.section("pods", Config)
@@ -53,10 +60,9 @@ def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:
     if runs_elsewhere(ctx, virtual):
         return skip("a node of the virtual cluster itself runs it")
     if is_deleting(virtual):
-        return _end(virtual)
+        return _end(ctx, virtual)
     if has_started(virtual):
-        reason = "it had started and the host has it no more; a Pod that has started is never started again"
-        return delete(virtual=virtual, grace=0, reason=reason)
+        return _end_lost(ctx, virtual)
     if is_finished(virtual):
         return skip("it has finished")
     if (virtual.get("spec") or {}).get("schedulingGates"):
@@ -64,13 +70,35 @@ def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:
     return None
 
 
-def _end(virtual: Obj) -> Decision:
+def ended_by_host(decision: Decision) -> Decision:
+    """Return a decision that ends a Pod with an event for the tenant, who has not asked for that."""
+    return decision.warn("HostCopyDeleted", f"{LOST}; whoever made it may make another")
+
+
+def _end(ctx: Context, virtual: Obj) -> Decision:
     """Finish a deletion: nothing runs any more.
 
     An API server deletes in two steps: it marks the Pod, then removes it. A request that is cut in between
     leaves a Pod marked that has no finalizers; a further deletion removes it.
     """
     metadata = virtual["metadata"]
-    if metadata.get("deletionGracePeriodSeconds") == 0 and metadata.get("finalizers"):
+    status = _final_status(ctx, virtual, is_disrupted=False)
+    if status is None and metadata.get("deletionGracePeriodSeconds") == 0 and metadata.get("finalizers"):
         return skip("it is being deleted and waits for its finalizers")
-    return delete(virtual=virtual, grace=0, reason="it is being deleted, and the host runs it no more")
+    reason = "it is being deleted, and the host runs it no more"
+    return delete(virtual=virtual, grace=0, final_status=status, reason=reason)
+
+
+def _end_lost(ctx: Context, virtual: Obj) -> Decision:
+    """End a Pod that the host has no more, though nobody has deleted it in the virtual cluster."""
+    reason = "it had started and the host has it no more; a Pod that has started is never started again"
+    status = _final_status(ctx, virtual, is_disrupted=True)
+    return ended_by_host(delete(virtual=virtual, grace=0, final_status=status, reason=reason))
+
+
+def _final_status(ctx: Context, virtual: Obj, *, is_disrupted: bool) -> Obj | None:
+    """Return the status to end with; None if the Pod has ended already, or its status isn't known: of one that
+    can't be read only the metadata is.
+    """
+    is_known = bool(virtual.get("spec"))
+    return failed_status(virtual, ctx.now, is_disrupted=is_disrupted) if is_known and not is_finished(virtual) else None

@@ -7,7 +7,7 @@ be added later: the former are checked then, of the latter the tenant may have a
 import math
 from collections.abc import Iterator, Mapping
 
-from syncer.api import Obj, Refused
+from syncer.api import Context, Obj, Refused, Side
 from syncer.resources.pods import tolerations
 from syncer.resources.pods.config import PodConfig
 from syncer.resources.pods.security import violations
@@ -30,11 +30,15 @@ _VOLUMES = frozenset(
 #: Sources of projected volumes that do so. A ``podCertificate`` would be one of the host pod's
 #: identity, a ``clusterTrustBundle`` the host's.
 _SOURCES = frozenset(["configMap", "downwardAPI", "secret", "serviceAccountToken"])
+#: The first minor version of Kubernetes 1 whose own Pod Security lifts rules for Pods with users of their own.
+USER_NAMESPACES_SINCE = 35
+#: The fields of a Pod that rules about its containers look at.
+AROUND_CONTAINERS = ("hostUsers", "os", "securityContext")
 #: Phrases that a message contains.
 _MOST_TOLD = 10
 
 
-def applied(config: PodConfig, host: Obj, node_labels: Mapping[str, str]) -> Obj:
+def applied(ctx: Context[PodConfig], host: Obj, node_labels: Mapping[str, str]) -> Obj:
     """Return the host pod with what the operator gives each Pod.
 
     ``node_labels`` are those of the nodes that appear in the virtual cluster.
@@ -43,6 +47,7 @@ def applied(config: PodConfig, host: Obj, node_labels: Mapping[str, str]) -> Obj
         Refused: The Pod asks for more than it may.
         TooLarge: It has too many tolerations.
     """
+    config = ctx.config
     spec = host["spec"]
     if spec.get("nodeName") and not config.allow_node_name:
         why = "the host's scheduler chooses the node: leave it out, or use nodeSelector or affinity"
@@ -50,20 +55,22 @@ def applied(config: PodConfig, host: Obj, node_labels: Mapping[str, str]) -> Obj
     if unknown := list(dict.fromkeys(_unknown_volumes(spec, frozenset(config.allow_volumes)))):
         why = f"these types of volumes are not allowed here: {told(unknown)}"
         raise Refused(why, path="spec.volumes", reason="VolumeRefused")
-    refuse_insecure(config, host)
+    refuse_insecure(ctx, host)
     if given := _given(config, spec, node_labels):
         return {**host, "spec": {**spec, **given}}
     return host
 
 
-def refuse_insecure(config: PodConfig, host: Obj) -> None:
-    """Check a host pod by the Pod Security level.
+def refuse_insecure(ctx: Context[PodConfig], host: Obj) -> None:
+    """Check a host pod by the Pod Security level, as strictly as a host of its version would.
 
     Raises:
         Refused: It breaks the level.
     """
-    if broken := violations(config.pod_security, host):
-        why = f"it breaks the Pod Security level {config.pod_security}, which holds here: {told(broken)}"
+    level = ctx.config.pod_security
+    is_isolated = ctx.minor_version(Side.HOST) >= USER_NAMESPACES_SINCE
+    if broken := violations(level, host, user_namespaces=is_isolated):
+        why = f"it breaks the Pod Security level {level}, which holds here: {told(broken)}"
         raise Refused(why, path="spec", reason="PodSecurity")
 
 

@@ -3,6 +3,7 @@
 from syncer.api import ReferencePaths, References, Resource, Rewritten
 from syncer.resources.kinds import (
     CONFIG_MAPS,
+    ENDPOINTS,
     PERSISTENT_VOLUME_CLAIMS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
@@ -28,6 +29,7 @@ _VOLUME: dict[str, Resource] = {
     "cinder.secretRef.name": SECRETS,
     "csi.nodePublishSecretRef.name": SECRETS,
     "flexVolume.secretRef.name": SECRETS,
+    "glusterfs.endpoints": ENDPOINTS,
     "iscsi.secretRef.name": SECRETS,
     "rbd.secretRef.name": SECRETS,
     "scaleIO.secretRef.name": SECRETS,

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator
 
 from syncer.api import Obj
-from syncer.translate.alike import covers
+from syncer.resources.pods.containers import Sent
 
 #: The subresource that resources are changed through.
 SUBRESOURCE = "resize"
@@ -42,8 +42,11 @@ def _resources(spec: Obj) -> Iterator[tuple[str, Obj]]:
                 yield container["name"], container["resources"]
 
 
-def lacking(wanted: Obj, actual: Obj) -> Obj:
-    """Return the part of a spec with the cpu and memory that another spec lacks; ``{}`` if it has all."""
+def lacking(wanted: Obj, actual: Obj, sent: Sent) -> Obj:
+    """Return the part of a spec with the cpu and memory that another spec lacks; ``{}`` if it has all.
+
+    Of its containers, only those count that were sent.
+    """
     spec: Obj = {}
     if whole := _unlike(wanted.get("resources"), actual.get("resources")):
         spec["resources"] = whole
@@ -53,6 +56,7 @@ def lacking(wanted: Obj, actual: Obj) -> Obj:
             {"name": name, "resources": resources}
             for container in wanted.get(part) or ()
             if (name := container["name"]) in theirs
+            and name in sent.get(part, ())
             and (resources := _unlike(container.get("resources"), theirs[name]))
         ]
         if changed:
@@ -65,6 +69,6 @@ def _unlike(wanted: Obj | None, actual: Obj | None) -> Obj:
     for side in _SIDES:
         there = (actual or {}).get(side) or {}
         given = ((wanted or {}).get(side) or {}).items()
-        if left := {name: value for name, value in given if name in _CHANGEABLE and not covers(value, there.get(name))}:
+        if left := {name: value for name, value in given if name in _CHANGEABLE and there.get(name) != value}:
             result[side] = left
     return result

@@ -1,7 +1,7 @@
 """The Pod Security Standards, as a function of a Pod.
 
 A host that enforces them itself has the last word. This check is for hosts that don't, and it answers
-the tenant before anything is sent. The rules are those of Kubernetes 1.35, one function each:
+the tenant before anything is sent. The rules are those of Kubernetes 1.35 and 1.36, one function each:
 https://kubernetes.io/docs/concepts/security/pod-security-standards/.
 """
 
@@ -72,10 +72,12 @@ _VOLUMES = frozenset(
 class _Checked:
     """A Pod, with its parts that most rules look at, found once."""
 
-    __slots__ = ("containers", "contexts", "of_containers", "pod", "spec")
+    __slots__ = ("containers", "contexts", "of_containers", "own_users", "pod", "spec")
 
-    def __init__(self, pod: Obj) -> None:
+    def __init__(self, pod: Obj, *, user_namespaces: bool) -> None:
         self.pod, self.spec = pod, pod.get("spec") or {}
+        #: True if its users are none of the node's: root in it is nobody there.
+        self.own_users = user_namespaces and self.spec.get("hostUsers") is False
         self.containers = [container for part in CONTAINERS for container in self.spec.get(part) or ()]
         #: The security context of each container, with its name for people.
         self.of_containers = [
@@ -90,10 +92,17 @@ class _Checked:
 Rule = Callable[[_Checked], Iterator[str]]
 
 
-def violations(level: Level, pod: Obj) -> list[str]:
-    """Return a phrase for each way in which a Pod breaks a level; empty if it keeps to it."""
+def violations(level: Level, pod: Obj, *, user_namespaces: bool = True) -> list[str]:
+    """Return a phrase for each way in which a Pod breaks a level; empty if it keeps to it.
+
+    Args:
+        level: The level.
+        pod: The Pod.
+        user_namespaces: Whether the API server that it is for keeps ``hostUsers: false``, which lifts some
+            rules. One that doesn't know the field drops it, and the Pod would be root of the node.
+    """
     rules = {"privileged": (), "baseline": _BASELINE, "restricted": (*_BASELINE, *_RESTRICTED)}[level]
-    checked = _Checked(pod)
+    checked = _Checked(pod, user_namespaces=user_namespaces)
     return list(dict.fromkeys(phrase for rule in rules for phrase in rule(checked)))
 
 
@@ -164,9 +173,8 @@ def _se_linux(checked: _Checked) -> Iterator[str]:
 
 
 def _proc_mount(checked: _Checked) -> Iterator[str]:
-    for where, context in checked.of_containers:
-        if context.get("procMount", "Default") not in ("Default", None):
-            yield f"{where} has the procMount {context['procMount']}"
+    if not checked.own_users:
+        yield from _proc_unmasked(checked)
 
 
 def _seccomp(checked: _Checked) -> Iterator[str]:
@@ -197,13 +205,19 @@ def _escalation(checked: _Checked) -> Iterator[str]:
 
 
 def _non_root(checked: _Checked) -> Iterator[str]:
+    if checked.own_users:
+        return
     of_pod = (checked.spec.get("securityContext") or {}).get("runAsNonRoot")
+    if of_pod is False:
+        yield "the Pod must not set runAsNonRoot: false"
     for where, context in checked.of_containers:
         if context.get("runAsNonRoot", of_pod) is not True:
             yield f"{where} must set runAsNonRoot: true"
 
 
 def _root_user(checked: _Checked) -> Iterator[str]:
+    if checked.own_users:
+        return
     for where, context in checked.contexts:
         if context.get("runAsUser") == 0:
             yield f"{where} must not set runAsUser: 0"
@@ -224,6 +238,12 @@ def _capabilities_dropped(checked: _Checked) -> Iterator[str]:
 
 
 # -- inside ----------------------------------------------------------------------------------------
+
+
+def _proc_unmasked(checked: _Checked) -> Iterator[str]:
+    for where, context in checked.of_containers:
+        if context.get("procMount", "Default") not in ("Default", None):
+            yield f"{where} has the procMount {context['procMount']}"
 
 
 def _added(where: str, context: Obj, allowed: frozenset[str]) -> Iterator[str]:
@@ -252,6 +272,7 @@ _BASELINE: tuple[Rule, ...] = (
     _sysctls,
 )
 _RESTRICTED: tuple[Rule, ...] = (
+    _proc_unmasked,
     _volume_types,
     _escalation,
     _non_root,

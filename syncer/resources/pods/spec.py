@@ -1,17 +1,19 @@
 """The host pod of a virtual Pod. Fields that aren't named here are copied unchanged."""
 
 import hashlib
+from typing import Any
 
 from syncer.api import Context, Obj
 from syncer.resources.kinds import SERVICE_ACCOUNTS
-from syncer.resources.pods import classes, dns, fields, isolation, scheduling, volumes
+from syncer.resources.pods import classes, containers, dns, fields, isolation, scheduling, volumes
 from syncer.resources.pods.env import with_env
 from syncer.resources.pods.references import PATHS
 from syncer.resources.pods.resizing import RESOURCES, resources_digest
 
 #: Fields that are not copied. The host's admission computes priority and overhead from its own
 #: classes and refuses others; ephemeral containers can only be added later; a Pod held by scheduling
-#: gates isn't copied before they are gone.
+#: gates isn't copied before they are gone; a group of Pods to schedule together is an object of the
+#: virtual cluster alone.
 DROPPED = frozenset(
     {
         "serviceAccount",
@@ -26,6 +28,27 @@ DROPPED = frozenset(
     }
 )
 
+#: Fields of a Pod that its owner isn't told of if the copy lacks them: the host's admission sets them, or the copy
+#: gets what they are for in another way, or later.
+_UNTOLD = frozenset(
+    {
+        "serviceAccount",
+        "serviceAccountName",
+        "priority",
+        "preemptionPolicy",
+        "overhead",
+        "ephemeralContainers",
+        "schedulingGates",
+        "nodeName",
+    }
+)
+#: Those of a container. API servers since Kubernetes 1.33 set it by default, and an older host has none: what asks
+#: for a resizing is refused by itself.
+_UNTOLD_OF_CONTAINERS = frozenset({"resizePolicy"})
+
+#: Values that mean as much as none. False isn't among them: a Pod may ask for that.
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
+
 #: The port that an address without one means to clients of an API server.
 HTTPS = 443
 
@@ -36,29 +59,48 @@ IMAGES = "pod-images"
 
 def host_pod(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
     """Return the pod to create on the host; each container gets the environment variables."""
-    host = metadata(ctx, virtual)
+    host = metadata(ctx, virtual, containers.created(virtual))
     if resources := resources_digest(virtual["spec"]):
         host["metadata"]["annotations"][f"{ctx.marks.prefix}/{RESOURCES}"] = resources
     host["spec"] = _spec(ctx, virtual, variables)
     return host
 
 
-def metadata(ctx: Context, virtual: Obj) -> Obj:
-    """Return the host pod without a spec: name, labels, annotations, marks, and the values for the
-    downward API.
+def fields_left_out(virtual: Obj, copy: Obj) -> list[str]:
+    """Return the paths of a Pod's fields that its copy lacks, as they weren't sent or the host dropped them."""
+    own, there = virtual["spec"], copy["spec"]
+    found = [f"spec.{name}" for name in _lacking(own, there) if name not in _UNTOLD]
+    for part in ("containers", "initContainers"):
+        copies = {container["name"]: container for container in there.get(part) or ()}
+        for container in own.get(part) or ():
+            if like := copies.get(container["name"]):
+                lacking = (name for name in _lacking(container, like) if name not in _UNTOLD_OF_CONTAINERS)
+                found += [f"spec.{part}[].{name}" for name in lacking]
+    return found
+
+
+def _lacking(wanted: Obj, there: Obj) -> list[str]:
+    """Return the names of the fields that have a value in ``wanted``, and none in ``there``."""
+    return sorted(name for name in wanted.keys() - there.keys() if wanted[name] not in _NOTHING)
+
+
+def metadata(ctx: Context, virtual: Obj, sent: containers.Sent) -> Obj:
+    """Return the host pod without a spec: name, labels, annotations, marks with the record of the
+    containers that were sent, and the values for the downward API.
     """
     host = ctx.host_copy(virtual)
     host["metadata"]["labels"] |= isolation.labels(ctx, virtual)
     annotations = host["metadata"]["annotations"]
     annotations |= fields.annotations(ctx, virtual)
     annotations[f"{ctx.marks.prefix}/{IMAGES}"] = images_digest(virtual["spec"])
+    annotations[containers.mark(ctx.marks)] = containers.written(sent)
     return host
 
 
 def images_digest(spec: Obj) -> str:
     """Return a short digest of all container images, by container."""
-    containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
-    text = "\n".join(f"{container['name']}={container.get('image', '')}" for container in containers)
+    all_of_them = (spec.get("containers") or []) + (spec.get("initContainers") or [])
+    text = "\n".join(f"{container['name']}={container.get('image', '')}" for container in all_of_them)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -115,5 +157,5 @@ def _fill(ctx: Context, virtual: Obj, spec: Obj, variables: list[Obj]) -> None:
         spec["volumes"] = volumes.translated(ctx, virtual, given)
     if variables:
         for part in ("containers", "initContainers"):
-            if containers := spec.get(part):
-                spec[part] = [with_env(container, variables) for container in containers]
+            if given := spec.get(part):
+                spec[part] = [with_env(container, variables) for container in given]

@@ -5,11 +5,8 @@ from an older copy would erase newer ones of the kubelet. Therefore the host's s
 written, except for the conditions that the tenant's own controllers set.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
-
-from syncer.api import Obj, Pair, shortened
+from syncer.api import Obj, Pair
+from syncer.resources.pods.containers import Sent
 
 #: Conditions that the host's control plane and kubelet set. Of others, those that only the virtual
 #: Pod has are kept.
@@ -25,12 +22,9 @@ HOST_CONDITIONS = frozenset(
     }
 )
 
-#: The state of a container that has ended, whose message is its own.
-_OWN = "terminated"
-
-#: A word of a message that may be a name: a DNS subdomain, as Kubernetes wants names of most kinds. A
-#: full stop after it is none of it.
-_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
+#: Fields with the names of claims for devices that the host's own controllers made. Those of the virtual cluster's
+#: stay.
+HOST_CLAIMS = ("resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses")
 
 _STATUSES = (
     ("containerStatuses", "containers"),
@@ -39,10 +33,13 @@ _STATUSES = (
 )
 
 
-def virtual_status(pair: Pair, *, behind: bool = False) -> Obj | None:
+def virtual_status(pair: Pair, sent: Sent, *, behind: bool = False) -> Obj | None:
     """Return the status of the virtual Pod, or None if the host hasn't reported one yet.
 
-    ``behind``: the host pod lacks changes of the spec, so its kubelet hasn't observed them.
+    Args:
+        pair: The Pod and its copy.
+        sent: The containers of the copy that were sent; of others, nothing comes up.
+        behind: The host pod lacks changes of the spec, so its kubelet hasn't observed them.
     """
     reported = pair.host.get("status") or {}
     if not reported.get("phase") or _says_only_that_it_is_placed(reported):
@@ -53,64 +50,8 @@ def virtual_status(pair: Pair, *, behind: bool = False) -> Obj | None:
         status["conditions"] = conditions
     for part, containers in _STATUSES:
         if part in status:
-            status[part] = _of_containers(status[part], pair.virtual["spec"].get(containers) or ())
+            status[part] = [each for each in status[part] if each.get("name") in sent.get(containers, ())]
     return status
-
-
-def may_name_host(reported: Obj, host: Obj) -> bool:
-    """Return True if a message of the status may contain a name of the host: it quotes a name, or has
-    the host namespace in it.
-    """
-    namespace = host["metadata"].get("namespace") or '"'
-    return any('"' in text or namespace in text for text in _messages(reported))
-
-
-def with_virtual_names(reported: Obj, names: Mapping[str, str], phrases: Iterable[tuple[str, str]]) -> Obj:
-    """Return the status with host names in its messages replaced.
-
-    Args:
-        reported: The status; not changed.
-        names: Virtual names by host name. Each word of a message is looked up, so the time doesn't
-            grow with the number of names.
-        phrases: Host texts, each with the virtual one, replaced afterwards, the longest first. They
-            are few, as each message is searched for each.
-    """
-    phrases = sorted(phrases, key=lambda phrase: len(phrase[0]), reverse=True)
-
-    def told(value: Any) -> Any:
-        if isinstance(value, list):
-            return [told(each) for each in value]
-        if not isinstance(value, dict):
-            return value
-        return {
-            name: each if name == _OWN else _told(each, names, phrases) if name == "message" else told(each)
-            for name, each in value.items()
-        }
-
-    result: Obj = told(reported)
-    return result
-
-
-def _told(message: Any, names: Mapping[str, str], phrases: Iterable[tuple[str, str]]) -> Any:
-    if not isinstance(message, str):
-        return message
-    message = _NAME.sub(lambda found: names.get(found[0], found[0]), shortened(message))
-    for host, virtual in phrases:
-        message = message.replace(host, virtual)
-    return message
-
-
-def _messages(value: Any) -> Iterator[str]:
-    """Yield all messages in a status."""
-    if isinstance(value, list):
-        for each in value:
-            yield from _messages(each)
-    elif isinstance(value, dict):
-        for name, each in value.items():
-            if name == "message" and isinstance(each, str):
-                yield each
-            elif name != _OWN:
-                yield from _messages(each)
 
 
 def _says_only_that_it_is_placed(reported: Obj) -> bool:
@@ -130,12 +71,16 @@ def gate_conditions(pair: Pair) -> list[Obj]:
 
 
 def _keep_own(status: Obj, pair: Pair, *, behind: bool) -> None:
-    """Keep the virtual quality of service, which can't change though the host's may differ, and set
-    our own generations.
+    """Keep the virtual quality of service, which can't change though the host's may differ, and what the virtual
+    cluster's own controllers say of claims; and set our own generations.
     """
     own = pair.virtual.get("status") or {}
     if "qosClass" in own:
         status["qosClass"] = own["qosClass"]
+    for field in HOST_CLAIMS:
+        status.pop(field, None)
+        if field in own:
+            status[field] = own[field]
     _set_generation(status, pair, own, behind=behind)
 
 
@@ -180,9 +125,3 @@ def _set_generation(part: Obj, pair: Pair, own: Obj | None, *, behind: bool) -> 
 
 def _without_generation(condition: Obj) -> Obj:
     return {name: value for name, value in condition.items() if name != "observedGeneration"}
-
-
-def _of_containers(statuses: list[Obj], containers: Iterable[Obj]) -> list[Obj]:
-    """Return the statuses without those of containers that the host added to the pod."""
-    names = {container["name"] for container in containers}
-    return [status for status in statuses if status.get("name") in names]

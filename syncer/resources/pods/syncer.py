@@ -13,6 +13,7 @@ from syncer.api import (
     ObjectRef,
     Pair,
     Refers,
+    Refused,
     Resource,
     Right,
     Settings,
@@ -25,6 +26,7 @@ from syncer.api import (
     apply,
     bind,
     delete,
+    host_names,
     is_deleting,
     key_of,
     merge,
@@ -35,29 +37,40 @@ from syncer.api import (
 from syncer.resources.host_nodes import required_labels
 from syncer.resources.kinds import NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
 from syncer.resources.namespaces import home_sources, unready_home
-from syncer.resources.pods import classes, debugging, dns, fields, isolation, lifecycle, policy, resizing, status
+from syncer.resources.pods import (
+    classes,
+    containers,
+    debugging,
+    dns,
+    fields,
+    isolation,
+    lifecycle,
+    policy,
+    resizing,
+    status,
+)
 from syncer.resources.pods.changes import has_changed, spec_changes
 from syncer.resources.pods.config import PodConfig
 from syncer.resources.pods.env import BY_NAMESPACE, index_values, service_env
 from syncer.resources.pods.needs import refuse_unsynced
 from syncer.resources.pods.neighbours import FURTHER
 from syncer.resources.pods.references import PATHS, REFERENCES
-from syncer.resources.pods.spec import host_pod, metadata
+from syncer.resources.pods.spec import fields_left_out, host_pod, metadata
 from syncer.resources.pods.volumes import token_files, tokens_key
 from syncer.resources.selected_namespaces import BY_LABEL, label_values
 
 _VIRTUAL_SERVICES, _VIRTUAL_NAMESPACES = Source(Side.VIRTUAL, SERVICES), Source(Side.VIRTUAL, NAMESPACES)
-
-#: How messages of the host write a namespace.
-_PLACE_FORMS = ("{}/", '"{}"', "namespace {}")
 
 
 class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Excludes[PodConfig], Indexes, Refers):
     """Runs Pods on the host; the virtual side owns the spec, the host the node and the status.
 
     A Pod is created on the host once, when everything that it needs is there, and never a second
-    time: if the host loses a Pod that had started, the virtual Pod is deleted, as its controller
-    expects of a lost Pod.
+    time: if the host loses a Pod that had started, the virtual Pod ends as Failed, with the condition
+    ``DisruptionTarget``, and is deleted, as its controller expects of a lost Pod.
+
+    An event (`NotCopied`) names the fields that a copy lacks: `schedulingGroup`, classes that stay behind, and
+    what the host's API server doesn't know.
     """
 
     name = "pods"
@@ -145,18 +158,27 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
         )
 
     def sync(self, ctx: Context[PodConfig], pair: Pair) -> Decision:
-        """Sync deletion both ways with its grace period, changes down, and node and status up."""
+        """Sync deletion both ways with its grace period, changes down, and node and status up.
+
+        Raises:
+            Refused: The Pod is bound to different nodes on both sides.
+        """
+        sent = containers.known(ctx.marks, pair)
         if is_deleting(pair.virtual):
-            return apply(virtual=_reported(ctx, pair)).then(_end_host(ctx.config, pair))
+            return apply(virtual=_reported(ctx, pair, sent)).then(_end_host(ctx.config, pair))
         if is_deleting(pair.host):
-            return apply(virtual=_reported(ctx, pair)).then(_end_virtual(pair))
-        host, debug = _updated(ctx, pair), debugging.added(ctx, pair)
-        resize = _resized(ctx, pair, host)
+            return apply(virtual=_reported(ctx, pair, sent)).then(_end_virtual(pair))
+        if lifecycle.is_bound_apart(pair):
+            raise _bound_apart(pair)
+        host = _updated(ctx, pair, sent)
+        debug = debugging.added(ctx, pair, sent)
+        ctx.leave_out(*fields_left_out(pair.virtual, pair.host))
+        resize = _resized(ctx, pair, host, sent)
         decision = apply(host=host, partial=True)
         if conditions := status.gate_conditions(pair):
             decision = decision.then(set_conditions(host={**pair.host, "status": {"conditions": conditions}}))
         behind = "spec" in host or bool(resize) or bool(debug and debug.writes)
-        decision = decision.then(_bound(ctx, pair, apply(virtual=_reported(ctx, pair, behind=behind))))
+        decision = decision.then(_bound(ctx, pair, apply(virtual=_reported(ctx, pair, sent, behind=behind))))
         if resize:
             decision = decision.then(merge(host=resize, subresource=resizing.SUBRESOURCE, reason="it is resized"))
         return decision.then(debug) if debug else decision
@@ -164,7 +186,8 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
 
 def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
     variables, left_out = service_env(ctx, virtual)
-    host = policy.applied(ctx.config, host_pod(ctx, virtual, variables), required_labels(ctx.settings))
+    host = policy.applied(ctx, host_pod(ctx, virtual, variables), required_labels(ctx.settings))
+    ctx.leave_out(*fields_left_out(virtual, host))
     decision = apply(host=host, partial=True, reason="the host is to run it")
     return decision.warn("ServiceLinksLeftOut", left_out) if left_out else decision
 
@@ -183,17 +206,17 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
     return bind(virtual=pair.virtual, node=node).then(report)
 
 
-def _updated(ctx: Context, pair: Pair) -> Obj:
+def _updated(ctx: Context, pair: Pair, sent: containers.Sent) -> Obj:
     """Return the host pod with only the fields that may change."""
-    host = metadata(ctx, pair.virtual)
-    if changes := spec_changes(ctx, pair):
+    host = metadata(ctx, pair.virtual, sent)
+    if changes := spec_changes(ctx, pair, sent):
         # Lists are written whole: a concurrent change by the host must not be undone.
         host["metadata"]["resourceVersion"] = pair.host["metadata"].get("resourceVersion", "")
         host["spec"] = changes
     return host
 
 
-def _resized(ctx: Context, pair: Pair, host: Obj) -> Obj | None:
+def _resized(ctx: Context, pair: Pair, host: Obj, sent: containers.Sent) -> Obj | None:
     """Return the host pod with the resources that it lacks since the tenant changed them; None if it
     lacks none.
 
@@ -203,34 +226,35 @@ def _resized(ctx: Context, pair: Pair, host: Obj) -> Obj | None:
     if not has_changed(pair.virtual):
         return None
     name = f"{ctx.marks.prefix}/{resizing.RESOURCES}"
-    wanted, sent = resizing.resources_digest(pair.virtual["spec"]), annotations_of(pair.host).get(name, "")
-    if wanted == sent:
+    wanted = resizing.resources_digest(pair.virtual["spec"])
+    if wanted == annotations_of(pair.host).get(name, ""):
         return None
-    if spec := resizing.lacking(pair.virtual["spec"], pair.host["spec"]):
+    if spec := resizing.lacking(pair.virtual["spec"], pair.host["spec"], sent):
         return {"apiVersion": "v1", "kind": "Pod", "metadata": pair.host["metadata"], "spec": spec}
     host["metadata"]["annotations"][name] = wanted
     return None
 
 
-def _reported(ctx: Context, pair: Pair, *, behind: bool = False) -> Obj | None:
-    reported = status.virtual_status(pair, behind=behind)
+def _bound_apart(pair: Pair) -> Refused:
+    own = pair.virtual["spec"]["nodeName"]
+    why = (
+        f"the host runs it on {pair.host['spec']['nodeName']}, and here it is bound to {own:.253}: its status stays as "
+        "it is. Delete it, and run no scheduler in the virtual cluster, as the host's places all Pods"
+    )
+    return Refused(why, path="spec.nodeName", reason="BoundElsewhere")
+
+
+def _reported(ctx: Context, pair: Pair, sent: containers.Sent, *, behind: bool = False) -> Obj | None:
+    reported = None
+    if not lifecycle.is_bound_apart(pair):
+        reported = status.virtual_status(pair, sent, behind=behind)
     if reported is None:
         return None
-    if status.may_name_host(reported, pair.host):
-        reported = _told(ctx, pair, reported)
+    names = host_names(ctx, key_of(pair.virtual), key_of(pair.host), lambda: PATHS.keys(pair.virtual))
+    reported = names.in_messages(reported)
     own = pair.virtual["metadata"]
     identity = {name: own[name] for name in ("name", "namespace", "uid") if name in own}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": identity, "status": reported}
-
-
-def _told(ctx: Context, pair: Pair, reported: Obj) -> Obj:
-    """Return the status with virtual names in its messages: of the Pod, its namespace, and the objects
-    that it uses.
-    """
-    virtual, host = key_of(pair.virtual), key_of(pair.host)
-    names = {ctx.names.to_host(resource, key).name: key.name for resource, key in PATHS.keys(pair.virtual)}
-    places = [(form.format(host.namespace), form.format(virtual.namespace)) for form in _PLACE_FORMS]
-    return status.with_virtual_names(reported, names, [(host.name, virtual.name), *places])
 
 
 def _end_host(config: PodConfig, pair: Pair) -> Decision:
@@ -245,8 +269,15 @@ def _end_host(config: PodConfig, pair: Pair) -> Decision:
 
 
 def _end_virtual(pair: Pair) -> Decision:
+    """Delete the virtual Pod with the grace period that the host pod has.
+
+    An API server that is to delete a pod without grace marks it first, so it may be seen before it is gone. How
+    it ended is known once it is gone, or has said so itself.
+    """
     grace = pair.host["metadata"].get("deletionGracePeriodSeconds")
-    return delete(virtual=pair.virtual, grace=grace, reason="the host is deleting it")
+    if grace == 0 and lifecycle.has_started(pair.virtual) and not lifecycle.is_finished(pair.host):
+        return wait("the host is deleting it without grace; how it ended is known when it is gone")
+    return lifecycle.ended_by_host(delete(virtual=pair.virtual, grace=grace, reason="the host is deleting it"))
 
 
 def _missing_account(ctx: Context, virtual: Obj) -> Decision | None:

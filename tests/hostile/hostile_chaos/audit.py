@@ -223,17 +223,21 @@ class Audit:
     def on_request(self, each: Logged) -> None:
         """Look at a request of the daemon to the host."""
         parts, wanted = each.path.split("/"), f"{each.verb} {each.resource}"
-        asked = f"{each.path} at {datetime.fromtimestamp(each.at, UTC):%H:%M:%S.%f}: {each.status}"
         namespace = parts[parts.index("namespaces") + 1] if "namespaces" in parts[:-1] else ""
         if any(part.startswith(CANARY) and not _translated(part) for part in parts):
-            self.report(self._owner(each.path), f"{wanted} asks for an object of the host's", asked)
+            self.report(self._owner(each.path), f"{wanted} asks for an object of the host's", _asked(each))
         if each.status == 413:
-            self.report("size", f"{wanted} sends a body that the host refuses", asked)
+            self.report("size", f"{wanted} sends a body that the host refuses", _asked(each))
         if each.verb in ("list", "watch"):
             if self.single and namespace != HOME and _NAMESPACED.match(each.resource):
-                self.report("place", f"{wanted} leaves the host namespace", asked)
+                self.report("place", f"{wanted} leaves the host namespace", _asked(each))
         elif namespace and each.resource != "namespaces" and namespace not in self.places:
-            self.report(self._owner(each.path), f"{wanted} in a host namespace that isn't the tenant's", asked)
+            self.report(self._owner(each.path), f"{wanted} in a host namespace that isn't the tenant's", _asked(each))
+
+
+def _asked(request: Logged) -> str:
+    """Return the path of a request, when it came, and the status of the response."""
+    return f"{request.path} at {datetime.fromtimestamp(request.at, UTC):%H:%M:%S.%f}: {request.status}"
 
 
 def _of_the_node(spec: Obj) -> Iterator[str]:

@@ -15,9 +15,10 @@ import syncer.api
 INTERNAL = {"TYPE_CHECKING", "C", "LAST_APPLIED", "NAMESPACE_NAME", "LABEL_LIMIT", "PREFIX", "kind_mark", "label_value"}
 INTERNAL |= {"Role", "Walker", "compiled", "pointer_steps", "reference_of", "RESERVED_ENDINGS", "reserved_ending"}
 INTERNAL |= {"CLUSTER_SECRET", "CLUSTER_SECRET_HOME", "CLUSTER_SECRET_NAME"}
-INTERNAL |= {"duration_text", "seconds", "value_class"}
+INTERNAL |= {"duration_text", "seconds", "value_class", "is_built_in_group"}
 INTERNAL |= {"DNS_LABEL", "DNS_SUBDOMAIN", "PLURAL_GROUP"}
 INTERNAL |= {"ApiServer", "Dns", "Breaker", "LONGEST_MESSAGE", "Where"}
+INTERNAL |= {"HOST", "MOST_TEXT", "MOST_WORDS"}
 #: Reached through the module, which is exported.
 INTERNAL |= set(vars(syncer.api.selectors)) - set(syncer.api.__all__)
 INTERNAL |= {"ASKED", "Fault", "ROLES", "registered", "deprecations", "syncer_faults", "translator_faults"}
@@ -33,6 +34,7 @@ INTERNAL |= {
 }
 #: Names of types, of which the interpreter does not know where they are defined.
 ALIASES = (
+    "Deletion",
     "Duration",
     "FieldPath",
     "HostDeletion",

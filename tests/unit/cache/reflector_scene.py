@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from informer_scene import MAPS
 
+from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
 from syncer.api import Obj, Side
 from syncer.api.errors import SyncerError
@@ -199,13 +200,8 @@ class Scene:
 @contextlib.asynccontextmanager
 async def running(scene: Scene) -> AsyncIterator[Scene]:
     """Let a reflector run while the block does."""
-    task = asyncio.create_task(scene.reflector.run())
-    try:
+    async with helped_by(scene.reflector.run()):
         yield scene
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:

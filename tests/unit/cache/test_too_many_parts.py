@@ -54,6 +54,19 @@ def test_object_with_too_many_parts_keeps_its_earlier_values_unseen_until_it_has
     assert informer.is_certain("pods")
 
 
+def test_index_that_keeps_nothing_of_what_cannot_be_read_has_no_value_meanwhile(
+    watched: Watched, informer: Informer
+) -> None:
+    told: list[str] = []
+    informer.add_index("given", lambda value: value.get("uses", ()), keeps=False, notify=told.extend)
+    watched.listed(obj(5, uses=["x"]), version=5)
+    watched.event("MODIFIED", large(6, "x"))
+    assert (list(informer.indexer.keys("given", "x")), told) == ([], ["x", "x"])
+    assert list(informer.indexer.doubted("given")) == [A]
+    watched.event("MODIFIED", obj(7, uses=["x"]))
+    assert (list(informer.indexer.keys("given", "x")), told) == ([A], ["x"] * 3)
+
+
 def test_object_with_too_many_parts_that_goes_leaves_no_value(
     watched: Watched, informer: Informer, walked: list[str]
 ) -> None:

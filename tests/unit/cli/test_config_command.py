@@ -8,6 +8,9 @@ import pytest
 import yaml
 from cli_scene import CONFIG, bad, good, typed
 
+from kube_envtest import BackgroundApiServer
+from syncer.testing.objects import namespace
+
 
 def test_validate_names_the_syncers_that_are_on(file: str) -> None:
     assert good("config", "validate", file).startswith("syncer.yaml is fine.\nshop: configmaps, ")
@@ -50,6 +53,30 @@ def test_validate_refuses_a_program_where_none_may_run(file: str) -> None:
     assert result.exit_code == 2
     assert "kubeconfig of virtual cluster shop: it runs a program" in result.stderr
     assert "allowExec of this virtual cluster is false" in result.stderr
+
+
+@pytest.mark.parametrize("side", ["host", "virtual"])
+@pytest.mark.parametrize("has_both", [True, False], ids=["both sides", "one side"])
+def test_validate_ends_with_1_if_a_cluster_does_not_accept_the_credentials(
+    side: str, has_both: bool, file: str
+) -> None:
+    Path(file).write_text(CONFIG + "networking: {apiServer: {host: 10.0.0.1}}\n")
+    with BackgroundApiServer(seed="v") as virtual, BackgroundApiServer(seed="h") as host:
+        host.put(namespace("vc-shop"))
+        flags: list[str] = []
+        for server, name in ((virtual, "virtual"), (host, "host")):
+            if has_both or name == side:
+                server.kubeconfig(name)
+                flags += [f"--{name}-kubeconfig", name]
+        assert typed(*flags, "config", "validate", file).exit_code == 0
+        kubeconfig = Path(side)
+        kubeconfig.write_text(kubeconfig.read_text().replace("admin-token", "former-token"))
+        result = typed(*flags, "config", "validate", file)
+        assert result.exit_code == 1
+        assert result.stdout.startswith("syncer.yaml is valid, but can't be used yet.\nshop: ")
+        assert f"{side} cluster" in result.stderr
+        assert f"says 401: the credentials from {side}, context" in result.stderr
+        assert good(*flags, "config", "validate", "--offline", file).startswith("syncer.yaml is fine.")
 
 
 @pytest.mark.parametrize("flags", [[], ["--offline"]])

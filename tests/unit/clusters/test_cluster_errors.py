@@ -30,6 +30,7 @@ SECRETS = Resource("v1", "Secret", "secrets")
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
 WHERE = Where("vc-1", Side.VIRTUAL, "update", SECRETS, Key("shop", "db"))
 FROM = "kube.yaml, context c, user u"
+NOT_ACCEPTED = f"the credentials from {FROM} (token) are not accepted. Renew them."
 ORIGIN = Origin("10.0.0.1:6443", FROM, lambda: f"{FROM} (token)")
 PLACE = "virtual cluster vc-1: update secrets shop/db"
 
@@ -70,7 +71,12 @@ TOO_LARGE = f"{PLACE} is not accepted: {{}}. Make it smaller, or divide it into 
         (
             reply(401, "Unauthorized"),
             Unauthorized,
-            f"virtual cluster vc-1 says 401: the credentials from {FROM} (token) are not accepted. Renew them.",
+            f"virtual cluster vc-1 says 401: {NOT_ACCEPTED}",
+        ),
+        (
+            reply(403, "Forbidden", 'User "system:anonymous" cannot update resource "secrets"'),
+            Unauthorized,
+            f"virtual cluster vc-1 takes us for system:anonymous: {NOT_ACCEPTED}",
         ),
         (
             reply(500, "InternalError", "webhook down"),
@@ -200,6 +206,34 @@ def test_invalid_fields_are_named_and_their_values_are_not() -> None:
     )
     assert "hunter2" not in f"{error} {error.details}"
     assert error.details == {"name": "db", "causes": [{"field": each["field"]} for each in causes]}
+
+
+@pytest.mark.parametrize(
+    ("field", "message", "kept"),
+    [
+        ("<nil>", "Invalid value: the name is too long", "Invalid value: the name is too long"),
+        (
+            "spec.mode",
+            'Unsupported value: "medium": supported values: "fast", "slow"',
+            'Unsupported value: supported values: "fast", "slow"',
+        ),
+        (
+            "spec.replicas",
+            'Invalid value: "string": spec.replicas in body must be of type integer: "string"',
+            "Invalid value: spec.replicas in body must be of type integer",
+        ),
+    ],
+)
+def test_reason_of_a_refusal_is_whole(field: str, message: str, kept: str) -> None:
+    causes = [{"field": field, "message": message}]
+    error = from_response(reply(422, "Invalid", "no", details={"causes": causes}), WHERE)
+    assert str(error) == f"{PLACE} is not accepted: {field}: {kept}"
+
+
+@pytest.mark.parametrize("code", [400, 403, 422, 500, 600])
+def test_value_in_a_message_without_causes_is_not_shown_either(code: int) -> None:
+    said = 'Secret "db" is forbidden: data.pw: Invalid value: "hunter2: x": must be base64'
+    assert str(from_response(reply(code, "", said), WHERE)).count("data.pw: Invalid value: must be base64") == 1
 
 
 def test_value_that_is_longer_than_a_message_is_not_told_either() -> None:

@@ -15,11 +15,13 @@ import trustme
 from syncer.clusters.credentials import Access, LoginCredentials
 from syncer.clusters.exec_plugin import issue, parse
 from syncer.clusters.login import ExecPlugin, Impersonation, LegacyProvider, Login, Material, PluginFailed
-from syncer.clusters.transport import CredentialsFailed, Endpoint
+from syncer.clusters.transport import CredentialsAwaited, CredentialsFailed, Endpoint
 
 pytestmark = pytest.mark.slow
 
 PLAIN = Login(Endpoint("h", 1, tls=False, source="kube.yaml, context c, user u"))
+#: Seconds, after which a test gives up.
+PATIENCE = 120.0
 V1 = "client.authentication.k8s.io/v1"
 
 
@@ -151,7 +153,14 @@ def script(tmp_path: Path, text: str, **options: object) -> ExecPlugin:
 
 
 def runs(tmp_path: Path) -> int:
-    return int((tmp_path / "count").read_text())
+    return int((tmp_path / "count").read_text() or 0)
+
+
+async def begun(tmp_path: Path, count: int) -> None:
+    """Wait until the plugin has been run so many times."""
+    async with asyncio.timeout(PATIENCE):
+        while not (tmp_path / "count").exists() or runs(tmp_path) < count:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 def test_plugin_is_run_once_and_again_when_its_token_ends(tmp_path: Path) -> None:
@@ -167,7 +176,70 @@ def test_plugin_is_run_once_and_again_when_its_token_ends(tmp_path: Path) -> Non
         await credentials.access()
         assert runs(tmp_path) == 1
         clock.now += 11
-        assert (await credentials.access()).headers == (("Authorization", "Bearer t2"),)
+        assert (await credentials.access()).headers == (("Authorization", "Bearer t1"),), "it is accepted for a while"
+        await eventually(credentials, "t2")
+        assert runs(tmp_path) == 2
+
+    asyncio.run(main())
+
+
+async def eventually(credentials: LoginCredentials, token: str) -> None:
+    """Wait until requests have this token."""
+    async with asyncio.timeout(PATIENCE):
+        while (await credentials.access()).headers != (("Authorization", f"Bearer {token}"),):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def test_request_waits_for_a_plugin_until_its_deadline_and_the_plugin_is_named(tmp_path: Path) -> None:
+    clock = Clock()
+    plugin = script(tmp_path, "time.sleep(1000)")
+    named = f"exec plugin {plugin.command} of kube.yaml, context c, user u has given no answer for 12 s"
+
+    async def main() -> None:
+        credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
+        soon = asyncio.get_running_loop().time() + 0.1
+        with pytest.raises(CredentialsAwaited):
+            await credentials.access(soon)
+        clock.now += 12
+        await begun(tmp_path, 1)
+        with pytest.raises(CredentialsAwaited) as caught:
+            await credentials.access(soon)
+        assert str(caught.value) == credentials.complaint() == named
+        assert runs(tmp_path) == 1, "the plugin goes on"
+
+    asyncio.run(main())
+
+
+def test_credentials_that_have_not_ended_are_used_while_a_plugin_hangs(tmp_path: Path) -> None:
+    clock = Clock()
+    ends = datetime.fromtimestamp(clock.now + 100, UTC).isoformat().replace("+00:00", "Z")
+    plugin = script(tmp_path, f"give(token='t', expirationTimestamp={ends!r}) if n == 1 else time.sleep(1000)")
+
+    async def main() -> None:
+        credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
+        access = await credentials.access()
+        clock.now += 99
+        assert await credentials.access(0.0) is access
+        assert "has given no answer" in credentials.complaint()
+        clock.now += 1
+        with pytest.raises(CredentialsAwaited):
+            await credentials.access(0.0)
+        await begun(tmp_path, 2)
+
+    asyncio.run(main())
+
+
+def test_refused_credentials_stay_refused_while_a_plugin_hangs(tmp_path: Path) -> None:
+    clock = Clock()
+    plugin = script(tmp_path, "give(token='t') if n == 1 else time.sleep(1000)")
+
+    async def main() -> None:
+        credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
+        access = await credentials.access()
+        clock.now += 11
+        assert not await credentials.refused(access, 0.0)
+        assert "has given no answer" in credentials.complaint()
+        await begun(tmp_path, 2)
 
     asyncio.run(main())
 

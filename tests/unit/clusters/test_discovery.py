@@ -303,27 +303,28 @@ def test_calls_that_wait_share_one_look() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "ordered"),
+    ("version", "minor"),
     [
-        ({"major": "1", "minor": "35"}, True),
-        ({"major": "1", "minor": "36+"}, True),
-        ({"major": "1", "minor": "34"}, False),
-        ({"major": "1", "minor": "9"}, False),
-        ({"major": "2", "minor": "0"}, False),
-        ({"major": "1", "minor": ""}, False),
-        ({"major": "1", "minor": "v36"}, False),
-        ({"major": "1", "minor": "\N{ARABIC-INDIC DIGIT FOUR}0"}, False),
-        ({}, False),
-        (None, False),
+        ({"major": "1", "minor": "35"}, 35),
+        ({"major": "1", "minor": "36+"}, 36),
+        ({"major": "1", "minor": "34"}, 34),
+        ({"major": "1", "minor": "9"}, 9),
+        ({"major": "2", "minor": "0"}, 0),
+        ({"major": "1", "minor": ""}, 0),
+        ({"major": "1", "minor": "v36"}, 0),
+        ({"major": "1", "minor": "\N{ARABIC-INDIC DIGIT FOUR}0"}, 0),
+        ({}, 0),
+        (None, 0),
     ],
 )
 def test_version_of_the_server_says_whether_resource_versions_are_in_order(
-    version: dict[str, str] | None, ordered: bool
+    version: dict[str, str] | None, minor: int
 ) -> None:
     async def test(discovery: Discovery) -> None:
         assert not discovery.orders_versions
         await discovery.refresh()
-        assert discovery.orders_versions is ordered
+        assert discovery.minor == minor
+        assert discovery.orders_versions is (minor >= 35)
 
     server = Server(aggregated=True)
     server.version = version

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kube_envtest import virtual_time
-from syncer.api import Conflict, Exists, Key, Missing, Obj, Resource, Side
+from syncer.api import Conflict, Exists, Invalid, Key, Missing, Obj, Resource, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.dry_run import LATEST, DryRun, PlannedWrite
 from syncer.clusters.paths import Target
@@ -98,6 +98,20 @@ def test_strategic_patch_merges_conditions_by_type() -> None:
             found = {one["type"]: one["status"] for one in changed["status"]["conditions"]}
             assert found == {"Ready": "True", "Mine": "True"}
             assert str(run.writes[0]) == "patch pods/status shop/web"
+
+    virtual_time.run(main())
+
+
+def test_json_patch_answers_with_the_object_as_it_would_be_or_why_it_cannot() -> None:
+    async def main() -> None:
+        async with dry(configmap("a", {"color": "blue", "size": "1"})) as (cluster, run):
+            remove = {"op": "remove", "path": "/data/size"}
+            add = {"op": "add", "path": "/data/a~1b", "value": "x"}
+            changed = await cluster.patch(CONFIG_MAPS, A, [remove, add], kind="json")
+            assert changed["data"] == {"color": "blue", "a/b": "x"}
+            with pytest.raises(Invalid, match="there is nothing at /data/size"):
+                await cluster.patch(CONFIG_MAPS, A, [remove], kind="json")
+            assert [str(write) for write in run.writes] == ["patch configmaps shop/a"] * 2
 
     virtual_time.run(main())
 

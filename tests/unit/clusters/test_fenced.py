@@ -76,6 +76,6 @@ def test_write_that_waited_for_a_connection_over_a_freeze_is_not_sent() -> None:
 
 
 def test_fenced_write_is_the_same_request_otherwise() -> None:
-    request = HttpRequest("POST", "/a", b"{}", "text/a", "text/b", 1.0, 2.0, 3, lambda: False)
+    request = HttpRequest("POST", "/a", b"{}", "text/a", "text/b", 1.0, 2.0, 3, lambda: False, True)
     assert all(getattr(request, each.name) != each.default for each in fields(request))
     assert request.while_allowed(bool) == replace(request, may_send=bool)

@@ -11,6 +11,7 @@ from syncer.clusters import pool as pool_module
 from syncer.clusters.credentials import Access
 from syncer.clusters.http1 import Exchange
 from syncer.clusters.pool import Pool
+from syncer.clusters.transport import DeadlineExceeded
 
 SOON = 1e9
 
@@ -147,5 +148,28 @@ def test_connection_that_is_used_now_and_then_stays_open() -> None:
                 pool.release(connection)
                 connection.idle_since -= pool_module.SPARE_SECONDS * 2
             assert peer.connections == 1
+
+    asyncio.run(main())
+
+
+def test_urgent_request_gets_a_connection_though_all_are_busy() -> None:
+    async def main() -> None:
+        async with pool_of(1) as (pool, peer):
+            busy = await pool.acquire(Access(), deadline=SOON)
+            waiting = asyncio.create_task(pool.acquire(Access(), deadline=SOON))
+            await asyncio.sleep(0)
+            urgent = await pool.acquire(Access(), deadline=SOON, urgent=True)
+            assert urgent is not busy
+            assert not waiting.done()
+            pool.release(urgent)
+            assert await waiting is urgent, "a free connection isn't left idle"
+            pool.release(busy)
+            pool.release(urgent)
+            for _ in range(2):
+                await pool.acquire(Access(), deadline=SOON)
+                with pytest.raises(DeadlineExceeded):
+                    await pool.acquire(Access(), deadline=0.0)
+                pool.release(busy)
+            assert peer.connections == 2
 
     asyncio.run(main())

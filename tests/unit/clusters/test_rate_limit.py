@@ -43,3 +43,15 @@ def test_request_waits_for_its_turn() -> None:
             await transport.close()
 
     asyncio.run(main())
+
+
+def test_urgent_request_takes_no_turn() -> None:
+    async def main() -> None:
+        async with serve(Call.reply) as peer:
+            transport = RateLimited(plain_transport(peer.endpoint()), qps=1, burst=1, clock=lambda: 0.0)
+            assert (await transport.send(HttpRequest("GET", "/"))).status == 200
+            for _ in range(3):
+                assert (await transport.send(HttpRequest("GET", "/", timeout=0.9, urgent=True))).status == 200
+            await transport.close()
+
+    asyncio.run(main())

@@ -30,10 +30,10 @@ class Tokens:
     def __init__(self, *tokens: str) -> None:
         self._accesses = [Access((("Authorization", f"Bearer {token}"),)) for token in tokens]
 
-    async def access(self) -> Access:
+    async def access(self, deadline: float | None = None) -> Access:
         return self._accesses[0]
 
-    async def refused(self, access: Access) -> bool:
+    async def refused(self, access: Access, deadline: float | None = None) -> bool:
         if access is self._accesses[0] and len(self._accesses) > 1:
             self._accesses.pop(0)
         return self._accesses[0] is not access

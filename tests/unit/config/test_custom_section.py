@@ -31,7 +31,7 @@ def problems(entry: str, *, head: str = HEAD) -> list[str]:
 
 def test_entry_with_nothing_in_it_has_all_the_defaults() -> None:
     config = loaded(f"{CERTIFICATE}:").config.sync.custom[CERTIFICATE]
-    assert (config.direction, config.down, config.up, config.exact) == ("toHost", ("spec",), ("status",), ("status",))
+    assert (config.direction, config.down, config.up, config.exact) == ("toHost", None, ("status",), ("status",))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,24 @@ def test_namespace_of_the_host_itself_takes_copies_only_if_said(namespace: str) 
 
 def test_entry_from_the_host_has_other_paths() -> None:
     config = loaded(f"{CERTIFICATE}: {{direction: fromHost}}").config.sync.custom[CERTIFICATE]
-    assert (config.down, config.up, config.exact) == ((), ("spec", "status"), ("spec", "status"))
+    assert (config.down, config.up, config.exact) == ((), None, None)
+
+
+def test_all_top_level_fields_cross_by_default_so_any_may_be_named() -> None:
+    entry = "{references: {other.name: Secret}, exact: [other.size], authority: {size: both}, up: [status, results]}"
+    config = loaded(f"{WIDGET}: {entry}").config.sync.custom[WIDGET]
+    paths = ("spec.a", "other", "size", "status.x", "results", "results.a")
+    assert [config.goes_down(path) for path in paths] == [True, True, True, False, False, False]
+
+
+@pytest.mark.parametrize("kind", ["roles.rbac.authorization.k8s.io", "deployments.apps"])
+def test_of_a_kind_of_kubernetes_itself_only_spec_crosses_by_default(kind: str) -> None:
+    own = CustomConfig.model_validate({"builtIn": True}).of(kind)
+    assert (own.down, own.up, own.exact) == (("spec",), ("status",), ("status",))
+    shown = CustomConfig.model_validate({"direction": "fromHost"}).of(kind)
+    assert (shown.down, shown.up, shown.exact) == ((), ("spec", "status"), ("spec", "status"))
+    [problem] = problems(f"{kind}: {{builtIn: true, references: {{rules.name: Secret}}}}")
+    assert "rules.name: is not below spec" in problem
 
 
 def test_kinds_list_of_one_may_stand_without_a_list() -> None:
@@ -115,7 +132,16 @@ WIDGET = "widgets.example.org"
             ": up has /metadata/labels/a, but labels and annotations of the host come along by themselves.",
         ),
         ("{down: [spec], up: [spec.x]}", ": down has spec and up has spec.x: each field comes from one side."),
-        ("{exact: [other]}", ": exact has other, which is neither in down nor in up, nor below a path there."),
+        (
+            "{up: [status, data.x]}",
+            ": up has data.x, and down, which isn't given, has data: each field comes from one side.",
+        ),
+        ("{up: }", ": direction toHost needs paths in up; none are []."),
+        ("{exact: }", ": direction toHost needs paths in exact; none are []."),
+        (
+            "{down: [spec], exact: [other]}",
+            ": exact has other, which is neither in down nor in up, nor below a path there.",
+        ),
         ("{version: one}", ".version: expected a version such as v1 or v1beta1, found 'one'."),
         ("{scope: Namespace}", ".scope: 'Namespace' is not one of \"\", Namespaced, Cluster. Did you mean Namespaced?"),
         ("{name: '{nam}.{namespace}'}", ".name: there is no {nam} in a name, only {cluster}, {namespace}, {name}."),
@@ -133,7 +159,10 @@ WIDGET = "widgets.example.org"
         ("{references: {'spec[0].x': Secret}}", ".references.spec[0].x: expected a dotted path such as"),
         ("{references: {'': Secret}}", ".references.: expected a path such as"),
         ("{references: {spec.x: []}}", ".references.spec.x: expected a kind such as Secret, or a plural with its"),
-        ("{references: {other.x: Secret}}", ": other.x is neither in down nor in up, nor below a path there"),
+        (
+            "{down: [spec], references: {other.x: Secret}}",
+            ": other.x is neither in down nor in up, nor below a path there",
+        ),
         (
             "{references: {spec.x: Sekret}}",
             ".references.spec.x: nothing syncs a kind 'Sekret'. Did you mean Secret?",
@@ -190,6 +219,12 @@ WIDGET = "widgets.example.org"
             "{direction: fromHost, name: '{name}', onDelete: retain, down: [spec], up: []}",
             ": direction fromHost takes no name and no onDelete and no down.",
         ),
+        ("{direction: fromHost, deletion: whenGone}", ": direction fromHost takes no deletion."),
+        (
+            "{onDelete: retain, deletion: whenGone}",
+            ": onDelete retain leaves the copy, so deletion has no effect; give one of them.",
+        ),
+        ("{deletion: later}", ".deletion: 'later' is not one of whenMarked, whenGone."),
         (
             "{direction: fromHost, namespaces: {a: c, b: c}}",
             ": namespaces puts both a and b into c: two objects may share a name.",

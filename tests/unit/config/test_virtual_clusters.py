@@ -277,7 +277,7 @@ def test_entry_lays_its_custom_resources_over_those_at_the_top_by_name(plugins: 
     assert {name: (each.down, each.scope) for name, each in custom.items()} == {
         "a.example.org": (("spec.a",), "Cluster"),
         "b.example.org": (("spec.b",), ""),
-        "c.example.org": (("spec",), ""),
+        "c.example.org": (None, ""),
     }
 
 

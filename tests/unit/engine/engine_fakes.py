@@ -16,6 +16,7 @@ from syncer.api import (
     Request,
     Resource,
     Settings,
+    Side,
     Sync,
     SyncDown,
     Syncer,
@@ -25,6 +26,7 @@ from syncer.api import (
     delete,
     skip,
 )
+from syncer.api.context import CopiedKind
 from syncer.directions import direction_of
 from syncer.engine.fan_out import FanOut
 from syncer.engine.informers import Informers
@@ -128,8 +130,14 @@ class Reader:
     def synced(self, resource: Resource) -> bool:
         return False
 
-    def copied_by(self, *kind: str) -> list[Syncer]:
+    def copied_by(self, *kind: str) -> list[CopiedKind]:
         return []
+
+    def minor_version(self, side: Side) -> int:
+        return 0
+
+    def original(self, place: Key) -> Key | None:
+        return None
 
     def leave_out(self, fields: Iterable[str]) -> None:
         pass

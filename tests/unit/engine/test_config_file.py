@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
 from syncer.config import SyncerConfig, VirtualCluster, load
 from syncer.engine.config_file import LOOK_SECONDS, ConfigFile
@@ -34,9 +35,8 @@ class Told:
 
     def play(self, scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
         async def run() -> None:
-            following = asyncio.create_task(self.file.follow(load(str(self.path), installed()).config, self.take))
-            await scenario()
-            following.cancel()
+            async with helped_by(self.file.follow(load(str(self.path), installed()).config, self.take)):
+                await scenario()
 
         virtual_time.run(run())
 

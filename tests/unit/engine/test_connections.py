@@ -1,6 +1,8 @@
 """A cluster counts as lost when a probe gets no answer either, and as back when one does."""
 
 import asyncio
+import itertools
+import json
 import random
 import threading
 from collections.abc import AsyncIterator
@@ -8,12 +10,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
 from syncer.api import Side
-from syncer.api.errors import Missing, Unauthorized, Unreachable
+from syncer.api.errors import Missing, NoCredentials, Unauthorized, Unreachable
 from syncer.clusters.client import Cluster
-from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, HttpRequest, HttpResponse
-from syncer.engine.connections import LAST_PROBE, Connections
+from syncer.clusters.transport import ConnectionFailed, CredentialsAwaited, CredentialsFailed, HttpRequest, HttpResponse
+from syncer.engine.connections import LAST_PROBE, PROBE_INTERVAL, PROBE_SECONDS, PROBES_LOST, Connections
 from syncer.testing.in_process import ApiServer, MemoryTransport
 
 RESET = Unreachable("reset")
@@ -29,7 +32,11 @@ class Line(MemoryTransport):
         self.answers, self.hangs, self.status, self.probes, self.is_closed = True, False, 0, list[float](), False
         #: What is wrong with the credentials.
         self.complaint = ""
+        #: What is to give them, and hasn't yet.
+        self.awaited = ""
         self.is_ready = True
+        #: The answer to what takes credentials.
+        self.refusal: HttpResponse | None = None
         #: The path of requests that get no answer.
         self.lost = ""
 
@@ -38,6 +45,9 @@ class Line(MemoryTransport):
             self.probes.append(asyncio.get_running_loop().time())
         if self.complaint:
             raise CredentialsFailed(self.complaint)
+        if self.awaited:
+            await asyncio.sleep(request.timeout)
+            raise CredentialsAwaited(self.awaited)
         if request.path == "/readyz" and not self.is_ready:
             return HttpResponse(500, {}, b"")
         if self.hangs:
@@ -45,6 +55,8 @@ class Line(MemoryTransport):
             raise ConnectionFailed("no response in time")
         if not self.answers or request.path == self.lost:
             raise ConnectionFailed("refused")
+        if self.refusal is not None and request.path not in ("/readyz", "/version"):
+            return self.refusal
         return HttpResponse(self.status, {}, b"{}") if self.status else await super().send(request)
 
     async def close(self) -> None:
@@ -66,25 +78,17 @@ class Kept:
 @asynccontextmanager
 async def connections() -> AsyncIterator[Connections]:
     made = Connections(clock=asyncio.get_running_loop().time, rng=random.Random(1))
-    running = asyncio.create_task(made.run())
-    try:
+    async with helped_by(made.run()):
         yield made
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
 
 
 @asynccontextmanager
 async def kept() -> AsyncIterator[Kept]:
     async with connections() as made:
         one = Kept(made)
-        running = asyncio.create_task(one.connection.run())
-        await asyncio.sleep(SOON)
-        try:
+        async with helped_by(one.connection.run()):
+            await asyncio.sleep(SOON)
             yield one
-        finally:
-            running.cancel()
-            await asyncio.wait({running})
 
 
 def test_cluster_that_answers_the_probe_is_not_lost() -> None:
@@ -102,11 +106,110 @@ def test_cluster_that_answers_the_probe_is_not_lost() -> None:
     virtual_time.run(scenario())
 
 
-def test_cluster_that_answers_is_not_probed_at_intervals() -> None:
+def test_cluster_that_answers_is_probed_at_intervals_and_lost_after_some_failures_in_a_row() -> None:
     async def scenario() -> None:
         async with kept() as one:
-            await asyncio.sleep(86400)
-            assert len(one.line.probes) == 1
+            await asyncio.sleep(100)
+            assert one.line.probes == pytest.approx([number * PROBE_INTERVAL for number in range(11)], abs=SOON)
+            one.line.hangs = True
+            await asyncio.sleep(PROBE_INTERVAL + PROBE_SECONDS)
+            assert one.connection.up, "one that gets no answer may be a single one"
+            await asyncio.sleep((PROBES_LOST - 1) * (PROBE_INTERVAL + PROBE_SECONDS))
+            assert (type(one.connection.error), one.told) == (Unreachable, ["lost"])
+            assert "virtual cluster shop: get /readyz" in str(one.connection.error)
+
+    virtual_time.run(scenario())
+
+
+def anonymous() -> HttpResponse:
+    said = 'forbidden: User "system:anonymous" cannot get path "/api"'
+    body = {"kind": "Status", "status": "Failure", "message": said, "reason": "Forbidden", "code": 403}
+    return HttpResponse(403, {}, json.dumps(body).encode())
+
+
+REFUSALS = {"401": HttpResponse(401, {}, b"{}"), "anonymous": anonymous()}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+def test_cluster_that_refuses_the_credentials_is_lost_within_a_probe_though_nothing_is_asked(
+    refusal: HttpResponse,
+) -> None:
+    """Whoever has no credentials may get /readyz and /version."""
+
+    async def scenario() -> None:
+        async with kept() as one:
+            one.line.refusal = refusal
+            await asyncio.sleep(PROBE_INTERVAL)
+            assert (type(one.connection.error), one.told) == (Unauthorized, ["lost"])
+            assert "the credentials are not accepted" in str(one.connection.error)
+            assert one.connection.trouble == "the virtual cluster does not accept the daemon's credentials"
+            one.line.refusal = None
+            await asyncio.sleep(LAST_PROBE)
+            assert (one.connection.error, one.connection.trouble, one.told) == (None, "", ["lost", "back"])
+
+    virtual_time.run(scenario())
+
+
+def test_request_that_is_refused_has_the_cluster_probed_at_once() -> None:
+    async def scenario() -> None:
+        async with kept() as one:
+            one.connection.lost(Unauthorized("of one kind"))
+            await asyncio.sleep(SOON)
+            assert one.connection.up, "only an aggregated API server may refuse us"
+            one.line.refusal = REFUSALS["401"]
+            one.connection.lost(Unauthorized("of one kind"))
+            await asyncio.sleep(SOON)
+            assert type(one.connection.error) is Unauthorized
+
+    virtual_time.run(scenario())
+
+
+PLUGIN = "exec plugin aws of /etc/bank, context c, user u has given no answer for 12 s"
+
+
+def test_program_that_gives_no_credentials_is_named_in_place_of_the_api_server() -> None:
+    named = f"virtual cluster shop: there are no credentials yet: {PLUGIN}"
+
+    async def scenario() -> None:
+        async with kept() as one:
+            one.line.awaited = PLUGIN
+            one.connection.lost(RESET)
+            await asyncio.sleep(PROBE_SECONDS + SOON)
+            assert type(one.connection.error) is NoCredentials
+            assert str(one.connection.error) == named
+            assert (
+                one.connection.trouble == "there are no credentials for the virtual cluster: a program gives no answer"
+            )
+            one.line.awaited = ""
+            await asyncio.sleep(LAST_PROBE)
+            assert one.connection.up
+        async with connections() as made:
+            other = Kept(made)
+            other.line.awaited = PLUGIN
+            reaching = asyncio.create_task(other.connection.reach(60))
+            await asyncio.sleep(30)
+            assert not reaching.done(), "a slow program is waited for"
+            with pytest.raises(NoCredentials) as caught:
+                await reaching
+            assert str(caught.value) == named
+
+    virtual_time.run(scenario())
+
+
+def test_reason_why_a_cluster_is_lost_is_that_of_the_last_probe() -> None:
+    """An API server may come back that doesn't accept the credentials any more."""
+
+    async def scenario() -> None:
+        async with kept() as one:
+            for _ in range(2):
+                one.line.answers, one.line.refusal = False, None
+                one.connection.lost(RESET)
+                await asyncio.sleep(LAST_PROBE)
+                assert isinstance(one.connection.error, Unreachable)
+                one.line.answers, one.line.refusal = True, REFUSALS["401"]
+                await asyncio.sleep(LAST_PROBE)
+                assert isinstance(one.connection.error, Unauthorized)
+            assert one.told == ["lost"]
 
     virtual_time.run(scenario())
 
@@ -127,9 +230,11 @@ def test_cluster_is_lost_until_a_probe_is_answered() -> None:
             one.line.answers = False
             one.connection.lost(RESET)
             await asyncio.sleep(SOON)
-            assert (one.connection.error, one.told) == (RESET, ["lost"])
+            lost = one.connection.error
+            assert (type(lost), one.told) == (Unreachable, ["lost"])
+            assert "refused" in str(lost)
             one.connection.lost(Unreachable("another"))
-            assert one.connection.error is RESET
+            assert one.connection.error is lost
             await asyncio.sleep(60)
             pauses = [later - earlier for earlier, later in zip(one.line.probes[2:], one.line.probes[3:], strict=False)]
             assert len(pauses) >= 60 / LAST_PROBE
@@ -213,7 +318,11 @@ def test_cluster_that_starts_later_is_reached_and_stays_so() -> None:
             probes = len(one.line.probes)
             running = asyncio.create_task(one.connection.run())
             await asyncio.sleep(60)
-            assert len(one.line.probes) == probes, "the connection that was reached is the one that is kept"
+            later = one.line.probes[probes - 1 :]
+            pauses = [after - before for before, after in itertools.pairwise(later)]
+            assert pauses == pytest.approx([PROBE_INTERVAL] * 6), (
+                "the connection that was reached is the one that is kept"
+            )
             running.cancel()
 
     virtual_time.run(scenario())
@@ -245,6 +354,19 @@ def test_cluster_that_refuses_the_credentials_is_not_asked_again() -> None:
             assert reaching.done()
             with pytest.raises(Unauthorized, match="the credentials"):
                 await reaching
+
+    virtual_time.run(scenario())
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+def test_cluster_whose_version_is_for_anybody_is_not_reached_without_credentials(refusal: HttpResponse) -> None:
+    async def scenario() -> None:
+        async with connections() as made:
+            one = Kept(made)
+            one.line.refusal = refusal
+            async with asyncio.timeout(SOON):
+                with pytest.raises(Unauthorized, match="the credentials are not accepted"):
+                    await one.connection.reach(60)
 
     virtual_time.run(scenario())
 

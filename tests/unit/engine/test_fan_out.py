@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
+from hack.side_tasks import helped_by
 from syncer.engine.fan_out import FEW, LONG_SECONDS, STEP, FanOut
 
 MANY = 3 * STEP + 1
@@ -30,15 +31,14 @@ def run(scene: Callable[[FanOut, Told], object]) -> list[int]:
 
     async def turn() -> list[int]:
         fan_out, told = FanOut(), Told()
-        task = asyncio.create_task(fan_out.run())
-        await asyncio.sleep(0)
-        scene(fan_out, told)
-        seen = [len(told.objects)]
-        while fan_out:
+        async with helped_by(fan_out.run()):
             await asyncio.sleep(0)
-            if seen[-1] != len(told.objects):
-                seen.append(len(told.objects))
-        task.cancel()
+            scene(fan_out, told)
+            seen = [len(told.objects)]
+            while fan_out:
+                await asyncio.sleep(0)
+                if seen[-1] != len(told.objects):
+                    seen.append(len(told.objects))
         return seen
 
     return asyncio.run(turn())
@@ -117,11 +117,9 @@ def test_what_is_pending_is_forgotten_when_telling_ends_and_changes_are_told_at_
     fan_out, told = FanOut(), Told()
 
     async def scene() -> None:
-        task = asyncio.create_task(fan_out.run())
-        await asyncio.sleep(0)
-        fan_out.tell("a", MANY, told.of("a"))
-        task.cancel()
-        await asyncio.wait({task})
+        async with helped_by(fan_out.run()):
+            await asyncio.sleep(0)
+            fan_out.tell("a", MANY, told.of("a"))
 
     asyncio.run(scene())
     assert (bool(fan_out), told.objects) == (False, [])

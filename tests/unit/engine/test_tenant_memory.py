@@ -9,7 +9,7 @@ import pytest
 from cachetools import LRUCache
 from engine_fakes import MARKS
 
-from syncer.api import Key, Obj, Resource, Side, Verb, Write
+from syncer.api import Key, Marks, Obj, Resource, Side, Verb, Write
 from syncer.clusters.discovery import GONE_BYTES, OVERHEAD, Discovery
 from syncer.engine.reconcile.calls import Call, Operation, _metadata_names, _read, needed, said_before
 from syncer.engine.reconcile.plan import Place
@@ -109,11 +109,11 @@ def test_selectors_are_remembered_up_to_a_number_of_bytes() -> None:
     assert _selector('{"a":1}') is _selector('{"a":1}')
 
 
-def test_patch_that_changed_nothing_is_remembered_by_its_hash() -> None:
-    known = FutilePatches()
+def test_value_that_is_rewritten_is_remembered_by_its_hash() -> None:
+    known = FutilePatches(Marks(), clock=lambda: 0.0)
     for number in range(MANY):
         call = Call(Operation.PATCH, {"data": {"a": long(number)}})
-        known.note(Place(Side.HOST, MAPS, Key("shop", str(number))), call, "1")
+        known.answered(Place(Side.HOST, MAPS, Key("shop", str(number))), call, {"data": {}}, changed=number % 2 == 0)
     assert len(known._known) == MANY
     assert max(size(value) for value in known._known.values()) < 1000
 

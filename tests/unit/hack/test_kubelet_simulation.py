@@ -3,6 +3,7 @@
 import asyncio
 
 from hack.kubelet import Kubelet, is_ready
+from hack.side_tasks import helped_by
 from kube_envtest import Rule, virtual_time
 from syncer.api import Key, Side
 from syncer.clusters.client import Cluster
@@ -18,19 +19,17 @@ async def overwritten(*, loses_reply: bool = False, meddles: bool = False) -> in
     server = ApiServer(controllers=False)
     cluster = Cluster("host", Side.HOST, server.transport())
     kubelet = Kubelet(cluster, WEB.namespace, pause=1.0)
-    running = asyncio.create_task(kubelet.run())
-    await asyncio.sleep(1)
-    await cluster.create(PODS, pod(WEB.name, namespace=WEB.namespace))
-    await asyncio.sleep(1.5)
-    if loses_reply:
-        server.faults.add(Rule(verb="patch", path="*/status", reset="after", count=1))
-    await asyncio.sleep(30)
-    assert is_ready(await cluster.get(PODS, WEB))
-    if meddles:
-        await cluster.patch(PODS, WEB, {"status": {"conditions": None}}, subresource="status")
+    async with helped_by(kubelet.run()):
         await asyncio.sleep(1)
-    running.cancel()
-    await asyncio.wait([running])
+        await cluster.create(PODS, pod(WEB.name, namespace=WEB.namespace))
+        await asyncio.sleep(1.5)
+        if loses_reply:
+            server.faults.add(Rule(verb="patch", path="*/status", reset="after", count=1))
+        await asyncio.sleep(30)
+        assert is_ready(await cluster.get(PODS, WEB))
+        if meddles:
+            await cluster.patch(PODS, WEB, {"status": {"conditions": None}}, subresource="status")
+            await asyncio.sleep(1)
     return kubelet.overwritten
 
 

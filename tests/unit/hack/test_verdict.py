@@ -218,6 +218,41 @@ def test_open_socket_at_the_end_of_a_run_is_named(checkout: Checkout, workers: s
     assert f"FAILED tests/unit: the end of the run - {said}" in lines[-3]
 
 
+DIES = """
+import asyncio, gc
+
+async def dies():
+    raise OSError("no kubelet any more")
+
+async def scene():
+    task = asyncio.create_task(dies())
+    await asyncio.wait({{task}})
+    {awaited}
+    {cycle}
+
+def test_dies():
+    gc.disable()
+    asyncio.run(scene())
+"""
+
+
+@pytest.mark.parametrize("cycle", ["", "held = [task]; held.append(held)"])
+def test_task_that_dies_unseen_fails_in_its_module(checkout: Checkout, cycle: str) -> None:
+    checkout.write("tests/unit/test_it.py", DIES.format(cycle=cycle, awaited=""))
+    checkout.write("tests/unit/test_later.py", "import gc\ndef test_later():\n    gc.enable()\n    gc.collect()\n")
+    status, lines = checkout.run()
+    assert status == 1
+    [failed] = [line for line in lines if line.startswith("FAILED")]
+    where = "in this test or in one before it, of test_it.py"
+    assert failed.startswith("FAILED tests/unit/test_it.py::test_dies - ")
+    assert f"DiedUnseen: OSError('no kubelet any more') {where}: Task exception was never retrieved" in failed
+
+
+def test_task_that_dies_and_is_looked_at_fails_nothing(checkout: Checkout) -> None:
+    checkout.write("tests/unit/test_it.py", DIES.format(cycle="", awaited="assert task.exception()"))
+    assert checkout.run()[0] == 0
+
+
 LEAVES = """
 import pathlib, tempfile
 def test_leaves():

@@ -36,6 +36,8 @@ POD = Key("web", "front")
 PLACE = SETTINGS.names.to_host(PODS, POD)
 LOGS = f"/containerLogs/{POD.namespace}/{POD.name}/main"
 EXEC = f"/exec/{POD.namespace}/{POD.name}/main?command=id&output=1"
+#: The annotation of a copy with the containers that were sent.
+RECORD = "vsyncer.dev/containers"
 PODS_OF_HOST = f"/api/v1/namespaces/{PLACE.namespace}/pods"
 
 #: Answers a request of the host: gets its head, and the streams.
@@ -63,7 +65,7 @@ def host_pod() -> Obj:
             "namespace": PLACE.namespace,
             "uid": "h-1",
             "labels": marks.labels(SETTINGS.identity, POD),
-            "annotations": marks.annotations(PODS, virtual_pod(), PLACE),
+            "annotations": marks.annotations(PODS, virtual_pod(), PLACE) | {RECORD: '{"containers":["main"]}'},
         },
         "spec": {"nodeName": NODE, "containers": [{"name": "main"}], "ephemeralContainers": [{"name": "debug"}]},
     }
@@ -123,10 +125,10 @@ class Bearer:
     def __init__(self, tls: ssl.SSLContext | None) -> None:
         self._tls = tls
 
-    async def access(self) -> Access:
+    async def access(self, deadline: float | None = None) -> Access:
         return Access((("Authorization", "Bearer of-the-daemon"),), self._tls)
 
-    async def refused(self, access: Access) -> bool:
+    async def refused(self, access: Access, deadline: float | None = None) -> bool:
         return False
 
     async def explain(self, error: ssl.SSLError) -> str:

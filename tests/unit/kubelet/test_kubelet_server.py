@@ -17,6 +17,7 @@ from kubelet_scene import (
     PLACE,
     POD,
     PODS_OF_HOST,
+    RECORD,
     Answer,
     Silent,
     open_files,
@@ -164,11 +165,37 @@ async def test_pod_of_another_node_is_not_reached() -> None:
         assert (await here.ask(LOGS))[0] == 404
 
 
-async def test_ephemeral_container_is_reached() -> None:
+@pytest.mark.parametrize(
+    ("record", "status"),
+    [
+        ('{"containers":["main"],"ephemeralContainers":["debug"]}', 200),
+        ('{"containers":["main"]}', 404),
+        ('{"containers":["main","debug"]}', 404),
+        ('{"ephemeralContainers":"debug"}', 404),
+        ('{"spec":["debug"]}', 404),
+        ('["debug"]', 404),
+        ("debug", 404),
+        ("", 404),
+        (None, 404),
+    ],
+)
+async def test_ephemeral_container_is_reached_only_if_it_was_sent(record: str | None, status: int) -> None:
+    """The tenant may give one the name of a container that the host's operator has added to the pod."""
     async with scene() as here:
         pod = here.virtual.objects[f"/api/v1/namespaces/{POD.namespace}/pods/{POD.name}"]
         pod["spec"]["ephemeralContainers"] = [{"name": "debug"}]
-        assert (await here.ask(f"/containerLogs/{POD.namespace}/{POD.name}/debug"))[0] == 200
+        marks = here.host.objects[f"{PODS_OF_HOST}/{PLACE.name}"]["metadata"]["annotations"]
+        del marks[RECORD]
+        marks |= {} if record is None else {RECORD: record}
+        assert (await here.ask(f"/containerLogs/{POD.namespace}/{POD.name}/debug"))[0] == status
+        assert bool(here.reached) is (status == 200)
+
+
+async def test_container_is_not_reached_before_the_host_has_it() -> None:
+    async with scene() as here:
+        pod = here.host.objects[f"{PODS_OF_HOST}/{PLACE.name}"]
+        pod["metadata"]["annotations"][RECORD] = '{"ephemeralContainers":["later"]}'
+        assert (await here.ask(f"/containerLogs/{POD.namespace}/{POD.name}/later"))[0] == 404
 
 
 def refuses(status: str, body: str) -> Answer:

@@ -11,7 +11,7 @@ from single_requests import SingleRequests
 from syncer.api.objects import Key, Obj, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import HttpRequest, HttpResponse
-from syncer.kubelet.usage import Usages
+from syncer.kubelet.usage import Copied, Usages
 from syncer.resources.kinds import PODS
 
 FIGURES = "/apis/metrics.k8s.io/v1beta1/namespaces/vc-shop/pods"
@@ -73,7 +73,14 @@ class Measuring(SingleRequests):
     def usages(self) -> Usages:
         """Return what reads its figures."""
         cluster = Cluster("host", Side.HOST, self)
-        return Usages(SETTINGS, cluster, lambda key: self.pods.get(key.name), lambda *said: self.said.append(said))
+        return Usages(SETTINGS, cluster, self._copied, lambda *said: self.said.append(said))
+
+    def _copied(self, key: Key) -> Copied | None:
+        """Return a Pod with those of its containers that it was created with."""
+        found = self.pods.get(key.name)
+        if found is None:
+            return None
+        return Copied(found, frozenset(each["name"] for each in found["spec"]["containers"]))
 
 
 def measuring() -> Measuring:

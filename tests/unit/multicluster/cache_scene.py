@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from hack.side_tasks import helped_by
 from syncer.api import Key, Obj
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.login import Login
@@ -146,14 +147,9 @@ class CacheScene:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[ClusterCache]:
-        task = asyncio.create_task(self.cache.run())
-        await asyncio.sleep(0.1)
-        try:
+        async with helped_by(self.cache.run()):
+            await asyncio.sleep(0.1)
             yield self.cache
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
 
 def now() -> float:

@@ -7,6 +7,7 @@ import gc
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
+from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
 from syncer.api import Obj, Resource
 from syncer.clusters.client import Client
@@ -67,15 +68,8 @@ async def leaving_nothing(test: Coroutine[Any, Any, None]) -> None:
 @contextlib.asynccontextmanager
 async def running(*work: Any) -> AsyncIterator[None]:
     """Run clusters, controllers or managers while the block runs."""
-    tasks = [asyncio.create_task(each.cluster.run() if isinstance(each, Site) else each.run()) for each in work]
-    try:
+    async with helped_by(*(each.cluster.run() if isinstance(each, Site) else each.run() for each in work)):
         yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        for ended in await asyncio.gather(*tasks, return_exceptions=True):
-            if not isinstance(ended, asyncio.CancelledError | None):
-                raise ended
 
 
 async def eventually(holds: Callable[[], object], what: str = "it holds") -> None:

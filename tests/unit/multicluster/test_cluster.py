@@ -3,13 +3,17 @@
 import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fleet_scene import CONFIG_MAPS, PODS, SECRETS, Site, eventually, in_virtual_time, running
 
 from kube_envtest import Rule
 from syncer.api import ConfigError, Conflict, Key, Missing, Obj, Resource, labels_of
+from syncer.clusters.http_transport import HttpTransport
+from syncer.clusters.transport import HttpRequest, HttpResponse, Stream
 from syncer.multicluster import (
     Cluster,
     ClusterCacheOptions,
@@ -420,3 +424,57 @@ async def test_cluster_that_answers_no_more_is_named_in_the_log_once_however_man
         site.server.freeze()
         await asyncio.sleep(1800)
     assert capsys.readouterr().err.count("no answer from a cluster") == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "manager"),
+    [
+        ({}, "vsyncer"),
+        ({"user_agent": "fleet-controller/1.2 (linux)"}, "fleet-controller"),
+        ({"user_agent": "fleet/1", "field_manager": "a b"}, "a%20b"),
+    ],
+)
+def test_field_manager_is_the_users_or_that_of_the_user_agent(settings: Any, manager: str, tmp_path: Path) -> None:
+    @in_virtual_time
+    async def main() -> None:
+        file = tmp_path / "config"
+        file.write_text(KUBECONFIG)
+        made = Cluster("eu", ConnectionSettings(kubeconfig=str(file), **settings))
+        assert isinstance(made.client.transport, HttpTransport)
+        assert made.client.transport.dialer.user_agent == settings.get("user_agent", "vsyncer")
+        sent = Sent()
+        made.client.transport = sent
+        await made.client.create(PODS, pod("a"))
+        await made.client.replace(PODS, pod("a"))
+        await made.client.patch(PODS, Key("shop", "a"), {"metadata": {}})
+        assert [path.rpartition("fieldManager=")[2] for path in sent.paths] == [manager] * 3
+        assert made.owns_client
+
+    main()
+
+
+class Sent:
+    """A transport that notes the paths of requests."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        self.paths.append(request.path)
+        return HttpResponse(200, {}, request.body or b"{}")
+
+    def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: eu
+contexts: [{name: eu, context: {cluster: eu, user: me}}]
+clusters: [{name: eu, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: me, user: {token: t}}]
+"""

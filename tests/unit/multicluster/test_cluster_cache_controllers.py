@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from cache_scene import CacheScene
+from cache_scene import CacheScene, waiting
 from fleet_scene import CONFIG_MAPS, PODS, Site, eventually, in_virtual_time, running
 
 from syncer.api import Key
-from syncer.multicluster import Cluster, Controller, Manager, Request
+from syncer.multicluster import Cluster, ClusterEvent, ClusterSource, Controller, Happening, Manager, Request
 from syncer.testing.objects import pod
 
 
@@ -157,3 +157,10 @@ async def test_source_of_a_controller_requests_what_it_maps_connects_and_disconn
         await eventually(lambda: set(requests) == {wanted, Request("home", "later", "a")})
         with pytest.raises(ValueError, match="source bare maps clusters to nothing"):
             controller.watch_source(cache.source("bare"))
+
+
+def test_events_that_wait_come_in_the_order_in_which_they_last_happened() -> None:
+    source = ClusterSource("me", None, ())
+    for happening in (Happening.CONNECTED, Happening.DISCONNECTED, Happening.CONNECTED):
+        source.tell(ClusterEvent("eu", happening), now=0.0)
+    assert [event.happening for event in waiting(source)] == [Happening.DISCONNECTED, Happening.CONNECTED]

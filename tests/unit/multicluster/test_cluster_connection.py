@@ -219,7 +219,7 @@ async def test_refused_probe_reconnects_at_once_with_a_login_read_afresh() -> No
         await until(10.1)
         assert cache.get_connection("a").token == "two"
         assert cache.get_health("a") == Health(10.0, 10.0, 0)
-        assert waiting(source) == [ClusterEvent("a", UP), ClusterEvent("a", DOWN)]
+        assert waiting(source) == [ClusterEvent("a", DOWN), ClusterEvent("a", UP)]
         scene["a"].tokens = set()
         await until(21)
         assert cache.get_status("a").reason == Reason.UNAUTHORIZED

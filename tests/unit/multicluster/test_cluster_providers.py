@@ -447,3 +447,20 @@ def test_clusters_of_cluster_api_have_their_kubeconfig_in_a_secret_of_theirs(pro
             task.cancel()
 
     main()
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_cluster_api_is_found_in_the_version_that_is_served_also_if_it_comes_later(version: str) -> None:
+    @in_virtual_time
+    async def main() -> None:
+        site, told = Site("management"), Told()
+        provider = ClusterApiProvider(site.cluster, {"fleet": ["host-a"]}, environ={})
+        async with running(site):
+            task = asyncio.create_task(provider.run(told))
+            await asyncio.sleep(300)
+            site.server.put(crd("clusters.cluster.x-k8s.io", [crd_version(version, storage=True)]))
+            site.server.put(cluster("eu") | {"apiVersion": f"cluster.x-k8s.io/{version}"})
+            await eventually(lambda: "fleet/eu" in told.members)
+            task.cancel()
+
+    main()

@@ -157,8 +157,8 @@ HOSTS: list[tuple[Reply, str]] = [
     (gigabytes, "the reply is larger than 16 MiB"),
     (endless_chunks, "the reply is larger than 16 MiB"),
     (endless_head, "the head or trailer of the reply is larger than 256 KiB"),
-    (drops, "cluster fleet/odd is not reachable"),
-    (silence, "cluster fleet/odd is not reachable"),
+    (drops, "cluster fleet/odd: get / from the API: no reply in time"),
+    (silence, "cluster fleet/odd: get / from the API: no reply in time"),
 ]
 LABEL = {"labels": {"sigs.k8s.io/multicluster-runtime-kubeconfig": "true"}}
 

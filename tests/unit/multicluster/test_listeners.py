@@ -13,11 +13,11 @@ from kube_envtest import Rule
 from syncer.api import Conflict, Exists, Key, Missing, Resource
 from syncer.multicluster import (
     Cluster,
+    ClusterNotFound,
     Controller,
     ControllerListener,
     ListenedClusters,
     MultiClusterSyncer,
-    NotExist,
     Patroller,
     PatrolOptions,
     Request,
@@ -95,7 +95,7 @@ async def test_syncer_copies_custom_resources_of_clusters_that_come_and_go() -> 
         )
         scene.clusters.remove("us")
         scene.clusters.remove("us")
-        with pytest.raises(NotExist):
+        with pytest.raises(ClusterNotFound):
             scene.foos.cluster("us")
         await eventually(lambda: scene.us.server.open_watches == 0)
         scene.eu.server.put(foo("b"))
@@ -356,3 +356,30 @@ async def test_listener_that_raises_keeps_clusters_and_news_from_no_other() -> N
         await eventually(lambda: set(scene.foos.downward.clusters) == {"eu"})
         following.cancel()
         await clusters.close()
+
+
+@in_virtual_time
+async def test_host_object_of_a_departed_cluster_is_populated_back_once_when_the_cluster_returns() -> None:
+    scene = Scene()
+    tries = []
+    populate = scene.foos.back_populate
+
+    async def counted(request: Request) -> None:
+        tries.append(request)
+        await populate(request)
+
+    scene.foos.back_populate = counted  # type: ignore[method-assign]
+    async with scene.playing():
+        scene.clusters.add(scene.us.cluster)
+        await eventually(lambda: scene.copy("us"))
+        scene.clusters.remove("us")
+        await asyncio.sleep(60)
+        tries.clear()
+        status = {"phase": "Ready"}
+        await scene.host.new_client().patch(FOOS, Key("vc-us", "a"), {"status": status}, subresource="status")
+        await asyncio.sleep(600)
+        assert len(tries) == 1
+        scene.clusters.add(scene.us.cluster)
+        await eventually(
+            lambda: (scene.us.server.get("foos.example.org", Key("shop", "a")) or {}).get("status") == status
+        )

@@ -5,6 +5,7 @@ import os
 import signal
 import urllib.error
 import urllib.request
+from wsgiref.util import setup_testing_defaults
 
 import pytest
 from cache_scene import CacheScene
@@ -13,6 +14,8 @@ from prometheus_client import generate_latest
 
 from syncer.api import ConfigError
 from syncer.multicluster import Controller, ControllerOptions, Manager, Reason, Request, Result, State
+from syncer.multicluster.pages import checks_of
+from syncer.observe.health import Checks, Heartbeat
 from syncer.testing.objects import pod
 
 OUTCOMES = {"good": None, "later": Result(requeue_after=600.0), "again": Result(requeue=True)}
@@ -145,3 +148,28 @@ def test_error_of_a_controller_ends_it_as_if_it_ran_without_signals() -> None:
             await manager.run_until_signalled()
 
     asyncio.run(leaving_nothing(main()))
+
+
+def readiness(checks: Checks) -> str:
+    """Return the status of ``/readyz``."""
+    statuses: list[str] = []
+    environ: dict[str, object] = {"REQUEST_METHOD": "GET"}
+    setup_testing_defaults(environ)
+    environ["PATH_INFO"] = "/readyz"
+    list(checks.app()(environ, lambda status, headers: statuses.append(status)))  # type: ignore[arg-type]
+    return statuses[0]
+
+
+@in_virtual_time
+async def test_readiness_falls_when_the_caches_of_a_cluster_are_no_longer_kept_up_to_date() -> None:
+    site = Site("eu", pod("good"))
+    controller = controller_of(site)
+    checks = checks_of(lambda: [controller], list, None, Heartbeat())
+    async with running(site, controller):
+        await eventually(lambda: controller.is_ready("eu"))
+        assert readiness(checks).startswith("200")
+        site.server.freeze()
+        await asyncio.sleep(600)
+        assert readiness(checks).startswith("500")
+        site.server.thaw()
+        await eventually(lambda: readiness(checks).startswith("200"))

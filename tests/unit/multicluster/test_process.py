@@ -1,6 +1,9 @@
 """A manager: each cache once, nothing waits for a cluster that isn't needed, and one of several processes works."""
 
 import asyncio
+import os
+import signal
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 from cache_scene import CacheScene
@@ -8,8 +11,18 @@ from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, runnin
 
 from kube_envtest import Rule
 from syncer.api import Key
+from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
 from syncer.leaderelection.lease import Lease
-from syncer.multicluster import Cluster, Controller, ControllerOptions, Manager, NotRunning, Request, State
+from syncer.multicluster import (
+    Cluster,
+    ClusterNameTaken,
+    Controller,
+    ControllerOptions,
+    Manager,
+    NotRunning,
+    Request,
+    State,
+)
 from syncer.testing.objects import pod, secret
 
 
@@ -283,3 +296,132 @@ async def test_cache_runs_once_and_engages_a_controller_once_however_often_they_
             await cached.cache.run()
         assert "eu" in cached.cache, "the other run has not ended with it"
     assert capsys.readouterr().err.count("a controller can't be engaged") == 1
+
+
+class Slow:
+    """A reconcile that takes a minute."""
+
+    def __init__(self, seconds: float = 60.0) -> None:
+        self._seconds = seconds
+        self.begun: list[Request] = []
+        self.ended: list[Request] = []
+
+    async def __call__(self, request: Request) -> None:
+        self.begun.append(request)
+        await asyncio.sleep(self._seconds)
+        self.ended.append(request)
+
+
+@pytest.mark.parametrize(("grace_period", "is_ended"), [(90.0, True), (30.0, False), (0.0, False)])
+def test_reconcile_in_work_at_sigterm_has_the_grace_period(grace_period: float, is_ended: bool) -> None:
+    @in_virtual_time
+    async def main() -> None:
+        site = Site("eu", pod("a"))
+        manager = Manager(grace_period=grace_period)
+        slow = Slow()
+        controller = Controller(slow)
+        controller.watch_object(site.cluster, PODS)
+        manager.add(controller)
+        task = asyncio.create_task(manager.run_until_signalled())
+        await eventually(lambda: slow.begun)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(1)
+        site.server.put(pod("b"))
+        await task
+        assert [each.name for each in slow.begun] == ["a"]
+        assert bool(slow.ended) is is_ended
+        assert asyncio.get_running_loop().time() < 90
+
+    main()
+
+
+@in_virtual_time
+async def test_drained_controller_runs_again_and_loses_no_request() -> None:
+    site = Site("eu", pod("a"))
+    slow = Slow()
+    controller = Controller(slow)
+    controller.watch_object(site.cluster, PODS)
+    async with running(site):
+        async with running(controller):
+            await eventually(lambda: slow.begun)
+            await controller.drain()
+            assert len(slow.ended) == 1
+            site.server.put(pod("b"))
+            await asyncio.sleep(300)
+            assert len(slow.begun) == 1
+        async with running(controller):
+            await eventually(lambda: len(slow.ended) == 2)
+
+
+@in_virtual_time
+async def test_cluster_of_a_cache_with_the_name_of_a_managers_cluster_takes_nothing_from_it() -> None:
+    scene = CacheScene("eu")
+    mine = Site("eu", pod("mine"))
+    seen = Recorded()
+    controller = Controller(seen)
+    controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, PODS))
+    manager = Manager()
+    manager.add(controller)
+    manager.engage(mine.cluster)
+    manager.add(scene.cache)
+    async with running(manager):
+        await eventually(lambda: scene.cache.get_status("eu").state is State.CONNECTED)
+        scene.static.remove("eu")
+        await eventually(lambda: "eu" not in scene.cache)
+        assert controller.cluster("eu").is_alias_of(mine.cluster)
+        mine.server.put(pod("later"))
+        await eventually(lambda: Request("eu", "shop", "later") in seen.requests)
+
+
+@in_virtual_time
+async def test_cluster_of_a_cache_is_not_replaced_by_another_of_its_name() -> None:
+    scene = CacheScene("eu")
+    controller = Controller(Recorded())
+    scene.cache.add(controller)
+    async with scene.running():
+        await eventually(lambda: "eu" in controller.clusters)
+        with pytest.raises(ClusterNameTaken, match="need different names"):
+            controller.engage(Site("eu").cluster)
+        assert controller.cluster("eu").is_kept
+
+
+@pytest.mark.parametrize("leaves_first", [True, False])
+def test_client_that_a_cluster_made_is_closed_when_the_manager_stops_it(leaves_first: bool) -> None:
+    @in_virtual_time
+    async def main() -> None:
+        given = Site("given")
+        made = Site("made")
+        made.cluster._caches.owns_client = True
+        closed: list[str] = []
+        for site in (given, made):
+            site.cluster.client.transport = Closing(site.cluster.client.transport, site.cluster.name, closed)
+        manager = Manager()
+        manager.engage(given.cluster)
+        manager.engage(made.cluster)
+        async with running(manager):
+            await eventually(lambda: made.cluster.is_running)
+            if leaves_first:
+                manager.disengage("made")
+                await eventually(lambda: closed)
+        assert closed == ["made"]
+
+    main()
+
+
+class Closing:
+    """A transport that notes when it is closed."""
+
+    def __init__(self, inner: Transport, name: str, closed: list[str]) -> None:
+        self._inner = inner
+        self._name = name
+        self._closed = closed
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        return await self._inner.send(request)
+
+    def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
+        return self._inner.stream(request)
+
+    async def close(self) -> None:
+        self._closed.append(self._name)
+        await self._inner.close()

@@ -21,12 +21,16 @@ CRONJOB = Resource("batch/v1", "CronJob", "cronjobs")
 NAMESPACE = Resource("v1", "Namespace", "namespaces", namespaced=False)
 CLASS = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
 
-RESOURCES = (CONFIGMAP, SERVICE, ACCOUNT, POD, ROLE, CERTIFICATE, CRONJOB, NAMESPACE, CLASS)
+SNAPSHOT = Resource("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "volumesnapshots")
+ROUTE = Resource("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes")
+
+RESOURCES = (CONFIGMAP, SERVICE, ACCOUNT, POD, ROLE, CERTIFICATE, CRONJOB, NAMESPACE, CLASS, SNAPSHOT, ROUTE)
 INJECTIVE = (SingleNamespace, PerNamespace, Unchanged)
 TRANSLATORS = (*INJECTIVE, VclusterCompat)
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 LIMITS = {"services": 63, "pods": 63, "namespaces": 63, "certificates": 63, "cronjobs": 52}
+LIMITS |= {"volumesnapshots": 63, "httproutes": 63}
 
 #: Labels made of the pieces that confuse: the separator, halves of it, digits, and enough length to be cut.
 LABELS = (
@@ -72,6 +76,7 @@ def key(resource: Resource, namespace: str, name: str) -> Key:
         (Unchanged, SERVICE, "default/kubernetes", "default/kubernetes-x-vc"),
         (Unchanged, SERVICE, "shop/kubernetes", "shop/kubernetes"),
         (VclusterCompat, CONFIGMAP, "shop/db", "vc-ns/db-x-shop-x-vc"),
+        (VclusterCompat, CONFIGMAP, "shop/kube-root-ca.crt", "vc-ns/kube-root-ca.crt-x-shop-x-vc"),
         (VclusterCompat, CLASS, "gold", "vcluster-gold-x-vc-ns-x-vc"),
         (VclusterCompat, SERVICE, "default/kubernetes", "vc-ns/vc"),
     ],

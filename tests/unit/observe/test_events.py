@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
 from syncer.api import Forbidden, Key, Missing, Obj, Resource
 from syncer.observe import logs
@@ -21,7 +22,6 @@ from syncer.observe.events import (
     WAITING_BYTES,
     EventRecorder,
     note_about,
-    virtual_names,
 )
 
 PODS = Resource("v1", "Pod", "pods")
@@ -87,11 +87,10 @@ def play(scene: Callable[[EventRecorder, Api], Awaitable[Any]]) -> Api:
         recorder = EventRecorder(
             api, cluster="shop", clock=loop.time, utcnow=lambda: START + timedelta(seconds=loop.time())
         )
-        task = asyncio.create_task(recorder.run())
-        await scene(recorder, api)
-        await recorder.flush()
-        assert not task.done()
-        task.cancel()
+        async with helped_by(recorder.run()) as [running]:
+            await scene(recorder, api)
+            await recorder.flush()
+            assert not running.done()
         return api
 
     return virtual_time.run(main())
@@ -269,21 +268,6 @@ def test_event_about_an_object_without_namespace_is_in_default() -> None:
     assert key.namespace == "default"
     assert len(key.name) <= 253
     assert event["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "n" * 253}
-
-
-@pytest.mark.parametrize(
-    ("message", "shown"),
-    [
-        ('secrets "db-x-shop-x-vc" not found', 'secrets "db" not found'),
-        ("db-x-shop-x-vc-2 is a longer name", "other is a longer name"),
-        ("old-db-x-shop-x-vc is another name", "old-db-x-shop-x-vc is another name"),
-        ("on node.a. Or node.a.b", "on n1. Or node.a.b"),
-        ("db-x-shop-x-vc, db-x-shop-x-vc", "db, db"),
-        ("none at all", "none at all"),
-    ],
-)
-def test_message_speaks_of_virtual_names(message: str, shown: str) -> None:
-    assert virtual_names(message, {"db-x-shop-x-vc": "db", "db-x-shop-x-vc-2": "other", "node.a": "n1"}) == shown
 
 
 def test_message_is_cut_to_the_bytes_that_the_api_server_accepts() -> None:

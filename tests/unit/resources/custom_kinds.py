@@ -14,8 +14,11 @@ CLUSTER_ISSUERS = Resource("cert-manager.io/v1", "ClusterIssuer", "clusterissuer
 MONITORS = Resource("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors")
 ORDERS = Resource("acme.cert-manager.io/v1", "Order", "orders")
 CLASSES = Resource("example.org/v1", "Class", "classes", namespaced=False)
+#: Kinds without ``spec``.
+TEMPLATES = Resource("example.test/v1", "Template", "templates")
+PARAMETERS = Resource("snapshot.storage.k8s.io/v1", "VolumeSnapshotClass", "volumesnapshotclasses", namespaced=False)
 
-EVERY = (CERTIFICATES, ISSUERS, CLUSTER_ISSUERS, MONITORS, ORDERS, CLASSES)
+EVERY = (CERTIFICATES, ISSUERS, CLUSTER_ISSUERS, MONITORS, ORDERS, CLASSES, TEMPLATES, PARAMETERS)
 
 CERTIFICATE, ISSUER, MONITOR, CLASS = map(str, (CERTIFICATES, ISSUERS, MONITORS, CLASSES))
 SECRET = f"{CERTIFICATE}:secrets"

@@ -45,6 +45,24 @@ def test_event_is_about_the_virtual_object(world: World, copy: Obj) -> None:
     assert found["metadata"]["labels"] == {"vsyncer.dev/cluster": "vc.vc-ns"}
 
 
+@pytest.mark.parametrize("part", ["containers", "initContainers", "ephemeralContainers"])
+def test_event_about_a_container_of_the_hosts_does_not_come_up(world: World, copy: Obj, part: str) -> None:
+    """Its name, image and trouble are none of the tenant's, even if they give a container of theirs that name."""
+    original = world.virtual("Pod", "shop/web") or {}
+    world.given(virtual=[merged(original, {"spec": {"ephemeralContainers": [{"name": "proxy", "image": "i"}]}})])
+    about: dict[str, Any] = {"involvedObject": {"fieldPath": f"spec.{part}{{proxy}}"}}
+    assert told(world, event("web-x-shop-x-vc.17", about=copy, **about)) == {}
+    about = {"involvedObject": {"fieldPath": "spec.initContainers{app}"}}
+    assert told(world, event("web-x-shop-x-vc.17", about=copy, **about)) == {}, "it is in another list"
+
+
+def test_event_about_a_container_does_not_come_up_while_the_pod_has_no_copy(world: World, copy: Obj) -> None:
+    world.gone(host=[copy])
+    about: dict[str, Any] = {"involvedObject": {"fieldPath": "spec.containers{app}"}}
+    assert told(world, event("web-x-shop-x-vc.17", about=copy, **about)) == {}
+    assert told(world, event("web-x-shop-x-vc.17", about=copy))
+
+
 def test_names_in_the_message_are_the_virtual_ones(world: World, copy: Obj) -> None:
     message = (
         'MountVolume.SetUp failed: configmap "settings-x-shop-x-vc" not found, object "vc-ns"/"settings-x-shop-x-vc" '

@@ -8,6 +8,7 @@ from syncer.api import Obj, Side
 from syncer.plugins import installed
 from syncer.rbac import needed
 from syncer.resources.host_nodes import HostNodeSyncer
+from syncer.resources.nodes import FEATURES
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import node, pod, serviceaccount
@@ -186,3 +187,29 @@ def test_rights_on_nodes_of_the_host_are_to_read_and_only_where_they_appear() ->
         rights = needed(on, settings=world.settings)
         found = [each for each in rights if each.side is Side.HOST and each.resource.plural == "nodes"]
         assert ([each.verbs for each in found], [each.subresource for each in found if each.subresource]) == (verbs, [])
+
+
+def declaring(*features: str) -> Obj:
+    found = real()
+    found["status"]["declaredFeatures"] = list(features)
+    return found
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_node_declares_the_features_that_the_host_declares_and_no_others(nodes: World, feature: str) -> None:
+    nodes.given(host=[real()]).settle("host-nodes", "n1")
+    assert "declaredFeatures" not in shown(nodes)["status"]
+    nodes.given(host=[declaring(feature, "OfTheFuture")]).settle("host-nodes", "n1")
+    assert shown(nodes)["status"]["declaredFeatures"] == sorted([feature, "OfTheFuture"])
+    changed = merged(shown(nodes), {"status": {"declaredFeatures": ["Mine"]}})
+    nodes.given(virtual=[changed]).settle("host-nodes", "n1")
+    assert shown(nodes)["status"]["declaredFeatures"] == sorted([feature, "OfTheFuture"])
+    nodes.given(host=[real()]).settle("host-nodes", "n1")
+    assert not shown(nodes)["status"].get("declaredFeatures")
+    assert nodes.settle("host-nodes", "n1") == []
+
+
+def test_node_declares_nothing_to_an_api_server_that_would_drop_it(nodes: World) -> None:
+    nodes.minor_versions[Side.VIRTUAL] = 35
+    nodes.given(host=[declaring(*FEATURES)]).settle("host-nodes", "n1")
+    assert "declaredFeatures" not in shown(nodes)["status"]

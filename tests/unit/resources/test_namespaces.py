@@ -185,10 +185,19 @@ def test_namespace_options_that_the_host_refuses_or_takes_as_nothing_are_refused
 
 def test_namespace_options_of_a_manifest_are_taken() -> None:
     hard = {"requests.cpu": 1.5, "pods": 10, "requests.memory": "2Gi", "count/ingresses.networking.k8s.io": "0"}
-    given = {
+    given: Obj = {
         "quota": {"hard": hard, "scopes": ["NotTerminating"], "scopeSelector": {"matchExpressions": []}},
         "limits": {"limits": [{**CONTAINER, "max": {"cpu": "500m"}, "default": {"cpu": 1}}]},
         "labels": {"example.org/team": "", "pod-security.kubernetes.io/enforce-version": "v1.33"},
         "annotations": {"example.org/note": "any text"},
     }
-    assert NamespaceConfig.model_validate(given).model_dump(include=set(given)) == given
+    read = NamespaceConfig.model_validate(given).model_dump(include=set(given))
+    amounts = {
+        "requests.cpu": "1500m",
+        "pods": "10",
+        "requests.memory": "2Gi",
+        "count/ingresses.networking.k8s.io": "0",
+    }
+    assert read.pop("quota") == {**given["quota"], "hard": amounts}, "as API servers write quantities"
+    assert read.pop("limits") == {"limits": [{**CONTAINER, "max": {"cpu": "500m"}, "default": {"cpu": "1"}}]}
+    assert read == {"labels": given["labels"], "annotations": given["annotations"]}

@@ -1,8 +1,13 @@
 """Stand-in Nodes: there while a synced Pod needs them."""
 
+import re
 from datetime import timedelta
 
-from syncer.api import Obj
+import pytest
+from go_modules import folder_of
+
+from syncer.api import Obj, Side
+from syncer.resources.nodes import FEATURES
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import node, pod, serviceaccount
@@ -84,3 +89,56 @@ def test_node_of_the_tenant_is_never_touched(world: World) -> None:
     assert not world.decide("nodes", "n1").writes
     running(world)
     assert not world.decide("nodes", "n1").writes
+
+
+def features(world: World, name: str = "n1") -> list[str] | None:
+    world.settle("nodes", name)
+    status = (world.virtual("Node", name) or {})["status"]
+    found: list[str] | None = status.get("declaredFeatures")
+    return found
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_stand_in_declares_each_feature_that_an_api_server_asks_for(world: World, feature: str) -> None:
+    running(world)
+    assert feature in (features(world) or ())
+    lost = world.virtual("Node", "n1") or {}
+    del lost["status"]["declaredFeatures"]
+    assert feature in (features(world.given(virtual=[lost])) or ())
+    assert world.settle("nodes", "n1") == []
+
+
+def test_stand_in_declares_features_in_the_order_that_an_api_server_demands(world: World) -> None:
+    running(world)
+    assert features(world) == sorted(FEATURES)
+
+
+@pytest.mark.parametrize("minor", [35, 29, 0])
+def test_stand_in_declares_nothing_to_an_api_server_that_would_drop_it(world: World, minor: int) -> None:
+    world.minor_versions[Side.VIRTUAL] = minor
+    running(world)
+    assert features(world) is None
+
+
+@pytest.mark.parametrize(("minor", "taken"), [(31, True), (30, False), (0, False)])
+def test_stand_in_takes_web_sockets_if_the_api_server_of_the_host_does(world: World, minor: int, taken: bool) -> None:
+    world.minor_versions[Side.HOST] = minor
+    running(world)
+    found = features(world) or []
+    assert ("ExtendWebSocketsToKubelet" in found) is taken
+    assert set(FEATURES) - {"ExtendWebSocketsToKubelet"} <= set(found)
+
+
+def test_features_are_all_that_the_api_server_of_the_tests_asks_for() -> None:
+    """A new version of Kubernetes may have further ones."""
+    folder = folder_of("k8s.io/component-helpers") / "nodedeclaredfeatures" / "features"
+    registry = (folder / "registry.go").read_text()
+    listed = re.findall(r"^\t(\w+)\.\w+,$", registry, re.MULTILINE)
+    sources = ""
+    for package in set(listed):
+        for path in (folder / package).glob("*.go"):
+            sources += path.read_text() if not path.stem.endswith("_test") else ""
+    constants = dict(re.findall(r"^\s*(?:const )?(\w+)\s*=\s*\"(\w+)\"", sources, re.MULTILINE))
+    names = re.findall(r"\) Name\(\) string \{\s*return (\w+)\s*\}", sources)
+    assert len(names) == len(listed)
+    assert sorted(constants[name] for name in names) == list(FEATURES)

@@ -7,6 +7,7 @@ import pytest
 
 from syncer.api import Obj, Refused, Side, Verb
 from syncer.resources.service_addresses import PLACEHOLDER
+from syncer.resources.services import MOST_REFUSALS
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import service
@@ -195,6 +196,7 @@ def test_load_balancer_that_would_be_open_to_more_is_refused(world: World, own: 
     with pytest.raises(Refused) as refused:
         world.decide("services", "shop/web")
     assert refused.value.path == where
+    assert ("make the Service again" in refused.value.why) is (where == "spec.loadBalancerClass")
     allow = {"annotations": {"allow": ["*", INTERNAL, POOL]}}
     world.configure(merged(ALLOWING, {"sync": {"toHost": {"services": {"metadata": allow}}}}))
     assert world.decide("services", "shop/web").writes
@@ -229,13 +231,62 @@ def ports_of(obj: Obj | None) -> list[int | None]:
     return [port.get("nodePort") for port in (obj or {})["spec"]["ports"]]
 
 
+TAKEN = ("spec.ports[0].nodePort", "spec.ports[1].nodePort")
+
+
+def test_of_two_node_ports_the_free_one_is_used(world: World) -> None:
+    ports: list[Obj] = [{"name": each, "port": port, "nodePort": port + 30000} for each, port in (("a", 80), ("b", 81))]
+    world.given(virtual=[service("web", spec={"type": "NodePort", "ports": ports})]).settle("services", "shop/web")
+    copy = world.host("Service", COPY) or {}
+    copy["spec"]["ports"] = [{**port, "nodePort": port["nodePort"] + 1000} for port in ports]
+    write, *_ = world.given(host=[copy]).decide("services", "shop/web").writes
+    assert write.otherwise is not None
+    fewer = write.otherwise(write, TAKEN[:1])
+    assert (fewer.side, ports_of(fewer.obj), fewer.warning) == (Side.HOST, [31080, 30081], None)
+    assert fewer.otherwise is not None
+    none = fewer.otherwise(fewer, TAKEN[1:])
+    assert (none.side, ports_of(none.obj)) == (Side.VIRTUAL, [31080, 31081])
+
+
+def test_number_of_refusals_is_bounded(world: World) -> None:
+    ports: list[Obj] = [{"name": f"p{port}", "port": port, "nodePort": port + 30000} for port in range(1, 101)]
+    [write] = (
+        world.given(virtual=[service("web", spec={"type": "NodePort", "ports": ports})])
+        .decide("services", "shop/web")
+        .writes
+    )
+    refused = 0
+    while write.otherwise is not None:
+        write = write.otherwise(write, [f"spec.ports[{refused}].nodePort"])
+        refused += 1
+    assert refused == MOST_REFUSALS
+    assert set(ports_of(write.obj)) == {None}
+
+
+def test_event_names_some_of_many_node_ports(world: World) -> None:
+    ports: list[Obj] = [{"name": f"p{port}", "port": port, "nodePort": port + 30000} for port in range(1, 101)]
+    world.given(virtual=[service("web", spec={"type": "NodePort", "ports": ports})]).settle("services", "shop/web")
+    copy = world.host("Service", COPY) or {}
+    copy["spec"]["ports"] = [{**port, "nodePort": port["nodePort"] + 1000} for port in ports]
+    write, *_ = world.given(host=[copy]).decide("services", "shop/web").writes
+    assert write.otherwise is not None
+    warning = write.otherwise(write, ["spec.ports"]).warning
+    assert warning is not None
+    assert warning.message.endswith("30008 of port 8/TCP becomes 31008 and 92 more")
+
+
 def test_host_is_asked_for_the_node_ports_that_the_virtual_side_has_drawn(world: World) -> None:
     ports = [{"port": 80, "protocol": "TCP", "nodePort": 30001}, {"port": 80, "protocol": "UDP", "nodePort": 30002}]
     virtual = service("web", spec={"type": "NodePort", "ports": ports})
     [write] = world.given(virtual=[virtual]).decide("services", "shop/web").writes
     assert ports_of(write.obj) == [30001, 30002]
     assert write.otherwise is not None
-    assert ports_of(write.otherwise(write).obj) == [None, None], "if these are taken, the host draws"
+    fewer = write.otherwise(write, TAKEN[:1])
+    assert (fewer.side, ports_of(fewer.obj)) == (Side.HOST, [None, 30002]), "the host draws what is taken"
+    assert fewer.otherwise is not None
+    assert ports_of(fewer.otherwise(fewer, TAKEN[1:]).obj) == [None, None]
+    assert ports_of(write.otherwise(write, TAKEN).obj) == [None, None]
+    assert ports_of(write.otherwise(write, ["spec.ports"]).obj) == [None, None], "it isn't known which"
     world.settle("services", "shop/web")
     assert world.decide("services", "shop/web").writes[0].otherwise is None, "both have the same"
 
@@ -248,11 +299,15 @@ def test_node_ports_that_are_taken_on_the_host_are_changed_on_the_virtual_side(w
     write, *_ = world.given(host=[copy]).decide("services", "shop/web").writes
     assert (write.side, ports_of(write.obj)) == (Side.HOST, [30001, 30002]), "it is asked first, the port may be free"
     assert write.otherwise is not None
-    instead = write.otherwise(write)
+    instead = write.otherwise(write, TAKEN[:1])
+    assert instead.warning == (
+        "NodePortChanged",
+        "node ports that others have on the nodes are changed: 30001 of port 80/TCP becomes 31001",
+    )
     assert (instead.side, ports_of(instead.obj)) == (Side.VIRTUAL, [31001, 30002])
     assert instead.obj["metadata"]["resourceVersion"], "a change of the tenant's meanwhile must not be undone"
     assert instead.otherwise is not None
-    last = instead.otherwise(instead)
+    last = instead.otherwise(instead, TAKEN[:1])
     assert (last.side, ports_of(last.obj)) == (Side.HOST, [31001, 30002])
 
 
@@ -287,5 +342,5 @@ def test_copy_whose_node_port_is_drawn_has_what_the_configuration_patches(world:
     world.given(virtual=[service("web", spec={"type": "NodePort", "ports": ports})])
     [write] = world.decide("services", "shop/web").writes
     assert write.otherwise is not None
-    drawn = write.otherwise(write).obj
+    drawn = write.otherwise(write, TAKEN[:1]).obj
     assert (ports_of(drawn), drawn["metadata"]["labels"]["team"]) == ([None], "red")

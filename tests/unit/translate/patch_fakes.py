@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from syncer.api import Config, Context, Decision, Key, Obj, Patches, Resource, Settings, Side, Syncer, apply
+from syncer.api import Config, Context, CopiedKind, Decision, Key, Obj, Patches, Resource, Settings, Side, apply
 from syncer.names import SingleNamespace
 from syncer.translate.named import named
 from syncer.translate.patches import Patcher
@@ -47,8 +47,14 @@ class Copies:
     def synced(self, resource: Resource) -> bool:
         return False
 
-    def copied_by(self, group: str, kind: str) -> list[Syncer]:
+    def copied_by(self, group: str, kind: str) -> list[CopiedKind]:
         return []
+
+    def minor_version(self, side: Side) -> int:
+        return 0
+
+    def original(self, place: Key) -> Key | None:
+        return None
 
     def leave_out(self, fields: Iterable[str]) -> None:
         pass

@@ -299,3 +299,41 @@ def test_write_is_what_a_patch_is_made_to() -> None:
     patch = {"path": "spec.of", "cel": "context.namespace + '/' + context.name"}
     [write] = made(patcher(up=[patch]), decision, host=host_copy(widget())).writes
     assert write.obj["spec"] == {"of": "shop/w"}
+
+
+# -- quantities ------------------------------------------------------------------------------------
+
+
+def test_quantities_of_built_in_kinds_are_written_as_an_api_server_writes_them() -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "x", "namespace": "vc-ns", "annotations": {"a": "1000m"}},
+        "spec": {
+            "containers": [{"name": "c", "resources": {"limits": {"memory": "1024Mi"}}, "args": ["1000m"]}],
+            "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "2048Ki"}}, {"name": "w"}],
+        },
+    }
+    patches: list[Obj] = [
+        {"op": "add", "path": "/spec/containers/0/resources/limits/cpu", "value": "1000m"},
+        {"op": "add", "path": "/spec/overhead", "value": {"cpu": 0.5}},
+    ]
+    [write] = patcher(down=patches).apply(apply(host=pod), ctx=context(), virtual=widget(), host=None).writes
+    spec = write.obj["spec"]
+    limits = {"memory": "1Gi", "cpu": "1"}
+    assert spec["containers"] == [{"name": "c", "resources": {"limits": limits}, "args": ["1000m"]}]
+    assert (spec["overhead"], spec["volumes"][0]) == ({"cpu": "500m"}, {"name": "v", "emptyDir": {"sizeLimit": "2Mi"}})
+    assert write.obj["metadata"] == pod["metadata"]
+
+
+def test_quantities_of_other_kinds_stay_as_they_are_patched() -> None:
+    patch = {"op": "add", "path": "/spec/resources", "value": {"limits": {"cpu": "1000m"}}}
+    assert down(patch)["spec"] == {"resources": {"limits": {"cpu": "1000m"}}}
+
+
+def test_value_of_a_type_that_no_api_server_accepts_is_left_to_it() -> None:
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "x"}, "spec": {"resources": {}}}
+    for value in ({"requests": ["1"]}, {"requests": {"storage": [1], "x": True}}, "1000m", None):
+        patch = {"op": "add", "path": "/spec/resources", "value": value}
+        [write] = patcher(down=[patch]).apply(apply(host=claim), ctx=context(), virtual=widget(), host=None).writes
+        assert write.obj["spec"] == {"resources": value}

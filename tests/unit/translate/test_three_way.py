@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -9,7 +10,7 @@ from syncer.translate.alike import covers
 from syncer.translate.three_way import ABSENT, Merged, Tree, agreed_on, digest, merge, overlaid
 
 NAMES = st.sampled_from(["a", "b", "c.d", "e/f"])
-LEAVES = st.one_of(st.integers(0, 2), st.sampled_from(["", "x", "1", "1000m", "1.0"]), st.booleans())
+LEAVES = st.one_of(st.integers(0, 2), st.sampled_from(["", "x", "1", "1000m", "1.0"]), st.booleans(), st.none())
 VALUES = st.recursive(
     LEAVES,
     lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(NAMES, inner, max_size=3)),
@@ -104,26 +105,36 @@ def test_digests_differ_where_values_do(one: Any, other: Any) -> None:
 
 
 def test_value_that_a_server_normalises_is_agreed_and_remembered() -> None:
-    sent = {"ports": [{"port": 80}], "cpu": "1000m"}
+    sent = {"ports": [{"port": 80}], "cpu": "1"}
     stored = {"ports": [{"port": 80, "protocol": "TCP"}], "cpu": "1"}
     found = loosely(sent, stored, agreed_on(sent))
     assert (found.virtual, found.host) == (sent, stored)
     edited = {**stored, "ports": [{"port": 80, "protocol": "UDP"}]}
-    assert loosely(sent, edited, agreed(found)).virtual == {"ports": edited["ports"], "cpu": "1000m"}
+    assert loosely(sent, edited, agreed(found)).virtual == {"ports": edited["ports"], "cpu": "1"}
     changed = {**sent, "cpu": "2"}
     assert loosely(changed, stored, agreed(found)).host == {**stored, "cpu": "2"}
 
 
-def test_servers_that_normalise_differently_come_to_rest() -> None:
-    """A value that goes up as "1" is "1.0" there; each normalised value is agreed on."""
-    virtual, host, base = "1.0", "1", agreed_on("2")
-    for _ in range(3):
-        found = loosely(virtual, host, base)
-        virtual = "1.0" if found.virtual == "1" else found.virtual
-        host = "1" if found.host == "1.0" else found.host
-        base = agreed(found)
-    again = loosely(virtual, host, base)
-    assert (again.virtual, again.host, agreed(again)) == (virtual, host, base)
+def test_value_that_the_host_rewrites_comes_up_and_both_are_at_rest() -> None:
+    virtual, base = "1000m", agreed_on("2")
+    sent = loosely(virtual, "2", base)
+    assert (sent.virtual, sent.host) == ("1000m", "1000m")
+    found = loosely(virtual, "1", agreed(sent))
+    assert (found.virtual, found.host) == ("1", "1")
+    again = loosely("1", "1", agreed(found))
+    assert (again.virtual, again.host, agreed(again)) == ("1", "1", agreed_on("1"))
+
+
+@pytest.mark.parametrize(("one", "other"), [("1", "1.0"), ("007", "7"), (3, "3"), (True, 1), ([0], [False])])
+def test_values_that_differ_in_json_differ_in_a_merge(one: Any, other: Any) -> None:
+    assert digest(one) != digest(other)
+    assert loosely(one, other, agreed_on(one)).virtual is other, "the host has changed it"
+    assert loosely(other, one, agreed_on(one)).host is other, "the tenant has"
+
+
+def test_numbers_have_the_digest_of_their_value() -> None:
+    assert digest({"a": [1.0, 1e16, "1.0"]}) == digest({"a": [1, 10**16, "1.0"]})
+    assert digest(1.5) != digest(1)
 
 
 def test_hash_tells_no_value() -> None:

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any
 
+from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
 from syncer.api import Key, Request
 from syncer.workqueue.queue import Queue
@@ -60,14 +61,8 @@ class Scene:
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         """Let the workers work while the block runs."""
-        tasks = [asyncio.create_task(self._work()) for _ in range(self.count)]
-        try:
+        async with helped_by(*(self._work() for _ in range(self.count))):
             yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            for end in await asyncio.gather(*tasks, return_exceptions=True):
-                assert isinstance(end, asyncio.CancelledError), end
 
     async def _work(self) -> None:
         while True:

@@ -17,6 +17,7 @@ from kube_envtest.apiserver.errors import (
     not_found,
     unhandled,
 )
+from kube_envtest.apiserver.patches import same
 from kube_envtest.apiserver.reading import read
 from kube_envtest.apiserver.request import Call
 from kube_envtest.apiserver.resources import ResourceType
@@ -196,7 +197,7 @@ def _own_metadata(obj: Obj) -> Obj:
 
 def _same(new: Obj, old: Obj) -> bool:
     """Return True if nothing changed except times in managedFields."""
-    if new.keys() != old.keys() or any(new[key] != old[key] for key in new if key != "metadata"):
+    if new.keys() != old.keys() or any(not same(new[key], old[key]) for key in new if key != "metadata"):
         return False
     after, before = new["metadata"], old["metadata"]
     if after == before:

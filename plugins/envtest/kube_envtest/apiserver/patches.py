@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from kube_envtest.apiserver.strategic import PatchError, strategic_merge
 
-__all__ = ["PatchError", "json_patch", "merge_patch", "strategic_merge"]
+__all__ = ["PatchError", "json_patch", "merge_patch", "same", "strategic_merge"]
 
 
 def json_patch(doc: Any, ops: Sequence[Mapping[str, Any]]) -> Any:
@@ -183,32 +183,42 @@ def _lookup(doc: Any, path: str, kind: str) -> Any:
 
 def _test(doc: Any, path: str, expected: Any) -> Any:
     found = doc if path == "" else _lookup(doc, path, "test")
-    if not _same(found, expected):
+    if not same(found, expected):
         raise PatchError(f"testing value {path} failed: test failed")
     return doc
 
 
-def _same(left: Any, right: Any) -> bool:
-    """Compare JSON values; in Python, True equals 1."""
+def same(left: Any, right: Any) -> bool:
+    """Return True if two JSON values are equal; in Python, True equals 1."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same(value, right[key]) for key, value in left.items())
+        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_same, left, right))
+        return len(left) == len(right) and all(map(same, left, right))
     return bool(left == right)
 
 
 def merge_patch(doc: Any, patch: Any) -> Any:
-    """Return `doc` after an RFC 7386 merge patch: maps are merged, null removes, anything else replaces."""
+    """Return `doc` after an RFC 7386 merge patch: maps are merged, null removes, anything else replaces.
+
+    As in `gopkg.in/evanphx/json-patch.v4`, a value is stored without the nulls of its maps, also of those in lists,
+    unless it replaces a map.
+    """
     if not isinstance(patch, dict):
         return patch
     out = dict(doc) if isinstance(doc, dict) else {}
     for key, value in patch.items():
         if value is None:
             out.pop(key, None)
-        elif isinstance(value, dict):
-            out[key] = merge_patch(out.get(key), value)
+        elif isinstance(out.get(key), dict):
+            out[key] = merge_patch(out[key], value)
         else:
-            out[key] = value
+            out[key] = _without_nulls(value)
     return out
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(below) for key, below in value.items() if below is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -9,6 +9,7 @@ from typing import Any
 from kube_envtest.apiserver import defaults, prepare, validation
 from kube_envtest.apiserver.definitions import definition_problems
 from kube_envtest.apiserver.errors import bad_request
+from kube_envtest.apiserver.patches import same
 from kube_envtest.apiserver.resources import ResourceType
 from kube_envtest.apiserver.services import Allocator, carried
 from kube_envtest.apiserver.validation_metadata import check_metadata, check_metadata_update
@@ -104,7 +105,7 @@ class Strategies:
             new = _namespace(new if subresource == "finalize" else _with(new, "spec", old))
         if rt.kind == CRD:
             new = _with_stored_versions(new, old)
-        if rt.generation and _counted(rt, new) != _counted(rt, old):
+        if rt.generation and not same(_counted(rt, new), _counted(rt, old)):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         return new
 

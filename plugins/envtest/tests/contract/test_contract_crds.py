@@ -1,9 +1,10 @@
 """Custom resources: what their definition makes of them."""
 
+import json
 from typing import Any
 
 import pytest
-from contract_client import APPLY, STRATEGIC, Answer, Api
+from contract_client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Answer, Api
 from contract_crds import path, widget
 
 Obj = dict[str, Any]
@@ -132,3 +133,95 @@ def test_printer_columns(api: Api, ns: str, group: str) -> None:
     cells = answer["rows.0.cells"]
     assert (cells[0], cells[1], cells[2]) == ("a", 3, None)
     assert cells[3].endswith("s")
+
+
+# -- null, empty values and numbers in a part of any shape -----------------------------------------
+
+#: What a free part keeps as it is given, and in JSON.
+KEPT: Obj = {
+    "null": None,
+    "map": {"null": None, "empty": {}, "x": 1},
+    "list": [None, {"null": None}, [None, {"null": None}]],
+    "empty": {},
+    "items": [],
+}
+
+
+def free(answer: Answer | Obj) -> str:
+    """Return the free part as JSON, as True and 1 are equal in Python."""
+    spec = answer["spec"]
+    return json.dumps(spec["free"], sort_keys=True)
+
+
+def written(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def test_create_keeps_null_and_empty_values(api: Api, ns: str, group: str) -> None:
+    assert free(api.make(path(group, ns), widget(group, free=KEPT))) == written(KEPT)
+    assert free(api.get(path(group, ns, "a"))) == written(KEPT)
+
+
+def test_replace_keeps_null_and_empty_values(api: Api, ns: str, group: str) -> None:
+    made = api.make(path(group, ns), widget(group, free={"map": {"null": 1}}))
+    made["spec"]["free"] = KEPT
+    assert free(api.put(path(group, ns, "a"), made)) == written(KEPT)
+
+
+@pytest.mark.parametrize("before", [{}, {"map": {"null": 1, "y": 2}, "list": {"a": 1}, "null": 1, "items": None}])
+def test_json_patch_keeps_null_and_empty_values(api: Api, ns: str, group: str, before: Obj) -> None:
+    made = api.make(path(group, ns), widget(group, free=before))
+    head = [{"op": "add", "path": f"/metadata/{name}", "value": made["metadata"][name]} for name in ("uid",)]
+    parts = [{"op": "add", "path": f"/spec/free/{name}", "value": value} for name, value in KEPT.items()]
+    assert free(api.patch(path(group, ns, "a"), [*head, *parts], JSON_PATCH)) == written(KEPT)
+    gone = [{"op": "remove", "path": "/spec/free/null"}, {"op": "remove", "path": "/spec/free/map/null"}]
+    left = {**KEPT, "map": {"empty": {}, "x": 1}}
+    del left["null"]
+    assert free(api.patch(path(group, ns, "a"), gone, JSON_PATCH)) == written(left)
+
+
+def test_json_patch_of_another_object_or_version_is_refused(api: Api, ns: str, group: str) -> None:
+    made = api.make(path(group, ns), widget(group, free={"a": 1}))
+    change = {"op": "add", "path": "/spec/free/a", "value": None}
+    other = {"op": "add", "path": "/metadata/uid", "value": "other"}
+    answer = api.patch(path(group, ns, "a"), [other, change], JSON_PATCH)
+    assert (answer.status, answer["details.causes.0.field"]) == (422, "metadata.uid")
+    seen = {"op": "add", "path": "/metadata/resourceVersion", "value": made["metadata"]["resourceVersion"]}
+    assert api.patch(path(group, ns, "a"), [seen, change], JSON_PATCH).status == 200
+    answer = api.patch(path(group, ns, "a"), [seen, {**change, "value": 2}], JSON_PATCH)
+    assert (answer.status, answer["reason"]) == (409, "Conflict")
+    gone = {"op": "remove", "path": "/spec/free/none"}
+    answer = api.patch(path(group, ns, "a"), [seen, gone], JSON_PATCH)
+    assert (answer.status, answer["reason"]) == (422, "Invalid"), "it is applied before the version is compared"
+
+
+def test_merge_patch_writes_no_null_but_in_lists(api: Api, ns: str, group: str) -> None:
+    api.make(path(group, ns), widget(group, free={"map": {"null": 1, "y": 2}, "list": [1], "was": {"a": 1}}))
+    was = [{"null": None}]
+    answer = api.patch(path(group, ns, "a"), {"spec": {"free": {**KEPT, "was": was}}}, MERGE)
+    left: Obj = {
+        "map": {"empty": {}, "x": 1, "y": 2},
+        "list": [None, {}, [None, {}]],
+        "was": was,  # a list instead of a map is stored as it is
+        "empty": {},
+        "items": [],
+    }
+    assert free(answer) == written(left)
+
+
+def test_null_of_a_known_field_that_cannot_be_null_is_dropped(api: Api, ns: str, group: str) -> None:
+    made = api.make(path(group, ns), widget(group, replicas=None, ports=[]))
+    assert made["spec"] == {"size": 3, "color": "red", "ports": []}
+    change = [{"op": "add", "path": "/spec/replicas", "value": None}]
+    answer = api.patch(path(group, ns, "a"), change, JSON_PATCH)
+    assert answer["metadata.resourceVersion"] == made["metadata"]["resourceVersion"], "it changes nothing"
+
+
+def test_value_of_another_type_is_a_change(api: Api, ns: str, group: str) -> None:
+    made = api.make(path(group, ns), widget(group, free={"a": True, "b": [1], "c": "1"}))
+    answer = api.patch(path(group, ns, "a"), {"spec": {"free": {"a": 1, "b": [True], "c": 1}}}, MERGE)
+    assert free(answer) == written({"a": 1, "b": [True], "c": 1})
+    assert answer["metadata.generation"] == 2
+    again = api.patch(path(group, ns, "a"), {"spec": {"free": {"a": 1, "c": 1}}}, MERGE)
+    assert again["metadata.resourceVersion"] == answer["metadata.resourceVersion"]
+    assert made["spec"]["free"]["a"] is True

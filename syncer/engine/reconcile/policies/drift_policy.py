@@ -54,8 +54,8 @@ class DriftPolicy:
         return found
 
     def drop_tolerated(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
-        """Return the write without the changes that a drift policy leaves alone."""
-        if planned.live is None:
+        """Return the write without the changes that a drift policy leaves alone; a revocation repairs no drift."""
+        if planned.live is None or planned.write.verb is Verb.REVOKE:
             return planned
         return planned._replace(calls=list(self._left(planned, planned.live, self.lenient(request.syncer))))
 

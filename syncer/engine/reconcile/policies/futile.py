@@ -1,45 +1,75 @@
-"""A patch that changed nothing is not sent again over the same version: the API server normalises
-its values.
+"""What an API server makes of a value that we send, where it stores another one, is learned from its answer: the
+value isn't sent again over what became of it.
+
+Schemas drop fields, webhooks rewrite values. Once in a while such a value is sent again, as either may have changed.
 """
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 from cachetools import LRUCache
 
-from syncer.api.objects import Request
-from syncer.engine.reconcile.calls import Call
+from syncer.api.marks import Marks
+from syncer.api.objects import Obj, Request
+from syncer.engine.reconcile.calls import Call, Operation
+from syncer.engine.reconcile.patch_paths import FIELDS, Path, changes, unmet, without
 from syncer.engine.reconcile.plan import Place, PlannedWrite
-from syncer.translate.three_way import digest
 
-#: Maximum number of remembered patches; there should be none.
-REMEMBERED = 1024
+#: Seconds until a value that was rewritten is sent again.
+AGAIN_SECONDS = 600.0
+#: Objects of which it is remembered, each with so many fields; the oldest are forgotten.
+REMEMBERED, MOST_FIELDS = 4096, 2 * FIELDS
+
+
+class _Rewritten(NamedTuple):
+    #: The hash of what was sent, and of what became of it.
+    ours: int
+    theirs: int
+    #: The end, in seconds of the engine's clock.
+    until: float
 
 
 class FutilePatches:
-    """The patches of a pair that changed nothing, each with the version that it was sent over."""
+    """The values of a pair that an API server rewrote or dropped; ``clock`` returns seconds."""
 
-    def __init__(self) -> None:
-        #: The version of the object and a hash of the call, since the call may be as large as the
-        #: object.
-        self._known: LRUCache[Place, tuple[str, str]] = LRUCache(REMEMBERED)
+    def __init__(self, marks: Marks, clock: Callable[[], float]) -> None:
+        self._marks, self._clock = marks, clock
+        #: By object, and by the operation and path of a field.
+        self._known: LRUCache[Place, dict[tuple[Operation, Path], _Rewritten]] = LRUCache(REMEMBERED)
 
     def drop_futile(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
-        """Return the write without calls that are known to change nothing."""
-        if not self._known or planned.live is None:
-            return planned
-        known = self._known.get(planned.place)
+        """Return the write without the fields that are as the API server makes them of what they are to be."""
+        known = self._known.get(planned.place) if self._known and planned.live is not None else None
         if known is None:
             return planned
-        version = planned.live["metadata"]["resourceVersion"]
-        return planned._replace(calls=[call for call in planned.calls if known != (version, _hash(call))])
+        left = [self._without_futile(call, planned.live, known) for call in planned.calls]
+        return planned._replace(calls=[call for call in left if call is not None])
 
-    def note(self, place: Place, call: Call, version: str) -> None:
-        """Record that a patch over this version changed nothing."""
-        self._known[place] = (version, _hash(call))
+    def _without_futile(
+        self, call: Call, live: Obj | None, known: dict[tuple[Operation, Path], _Rewritten]
+    ) -> Call | None:
+        now = self._clock()
+        futile = [
+            change.path
+            for change in changes(call, live, self._marks)
+            if (found := known.get((call.kind, change.path))) is not None
+            and found[:2] == (change.ours, change.theirs)
+            and found.until > now
+        ]
+        return without(call, futile) if futile else call
 
-    def forget(self, place: Place) -> None:
-        """Forget the patches of an object, which may change something again."""
-        if self._known:
+    def answered(self, place: Place, call: Call, reply: Obj, *, changed: bool) -> None:
+        """Learn from the answer to a call that creates or changes an object; ``changed`` is False if it didn't."""
+        kind: Operation = Operation.PATCH if call.kind is Operation.CREATE else call.kind
+        if changed:
+            found = unmet(call, reply, verbatim=not place.resource.is_built_in)
+        else:
+            found = changes(call, reply, self._marks)
+        ended = self._clock() + AGAIN_SECONDS
+        new = {(kind, path): _Rewritten(ours, theirs, ended) for path, ours, theirs in found if ours != theirs}
+        if call.kind is not Operation.CREATE and self._known:
+            new = {**self._known.get(place, {}), **new}
+        if new:
+            self._known[place] = dict(list(new.items())[-MOST_FIELDS:])
+        elif self._known:
             self._known.pop(place, None)
-
-
-def _hash(call: Call) -> str:
-    return digest([call.kind.value, call.body])

@@ -98,8 +98,11 @@ def ownership_of(syncer: Syncer, config: Config, settings: Settings) -> Ownershi
     authority = authority_of(syncer, config)
     drift = config.drift if settings.patrol is None else config.drift.over(settings.patrol.drift)
     keeps_base = bool(authority.shared) or not {"field", "metadata"}.isdisjoint(drift.lenient())
-    policy = config.on_host_deletion if direction_of(syncer).remakes else "recreate"
-    deletions = Deletions(policy, syncer.section, settings.marks) if policy != "recreate" else None
+    direction = direction_of(syncer)
+    policy = config.on_host_deletion if direction.remakes else "recreate"
+    deletions = None
+    if policy != "recreate":
+        deletions = Deletions(policy, syncer.section, settings.marks, outlasts_mark=direction.outlasts_mark)
     if not (authority.owners or keeps_base or deletions):
         return None
     return Ownership(syncer, settings.marks, authority, keeps_base, deletions)

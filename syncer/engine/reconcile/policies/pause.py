@@ -3,8 +3,9 @@
 In the virtual cluster, the mark is on an object, on a Namespace, or on the ConfigMap of the virtual
 cluster. There it pauses the whole virtual cluster (``true``) or the syncers that it names. A tenant
 can set all of these, so they never stop a deletion: a copy whose original is gone or ends would run
-on unseen. On the host, the mark is on a copy, where only the host's operator can set it, and there
-it stops everything. Marks are read from the cache, so a pause survives every restart.
+on unseen. Nor do they stop a revocation (:mod:`.revocation`), which comes before. On the host, the
+mark is on a copy, where only the host's operator can set it, and there it stops everything. Marks
+are read from the cache, so a pause survives every restart.
 """
 
 from collections.abc import Callable, Iterable
@@ -88,6 +89,10 @@ class Pause:
         self.namespaces.add_index(_INDEX, named, owner=OWNER, notify=notify)
         self.notes.add_index(_INDEX, noted, owner=OWNER, notify=notify_noted)
 
+    def holds(self, host: Obj) -> bool:
+        """Return True if the host's operator has paused a copy: nothing of it is written."""
+        return self._mark_of(host) == YES
+
     def drop(self, syncer: str) -> None:
         """Forget a syncer that has stopped."""
         self.kept = {request: why for request, why in self.kept.items() if request.syncer != syncer}
@@ -99,7 +104,7 @@ class Pause:
             self.kept.pop(seen.request, None)
         if virtual is None and host is None and not seen.controller.direction.fakes:
             return None
-        if host is not None and self._mark_of(host) == YES:
+        if host is not None and self.holds(host):
             decision = self._wait(ObjectRef(Side.HOST, seen.controller.syncer.host_resource, key_of(host)))
             if self._has_ended(seen):
                 self.kept[seen.request] = decision.reason
@@ -124,11 +129,11 @@ class Pause:
         return None
 
     def _has_ended(self, seen: Observed) -> bool:
-        """Return True if the original is gone or being deleted, or the copy is that of an earlier object."""
+        """Return True if the original's end is that of its copy, or the copy is that of an earlier object."""
         virtual, host, direction = seen.virtual, seen.host, seen.controller.direction
         if not direction.goes_down:
             return direction.comes_up and (host is None or is_deleting(host))
-        if virtual is None or is_deleting(virtual):
+        if virtual is None or direction.ends_copy(virtual):
             return True
         if host is None or seen.controller.syncer.adopts:
             return False

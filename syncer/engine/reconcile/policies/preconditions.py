@@ -1,7 +1,7 @@
 """Preconditions for deletions that follow from a missing object; the live API server must confirm them.
 
 The cache may be stale: an object that is missing there, and whose deletion no watch reported, may
-exist.
+exist. A final status can't be taken back, so it is always confirmed.
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ def _with_precondition(seen: Observed, write: Write) -> Write:
     other = write.side.other
     cause, copied_from = seen.on(other), annotations_of(write.obj).get(seen.ctx.marks.uid)
     if cause is None:
-        is_known = _saw_go(seen, other, write, copied_from)
+        is_known = write.final_status is None and _saw_go(seen, other, write, copied_from)
         return write if is_known else replace(write, precondition=Precondition(_ref(seen, other)))
     is_earlier = write.side is Side.HOST and copied_from not in (None, uid_of(cause))
     return replace(write, precondition=Precondition(_ref(seen, other), uid_of(cause))) if is_earlier else write

@@ -62,7 +62,8 @@ def _is_unconfirmed(seen: Observed, write: Write) -> bool:
     if write.precondition is not None:
         return False
     other = seen.on(write.side.other)
-    return other is not None and not is_deleting(other)
+    is_cause = other is not None and is_deleting(other) and not seen.controller.direction.outlasts_mark
+    return other is not None and not is_cause
 
 
 def _read(seen: Observed) -> Iterable[SideInformer]:

@@ -17,6 +17,7 @@ from syncer.api import (
     Source,
     Syncer,
     SyncerError,
+    Warned,
     Write,
     key_of,
 )
@@ -56,11 +57,13 @@ class Bench:
         for server, name in ((self.host, "vc-ns"), (self.host, "elsewhere"), (self.virtual, "shop")):
             server.put(namespace(name))
         self.leads = True
+        self.now = 0.0
         self.with_status = {"pods", "services"}
         self.wrotes: list[tuple[Side, str]] = []
         self.futiles: list[Side] = []
         self.helds: list[HeldFields] = []
         self.refusals: list[SyncerError] = []
+        self.warnings: list[Warned] = []
         self.syncer = syncer or Maps()
         self.pair: ClusterPair = build_pair(
             settings,
@@ -68,7 +71,7 @@ class Bench:
             virtual=Cluster("vc", Side.VIRTUAL, self.virtual.transport()),
             host=Cluster("host", Side.HOST, self.host.transport()),
             queue=Queue(clock=lambda: 0.0),
-            clock=lambda: 0.0,
+            clock=lambda: self.now,
             utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             has_status=lambda side, resource: resource.plural in self.with_status,
             may_write=lambda: self.leads,
@@ -82,6 +85,9 @@ class Bench:
 
     def held(self, held: HeldFields) -> None:
         self.helds.append(held)
+
+    def warned(self, warning: Warned) -> None:
+        self.warnings.append(warning)
 
     def refused(self, held: HeldFields, error: SyncerError) -> None:
         self.helds.append(held)

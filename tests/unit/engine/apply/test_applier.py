@@ -7,15 +7,18 @@ from applier_bench import SETTINGS, Bench, copy, ours, play
 
 from kube_envtest import Rule
 from syncer.api import (
+    Config,
     Conflict,
     Decision,
     Exists,
     Key,
+    Mirror,
     NotConnected,
     Obj,
     ObjectRef,
     Precondition,
     Refused,
+    Resource,
     Side,
     Unreachable,
     apply,
@@ -24,7 +27,7 @@ from syncer.api import (
 )
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, pod, service
+from syncer.testing.objects import configmap, crd, pod, service
 
 
 def test_reads_of_a_decision_count_only_while_it_is_the_latest() -> None:
@@ -259,6 +262,39 @@ def test_virtual_object_is_not_deleted_if_its_host_object_changed_owner() -> Non
     play(scenario)
 
 
+def test_final_status_is_not_set_while_the_counterpart_exists() -> None:
+    async def scenario(bench: Bench) -> None:
+        there = bench.see(Side.VIRTUAL, PODS, bench.virtual.put(pod("p", status={"phase": "Running"})))
+        bench.host.put(ours(pod("p", namespace="vc-ns")))
+        gone = Precondition(ObjectRef(Side.HOST, PODS, Key("vc-ns", "p")))
+        [write] = delete(virtual=there, final_status={"phase": "Failed"}, reason="x", resource=PODS).writes
+        with pytest.raises(Conflict, match="host Pod vc-ns/p"):
+            await bench.apply(Decision((replace(write, precondition=gone),)))
+        assert bench.sent == []
+
+    play(scenario)
+
+
+def test_final_status_is_set_before_the_deletion() -> None:
+    async def scenario(bench: Bench) -> None:
+        there = bench.see(Side.VIRTUAL, PODS, bench.virtual.put(pod("p", status={"phase": "Running"})))
+        decision = delete(virtual=there, final_status={"phase": "Failed"}, reason="x", resource=PODS)
+        assert await bench.apply(decision) == ["patch virtual shop/pods/p/status", "delete virtual shop/pods/p"]
+
+    play(scenario)
+
+
+def test_final_status_is_not_set_over_a_later_one() -> None:
+    async def scenario(bench: Bench) -> None:
+        there = bench.see(Side.VIRTUAL, PODS, bench.virtual.put(pod("p", status={"phase": "Running"})))
+        bench.virtual.put(merged(there, {"status": {"phase": "Succeeded"}}))
+        with pytest.raises(Conflict):
+            await bench.apply(delete(virtual=there, final_status={"phase": "Failed"}, reason="x", resource=PODS))
+        assert (bench.virtual.get("pods", "shop/p") or {})["status"]["phase"] == "Succeeded"
+
+    play(scenario)
+
+
 def test_deletion_waits_while_its_precondition_cannot_be_read() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
@@ -305,10 +341,10 @@ def test_copy_is_deleted_after_a_list_only_if_the_virtual_cluster_has_its_identi
     play(scenario)
 
 
-# -- patches that change nothing -------------------------------------------------------------------
+# -- values that the API server rewrites -----------------------------------------------------------
 
 
-def test_patch_that_changed_nothing_is_not_sent_again_until_the_object_changes() -> None:
+def test_field_that_is_dropped_is_not_sent_again_until_another_is_wanted_or_some_time_has_passed() -> None:
     """A ConfigMap has no such field, so the API server drops it."""
 
     async def scenario(bench: Bench) -> None:
@@ -316,16 +352,84 @@ def test_patch_that_changed_nothing_is_not_sent_again_until_the_object_changes()
         wanted = merged(copy(), {"unknown": {"a": 1}})
         patch = ["patch host vc-ns/configmaps/x"]
         assert await bench.apply(apply(host=wanted)) == patch, "this notes which fields we set"
+        assert await bench.apply(apply(host=wanted)) == []
+        changed = merged(bench.host.get("configmaps", "vc-ns/x") or {}, {"metadata": {"labels": {"seen": "1"}}})
+        bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(changed))
+        assert await bench.apply(apply(host=wanted)) == [], "the answer holds for later versions, too"
         assert bench.futiles == []
+        bench.now = 601
         assert await bench.apply(apply(host=wanted)) == patch
         assert bench.futiles == [Side.HOST]
-        for _ in range(3):
-            assert await bench.apply(apply(host=wanted)) == []
-        changed = merged(bench.host.get("configmaps", "vc-ns/x") or {}, {"data": {"n": "1"}})
-        bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(changed))
-        assert await bench.apply(apply(host=wanted)) == patch
+        assert await bench.apply(apply(host=wanted)) == []
+        assert await bench.apply(apply(host=merged(wanted, {"unknown": {"a": 2}}))) == patch
+        assert await bench.apply(apply(host=merged(wanted, {"data": {"n": "2"}}))) == patch, "other fields are sent"
 
     play(scenario)
+
+
+def test_field_that_is_dropped_from_a_new_object_is_not_sent_again() -> None:
+    async def scenario(bench: Bench) -> None:
+        wanted = merged(copy(), {"unknown": {"a": 1}})
+        assert await bench.apply(apply(host=wanted)) == ["create host vc-ns/configmaps"]
+        assert await bench.apply(apply(host=wanted)) == []
+        assert bench.futiles == []
+
+    play(scenario)
+
+
+WIDGETS = Resource("example.org/v1", "Widget", "widgets")
+
+
+class Widgets(Mirror[Config]):
+    name = "widgets"
+    resource = WIDGETS
+    down = ("spec",)
+
+
+def widget(spec: Obj) -> Obj:
+    """Return a copy of a custom resource, as a syncer wants it."""
+    metadata = {"name": "x", "namespace": "vc-ns"}
+    return ours({"apiVersion": "example.org/v1", "kind": "Widget", "metadata": metadata}, spec={}) | {"spec": spec}
+
+
+def live_widget(bench: Bench) -> Obj:
+    found = bench.host.get("widgets.example.org", "vc-ns/x")
+    assert found
+    return found
+
+
+def with_widget(bench: Bench, spec: Obj) -> None:
+    """Let the host have a copy of a custom resource, which the store has seen."""
+    bench.host.put(crd("widgets.example.org"))
+    bench.see(Side.HOST, WIDGETS, bench.host.put(widget(spec)))
+
+
+@pytest.mark.parametrize("spec", [{}, {"a": {"b": 2, "c": 3}}])
+def test_null_is_written_over_a_version_that_is_no_longer_the_live_one_after_another_look(spec: Obj) -> None:
+    """The places that a JSON patch names may be gone there."""
+
+    async def scenario(bench: Bench) -> None:
+        with_widget(bench, {"a": {"b": 1}})
+        wanted = widget({"a": {"b": None, "d": 1}})
+        bench.host.put({**live_widget(bench), "spec": spec})
+        with pytest.raises(Conflict, match="has changed meanwhile"):
+            await bench.apply(apply(host=wanted))
+        assert await bench.apply(apply(host=wanted)) == ["patch host vc-ns/widgets/x"]
+        assert live_widget(bench)["spec"] == {"a": {**spec.get("a", {}), "b": None, "d": 1}}
+
+    play(scenario, syncer=Widgets())
+
+
+def test_null_is_not_written_into_another_object_of_the_name() -> None:
+    async def scenario(bench: Bench) -> None:
+        with_widget(bench, {"a": 1})
+        bench.host.delete("widgets.example.org", "vc-ns/x")
+        bench.host.put(widget({"a": 1}))
+        with pytest.raises(Conflict):
+            await bench.apply(apply(host=widget({"a": None})))
+        assert live_widget(bench)["spec"] == {"a": 1}
+
+    play(scenario, syncer=Widgets())
 
 
 def test_status_that_went_the_wrong_way_in_vain_still_goes_the_right_one() -> None:
@@ -338,7 +442,6 @@ def test_status_that_went_the_wrong_way_in_vain_still_goes_the_right_one() -> No
         bench.with_status.clear()
         for _ in range(2):
             await bench.apply(apply(host=wanted, resource=SERVICES))
-        assert bench.futiles == [Side.HOST]
         assert await bench.apply(apply(host=wanted, resource=SERVICES)) == []
         bench.with_status.add("services")
         assert await bench.apply(apply(host=wanted, resource=SERVICES)) == ["patch host vc-ns/services/x/status"]

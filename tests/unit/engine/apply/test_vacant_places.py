@@ -41,6 +41,7 @@ def test_name_of_an_object_of_others_is_found_however_deep_it_is(levels: int, na
         with pytest.raises(Refused) as refused:
             await must_be_vacant(host, [VACANT], calls, homes=HOMES)
         assert refused.value.reason == "NameCollision"
+        assert refused.value.in_the_way == ObjectRef(Side.HOST, SECRETS, Key("vc-ns", "theirs"))
         await must_be_vacant(host, [VACANT], [Call(Operation.CREATE, {"spec": {"theirs": "other"}})], homes=HOMES)
 
     virtual_time.run(scenario())

@@ -10,10 +10,24 @@ from typing import Any
 import pytest
 
 from kube_envtest import virtual_time
-from syncer.api import Forbidden, Key, MissingRight, Obj, QuotaExceeded, Refused, Request, Resource, Side, Unreachable
+from syncer.api import (
+    Forbidden,
+    Key,
+    Missing,
+    MissingRight,
+    Obj,
+    ObjectRef,
+    QuotaExceeded,
+    Refused,
+    Request,
+    Resource,
+    Side,
+    Unreachable,
+)
 from syncer.cache.handlers import Waiters
-from syncer.engine.controllers.wakeups import LOOK_SECONDS, REVIEWS, Wakeups
+from syncer.engine.controllers.wakeups import LOOK_SECONDS, NAMES_AT_ONCE, REVIEWS, Wakeups
 from syncer.engine.reconcile.controller import Read
+from syncer.resources.kinds import CONFIG_MAPS
 from syncer.workqueue.queue import Queue
 
 A, B, C = (Request("vc", "pods", Key("shop", name)) for name in "abc")
@@ -29,6 +43,7 @@ class Server:
     quotas: list[Obj] = field(default_factory=list)
     allowed: bool = False
     error: Exception | None = None
+    gone: set[str] = field(default_factory=set)
     asked: list[Any] = field(default_factory=list)
 
     async def list(self, resource: Resource, *, namespace: str = "") -> Sequence[Obj]:
@@ -36,6 +51,14 @@ class Server:
         if self.error:
             raise self.error
         return self.quotas
+
+    async def get(self, resource: Resource, key: Key) -> Obj:
+        self.asked.append(key.name)
+        if self.error:
+            raise self.error
+        if key.name in self.gone:
+            raise Missing("no")
+        return {}
 
     async def create(self, resource: Resource, obj: Obj) -> Obj:
         assert resource == REVIEWS
@@ -50,6 +73,7 @@ class ClusterPair:
     """A pair with servers alone."""
 
     host: Server = field(default_factory=Server)
+    name: str = "vc"
 
     @property
     def virtual(self) -> Server:
@@ -69,9 +93,9 @@ class Scene:
     def server(self) -> Server:
         return self.pair.host
 
-    def park(self, request: Request, error: Exception) -> None:
+    def park(self, request: Request, error: Exception, pair: ClusterPair | None = None) -> None:
         self.queue.add(request, after=300, low=True)
-        self.wakeups.park(self.pair, request, (), error)  # type: ignore[arg-type]
+        self.wakeups.park(pair or self.pair, request, (), error)  # type: ignore[arg-type]
 
     async def woken(self, seconds: float = LOOK_SECONDS + 0.1) -> list[str]:
         """Return the names of those that are in the queue after so many seconds."""
@@ -86,6 +110,10 @@ class Scene:
 
 def no_room(quota: str = "q", **requested: str) -> QuotaExceeded:
     return QuotaExceeded("no", quota=quota, requested=requested, side=Side.HOST, key=Key("home", "x"))
+
+
+def taken(name: str) -> Refused:
+    return Refused("no", in_the_way=ObjectRef(Side.HOST, CONFIG_MAPS, Key("home", name)))
 
 
 def quota(name: str = "q", *, hard: Mapping[str, str], used: Mapping[str, str]) -> Obj:
@@ -172,7 +200,7 @@ def test_quota_is_polled_again_after_a_failure_but_not_without_the_right() -> No
         scene.server.error = Forbidden("no right to list quotas")
         await scene.woken(100)
         assert len(scene.server.asked) == 4
-        assert scene.wakeups.reasons(A) == ["room in the quotas of namespace home on the host cluster"]
+        assert scene.wakeups.reasons(A) == [], "it is the slow timer that wakes it"
 
     play(scenario)
 
@@ -257,5 +285,42 @@ def test_request_that_waits_for_many_objects_is_woken_by_one_function() -> None:
         scene.wakeups.wait(A, reads)
         wakes = {id(wake) for waiting in store.waiters._waiting.values() for wake in waiting.values()}
         assert (len(store.waiters._waiting), len(wakes)) == (256, 1)
+
+    play(scenario)
+
+
+def test_name_is_looked_up_until_it_is_free() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.park(A, taken("x"))
+        scene.park(B, taken("y"))
+        assert scene.wakeups.reasons(A) == ["the end of the ConfigMap home/x on the host cluster"]
+        assert await scene.woken() == []
+        scene.server.gone.add("x")
+        assert await scene.woken() == ["a"]
+        assert scene.server.asked == ["x", "y", "x", "y"]
+
+    play(scenario)
+
+
+def test_many_names_of_a_virtual_cluster_are_looked_up_in_turn_and_hold_up_no_other() -> None:
+    async def scenario(scene: Scene) -> None:
+        other = ClusterPair(name="other")
+        for number in range(3 * NAMES_AT_ONCE):
+            scene.park(Request("vc", "maps", Key("shop", f"x{number}")), taken(f"x{number}"))
+        scene.park(A, taken("mine"), other)
+        for _ in range(3):
+            assert await scene.woken() == []
+        assert scene.server.asked == [f"x{number}" for number in range(3 * NAMES_AT_ONCE)]
+        assert other.host.asked == ["mine"] * 3
+
+    play(scenario)
+
+
+def test_name_that_may_not_be_read_is_left_to_the_slow_timer() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.server.error = Forbidden("no", side=Side.HOST)
+        scene.park(A, taken("x"))
+        assert await scene.woken(60) == []
+        assert (scene.server.asked, scene.wakeups.reasons(A)) == (["x"], [])
 
     play(scenario)

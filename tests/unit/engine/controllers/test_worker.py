@@ -118,7 +118,22 @@ def test_warning_of_a_decision_is_told_once_its_writes_are_made() -> None:
         bench.maps.sync = lambda ctx, pair: sync(ctx, pair).warn("Odd", "half")  # type: ignore
         await bench.work()
         await bench.work()
-        assert bench.events == [Told("Odd", "half", None)], "the second decision writes nothing"
+        [event] = bench.events  # as the second decision writes nothing
+        assert (event.reason, event.message) == ("Odd", "half")
+
+    play(scenario)
+
+
+def test_warning_is_about_the_object_also_when_the_decision_has_deleted_it() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.work()
+        original = bench.virtual.get("configmaps", "shop/a")
+        assert original is not None
+        bench.does(delete(virtual=original, reason="x").warn("Odd", "it goes"))
+        await bench.work()
+        [event] = bench.events
+        assert event.about is not None
+        assert event.about["metadata"]["uid"] == original["metadata"]["uid"]
 
     play(scenario)
 
@@ -163,7 +178,7 @@ def test_owner_is_told_once_which_fields_are_left_out_and_again_when_they_are_ot
         ):
             bench.see(configmap("a", metadata={"annotations": annotations}))
             await bench.work()
-        said = "not copied to the host, whose policy keeps it out: "
+        said = "not copied to the host, whose policy or version keeps it out: "
         first = ", ".join(f"metadata.annotations[{key}]" for key in list(many)[:10])
         assert bench.events == [
             Told("NotCopied", f"{said}metadata.annotations[eks.amazonaws.com/00]", None),

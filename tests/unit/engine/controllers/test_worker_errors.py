@@ -61,7 +61,7 @@ FAILING = State.FAILING
         # a server that says when
         pytest.param(TooMany("no", retry_after=7, **HERE), 0, FAILING, 7.0, "", False, id="too many"),
         pytest.param(TooMany("no", retry_after=7, **HERE), 20, FAILING, 48.0, "", False, id="too many, as ever"),
-        pytest.param(Unauthorized("no", **HERE), 0, FAILING, 30.0, "SyncFailed", False, id="unauthorized"),
+        pytest.param(Unauthorized("no", **HERE), 0, FAILING, 0.05, "SyncFailed", True, id="unauthorized"),
         # no answer: the connection is probed
         pytest.param(NotConnected("no", **HERE), 0, FAILING, 0.05, "", True, id="not connected"),
         pytest.param(NotConnected("no"), 0, FAILING, 0.05, "", False, id="not connected, nobody knows where"),

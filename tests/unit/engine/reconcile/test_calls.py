@@ -253,32 +253,47 @@ def test_metadata_is_never_changed_but_for_labels_and_annotations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("before", "now"),
     [
-        ("1000m", "1", True),
-        ("1", "1000m", True),
-        ("1Gi", "1024Mi", True),
-        ("0.5", "500m", True),
-        (2, "2", True),
-        ("1e3", "1000", True),
-        ("100M", "100Mi", False),
-        ("1", "2", False),
-        ("1e999999999", "1", False),
-        ("1_000", "1k", False),
-        ("1 Gi", "1Gi", False),
-        ("+5", "5", True),
-        ("2E", "2000P", True),
-        ("x", "y", False),
-        ("1.2.3.4", "1.2.3.5", False),
-        ("1.10", "1.1", False),
-        ("1.1", "1.10", False),
-        (True, "1", False),
+        ("007", "7"),
+        ("7", "007"),
+        ("1", "1.0"),
+        ("1.0", "1"),
+        ("1000m", "1"),
+        ("1M", "1000k"),
+        ("1Gi", "1024Mi"),
+        ("+5", "5"),
+        ("0e99", "0e12"),
+        ("3", 3),
+        (3, "3"),
+        (1, "1.0"),
+        (True, 1),
+        (0, False),
+        (True, "true"),
+        ([True], [1]),
+        ([{"a": 1}], [{"a": True}]),
+        ({"a": [0, "x"]}, {"a": [False, "x"]}),
     ],
 )
-def test_quantities_are_compared_by_what_they_mean(one: Any, other: Any, same: bool) -> None:
-    live = created(host(spec={"containers": [{"resources": {"limits": {"cpu": other}}}]}))
-    found = calls(host(spec={"containers": [{"resources": {"limits": {"cpu": one}}}]}), live)
-    assert (found == []) is same
+@pytest.mark.parametrize("exact", [(), ("spec.values",)])
+def test_value_is_another_if_it_is_another_one_in_json(before: Any, now: Any, exact: tuple[str, ...]) -> None:
+    live = created(host(spec={"values": {"x": before, "y": "1"}}), *exact)
+    [call] = calls(host(spec={"values": {"x": now, "y": "1"}}), live, *exact)
+    assert json.dumps(call.body["spec"]) == json.dumps({"values": {"x": now}})
+    assert calls(host(spec={"values": {"x": now, "y": "1"}}), carried_out(live, [call]), *exact) == []
+
+
+@pytest.mark.parametrize("part", ["labels", "annotations"])
+def test_label_or_annotation_that_is_the_same_number_is_changed(part: str) -> None:
+    before: Obj = {part: {"version": "1"}}
+    now: Obj = {part: {"version": "1.0"}}
+    [call] = calls(host(**now), created(host(**before)))
+    assert call.body["metadata"][part] == {"version": "1.0"}
+
+
+def test_numbers_are_the_same_by_their_value() -> None:
+    live = created(host(spec={"values": {"x": 1, "list": [2.0]}}))
+    assert calls(host(spec={"values": {"x": 1.0, "list": [2]}}), live) == []
 
 
 def test_list_is_right_where_each_element_says_what_we_say_and_more() -> None:
@@ -329,6 +344,29 @@ def test_delete_is_of_exactly_this_object() -> None:
     assert calls(seen, merged(seen, {"metadata": {"uid": "u2"}}), verb=Verb.DELETE) == []
 
 
+def test_final_status_is_set_before_the_deletion_over_the_version_that_was_seen() -> None:
+    seen = stored(host(status={"phase": "Running", "podIP": "10.0.0.3"}))
+    later = merged(seen, {"metadata": {"resourceVersion": "later"}})
+    first, second = calls(seen, later, verb=Verb.DELETE, final_status={"phase": "Failed"})
+    assert first.kind is Operation.PATCH_STATUS
+    version = seen["metadata"].get("resourceVersion")
+    assert first.body["metadata"] == {"uid": "u1", "resourceVersion": version}
+    assert first.body["status"] == {"phase": "Failed", "podIP": None}
+    assert second == Call(Operation.DELETE, seen)
+    [left] = calls(seen, seen, verb=Verb.DELETE, final_status=seen["status"])
+    assert left == second
+
+
+def test_deletion_that_only_waits_for_finalizers_is_not_made_again() -> None:
+    ended = stored(host(metadata={"deletionGracePeriodSeconds": 0, "finalizers": ["example.org/hold"]}))
+    assert calls(ended, ended, verb=Verb.DELETE, grace=0) == []
+    assert len(calls(ended, ended, verb=Verb.DELETE)) == 1, "it may take another grace period"
+    free = merged(ended, {"metadata": {"finalizers": None}})
+    assert len(calls(free, free, verb=Verb.DELETE, grace=0)) == 1
+    graceful = merged(ended, {"metadata": {"deletionGracePeriodSeconds": 30}})
+    assert len(calls(graceful, graceful, verb=Verb.DELETE, grace=0)) == 1
+
+
 def test_pod_is_bound_once() -> None:
     pod = stored(host(spec={}))
     [call] = calls(pod, pod, verb=Verb.BIND, node="n1")
@@ -355,7 +393,7 @@ def test_conditions_are_set_by_type_and_only_those_that_differ() -> None:
 def test_merge_has_only_what_the_live_object_lacks() -> None:
     containers = [{"name": "a", "size": "1"}, {"name": "b", "size": "1"}, {"name": "host's"}]
     live = stored(host(spec={"containers": containers, "whole": {"size": "1", "other": 1}}))
-    spec: Obj = {"containers": [{"name": "a", "size": "2"}, {"name": "b", "size": "1000m"}], "whole": {"size": "1"}}
+    spec: Obj = {"containers": [{"name": "a", "size": "2"}, {"name": "b", "size": "1"}], "whole": {"size": "1"}}
     [call] = calls({**live, "spec": spec}, live, verb=Verb.MERGE)
     assert call == Call(Operation.MERGE, {"metadata": {"uid": "u1"}, "spec": {"containers": [spec["containers"][0]]}})
     new = {"containers": [{"name": "new"}], "extra": [{"name": "x"}], "whole": {"size": "2"}}
@@ -478,6 +516,16 @@ def test_note_may_take_an_annotation_away() -> None:
     [call] = calls(want, live, verb=Verb.NOTE)
     assert call.body["metadata"]["annotations"] == {"x": None}
     assert calls(want, carried_out(live, [call]), verb=Verb.NOTE) == []
+
+
+def test_revocation_takes_out_what_is_left_out_and_nothing_else() -> None:
+    live = stored(host(labels={"x": "1", "y": "2"}, spec={"a": {"b": 1, "c": 2}, "list": [1, 2]}, kept={"d": 1}))
+    want = copy.deepcopy(live)
+    del want["metadata"]["labels"]["x"]
+    want["spec"] = {"a": {"c": 2}, "list": [2]}
+    [call] = calls(want, live, verb=Verb.REVOKE)
+    assert call.body == {"spec": {"a": {"b": None}, "list": [2]}, "metadata": {"labels": {"x": None}, **GUARD}}
+    assert calls(want, want, verb=Verb.REVOKE) == []
 
 
 @pytest.mark.parametrize("live", [None, {"metadata": {"name": "web", "uid": "another", "resourceVersion": "7"}}])

@@ -109,9 +109,14 @@ def test_host_object_that_is_not_ours_is_no_orphan(syncer: Syncer, foreign: Obj)
 
 @pytest.mark.parametrize("original", [ORIGINAL, deleting(ORIGINAL), virtual(uid="v2")])
 def test_object_at_the_key_of_a_copy_is_left_alone(original: Obj, foreign: Obj) -> None:
-    with pytest.raises(Refused, match="left alone") as refused:
+    with pytest.raises(Refused, match=r"the host cluster has a Widget .* that is not ours; it is left") as refused:
         ask(Widgets(), v=original, h=foreign)
     assert refused.value.reason == "NameCollision"
+    assert refused.value.why == (
+        "another Widget on the host has the name that this object's copy would get. "
+        "Rename this object, or ask the operator"
+    ), "the tenant sees one of the two"
+    assert refused.value.in_the_way is None, "a watch shows its end"
 
 
 def test_pair_is_synced_if_the_uid_matches() -> None:
@@ -133,6 +138,28 @@ def test_copy_of_an_earlier_object_of_the_name_is_deleted_first() -> None:
 
 def test_deletion_goes_down() -> None:
     assert deleted(ask(Widgets(), v=deleting(ORIGINAL), h=COPY)) == (Side.HOST, "h1")
+
+
+def test_copy_stays_and_is_kept_in_step_until_the_original_is_gone() -> None:
+    class ReadOnly(Widgets):
+        deletion = "whenGone"
+
+    ending = deleting(merged(ORIGINAL, {"spec": {"a": 1}}))
+    [made] = [write for write in ask(ReadOnly(), v=ending).writes if write.side is Side.HOST]
+    kept = ask(ReadOnly(), v=ending, h=COPY).writes[0]
+    for write in (made, kept):
+        assert (write.side, write.verb, write.obj["spec"]) == (Side.HOST, Verb.APPLY, {"a": 1})
+    assert deleted(ask(ReadOnly(), h=COPY)) == (Side.HOST, "h1")
+    assert ask(ReadOnly(), v=ending, h=deleting(COPY)).outcome is Outcome.PENDING
+    assert deleted(ask(ReadOnly(), v=deleting(virtual(uid="v2")), h=COPY)) == (Side.HOST, "h1")
+
+
+def test_wait_for_the_end_of_an_earlier_copy_is_told() -> None:
+    waits = ask(Widgets(), v=virtual(uid="v2"), h=deleting(COPY))
+    assert waits.warning
+    assert waits.warning.reason == "EarlierCopyEnds"
+    assert "the copy of an earlier Widget of this name" in waits.warning.message
+    assert ask(Widgets(), v=ORIGINAL, h=deleting(COPY)).warning is None
 
 
 def test_copy_that_somebody_deletes_is_waited_for() -> None:
@@ -169,9 +196,13 @@ def test_host_object_is_told_upwards_whether_or_not_the_virtual_one_is_there() -
 
 @pytest.mark.parametrize("syncer", [Reports(), KeptReports()])
 def test_tenants_own_object_in_its_place_is_left_alone(syncer: Syncer) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refused, match="the virtual cluster has a Widget shop/web that is not ours") as refused:
         ask(syncer, h=REPORT, v=virtual())
     assert refused.value.reason == "NameCollision"
+    assert refused.value.why == (
+        "the host has a Widget that would have the name of this one here, which is left alone. "
+        "Rename or remove this one to have that of the host"
+    )
 
 
 def test_object_deleted_on_the_host_is_deleted_in_the_virtual_cluster() -> None:

@@ -1,5 +1,6 @@
 """Ephemeral containers of a running Pod: which are sent, how, and what their owner is told of the others."""
 
+import json
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ def warned(world: World) -> str:
 def test_ephemeral_container_is_added_through_its_subresource_once(world: World) -> None:
     running(world, debugger(targetContainerName="app"))
     requests = [str(one) for one in world.settle("pods", "shop/web")]
-    assert requests == [f"patch host pods/ephemeralcontainers {COPY}"]
+    assert requests == [f"patch host pods/ephemeralcontainers {COPY}", f"patch host pods {COPY}"], "it is recorded"
     [container] = (world.host("Pod", COPY) or {})["spec"]["ephemeralContainers"]
     assert (container["name"], container["targetContainerName"]) == ("debug", "app")
     assert world.settle("pods", "shop/web") == []
@@ -76,6 +77,90 @@ def test_ephemeral_container_of_the_hosts_own_stays(world: World) -> None:
     world.given(host=[merged(world.host("Pod", COPY) or {}, {"spec": {"ephemeralContainers": [debugger("theirs")]}})])
     with_containers(world, debugger("mine"))
     assert [one["name"] for one in sent(world)] == ["mine"]
+
+
+def recorded(world: World) -> Obj:
+    """Return the record of the containers that were sent."""
+    found: Obj = json.loads((world.host("Pod", COPY) or {})["metadata"]["annotations"]["vsyncer.dev/containers"])
+    return found
+
+
+def test_containers_that_were_sent_are_recorded_by_list(world: World) -> None:
+    running(world)
+    assert recorded(world) == {"containers": ["app"]}
+    with_containers(world, debugger("b"), debugger("a"))
+    world.settle("pods", "shop/web")
+    assert recorded(world) == {"containers": ["app"], "ephemeralContainers": ["b", "a"]}
+
+
+@pytest.mark.parametrize("part", ["containers", "initContainers", "ephemeralContainers"])
+def test_ephemeral_container_with_the_name_of_one_of_the_hosts_is_refused(world: World, part: str) -> None:
+    """It would be the tenant's from then on, with the host's secrets in it."""
+    running(world)
+    copy = world.host("Pod", COPY) or {}
+    theirs = [*copy["spec"].get(part, ()), debugger("theirs")]
+    status = {f"{part.removesuffix('s')}Statuses": [{"name": "theirs"}, {"name": "app"}], "phase": "Running"}
+    world.given(host=[merged(copy, {"spec": {part: theirs}, "status": status})])
+    with_containers(world, debugger("theirs"), debugger("mine"))
+    assert "theirs: the host has another container of this name in the pod; choose another name" in warned(world)
+    assert [one["name"] for one in sent(world)] == ["mine"]
+    assert recorded(world) == {"containers": ["app"], "ephemeralContainers": ["mine"]}
+    statuses = [one for one in (world.virtual("Pod", "shop/web") or {})["status"].values() if isinstance(one, list)]
+    assert [one["name"] for each in statuses for one in each if one.get("name") == "theirs"] == []
+
+
+def test_container_of_the_hosts_is_no_target(world: World) -> None:
+    running(world)
+    copy = world.host("Pod", COPY) or {}
+    world.given(host=[merged(copy, {"spec": {"containers": [*copy["spec"]["containers"], debugger("proxy")]}})])
+    with_containers(world, debugger("bad", targetContainerName="proxy"), debugger("good", targetContainerName="app"))
+    assert "bad: its target proxy is no container of this Pod" in warned(world)
+    assert [one["name"] for one in sent(world)] == ["good"]
+
+
+def test_image_of_a_container_of_the_hosts_stays(world: World) -> None:
+    """An API server of the tenant's own may show any container in a running Pod."""
+    running(world)
+    copy, original = world.host("Pod", COPY) or {}, world.virtual("Pod", "shop/web") or {}
+    world.given(host=[merged(copy, {"spec": {"containers": [*copy["spec"]["containers"], debugger("proxy")]}})])
+    forged = [{"name": "app", "image": "new"}, {"name": "proxy", "image": "evil"}]
+    world.given(virtual=[merged(original, {"spec": {"containers": forged}, "metadata": {"generation": 2}})])
+    world.settle("pods", "shop/web")
+    images = {one["name"]: one["image"] for one in (world.host("Pod", COPY) or {})["spec"]["containers"]}
+    assert images == {"app": "new", "proxy": "busybox"}
+
+
+def test_record_of_a_copy_cannot_be_forged_by_a_tenant(world: World) -> None:
+    running(world)
+    forged = {"vsyncer.dev/containers": '{"containers":["proxy"]}'}
+    original = world.virtual("Pod", "shop/web") or {}
+    world.given(virtual=[merged(original, {"metadata": {"annotations": forged}})]).settle("pods", "shop/web")
+    assert recorded(world) == {"containers": ["app"]}
+
+
+def test_copy_of_an_earlier_version_gets_a_record_of_what_it_was_created_with(world: World) -> None:
+    """Of an ephemeral container, nobody can tell who added it."""
+    running(world, debugger("earlier"))
+    world.settle("pods", "shop/web")
+    copy = world.host("Pod", COPY) or {}
+    del copy["metadata"]["annotations"]["vsyncer.dev/containers"]
+    proxy = {"name": "proxy", "image": "i"}
+    world.given(host=[merged(copy, {"spec": {"containers": [*copy["spec"]["containers"], proxy]}})])
+    assert "earlier: the host has another container" in warned(world)
+    with_containers(world, debugger("earlier"), debugger("later"))
+    world.settle("pods", "shop/web")
+    assert recorded(world) == {"containers": ["app"], "ephemeralContainers": ["later"]}
+
+
+@pytest.mark.parametrize("spoilt", ["", "[]", "{", '{"containers":"app"}'])
+def test_record_that_cannot_be_read_names_no_container(world: World, spoilt: str) -> None:
+    running(world)
+    copy = world.host("Pod", COPY) or {}
+    status = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "containerStatuses": [{"name": "app"}]}
+    note = {"metadata": {"annotations": {"vsyncer.dev/containers": spoilt}}, "status": status}
+    world.given(host=[merged(copy, note)]).settle("pods", "shop/web")
+    reported = (world.virtual("Pod", "shop/web") or {})["status"]
+    assert (reported["phase"], reported.get("containerStatuses") or []) == ("Running", [])
 
 
 def test_names_in_an_ephemeral_container_are_translated(world: World) -> None:
@@ -125,6 +210,15 @@ def test_security_context_of_the_pod_counts_for_an_ephemeral_container(world: Wo
     with_containers(world, debugger(securityContext=own), debugger("bare"))
     assert "bare: spec: it breaks the Pod Security level restricted" in warned(world)
     assert [one["name"] for one in sent(world)] == ["debug"]
+
+
+def test_users_of_the_pods_own_count_for_an_ephemeral_container(world: World) -> None:
+    unmasked = debugger(securityContext={"procMount": "Unmasked"})
+    running(world, unmasked)
+    assert "procMount Unmasked" in warned(world)
+    copy = world.host("Pod", COPY) or {}
+    world.given(host=[merged(copy, {"spec": {"hostUsers": False}})])
+    assert [container["name"] for container in sent(world)] == ["debug"]
 
 
 def test_number_of_ephemeral_containers_is_bounded(world: World) -> None:

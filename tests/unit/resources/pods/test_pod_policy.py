@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Obj, Refused, TooLarge
+from syncer.api import Obj, Refused, Side, TooLarge
+from syncer.names import Unchanged
 from syncer.resources.pods.tolerations import MOST_TOLERATIONS
 from syncer.testing import World
 from syncer.testing.objects import pod, serviceaccount
@@ -53,6 +54,39 @@ def test_volume_of_another_type_is_refused_unless_it_is_allowed(spec: Obj, kind:
     with pytest.raises(Refused):
         decided(spec, allowVolumes=[kind[:1]])
     assert decided(spec, allowVolumes=[kind])["volumes"]
+
+
+def test_servers_of_a_glusterfs_volume_are_never_the_hosts_own() -> None:
+    volumes = volume(glusterfs={"endpoints": "servers", "path": "data"})
+    [found] = decided(volumes, allowVolumes=["glusterfs"])["volumes"]
+    assert found["glusterfs"] == {"endpoints": "servers-x-shop-x-vc", "path": "data"}
+
+
+def test_glusterfs_volume_is_refused_where_names_are_the_same_on_the_host() -> None:
+    options = {"pods": {"allowVolumes": ["glusterfs"]}, "serviceAccounts": {"enabled": False}}
+    config = {"sync": {"toHost": options}, "networking": {"dns": {"service": ""}}}
+    world = World(config=config, translator=Unchanged)
+    world.given(virtual=[pod("web", spec=volume(glusterfs={"endpoints": "servers"}))])
+    with pytest.raises(Refused, match="no Endpoints is synced: the host's own would be meant"):
+        world.decide("pods", "shop/web")
+
+
+@pytest.mark.parametrize(("minor", "lifted"), [(36, True), (35, True), (34, False), (0, False)])
+def test_pod_with_users_of_its_own_may_be_root_in_it_only_where_the_host_keeps_them_apart(
+    world: World, minor: int, lifted: bool
+) -> None:
+    """An older host may drop `hostUsers`, and run the Pod as root of the node."""
+    world.configure({"sync": {"toHost": {"pods": {"podSecurity": "baseline"}}}})
+    container = {"name": "main", "image": "i", "securityContext": {"procMount": "Unmasked"}}
+    world.minor_versions[Side.HOST] = minor
+    world.given(virtual=[pod("web", spec={"hostUsers": False, "containers": [container]}), serviceaccount("default")])
+    world.settle("serviceaccounts", "shop/default")
+    if lifted:
+        [write] = world.decide("pods", "shop/web").writes
+        assert write.obj["spec"]["hostUsers"] is False
+    else:
+        with pytest.raises(Refused, match="container main has the procMount Unmasked"):
+            world.decide("pods", "shop/web")
 
 
 def test_node_name_of_the_tenant_is_refused_unless_it_is_allowed() -> None:

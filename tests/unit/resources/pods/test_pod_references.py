@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from syncer.api import Key, Obj, Resource
-from syncer.resources.kinds import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, RESOURCE_CLAIMS, SECRETS
+from syncer.resources.kinds import CONFIG_MAPS, ENDPOINTS, PERSISTENT_VOLUME_CLAIMS, RESOURCE_CLAIMS, SECRETS
 from syncer.resources.pods.syncer import PodSyncer
 from syncer.testing.objects import pod
 
@@ -36,6 +36,7 @@ def in_container(part: dict[str, Any]) -> dict[str, Any]:
         (in_volume({"cinder": {"secretRef": {"name": "x"}}}), SECRETS),
         (in_volume({"csi": {"nodePublishSecretRef": {"name": "x"}}}), SECRETS),
         (in_volume({"flexVolume": {"secretRef": {"name": "x"}}}), SECRETS),
+        (in_volume({"glusterfs": {"endpoints": "x"}}), ENDPOINTS),
         (in_volume({"iscsi": {"secretRef": {"name": "x"}}}), SECRETS),
         (in_volume({"rbd": {"secretRef": {"name": "x"}}}), SECRETS),
         (in_volume({"scaleIO": {"secretRef": {"name": "x"}}}), SECRETS),

@@ -1,8 +1,12 @@
 """The Pod Security Standards, rule by rule: what breaks a level, and what keeps to it."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from go_modules import folder_of
 
 from syncer.api import Obj
 from syncer.resources.pods.security import violations
@@ -10,7 +14,7 @@ from syncer.testing.merge import merged
 from syncer.testing.objects import pod
 
 #: A Pod that keeps to the level restricted, with containers of two sorts.
-GOOD = {
+GOOD: dict[str, Any] = {
     "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
     "containers": [
         {
@@ -20,6 +24,8 @@ GOOD = {
         }
     ],
 }
+#: Pods that keep to a level and Pods that break it, by upstream.
+STANDARDS = yaml.safe_load(Path(__file__).with_name("pod_security_standards.yaml").read_text())
 NAMES = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -101,7 +107,7 @@ def test_rules_hold_for_containers_of_every_sort(part: str) -> None:
         of_container(capabilities={"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}, allowPrivilegeEscalation=False),
         of_pod(seLinuxOptions={"type": "container_t", "level": "s0"}, appArmorProfile={"type": "Localhost"}),
         of_pod(sysctls=[{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}], runAsUser=1000),
-        probing(livenessProbe={"httpGet": {"path": "/", "host": ""}}, **GOOD["containers"][0]),  # type: ignore[index]
+        probing(livenessProbe={"httpGet": {"path": "/", "host": ""}}, **GOOD["containers"][0]),
         {"volumes": [{"name": "v", kind: {}} for kind in ("csi", "emptyDir", "secret", "projected", "image")]},
         {"hostNetwork": False, "volumes": None, "initContainers": None},
     ],
@@ -126,3 +132,89 @@ def test_rules_of_linux_do_not_hold_for_windows() -> None:
 def test_apparmor_annotation_counts(value: str, broken: bool) -> None:
     key = "container.apparmor.security.beta.kubernetes.io/c"
     assert bool(violations("baseline", pod("web", metadata={"annotations": {key: value}}))) is broken
+
+
+def written_out(of_level: Obj, change: Obj) -> Obj:
+    """Return a Pod of the standards as a merge patch over the level's base writes it."""
+    parts = merged(of_level["base"], change)
+    containers = {"containers": [{"name": "container1", **parts["container"]}]}
+    containers["initContainers"] = [{"name": "initcontainer1", **parts["init"]}]
+    metadata = {"annotations": parts["annotations"]} if "annotations" in parts else {}
+    return {"metadata": metadata, "spec": {**parts["spec"], **containers}}
+
+
+def standard_pods(level: str, verdict: str) -> list[Any]:
+    of_level = STANDARDS[level]
+    changes = of_level[verdict]
+    if verdict == "passes":
+        changes = {"base": {}, **changes}
+    return [
+        pytest.param(level, written_out(of_level, change), id=f"{level} {name}") for name, change in changes.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("level", "good"), [*standard_pods("baseline", "passes"), *standard_pods("restricted", "passes")]
+)
+def test_pod_that_keeps_to_a_level_upstream_keeps_to_it_here(level: Any, good: Obj) -> None:
+    assert violations(level, good) == []
+
+
+@pytest.mark.parametrize(("level", "bad"), [*standard_pods("baseline", "fails"), *standard_pods("restricted", "fails")])
+def test_pod_that_breaks_a_level_upstream_breaks_it_here(level: Any, bad: Obj) -> None:
+    assert violations(level, bad)
+
+
+def upstream_pods(folder: Path) -> Iterator[tuple[str, Obj]]:
+    for path in sorted(folder.glob("*.yaml")):
+        found = yaml.safe_load(path.read_text())
+        for part in ("containers", "initContainers"):
+            for container in found["spec"][part]:
+                del container["image"]
+        kept = {name: value for name, value in found["metadata"].items() if name != "name"}
+        yield path.stem, {"metadata": kept, "spec": found["spec"]}
+
+
+@pytest.mark.parametrize("level", ["baseline", "restricted"])
+@pytest.mark.parametrize(("verdict", "folder"), [("passes", "pass"), ("fails", "fail")])
+def test_standards_are_those_of_the_kubernetes_that_the_tests_run(level: str, verdict: str, folder: str) -> None:
+    places = (folder_of("k8s.io/pod-security-admission") / "test" / "testdata" / level).glob("v1.*")
+    newest = max(places, key=lambda place: int(place.name.removeprefix("v1.")))
+    ours = {"base": {}, **STANDARDS[level][verdict]} if verdict == "passes" else STANDARDS[level][verdict]
+    here = {name: written_out(STANDARDS[level], change) for name, change in ours.items()}
+    assert here == dict(upstream_pods(newest / folder))
+
+
+LIFTED = [
+    pytest.param("baseline", of_container(procMount="Unmasked"), id="proc mount"),
+    pytest.param("restricted", of_pod(runAsNonRoot=None), id="no promise not to be root"),
+    pytest.param("restricted", of_pod(runAsNonRoot=False), id="root"),
+    pytest.param("restricted", of_pod(runAsUser=0), id="user of the Pod"),
+    pytest.param(
+        "restricted",
+        {"containers": [merged(GOOD["containers"][0], of_container(runAsUser=0)["containers"][0])]},
+        id="user",
+    ),
+]
+
+
+@pytest.mark.parametrize(("level", "spec"), LIFTED)
+def test_pod_with_users_of_its_own_may_be_root_in_it(level: Any, spec: Obj) -> None:
+    asking = pod("web", spec=merged(GOOD, spec))
+    isolated = merged(asking, {"spec": {"hostUsers": False}})
+    assert violations(level, isolated) == []
+    assert violations(level, asking)
+    assert violations(level, merged(asking, {"spec": {"hostUsers": True}}))
+    assert violations(level, isolated, user_namespaces=False), "the host would drop the field"
+
+
+def test_pod_with_users_of_its_own_keeps_proc_masked_where_restricted_holds() -> None:
+    unmasked = merged(GOOD, of_container(procMount="Unmasked"))
+    isolated = pod("web", spec={**unmasked, "hostUsers": False})
+    assert "container c has the procMount Unmasked" in violations("restricted", isolated)
+
+
+def test_promise_of_the_pod_not_to_be_root_is_never_taken_back() -> None:
+    container = merged(GOOD["containers"][0], {"securityContext": {"runAsNonRoot": True}})
+    spec = merged(GOOD, {"securityContext": {"runAsNonRoot": False}, "containers": [container]})
+    assert violations("restricted", pod("web", spec=spec)) == ["the Pod must not set runAsNonRoot: false"]

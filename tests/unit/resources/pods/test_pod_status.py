@@ -1,9 +1,10 @@
 """Status up, conditions of readiness gates down."""
 
-from typing import NoReturn
+import pytest
 
 from syncer.api import Obj, Pair
-from syncer.resources.pods.status import gate_conditions, virtual_status, with_virtual_names
+from syncer.resources.pods.containers import created
+from syncer.resources.pods.status import HOST_CLAIMS, gate_conditions, virtual_status
 from syncer.testing import World
 from syncer.testing.objects import pod, pod_mounting, secret, serviceaccount
 
@@ -15,7 +16,11 @@ def condition(kind: str, status: str = "True", **parts: object) -> Obj:
 
 
 def reported(virtual: Obj, host: Obj) -> Obj:
-    return virtual_status(Pair(virtual, host)) or {}
+    return found(virtual, host) or {}
+
+
+def found(virtual: Obj, host: Obj) -> Obj | None:
+    return virtual_status(Pair(virtual, host), created(virtual))
 
 
 def test_hosts_status_replaces_the_virtual_one() -> None:
@@ -27,12 +32,12 @@ def test_hosts_status_replaces_the_virtual_one() -> None:
 def test_host_that_has_said_nothing_changes_nothing() -> None:
     silent = pod("web")
     del silent["status"]
-    assert virtual_status(Pair(pod("web"), silent)) is None
+    assert found(pod("web"), silent) is None
 
 
 def test_scheduled_condition_follows_from_the_binding_alone() -> None:
     placed = {"phase": "Pending", "conditions": [condition("PodScheduled")]}
-    assert virtual_status(Pair(pod("web"), pod("web", status=placed))) is None
+    assert found(pod("web"), pod("web", status=placed)) is None
     refused = {"phase": "Pending", "conditions": [condition("PodScheduled", "False", reason="Unschedulable")]}
     assert reported(pod("web"), pod("web", status=refused))["conditions"] == refused["conditions"]
     taken = {**placed, "startTime": "2026-01-01T12:00:00Z"}
@@ -47,10 +52,10 @@ def test_quality_of_service_stays_the_virtual_one() -> None:
 def test_conditions_are_the_hosts_but_those_of_gates_and_the_tenants_own() -> None:
     virtual = [condition("Ready", "False"), condition("example.org/lb"), condition("example.org/own"), condition("Old")]
     host = [condition("Ready"), condition("example.org/lb", "False"), condition("example.org/own", "Unknown")]
-    found = reported(pod("web", spec=GATES, status={"conditions": virtual}), pod("web", status={"conditions": host}))[
+    there = reported(pod("web", spec=GATES, status={"conditions": virtual}), pod("web", status={"conditions": host}))[
         "conditions"
     ]
-    assert {one["type"]: one["status"] for one in found} == {
+    assert {one["type"]: one["status"] for one in there} == {
         "Ready": "True",
         "example.org/lb": "True",
         "example.org/own": "Unknown",
@@ -69,7 +74,7 @@ def test_kubernetes_condition_cannot_be_made_the_tenants_by_a_gate() -> None:
     virtual = pod("web", spec=gates, status={"conditions": [condition("Ready", "True")]})
     pair = Pair(virtual, pod("web", status={"conditions": [condition("Ready", "False")]}))
     assert gate_conditions(pair) == []
-    assert (virtual_status(pair) or {})["conditions"] == [condition("Ready", "False")]
+    assert reported(pair.virtual, pair.host)["conditions"] == [condition("Ready", "False")]
 
 
 def test_conditions_flow_down_only_for_gates() -> None:
@@ -127,31 +132,10 @@ def test_messages_name_no_object_of_the_host() -> None:
     assert container["lastState"]["terminated"]["message"] == own
 
 
-class Asked(dict[str, str]):
-    """Virtual names by host name, which keeps what is looked up."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__((f"s{number}-x-shop-x-vc", f"s{number}") for number in range(count))
-        self.words: list[str] = []
-
-    def get(self, word: str, default: str = "") -> str:  # type: ignore[override]
-        self.words.append(word)
-        return super().get(word, default)
-
-    def _no(self, *_: object) -> NoReturn:
-        raise AssertionError("all names are gone through")
-
-    __iter__ = items = keys = values = _no
-
-
-def test_names_in_a_message_are_looked_up_however_many_there_are() -> None:
-    names = Asked(1000)
-    message = 'no "s7-x-shop-x-vc", s999-x-shop-x-vc. Or/s1-x-shop-x-vc/my-s1-x-shop-x-vc'
-    told = with_virtual_names({"message": message}, names, [])
-    assert told == {"message": 'no "s7", s999. Or/s1/my-s1-x-shop-x-vc'}
-    assert len(names.words) == 6
-
-
-def test_longest_phrase_in_a_message_is_replaced_first() -> None:
-    told = with_virtual_names({"message": "a-vc in a-vc-ns/x"}, {}, [("a-vc", "a"), ("a-vc-ns/", "shop/")])
-    assert told == {"message": "a in shop/x"}
+@pytest.mark.parametrize("field", HOST_CLAIMS)
+def test_claims_for_devices_that_only_the_host_has_are_not_shown_and_the_tenants_stay(field: str) -> None:
+    of_host = {"resourceClaimName": "web-x-shop-x-vc-extended-resources-abc"}
+    host = pod("web", status={"phase": "Running", field: of_host})
+    assert field not in reported(pod("web"), host)
+    mine = {"resourceClaimName": "mine"}
+    assert reported(pod("web", status={field: mine}), host)[field] == mine

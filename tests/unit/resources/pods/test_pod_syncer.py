@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Decision, Obj, Outcome, TooLarge, Verb
+from syncer.api import Decision, Obj, Outcome, Refused, TooLarge, Verb
+from syncer.cache.parts import MOST_KEYS
 from syncer.resources.pods.tolerations import MOST_TOLERATIONS
 from syncer.testing import World
 from syncer.testing.merge import merged
@@ -136,6 +137,24 @@ def test_pod_is_bound_to_the_hosts_node_as_soon_as_it_is_known(copied: World) ->
     assert (found["spec"]["nodeName"], found["status"]["podIP"]) == ("n1", "10.0.0.3")
 
 
+def test_pod_that_is_bound_to_another_node_than_its_copy_is_refused(copied: World) -> None:
+    host(copied, {"spec": {"nodeName": "n2"}, "status": {**STARTED, "podIP": "10.0.0.3"}})
+    virtual(copied, {"spec": {"nodeName": "n1"}})
+    with pytest.raises(Refused, match=r"^spec\.nodeName: the host runs it on n2, and here it is bound to n1") as found:
+        decided(copied)
+    assert found.value.reason == "BoundElsewhere"
+
+
+@pytest.mark.parametrize("side", ["virtual", "host"])
+def test_pod_that_is_bound_to_another_node_than_its_copy_can_be_deleted(copied: World, side: str) -> None:
+    ending: dict[str, Any] = {"metadata": DELETING}
+    placed: dict[str, Any] = {"spec": {"nodeName": "n2"}, "status": {**STARTED, "podIP": "10.0.0.3"}}
+    host(copied, merged(placed, ending) if side == "host" else placed)
+    virtual(copied, merged({"spec": {"nodeName": "n1"}}, ending if side == "virtual" else {}))
+    [write] = decided(copied).writes
+    assert (write.verb, write.side.value) == (Verb.DELETE, "host" if side == "virtual" else "virtual")
+
+
 def test_unschedulable_condition_comes_up_before_the_pod_is_bound(copied: World) -> None:
     unschedulable = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
     host(copied, {"status": {"conditions": unschedulable}})
@@ -258,6 +277,9 @@ def test_deletion_by_the_tenant_goes_down_with_its_grace_and_ends_when_the_host_
     stopping = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     host(running, stopping)
     assert calls(running) == ["patch virtual pods/status shop/web"]
+    ended = {"status": {"phase": "Failed"}}
+    host(running, ended)
+    assert calls(running) == ["patch virtual pods/status shop/web"]
     running.gone(host=[running.host("Pod", COPY) or {}])
     [sent] = running.settle("pods", "shop/web")
     assert (str(sent), sent.body["gracePeriodSeconds"]) == ("delete virtual pods shop/web", 0)
@@ -285,21 +307,84 @@ def test_deletion_with_a_grace_above_the_longest_is_cut_on_the_host_alone_and_se
     assert original["spec"]["terminationGracePeriodSeconds"] == 10**9
 
 
-def test_pod_that_waits_for_its_finalizers_is_deleted_only_once(running: World) -> None:
+HELD = {"finalizers": ["batch.kubernetes.io/job-tracking"]}
+ENDING = {**DELETING, "deletionGracePeriodSeconds": 0}
+
+
+def test_pod_that_waits_for_its_finalizers_fails_and_is_deleted_only_once(running: World) -> None:
     running.gone(host=[running.host("Pod", COPY) or {}])
-    ending = {**DELETING, "deletionGracePeriodSeconds": 0, "finalizers": ["batch.kubernetes.io/job-tracking"]}
-    virtual(running, {"metadata": ending})
+    virtual(running, {"metadata": {**ENDING, **HELD}})
+    assert calls(running) == ["patch virtual pods/status shop/web"]
+    assert (running.virtual("Pod", "shop/web") or {})["status"]["phase"] == "Failed"
     assert calls(running) == []
+    assert decided(running).reason == "it is being deleted and waits for its finalizers"
 
 
 def test_deletion_that_an_api_server_left_half_done_is_finished(running: World) -> None:
     running.gone(host=[running.host("Pod", COPY) or {}])
-    virtual(running, {"metadata": {**DELETING, "deletionGracePeriodSeconds": 0}})
+    virtual(running, {"metadata": ENDING, "status": {"phase": "Failed"}})
     assert calls(running) == ["delete virtual pods shop/web"]
+
+
+def test_pod_that_the_host_has_lost_fails_before_it_is_deleted(running: World) -> None:
+    running.gone(host=[running.host("Pod", COPY) or {}])
+    decision = decided(running)
+    assert decision.warning
+    assert decision.warning.reason == "HostCopyDeleted"
+    patch, deletion = running.settle("pods", "shop/web")
+    assert (str(patch), str(deletion)) == ("patch virtual pods/status shop/web", "delete virtual pods shop/web")
+    assert patch.body["status"]["phase"] == "Failed"
+    [disrupted] = [one for one in patch.body["status"]["conditions"] if one["type"] == "DisruptionTarget"]
+    assert (disrupted["status"], disrupted["reason"]) == ("True", "DeletionByPodGC")
+
+
+def test_failed_status_is_only_for_the_pod_as_it_was_seen(running: World) -> None:
+    running.gone(host=[running.host("Pod", COPY) or {}])
+    seen = (running.virtual("Pod", "shop/web") or {})["metadata"]
+    patch, _ = running.settle("pods", "shop/web")
+    assert patch.body["metadata"] == {"uid": seen["uid"], "resourceVersion": seen["resourceVersion"]}
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+@pytest.mark.parametrize("metadata", [{}, ENDING], ids=["alive", "deleted"])
+def test_terminal_status_that_the_host_reported_is_never_overwritten(running: World, phase: str, metadata: Obj) -> None:
+    host(running, {"status": {"phase": phase}})
+    running.settle("pods", "shop/web")
+    running.gone(host=[running.host("Pod", COPY) or {}])
+    virtual(running, {"metadata": metadata})
+    assert [write.final_status for write in decided(running).writes] == [None]
+    assert calls(running) == ["delete virtual pods shop/web"]
+
+
+def test_status_of_a_pod_that_can_not_be_read_is_not_overwritten(running: World) -> None:
+    host(running, {"status": {"phase": "Succeeded"}})
+    running.settle("pods", "shop/web")
+    running.gone(host=[running.host("Pod", COPY) or {}])
+    many = {f"example.org/k{number}": "" for number in range(MOST_KEYS + 1)}
+    virtual(running, {"metadata": {**ENDING, **HELD, "labels": many}})
+    assert calls(running) == []
+    assert (running.virtual("Pod", "shop/web") or {})["status"]["phase"] == "Succeeded"
+    virtual(running, {"metadata": {"finalizers": None}})
+    assert calls(running) == ["delete virtual pods shop/web"]
+
+
+def test_pod_that_never_had_a_node_fails_when_its_deletion_waits_for_finalizers(ready: World) -> None:
+    ready.given(virtual=[pod("web", status={"phase": "Pending"}, metadata={**ENDING, **HELD})])
+    assert calls(ready) == ["patch virtual pods/status shop/web"]
+    ended = (ready.virtual("Pod", "shop/web") or {})["status"]
+    assert (ended["phase"], ended.get("conditions") or []) == ("Failed", [])
+
+
+def test_pod_that_waits_at_its_gates_or_was_never_started_does_not_fail(ready: World) -> None:
+    ready.given(virtual=[pod("web", status={"phase": "Pending"}, metadata=HELD)])
+    assert calls(ready) == [f"create host pods {COPY}"]
 
 
 def test_deletion_on_the_host_goes_up_with_its_grace(running: World) -> None:
     host(running, {"metadata": {**DELETING, "deletionGracePeriodSeconds": 5}, "status": {"reason": "Evicted"}})
+    warning = decided(running).warning
+    assert warning
+    assert warning.reason == "HostCopyDeleted"
     sent = running.settle("pods", "shop/web")
     assert [str(one) for one in sent] == ["patch virtual pods/status shop/web", "delete virtual pods shop/web"]
     assert sent[1].body["gracePeriodSeconds"] == 5

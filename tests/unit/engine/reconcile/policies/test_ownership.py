@@ -256,15 +256,21 @@ def test_host_owns_a_field_after_the_copy_is_made() -> None:
 # -- what can't go up ------------------------------------------------------------------------------
 
 
+class Undeclared(SecretSyncer):
+    """Translates a field without a declaration: otherwise no configuration could give it another owner."""
+
+    translates = ()  # type: ignore[assignment]
+
+
 @pytest.mark.parametrize("owner", ["host", "both"])
 def test_translated_field_cannot_go_up(owner: str) -> None:
     options = {"sync": {"toHost": {"secrets": {"all": True, "authority": {"type": owner}}}}}
     token = secret(
         "web", type="bootstrap.kubernetes.io/token", metadata={"annotations": {"vsyncer.dev/force-sync": "true"}}
     )
-    world = World([SecretSyncer], config=options).given(virtual=[token])
+    world = World([Undeclared], config=options).given(virtual=[token])
     with pytest.raises(Refused, match=r"type: its owner can't be"):
-        world.decide(SecretSyncer, KEY)
+        world.decide(Undeclared, KEY)
 
 
 # -- what a deleted copy means ---------------------------------------------------------------------
@@ -322,6 +328,27 @@ def test_deletion_on_the_host_is_reported(again: Any) -> None:
     edit(world, "virtual", {"metadata": {"annotations": {world.settings.marks.copied: None}}})
     world.settle(ConfigMapSyncer, KEY)
     assert mark(world).split()[0] == uid_of(host(world))
+
+
+HELD = {"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["example.org/hold"]}}
+
+
+def test_copy_that_is_lost_while_its_original_is_being_deleted_follows_the_policy_too() -> None:
+    for policy in (PROPAGATE, REPORT):
+        world = started(policy, a="0")
+        world.gone(host=[host(world)])
+        edit(world, "virtual", HELD)
+        if policy is REPORT:
+            with pytest.raises(Refused, match=r"take the annotation vsyncer\.dev/copied off"):
+                world.decide(ConfigMapSyncer, KEY)
+        else:
+            decision = world.decide(ConfigMapSyncer, KEY)
+            assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
+    world = started({}, a="0")
+    world.gone(host=[host(world)])
+    edit(world, "virtual", HELD)
+    world.settle(ConfigMapSyncer, KEY)
+    assert data(host(world)) == {"a": "0"}
 
 
 def test_copy_that_is_there_after_all_keeps_its_original() -> None:

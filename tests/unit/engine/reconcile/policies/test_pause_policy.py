@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from engine_fakes import KEY, MARKS, SETTINGS, copy_of, observed, virtual
+from engine_fakes import KEY, MARKS, SETTINGS, Widgets, copy_of, observed, virtual
 
 from syncer.api import Obj, Outcome, Request
 from syncer.engine.informers import Informers
@@ -58,6 +58,16 @@ def test_pause_in_the_virtual_cluster_stops_no_deletion() -> None:
     for one, host in ((None, copy), (merged(paused(obj), ENDING), copy), (paused(obj), earlier)):
         assert made.answer(observed(REQUEST, virtual=one, host=host)) is None
     assert made.answer(observed(REQUEST, virtual=paused(obj), host=copy)), "a change"
+
+
+def test_mark_of_a_deletion_that_a_copy_outlasts_ends_no_pause() -> None:
+    class ReadOnly(Widgets):
+        deletion = "whenGone"
+
+    obj, made = virtual(), pause()
+    copy = copy_of(obj)
+    assert made.answer(observed(REQUEST, virtual=merged(paused(obj), ENDING), host=copy, syncer=ReadOnly()))
+    assert made.answer(observed(REQUEST, virtual=None, host=copy, syncer=ReadOnly())) is None
     assert not made.kept
 
 

@@ -1,0 +1,280 @@
+"""Texts of the host for tenants: with virtual names in place of the host's, and without the host namespace."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from itertools import pairwise
+
+from syncer.api.context import Context, Settings
+from syncer.api.errors import Refused
+from syncer.api.objects import Json, Key, Resource
+from syncer.api.texts import shortened
+
+#: Stands for the host namespace, which tenants don't know, and for an object there that isn't theirs.
+HOST = "<host>"
+#: Characters of messages in an object that are searched. What is beyond is left out: who writes the host's messages
+#: may be led by a tenant.
+MOST_TEXT = 1 << 18
+#: Different words in them that are looked up; a message with further ones is left out.
+MOST_WORDS = 500
+
+#: The ends of the names of fields with texts, in small letters; and of those that have one if there is a space in it.
+_TEXTS = ("message", "error")
+_REASON = "reason"
+#: The container's own last words, which aren't the host's.
+_OWN = "terminated"
+#: Kinds whose host names tell most: of those in namespaces, and of those in none.
+_IN_NAMESPACES = Resource("v1", "ConfigMap", "configmaps")
+_IN_NONE = Resource("v1", "Namespace", "namespaces", namespaced=False)
+#: Names of objects and namespaces, of which several are in a path, and a name and its namespace in a DNS name. The
+#: image of a container isn't the host's.
+_WORDS = r'image "[^"]*"|(?<![A-Za-z0-9.-])(?:[a-z0-9]+(?:(?:[.-]+|/)[a-z0-9]+)+|{plain})(?![A-Za-z0-9-])'
+_SEPARATOR = re.compile("[./-]")
+#: Longest name of an object, in characters.
+_LONGEST = 253
+#: The labels of a DNS name among which is a namespace: ``db-0.db.shop.svc``.
+_LABELS = 3
+
+
+class HostNames:
+    """The host names in texts about an object of a virtual cluster.
+
+    Names are found by the name translator, in ``known``, and by the marks of copies that the cache has. The names of
+    other tenants' objects are left as they are, and dropped behind the host namespace.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        resource: Resource = _IN_NAMESPACES,
+        namespace: str = "",
+        known: Callable[[], Mapping[str, str]] = dict,
+        original: Callable[[Key], Key | None] = lambda place: None,
+    ) -> None:
+        """Prepare the translation; nothing is looked up before there is a text.
+
+        Args:
+            settings: The settings of the virtual cluster.
+            resource: The host resource of the object.
+            namespace: The object's virtual namespace, which stands for the host namespace where that is alone; ``""``
+                if there is none.
+            known: Returns virtual names by host name.
+            original: Returns the virtual key of the object that has its copy at a host key, if the cache has that.
+        """
+        self._settings = settings
+        self._namespace = namespace or HOST
+        self._load = known
+        self._original = original
+        self._kinds = tuple(dict.fromkeys((resource, _IN_NAMESPACES, _IN_NONE)))
+        self._homes: dict[str, bool] = {}
+        self._keys: dict[Key, Key | None] = {}
+        self._words: dict[str, str] = {}
+        self._room = MOST_TEXT
+        self._looks = MOST_WORDS
+
+    def virtual(self, text: str) -> str:
+        """Return a text with virtual names. It is cut if it is too long."""
+        text = shortened(text)
+        self._room -= len(text)
+        if self._room < 0:
+            return "…"
+        try:
+            return self._pattern.sub(self._run, text)
+        except _TooManyWordsError:
+            return "…"
+
+    def in_messages(self, status: Json) -> Json:
+        """Return a status with virtual names in its texts, at any depth: those of fields such as ``message``,
+        ``lastError`` and ``failureReason``. Parts without are shared.
+        """
+        told = {message: self.virtual(message) for message in dict.fromkeys(_messages(status))}
+        return status if all(one == other for one, other in told.items()) else _replaced(status, told)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    @cached_property
+    def _known(self) -> Mapping[str, str]:
+        return self._load()
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """The words that may be names: those with a separator in them, and plain ones that are known to be names."""
+        names = [name for name, virtual in self._known.items() if name != virtual]
+        plain = [name for name in (self._settings.host_namespace, *names) if name and not _SEPARATOR.search(name)]
+        return re.compile(_WORDS.replace("{plain}", "|".join(map(re.escape, plain)) or "(?!)"))
+
+    def _run(self, found: re.Match[str]) -> str:
+        """Translate a word, or the words of a path."""
+        text = found[0]
+        if text.startswith('image "'):
+            return text
+        parts = text.split("/")
+        is_url = found.string.endswith("//", 0, found.start())
+        result: list[str] = []
+        while parts:
+            part = parts.pop(0)
+            if result or not is_url:
+                pair = self._pair(part, parts, is_alone=not result and len(parts) == 1)
+                if pair is not None:
+                    result += pair
+                    continue
+            elif part == self._settings.host_namespace:
+                result.append(part)  # a host of the network
+                continue
+            result.append(self._word(part))
+        return "/".join(result)
+
+    def _pair(self, part: str, further: list[str], *, is_alone: bool) -> list[str] | None:
+        """Return a namespace and a name behind it, which it takes from ``further``, in virtual names; None if the
+        part is no namespace of the virtual cluster on the host.
+        """
+        if not further or not self._is_home(part):
+            return None
+        key = self._key(Key(part, further[0]))
+        if key is not None:
+            further.pop(0)
+            return [key.namespace, key.name]
+        if is_alone:
+            further.pop(0)
+            return [HOST]
+        return None
+
+    def _look(self) -> None:
+        """Count a word that is looked up.
+
+        Raises:
+            _TooManyWordsError: There were too many.
+        """
+        if self._looks == 0:
+            raise _TooManyWordsError
+        self._looks -= 1
+
+    def _is_home(self, namespace: str) -> bool:
+        """Return True for a host namespace of the virtual cluster."""
+        if namespace == self._settings.host_namespace:
+            return True
+        if namespace not in self._homes:
+            self._look()
+            found = self._settings.names.to_virtual(_IN_NONE, Key("", namespace))
+            self._homes[namespace] = found is not None and found.name != namespace
+        return self._homes[namespace]
+
+    def _key(self, place: Key) -> Key | None:
+        """Return the virtual key of a host key in a namespace."""
+        if place not in self._keys:
+            self._look()
+            self._keys[place] = self._looked_up_key(place)
+        return self._keys[place]
+
+    def _looked_up_key(self, place: Key) -> Key | None:
+        if known := self._known.get(str(place)):
+            return Key.parse(known)
+        for kind in self._kinds[:-1]:
+            if kind.namespaced and (found := self._settings.names.to_virtual(kind, place)) is not None:
+                return found
+        return self._original(place)
+
+    def _word(self, word: str) -> str:
+        if word not in self._words:
+            self._look()
+            self._words[word] = self._looked_up(word)
+        return self._words[word]
+
+    def _looked_up(self, word: str) -> str:
+        if len(word) > _LONGEST:
+            return word
+        if word in self._known:
+            return self._known[word]
+        home = self._settings.host_namespace
+        if word == home:
+            return self._namespace
+        for kind in self._kinds:
+            found = self._settings.names.to_virtual(kind, Key(home if kind.namespaced else "", word))
+            if found is not None and found.name != word:
+                return found.name
+        for namespace in (home, ""):
+            if (found := self._original(Key(namespace, word))) is not None:
+                return found.name
+        return self._dns_name(word) if "." in word else word
+
+    def _dns_name(self, word: str) -> str:
+        """Return a DNS name such as ``web.shop.svc`` with a virtual name and namespace."""
+        labels = word.split(".")
+        for at, (name, namespace) in enumerate(pairwise(labels[:_LABELS])):
+            if self._is_home(namespace):
+                if (key := self._key(Key(namespace, name))) is not None:
+                    return ".".join([*labels[:at], key.name, key.namespace, *labels[at + 2 :]])
+                if labels[at + 2 : at + 3] == ["svc"]:
+                    return ".".join([*labels[: at + 1], HOST, *labels[at + 2 :]])
+        return word
+
+
+def host_names(
+    ctx: Context, key: Key, place: Key, named: Callable[[], Iterable[tuple[Resource, Key]]] = tuple
+) -> HostNames:
+    """Return the host names in texts about a virtual object.
+
+    Args:
+        ctx: The context of the decision.
+        key: The virtual key of the object.
+        place: Its host key.
+        named: Returns the objects that it names, by resource and virtual key. It is called when there is a text.
+    """
+
+    def known() -> dict[str, str]:
+        names: dict[str, str] = {}
+        for resource, each in named():
+            with suppress(Refused):  # it has no name on the host
+                there = ctx.names.to_host(resource, each)
+                names |= {there.name: each.name, str(there): str(each)}
+        return names | {place.name: key.name, str(place): str(key)}
+
+    return HostNames(
+        ctx.settings,
+        resource=ctx.host_resource,
+        namespace=key.namespace,
+        known=known,
+        original=ctx.reader.original,
+    )
+
+
+class _TooManyWordsError(Exception):
+    """A text has more different words than are looked up."""
+
+
+def _is_text(name: str, value: str) -> bool:
+    ending = name.lower()
+    return ending.endswith(_TEXTS) or (" " in value and ending.endswith(_REASON))
+
+
+def _messages(status: Json) -> Iterator[str]:
+    """Yield all texts in a status, those of lists in order."""
+    rest = [status]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, list):
+            rest += reversed(value)
+        elif isinstance(value, dict):
+            for name, each in reversed(value.items()):
+                if isinstance(each, str):
+                    if _is_text(name, each):
+                        yield each
+                elif name != _OWN:
+                    rest.append(each)
+
+
+def _replaced(value: Json, told: Mapping[str, str]) -> Json:
+    """Return a status with other texts."""
+    if isinstance(value, list):
+        return [_replaced(each, told) for each in value]
+    if not isinstance(value, dict):
+        return value
+    result: dict[str, Json] = {}
+    for name, each in value.items():
+        if isinstance(each, str):
+            result[name] = told[each] if _is_text(name, each) else each
+        else:
+            result[name] = each if name == _OWN else _replaced(each, told)
+    return result

@@ -1,0 +1,449 @@
+"""The sections of the configuration, each option with its default and its help."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from syncer.api import Marks, Networking, Patrol, Section
+from syncer.api.dns_names import PLURAL_GROUP, ClusterName, CustomName, Label, Subdomain
+from syncer.api.durations import Duration
+from syncer.api.marks import CLUSTER_SECRET
+from syncer.config.values import Address, SocketPath
+from syncer.resources.custom import CustomConfig
+
+_BESIDE = "is the short form for a single virtual cluster, and virtualClusters is given, too. Write {}."
+
+
+class ConnectionSection(Section):
+    """How to reach an API server."""
+
+    kubeconfig: str = ""
+    """Path of a kubeconfig file.
+
+    Empty: kubectl's default (`KUBECONFIG`, `~/.kube/config`), or the service account in a pod. A
+    virtual cluster needs a file or a context.
+    """
+
+    context: str = ""
+    """The context in the kubeconfig. Empty: its current context."""
+
+    server: str = Field(default="", pattern=r"^(https?://[^\s/]+(/\S*)?)?$")
+    """URL of the API server, where the daemon reaches it by another address than the kubeconfig's.
+
+    Its certificate is verified for this address, unless the kubeconfig has a `tls-server-name`.
+    """
+
+    qps: float = Field(default=0, ge=0)
+    """Sustained rate of requests to this API server, per second. 0: no limit."""
+
+    burst: int = Field(default=0, ge=0)
+    """Requests that may exceed the rate at once. 0: as many as `qps`."""
+
+    @property
+    def may_run_programs(self) -> bool:
+        """True if a kubeconfig may say which program returns the credentials."""
+        return True
+
+    @property
+    def waits_for_kubeconfig(self) -> bool:
+        """True if a missing kubeconfig file is awaited."""
+        return False
+
+
+class VirtualConnectionSection(ConnectionSection):
+    """How to reach the API server of a virtual cluster."""
+
+    allow_exec: bool = True
+    """Whether the kubeconfig may run a program for its credentials (`exec`, `auth-provider`). If not, one that does
+    is refused.
+    """
+
+    wait_for_kubeconfig: bool = False
+    """Whether the daemon waits while there is no such kubeconfig file, for example that of a Secret that is still to
+    be made. If not, a daemon with a single virtual cluster ends.
+    """
+
+    @property
+    def may_run_programs(self) -> bool:
+        """True if a kubeconfig may say which program returns the credentials."""
+        return self.allow_exec
+
+    @property
+    def waits_for_kubeconfig(self) -> bool:
+        """True if a missing kubeconfig file is awaited."""
+        return self.wait_for_kubeconfig
+
+
+def beside_the_list(place: str) -> BeforeValidator:
+    """Return a validator that refuses any value: the option is in short form, beside a list."""
+
+    def refuse(value: Any) -> Any:
+        raise ValueError(_BESIDE.format(place))
+
+    return BeforeValidator(refuse)
+
+
+class VirtualSide(VirtualConnectionSection):
+    """Short form for a single virtual cluster: how to reach its API server, the one that tenants use."""
+
+    @model_validator(mode="after")
+    def _is_empty(self) -> Self:
+        if self.model_fields_set:
+            raise ValueError(_BESIDE.format("what is in it there, in virtualClusters[0]"))
+        return self
+
+
+class HostSide(ConnectionSection):
+    """How to reach the API server of the host cluster, the one that runs the pods and holds the copies."""
+
+    short_namespace: Annotated[Label, beside_the_list("it there, as virtualClusters[0].hostNamespace")] = Field(
+        default="", alias="namespace", exclude=True
+    )
+    """Short form for a single virtual cluster: its `hostNamespace`."""
+
+    built_in_namespace: bool = False
+    """Whether the copies may be in a namespace that every cluster has (`default`, `kube-system`,
+    `kube-public`, `kube-node-lease`), among the objects of the host itself.
+    """
+
+
+def _not_empty(value: Any) -> Any:
+    if value in ([], (), ""):
+        raise ValueError("must not be empty")
+    return value
+
+
+HostNamespace = Annotated[Label, BeforeValidator(_not_empty), Field(json_schema_extra={"minLength": 1})]
+
+
+class Names(Section):
+    """How names are translated between the sides."""
+
+    translator: str = "single-namespace"
+    """The name translator: `single-namespace`, `per-namespace`, `unchanged`, `vcluster-compat`, or one of a
+    plugin.
+
+    Don't change it after objects were synced: they would be created again under other names.
+    """
+
+    trust_tenant: bool = False
+    """Whether the tenant may have everything in the host namespaces of the same names as theirs.
+
+    `unchanged` starts only with this: a tenant who creates a namespace and a name there stands
+    where the host's own objects of these names do.
+    """
+
+    namespaces: tuple[HostNamespace, ...] = ()
+    """Host namespaces that exist already and that copies may be put in, besides `hostNamespace` and
+    those that the daemon makes.
+
+    `unchanged` puts copies into host namespaces of the tenants' names: nothing goes into one that the
+    host has for itself (`default`, `kube-…`, or any without our mark) unless it is listed here.
+    """
+
+
+class MarksSection(Section):
+    """The labels and annotations that mark copies."""
+
+    prefix: Subdomain = Field(default=Marks().prefix, min_length=1)
+    """The prefix of their keys.
+
+    Don't change it after objects were synced: these would no longer be recognised as copies.
+    """
+
+
+#: Most shards of a fleet: each costs its leader a write of a Lease in each retry period.
+MOST_SHARDS = 256
+
+
+class LeaderElection(Section):
+    """Leader election: one of several daemons works, and the others stand by."""
+
+    enabled: bool = False
+    """Whether to elect a leader. Required if a second daemon may run for the same virtual cluster.
+    """
+
+    namespace: Label = ""
+    """Namespace of the Lease on the host. Empty: the host namespace of the virtual cluster. Required with several."""
+
+    name: Subdomain = ""
+    """Name of the Lease. Empty: `vsyncer-<cluster>`. Required with several virtual clusters."""
+
+    shards: int = Field(default=1, ge=1, le=MOST_SHARDS)
+    """Number of parts of the fleet. 1: one daemon leads all virtual clusters. More: the replicas share them.
+
+    A virtual cluster is in the shard that a hash of its name says. Each shard has a Lease, `<name>-<number>`. Stop all
+    replicas before you change it.
+    """
+
+    lease_duration: Duration = 15.0
+    """Time after which another daemon may take over from a silent leader."""
+
+    renew_deadline: Duration = 10.0
+    """Time for which a leader tries to renew its Lease before it stops working.
+
+    Less than `leaseDuration`.
+    """
+
+    retry_period: Duration = 2.0
+    """Time between two attempts. Less than `renewDeadline`."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.shards > 1 and not self.enabled:
+            raise ValueError("shards are divided by Leases: set enabled to true")
+        if self.renew_deadline >= self.lease_duration:
+            raise ValueError(
+                "renewDeadline must be shorter than leaseDuration, or two daemons could both believe that they lead"
+            )
+        if self.retry_period >= self.renew_deadline:
+            raise ValueError("retryPeriod must be shorter than renewDeadline, or there is no second try to renew")
+        if self.lease_duration < 1 or self.retry_period <= 0:
+            raise ValueError(
+                "leaseDuration must be at least 1s, which is what a Lease can hold, and retryPeriod above 0s"
+            )
+        return self
+
+
+class Metrics(Section):
+    """Prometheus metrics at `/metrics`."""
+
+    address: Address = ":8080"
+    """Address to listen on. Empty or `0`: off."""
+
+
+class Health(Section):
+    """Health endpoints: `/livez`, `/readyz` and `/healthz`."""
+
+    address: Address = ":8081"
+    """Address to listen on. Empty or `0`: off."""
+
+
+class Control(Section):
+    """The unix socket on which `syncer parked` and other commands reach the running daemon.
+
+    Only the daemon's user may connect.
+    """
+
+    socket: SocketPath = ""
+    """Path of the socket.
+
+    Empty: `<cluster>.<host namespace>.sock`, of the first virtual cluster, in `vsyncer-<uid>`, a folder of
+    the user alone, in `TMPDIR` or `/tmp`. `0`: off.
+    """
+
+
+class Fights(Section):
+    """Contention: when another manager reverts a field each time that the daemon writes it, the
+    daemon stops writing it for a while.
+    """
+
+    times: int = Field(default=5, ge=0, le=20)
+    """Number of identical changes after which a field is frozen, that is, no longer written. 0:
+    fields are never frozen.
+    """
+
+    window: Duration = Field(default=600.0, gt=0)
+    """Time within which these changes must happen."""
+
+    thaw: Duration = Field(default=600.0, gt=0)
+    """Time for which a field stays frozen. `syncer thaw` ends it earlier."""
+
+
+class Kubelet(Section):
+    """The kubelet of the virtual Nodes: the daemon answers for them, so that `kubectl logs`, `exec`, `attach`,
+    `port-forward`, `cp` and `top` work in the virtual cluster.
+
+    Its API server has to reach the daemon, and needs a client certificate (`--kubelet-client-certificate`).
+    """
+
+    enabled: bool = False
+    """Whether the daemon answers. It needs rights to `pods/log`, `pods/exec`, `pods/attach` and
+    `pods/portforward` on the host then, and none to the host's nodes.
+    """
+
+    address: str = Field(default="", pattern=r"^[0-9A-Za-z.:-]*$")
+    """IP address or DNS name at which the virtual API server reaches the daemon.
+
+    Empty: the address that the daemon's own connections to the virtual API server come from.
+    """
+
+    listen: str = Field(default="", pattern=r"^[0-9A-Fa-f.:]*$")
+    """IP address to listen on. Empty: all addresses of the machine."""
+
+    first_port: int = Field(default=20250, ge=1, le=65535)
+    """The first port; each Node has one of its own."""
+
+    ports: int = Field(default=500, ge=1, le=20000)
+    """Number of ports from there on. Nodes beyond have no logs and no exec."""
+
+    certificate: str = ""
+    """File with the serving certificate, PEM, for the address; it is read again when it changes.
+
+    Empty: the virtual cluster signs one (signer `kubernetes.io/kubelet-serving`).
+    """
+
+    key: str = ""
+    """File with its key, PEM."""
+
+    metrics: bool = True
+    """Whether figures of Pods, from the host's `metrics.k8s.io`, are served: as `metrics.k8s.io` of the virtual
+    cluster, for `kubectl top` and HorizontalPodAutoscalers, and on the Nodes' `/metrics/resource` and `/stats/summary`.
+
+    It needs the right to list `pods.metrics.k8s.io` on the host, in the namespaces of the copies.
+    """
+
+    cadvisor: bool = False
+    """Whether the Nodes' `/metrics/cadvisor` has the metrics of the tenant's containers, from the host's kubelets.
+
+    It needs the rights to get Nodes and `nodes/metrics` on the host, by which the daemon may read the metrics of all
+    Pods; and kubelets that it reaches, with certificates of the host's CA (`serverTLSBootstrap`).
+    """
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if bool(self.certificate) != bool(self.key):
+            raise ValueError("certificate and key are both needed, or neither")
+        if self.first_port + self.ports > 65536:
+            raise ValueError("firstPort and ports go beyond port 65535")
+        return self
+
+
+class Log(Section):
+    """Logging to standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The lowest level that is logged."""
+
+    format: Literal["auto", "json", "console"] = "auto"
+    """`auto` is `console` on a terminal and `json` elsewhere."""
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return the entries with ``{}`` for each empty one, so that it gets its defaults."""
+    return {key: {} if each is None else each for key, each in value.items()} if isinstance(value, dict) else value
+
+
+class Sync(Section):
+    """The kinds to sync.
+
+    Each section belongs to a syncer; a plugin's section has the plugin's name.
+    """
+
+    to_host: Section = Section()
+    """Syncers of objects that begin on the virtual side."""
+    from_host: Section = Section()
+    """Syncers of objects that begin on the host."""
+    fake: Section = Section()
+    """Syncers of objects that the virtual side needs and that exist nowhere."""
+    custom: Annotated[dict[CustomName, CustomConfig], BeforeValidator(_without_nulls)] = Field(
+        default={}, json_schema_extra={"propertyNames": {"pattern": PLURAL_GROUP}}
+    )
+    """Custom resources to sync without code, by the name of their CustomResourceDefinition:
+    `certificates.cert-manager.io`.
+    """
+
+
+class _Named(Section):
+    name: ClusterName = Field(min_length=1)
+    """The name of the virtual cluster, a DNS label of at most 40 characters.
+
+    It is part of the names of all copies on the host.
+    """
+
+    host_namespace: Label = ""
+    """The host namespace for the copies. The daemon doesn't make it, but waits for it."""
+
+
+class ClusterSections(Section):
+    """What a virtual cluster may have of its own, whether it is listed or a Secret names it."""
+
+    weight: float = Field(default=1, ge=0.01, le=100)
+    """Its weight beside the other virtual clusters.
+
+    Those that are busy share the workers' time in proportion to their weights.
+    """
+
+    max_megabytes: int | None = Field(default=None, ge=0, le=1 << 20)
+    """The most memory that its objects may take in the daemon, in MB (MiB), about. 0: no limit.
+
+    Empty: 256 if there are several virtual clusters; one alone may take half of the memory limit of the daemon's
+    container, if that has one. Half of it is for the virtual objects, and a namespace may take three times as much of
+    that as is free. What there is no room for is parked, and what was synced goes on. If even the names are too much,
+    the virtual cluster is not served, and tried again at intervals; the others go on.
+    """
+
+    names: Names | None = None
+    """The `names` of this virtual cluster.
+
+    Options that it doesn't set are taken from the section at the top.
+    """
+
+    networking: Networking | None = None
+    """The `networking` of this virtual cluster.
+
+    Options that it doesn't set are taken from the section at the top.
+    """
+
+    sync: Sync | None = None
+    """The `sync` of this virtual cluster.
+
+    Options that it doesn't set are taken from the section at the top, those of a `custom` entry
+    from the entry of the same name. A list, or a mapping of labels, replaces the other as a whole.
+    """
+
+    patrol: Patrol | None = None
+    """The `patrol` of this virtual cluster.
+
+    Options that it doesn't set are taken from the section at the top.
+    """
+
+    fights: Fights | None = None
+    """The `fights` of this virtual cluster.
+
+    Options that it doesn't set are taken from the section at the top.
+    """
+
+    kubelet: Kubelet | None = None
+    """The `kubelet` of this virtual cluster.
+
+    Options that it doesn't set are taken from the section at the top.
+    """
+
+
+class VirtualClusterSection(ClusterSections, VirtualConnectionSection, _Named):
+    """A virtual cluster, and how to reach its API server, the one that tenants use."""
+
+
+class _Secrets(Section):
+    namespace: Label = Field(min_length=1)
+    """The host namespace whose Secrets are read."""
+
+    host_namespaces: Annotated[
+        tuple[HostNamespace, ...], BeforeValidator(_not_empty), Field(json_schema_extra={"minItems": 1})
+    ]
+    """The host namespaces that these Secrets may lead to. The first is that of a Secret without the annotation
+    `vsyncer.dev/virtual-cluster-host-namespace`.
+    """
+
+    selector: str = Field(default=CLUSTER_SECRET, min_length=1, pattern=r"^[-A-Za-z0-9_./=!,() ]+$")
+    """The label selector of the Secrets. Others aren't read."""
+
+    key: str = Field(default="config", min_length=1)
+    """The key of a Secret with its kubeconfig."""
+
+    max_clusters: int = Field(default=100, ge=1, le=1000)
+    """The most virtual clusters of these Secrets. The oldest Secrets come first; those beyond are refused."""
+
+    qps: float = Field(default=0, ge=0)
+    """Sustained rate of requests to the API server of each, per second. 0: no limit."""
+
+    burst: int = Field(default=0, ge=0)
+    """Requests that may exceed the rate at once. 0: as many as `qps`."""
+
+
+class VirtualClusterSecretsSection(ClusterSections, _Secrets):
+    """Secrets of a host namespace. Each that the selector takes is a virtual cluster; a kubeconfig is in it.
+
+    Whoever may write Secrets there can have virtual clusters served in the host namespaces that are assigned here.
+    """

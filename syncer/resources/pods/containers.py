@@ -1,0 +1,88 @@
+"""The record of the containers that were sent to a host pod: these are the tenant's, and no others.
+
+A host pod has further ones: sidecars that the host's admission has put in, with secrets and rights of the
+host, and what its operator adds to look into it. The virtual Pod doesn't tell them from the tenant's,
+who can give an ephemeral container any name. So the names that were sent stand in a mark on the copy, by
+their list: those of its creation, and each ephemeral container once the host has accepted it.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from syncer.api import Marks, Obj, Pair, annotations_of
+from syncer.resources.pods.fields import CONTAINERS
+
+#: Below the marks' prefix: the names of the containers that were sent, by list, as JSON.
+SENT = "containers"
+
+#: The names of the containers that were sent, by the list in a Pod's spec; lists without any are missing.
+Sent = Mapping[str, Collection[str]]
+
+#: The lists that never change once a Pod is there.
+_FIXED = ("containers", "initContainers")
+
+
+def mark(marks: Marks) -> str:
+    """Return the annotation that has the record."""
+    return f"{marks.prefix}/{SENT}"
+
+
+def has_record(marks: Marks, host: Obj) -> bool:
+    """Return True if a host pod has a record, of whatever contents."""
+    return mark(marks) in annotations_of(host)
+
+
+def recorded(marks: Marks, host: Obj) -> Sent:
+    """Return the containers of a host pod that were sent; none if it has no record, or one that can't be read."""
+    try:
+        found = json.loads(annotations_of(host).get(mark(marks), "{}"))
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {part: _texts(names) for part in CONTAINERS if isinstance(names := found.get(part), list)}
+
+
+def created(virtual: Obj) -> Sent:
+    """Return the containers that the copy of a Pod is created with."""
+    return _named({part: _names(virtual, part) for part in _FIXED})
+
+
+def known(marks: Marks, pair: Pair) -> Sent:
+    """Return the containers of a copy that were sent, as the record is to be.
+
+    A copy that an earlier version made has no record. What both sides have in a list that never changes
+    was sent by it; no ephemeral container is known to be.
+    """
+    if has_record(marks, pair.host):
+        return recorded(marks, pair.host)
+    there = {part: set(_names(pair.host, part)) for part in _FIXED}
+    return _named({part: [name for name in _names(pair.virtual, part) if name in there[part]] for part in _FIXED})
+
+
+def with_further(sent: Sent, part: str, name: str) -> Sent:
+    """Return a record with one container more."""
+    return {**sent, part: [*sent.get(part, ()), name]}
+
+
+def written(sent: Sent) -> str:
+    """Return a record as the text of the annotation."""
+    return json.dumps({part: list(names) for part, names in sent.items()}, separators=(",", ":"), sort_keys=True)
+
+
+def names_of(sent: Sent) -> frozenset[str]:
+    """Return the names of all containers in a record; no two containers of a Pod share one."""
+    return frozenset(name for names in sent.values() for name in names)
+
+
+def _names(pod: Obj, part: str) -> list[str]:
+    return [container["name"] for container in pod["spec"].get(part) or ()]
+
+
+def _texts(values: list[Any]) -> list[str]:
+    return [value for value in values if isinstance(value, str)]
+
+
+def _named(found: Mapping[str, list[str]]) -> Sent:
+    return {part: names for part, names in found.items() if names}

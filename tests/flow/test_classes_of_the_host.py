@@ -1,0 +1,117 @@
+"""What a tenant reads about classes of the host and lost volumes, and when an object goes on, with minimal rights."""
+
+from typing import Any
+
+import pytest
+from harness import NAMESPACE, Two, play, until
+from rules_scene import Guarded, configured, edit, running
+
+from syncer.api import Obj, dig
+from syncer.config import SyncerConfig
+from syncer.resources.kinds import INGRESS_CLASSES, PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES
+from syncer.testing.objects import build, ingress
+
+SHOWN = {"labels": {"tenants": "yes"}}
+SELECTED = {"enabled": True, "selector": {"matchLabels": {"tenants": "yes"}}}
+SYNCERS = ("persistentvolumeclaims", "ingresses", "storageclasses", "volumeattributesclasses", "ingressclasses")
+
+
+def config() -> SyncerConfig:
+    kinds = ("storageClasses", "volumeAttributesClasses", "ingressClasses")
+    from_host = dict.fromkeys(kinds, SELECTED)
+    return configured({"toHost": {"ingresses": {"enabled": True}}, "fromHost": from_host}, *SYNCERS)
+
+
+def claim(name: str, **spec: Any) -> Obj:
+    return build(
+        PERSISTENT_VOLUME_CLAIMS,
+        name,
+        spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **spec},
+    )
+
+
+def storage(name: str, **metadata: Any) -> Obj:
+    return build(STORAGE_CLASSES, name, provisioner="disk.example.org", metadata=metadata)
+
+
+def told(two: Two, name: str) -> list[tuple[str, str]]:
+    """Return the reasons and messages of the events about an object."""
+    found = two.virtual.objects("events", NAMESPACE)
+    return [(each["reason"], each["message"]) for each in found if each["involvedObject"]["name"] == name]
+
+
+def test_object_waits_for_its_class_and_its_owner_reads_why() -> None:
+    async def scenario() -> None:
+        two = Guarded()
+        two.host.put(storage("gold"))
+        two.host.put(build(INGRESS_CLASSES, "public", spec={"controller": "example.org/a"}))
+        two.virtual.put(claim("db", storageClassName="gold"))
+        two.virtual.put(ingress("web", spec={"ingressClassName": "public"}))
+        async with running(two, config()) as daemon:
+            await until(lambda: told(two, "db") and told(two, "web"))
+            await daemon.settled()
+            named = {"db": "StorageClass gold", "web": "IngressClass public"}
+            for name, kind in named.items():
+                [(reason, message)] = told(two, name)
+                assert reason == "ClassNotListed"
+                assert message == f"the host has no {kind} for this virtual cluster: name one that is listed"
+            assert two.copy("persistentvolumeclaims", "db") is None
+            assert two.copy("ingresses.networking.k8s.io", "web") is None
+            two.host.put(storage("gold", **SHOWN))
+            two.host.put(build(INGRESS_CLASSES, "public", metadata=SHOWN, spec={"controller": "example.org/a"}))
+            await until(
+                lambda: two.copy("persistentvolumeclaims", "db") and two.copy("ingresses.networking.k8s.io", "web")
+            )
+
+    play(scenario)
+
+
+def test_class_that_becomes_the_default_is_found_by_what_waits_for_one() -> None:
+    async def scenario() -> None:
+        two = Guarded()
+        two.virtual.put(claim("db"))
+        async with running(two, config()) as daemon:
+            await until(lambda: told(two, "db"))
+            await daemon.settled()
+            default = {"storageclass.kubernetes.io/is-default-class": "true"}
+            two.host.put(storage("basic", annotations=default, **SHOWN))
+            assert await until(lambda: two.copy("persistentvolumeclaims", "db")) <= 61
+            copy = two.copy("persistentvolumeclaims", "db")
+            assert copy
+            assert dig(copy, "spec.storageClassName") == "basic"
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_claim_whose_copy_is_deleted_says_what_that_means(bound: bool) -> None:
+    async def scenario() -> None:
+        two = Guarded()
+        two.host.put(storage("gold", **SHOWN))
+        two.virtual.put(claim("x", storageClassName="gold"))
+        async with running(two, config()) as daemon:
+            await until(lambda: two.copy("persistentvolumeclaims", "x"))
+            if bound:
+                annotations = {f"pv.kubernetes.io/{each}": "yes" for each in ("bind-completed", "bound-by-controller")}
+                edit(
+                    two,
+                    "host",
+                    "persistentvolumeclaims",
+                    {
+                        "metadata": {"annotations": annotations},
+                        "spec": {"volumeName": "pv-1"},
+                        "status": {"phase": "Bound", "capacity": {"storage": "1Gi"}},
+                    },
+                )
+            await daemon.settled()
+            assert told(two, "x") == []
+            copy = two.copy("persistentvolumeclaims", "x")
+            assert copy
+            two.host.delete("persistentvolumeclaims", f"{copy['metadata']['namespace']}/{copy['metadata']['name']}")
+            await until(lambda: told(two, "x"))
+            [(reason, message)] = told(two, "x")
+            assert reason == "HostCopyDeleted"
+            assert ("delete this claim and make it again" in message) is bound
+            assert ("take the annotation vsyncer.dev/copied off" in message) is not bound
+
+    play(scenario)
