@@ -16,7 +16,7 @@ from syncer.config import SyncerConfig, checks
 from syncer.config.list_form import list_form
 from syncer.config.virtual_cluster import VirtualCluster
 from syncer.directions import direction_of
-from syncer.rbac import needed
+from syncer.rights.rbac import needed
 
 #: Where an option is: ``("kubelet", "enabled")``.
 Path = tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The page of the kinds that are synced: examples/kinds.md, from the syncers themselves."""
+"""The page of the kinds that are synced: docs/kinds.md, from the syncers themselves."""
 
 import inspect
 import re

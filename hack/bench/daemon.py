@@ -23,7 +23,7 @@ from kube_envtest.controlplane.processes import spawn
 from syncer.api import Obj, Side
 from syncer.config import load
 from syncer.plugins import installed
-from syncer.rbac import Subject, manifests, needed
+from syncer.rights.rbac import Subject, manifests, needed
 
 #: A process is idle if it used less CPU than this for this long.
 STILL_SECONDS, STILL_CPU_SECONDS = 0.6, 0.002

@@ -25,9 +25,9 @@ from syncer.api import Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream
 from syncer.config import config_with
-from syncer.engine import startup
-from syncer.engine.engine import Engine
-from syncer.engine.status import settle
+from syncer.daemon.engine import Engine
+from syncer.daemon.pages.status import settle
+from syncer.daemon.start import startup
 from syncer.names import SingleNamespace
 from syncer.observe.logs import configure
 from syncer.observe.metrics import Metrics

@@ -22,11 +22,11 @@ from hack.endings import interrupt_on_sigterm
 from hack.side_tasks import helped_by
 from kube_envtest import ApiServer
 from syncer.config import SyncerConfig, config_with
+from syncer.daemon.engine import Engine
+from syncer.daemon.pages.status import settle
+from syncer.daemon.runner import prepared
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.engine import Engine
 from syncer.engine.patrol.findings import Scan
-from syncer.engine.runner import prepared
-from syncer.engine.status import settle
 from syncer.names import SingleNamespace
 from syncer.observe.logs import configure
 from syncer.plugins import installed

@@ -1,4 +1,4 @@
-"""The images that the tests run, under the names that the tests want; `examples/conformance.md`
+"""The images that the tests run, under the names that the tests want; `docs/conformance.md`
 says of each how it differs from the original.
 """
 

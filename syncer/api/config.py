@@ -50,7 +50,7 @@ class Config(Section):
     """The labels and annotations that are copied.
 
     By default all, except those that controllers of the host act on, which are listed in
-    examples/metadata.md with the reasons, and those that the kind itself excludes. Not for `fake`
+    docs/metadata.md with the reasons, and those that the kind itself excludes. Not for `fake`
     kinds, of which none are.
     """
 

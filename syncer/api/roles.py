@@ -63,7 +63,7 @@ class Syncer(Role, Generic[C]):
     #: wins.
     both: ClassVar[tuple[FieldPath, ...]] = ()
     #: The labels and annotations that are copied, besides those that every kind leaves behind
-    #: because controllers of the host act on them (examples/metadata.md). The section can deny more,
+    #: because controllers of the host act on them (docs/metadata.md). The section can deny more,
     #: and allow a denied key by its full name.
     metadata: ClassVar[MetadataRules] = MetadataRules()
     #: Paths below ``down`` whose values differ on the host, so that they can't be copied up.

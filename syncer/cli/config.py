@@ -11,7 +11,7 @@ from syncer.cli.options import Given, Setting, option, output, pass_given, setti
 
 if TYPE_CHECKING:
     from syncer.config import Option, SyncerConfig
-    from syncer.engine.comparison import Comparison
+    from syncer.daemon.start.comparison import Comparison
 
 
 @click.group()
@@ -42,7 +42,7 @@ def validate(given: Given, file: str | None, offline: bool) -> None:
     """
     from syncer.api.errors import SyncerError
     from syncer.cli.loading import loaded
-    from syncer.engine.comparison import check_api_servers
+    from syncer.daemon.start.comparison import check_api_servers
 
     if file:
         given.put("--config", Setting(file, "FILE", flag=True))
@@ -70,7 +70,7 @@ def validate(given: Given, file: str | None, offline: bool) -> None:
 def _compared(config: "SyncerConfig") -> "Comparison":
     import asyncio
 
-    from syncer.engine.comparison import compare
+    from syncer.daemon.start.comparison import compare
     from syncer.observe.logs import configure
 
     configure("error", config.log.format)

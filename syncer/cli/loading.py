@@ -28,7 +28,7 @@ async def selected(found: Loaded, *, login: bool = True) -> VirtualCluster:
     config = found.config
     if not found.chosen or not config.virtual_cluster_secrets or found.chosen in config.names_listed:
         return found.cluster
-    from syncer.engine.secret_lookup import secret_cluster
+    from syncer.daemon.fleet.secret_lookup import secret_cluster
 
     return await secret_cluster(config, found.chosen, login=login)
 

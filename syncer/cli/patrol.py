@@ -92,7 +92,7 @@ def _scanned(configured: "Loaded", kinds: Sequence[str], *, confirm: bool) -> li
     import asyncio
 
     from syncer.cli.loading import selected
-    from syncer.engine.patrol_once import patrol_once
+    from syncer.daemon.patrol_once import patrol_once
     from syncer.observe.logs import configure
 
     log = configured.config.log

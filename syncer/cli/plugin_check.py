@@ -10,7 +10,7 @@ from syncer.config import SyncerConfig, VirtualCluster, config_with
 from syncer.config.render import schema
 from syncer.names import SingleNamespace
 from syncer.plugins import OURS, SYNCERS, Found, Installed, clashes, raised_by
-from syncer.rbac import manifests, needed
+from syncer.rights.rbac import manifests, needed
 
 #: The configuration of a made-up virtual cluster.
 TRIAL = {"cluster": "vc", "host": {"namespace": "vc-ns"}}

@@ -11,7 +11,7 @@ from syncer.cli.options import Given, option, output, pass_given, settings
 if TYPE_CHECKING:
     from syncer.api import Obj
     from syncer.config import SyncerConfig, VirtualCluster
-    from syncer.rbac import Subject
+    from syncer.rights.rbac import Subject
 
 
 @click.command()
@@ -84,7 +84,7 @@ def _roles(
 ) -> "list[Obj]":
     """Return the roles of the daemon, and of the chosen virtual cluster or of all, with their bindings."""
     from syncer.api import Side
-    from syncer.rbac import Share, daemon_manifests, needed, secret_reader
+    from syncer.rights.rbac import Share, daemon_manifests, needed, secret_reader
 
     subjects = dict.fromkeys(Side, subject) if subject else {}
     election = config.leader_election.enabled
@@ -142,7 +142,7 @@ def _of_secrets(config: "SyncerConfig") -> "list[VirtualCluster]":
 
 
 def _flow_schemas(config: "SyncerConfig", subject: "Subject | None") -> "list[Obj]":
-    from syncer.flow_schema import flow_schemas
+    from syncer.rights.flow_schema import flow_schemas
 
     if subject is None:
         raise click.UsageError("--flow-schema needs the daemon's user on the host: --service-account or --user")
@@ -151,9 +151,9 @@ def _flow_schemas(config: "SyncerConfig", subject: "Subject | None") -> "list[Ob
 
 
 def _admission(config: "SyncerConfig", subject: "Subject") -> "list[Obj]":
-    from syncer.admission import Confined, policy
     from syncer.api import Marks
     from syncer.resources.namespaces import NamespaceConfig
+    from syncer.rights.admission import Confined, policy
 
     clusters = []
     for each in config.clusters():
@@ -180,7 +180,7 @@ def _admission(config: "SyncerConfig", subject: "Subject") -> "list[Obj]":
 
 
 def _subject(service_account: str | None, user: str | None) -> "Subject | None":
-    from syncer.rbac import Subject
+    from syncer.rights.rbac import Subject
 
     if service_account and user:
         raise click.UsageError("--service-account and --user exclude one another")

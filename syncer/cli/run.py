@@ -55,8 +55,8 @@ def start(given: Given) -> int:
 
     config = loaded(given)[0].config
 
-    from syncer.engine.config_file import ConfigFile
-    from syncer.engine.runner import run as daemon
+    from syncer.daemon.fleet.config_file import ConfigFile
+    from syncer.daemon.runner import run as daemon
     from syncer.observe.logs import configure
 
     configure(config.log.level, config.log.format)

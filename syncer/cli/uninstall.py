@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from syncer.api import Side
     from syncer.clusters.client import Cluster
     from syncer.config import Loaded
-    from syncer.engine.uninstall.uninstall import Report
+    from syncer.daemon.uninstall.uninstall import Report
 
 
 @click.command()
@@ -79,8 +79,8 @@ def uninstall(
 
 async def _report(configured: "Loaded", *, yes: bool, keep: bool, side: str | None) -> "Report":
     from syncer.cli.loading import selected
-    from syncer.engine.connecting import connected
-    from syncer.engine.uninstall import uninstall as engine
+    from syncer.daemon.start.connecting import connected
+    from syncer.daemon.uninstall import uninstall as engine
 
     config, cluster = configured.config, await selected(configured, login=side is None)
     later = (lambda: _connected(configured)) if side == "host-first" else None
@@ -92,7 +92,7 @@ async def _report(configured: "Loaded", *, yes: bool, keep: bool, side: str | No
 async def _connected(configured: "Loaded") -> "AsyncIterator[Mapping[Side, Cluster]]":
     """Yield clients of both sides; a kubeconfig is read only now."""
     from syncer.cli.loading import selected
-    from syncer.engine.connecting import connected
+    from syncer.daemon.start.connecting import connected
 
     async with connected(configured.config, await selected(configured)) as clusters:
         yield clusters

@@ -1,4 +1,4 @@
-"""The engine: from watch events to API calls.
+"""One virtual cluster: from watch events to API calls.
 
-Its folders are its layers; ARCHITECTURE.md lists them from the top.
+Its folders are its layers; docs/ARCHITECTURE.md lists them from the top.
 """

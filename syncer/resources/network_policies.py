@@ -96,7 +96,7 @@ class NetworkPolicyConfig(Config):
     """Whether NetworkPolicies go to the host, where they hold the tenant's Pods, if its network enforces them.
 
     Off by default: NetworkPolicies of a namespace add up, so those of the operator must leave out the
-    Pods that a tenant's isolate (examples/operating.md).
+    Pods that a tenant's isolate (docs/operating.md).
     """
 
     allowed_cidrs: AllowedRanges = Field(default=AllowedRanges(), alias="allowedCIDRs")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from syncer.api import Resource, Side, Source, Syncer
-from syncer.engine.informers import Informers, SideInformer
+from syncer.engine.stores.informers import Informers, SideInformer
 
 
 class Declared:

@@ -32,8 +32,8 @@ from syncer.api import (
 from syncer.directions import direction_of
 from syncer.names import SingleNamespace
 from syncer.names.forms import form_of
-from syncer.rbac import allows
-from syncer.rbac import needed as rights_of
+from syncer.rights.rbac import allows
+from syncer.rights.rbac import needed as rights_of
 from syncer.testing.memory import Sent
 from syncer.testing.strategies import LABELS, NAMES
 from syncer.testing.trial import Event, Scene, Trial

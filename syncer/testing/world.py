@@ -33,12 +33,12 @@ from syncer.config.checks import across
 from syncer.config.list_form import list_form
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.informers import Informers
 from syncer.engine.reconcile.controller import Reads
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
+from syncer.engine.stores.informers import Informers
 from syncer.names import SingleNamespace
 from syncer.plugins import installed
-from syncer.rbac import sources
+from syncer.rights.rbac import sources
 from syncer.testing.declared import Declared
 from syncer.testing.memory import WITHOUT_STATUS, MemoryCluster, Sent
 from syncer.testing.objects import CLUSTER, HOST_NAMESPACE, resource_of

@@ -14,7 +14,7 @@ from syncer.observe.catalogue import CATALOGUE
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "charts" / "syncer" / "files"
 ALERTS = (FILES / "alerts.yaml", ROOT / "charts" / "virtual-cluster" / "files" / "control-plane-alerts.yaml")
-RUNBOOKS = ROOT / "examples" / "runbooks.md"
+RUNBOOKS = ROOT / "docs" / "runbooks.md"
 
 #: Metrics of others that alerts and panels may name.
 FOREIGN = re.compile(r"up|process_\w+|kube_\w+|kubelet_volume_stats_\w+|ALERTS|container_\w+")
@@ -204,7 +204,7 @@ def test_alerts_say_what_to_do() -> None:
         name, annotations = str(rule["alert"]), rule["annotations"]
         assert isinstance(annotations, dict)
         assert set(annotations) == {"summary", "description", "runbook_url"}
-        assert annotations["runbook_url"].endswith(f"/examples/runbooks.md#{name.lower()}")
+        assert annotations["runbook_url"].endswith(f"/docs/runbooks.md#{name.lower()}")
         for part in ("**Cause.**", "**Look here.**", "**Do this.**"):
             assert part in sections[name], (name, part)
     assert sorted(sections) == sorted(BAD)

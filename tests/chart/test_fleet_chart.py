@@ -12,7 +12,7 @@ from virtual_cluster_scene import pods
 from syncer.api import Obj
 from syncer.cli.app import app
 from syncer.config import SyncerConfig, build, parse
-from syncer.engine.config_file import PROCESS
+from syncer.daemon.fleet.config_file import PROCESS
 from syncer.plugins import installed
 
 CHART = CHARTS / "fleet"

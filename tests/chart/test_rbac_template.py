@@ -16,7 +16,7 @@ from syncer.cli.rbac import _roles
 from syncer.config import SyncerConfig, checks, config_with
 from syncer.config.list_form import list_form
 from syncer.plugins import OURS, Installed
-from syncer.rbac import Subject
+from syncer.rights.rbac import Subject
 
 #: Enough that each option is tried with each of its values, beside many others.
 CONFIGURATIONS = 200

@@ -85,7 +85,7 @@ def test_internet_lacks_what_is_private_or_a_clouds_own() -> None:
     found = set(internet["ipBlock"]["except"])
     assert found >= {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"}
     assert found >= {"0.0.0.0/8", "168.63.129.16/32", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4"}
-    page = (ROOT / "examples" / "hardening.md").read_text()
+    page = (ROOT / "docs" / "hardening.md").read_text()
     [listed] = re.findall(r"except: (\[.*?\])", page, re.DOTALL)
     assert set(yaml.safe_load(listed)) == found
 

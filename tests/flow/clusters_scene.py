@@ -14,9 +14,9 @@ from syncer.clusters.client import Cluster
 from syncer.clusters.errors import Origin
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream
 from syncer.config import VirtualCluster, config_with
-from syncer.engine.engine import Engine
-from syncer.engine.fleet import Fleet
-from syncer.engine.status import clusters
+from syncer.daemon.engine import Engine
+from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.pages.status import clusters
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
 from syncer.testing import ApiServer

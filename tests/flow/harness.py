@@ -17,10 +17,10 @@ from syncer.api import Key, Obj, Side, Syncer
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import Transport
 from syncer.config import SyncerConfig, config_with
+from syncer.daemon.engine import Engine
+from syncer.daemon.pages.status import settle
 from syncer.engine.controllers.request_status import RequestStatus
-from syncer.engine.engine import Engine
 from syncer.engine.reconcile.policies.contention import contention_rules
-from syncer.engine.status import settle
 from syncer.leaderelection.lease import Lease
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics

@@ -17,9 +17,9 @@ from syncer.clusters.client import Cluster
 from syncer.clusters.errors import Origin
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream
 from syncer.config import VirtualCluster
-from syncer.engine.engine import Engine
-from syncer.engine.fleet import Fleet
-from syncer.engine.shared_fleet import SharedFleet
+from syncer.daemon.engine import Engine
+from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.leaderelection.rendezvous import shard_of
 from syncer.leaderelection.shards import Shards, lease_name
 from syncer.observe.metrics import Metrics

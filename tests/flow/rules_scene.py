@@ -10,7 +10,7 @@ from shop_scene import the_copy, the_original
 from syncer.api import Obj, Side
 from syncer.config import SyncerConfig, config_with
 from syncer.names import SingleNamespace
-from syncer.rbac import Subject, manifests, needed
+from syncer.rights.rbac import Subject, manifests, needed
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 

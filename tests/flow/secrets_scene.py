@@ -16,9 +16,9 @@ from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.dialer import Dialer
 from syncer.clusters.transport import ConnectionFailed, Endpoint, HttpRequest, HttpResponse, Stream
 from syncer.config import SyncerConfig
-from syncer.engine.cluster_sources import ClusterSources
-from syncer.engine.engine import Engine
-from syncer.engine.fleet import Fleet
+from syncer.daemon.engine import Engine
+from syncer.daemon.fleet.cluster_sources import ClusterSources
+from syncer.daemon.fleet.fleet import Fleet
 from syncer.observe.metrics import Metrics
 from syncer.testing.in_process import MemoryTransport
 

@@ -11,7 +11,7 @@ from chaos.daemons import Cast
 from chaos.machine import explore
 from chaos.steps import Depose, Put, Wait, written, wrong_in
 
-from syncer.engine.shared_fleet import SharedFleet
+from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.leaderelection.shards import Shards
 
 REPLICAS = Cast.of(clusters=3, replicas=2)

@@ -9,9 +9,9 @@ from small_syncers import Maps
 
 from kube_envtest import Rule
 from syncer.api import Key, NameTaken, Settings
-from syncer.engine.control import parked, selection
+from syncer.daemon.pages.control import parked, selection
+from syncer.daemon.pages.status import collisions, mappings
 from syncer.engine.controllers.wakeups import LOOK_SECONDS
-from syncer.engine.status import collisions, mappings
 from syncer.testing.objects import configmap, namespace, secret, service
 
 OTHER, ROOT_CA = "storage", "kube-root-ca.crt"

@@ -8,7 +8,7 @@ from small_syncers import Maps, Widgets, copies
 
 from kube_envtest import Rule
 from syncer.api import Config, Initialize, Key, Live, Mirror, Obj, OwnController, Refers, Resource
-from syncer.engine.status import degraded, waiting
+from syncer.daemon.pages.status import degraded, waiting
 from syncer.resources.kinds import SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, event, host_copy, secret

@@ -10,11 +10,12 @@ from secrets_scene import TEAM, Secrets, configured, kubeconfig, secret
 from kube_envtest import Rule
 from syncer.api import ConfigError, SyncerError
 from syncer.clusters import connection
-from syncer.engine import connecting, secret_lookup
-from syncer.engine.connecting import connected
-from syncer.engine.patrol_once import patrol_once
-from syncer.engine.secret_lookup import secret_cluster
-from syncer.engine.uninstall.uninstall import uninstall
+from syncer.daemon.fleet import secret_lookup
+from syncer.daemon.fleet.secret_lookup import secret_cluster
+from syncer.daemon.patrol_once import patrol_once
+from syncer.daemon.start import connecting
+from syncer.daemon.start.connecting import connected
+from syncer.daemon.uninstall.uninstall import uninstall
 
 
 @pytest.fixture

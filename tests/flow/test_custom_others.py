@@ -25,7 +25,7 @@ from harness import CLUSTER, HOME, NAMESPACE, Two, place, play, until, writes
 
 from syncer.api import Obj, Resource
 from syncer.config import SyncerConfig, config_with
-from syncer.engine.status import waiting
+from syncer.daemon.pages.status import waiting
 from syncer.names import SingleNamespace
 from syncer.plugins import installed
 from syncer.testing.merge import merged

@@ -18,7 +18,7 @@ from custom_scene import (
 from harness import Two, place, play, until, writes
 
 from kube_envtest import Rule
-from syncer.engine.status import waiting
+from syncer.daemon.pages.status import waiting
 from syncer.testing.objects import secret
 
 

@@ -6,7 +6,7 @@ from harness import CLUSTER, HOME, Two, play, until, writes
 from syncer.api import Obj, Side
 from syncer.config import SyncerConfig
 from syncer.engine.controllers.request_status import State
-from syncer.rbac import Subject, manifests, needed
+from syncer.rights.rbac import Subject, manifests, needed
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd, crd_version

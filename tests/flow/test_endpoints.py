@@ -20,7 +20,7 @@ from syncer.api import Key, Obj, Request, Side, Unreachable
 from syncer.cache.reflector import State
 from syncer.cli.daemon import Unanswered, ask
 from syncer.config import Loaded, SyncerConfig
-from syncer.engine import endpoints
+from syncer.daemon.pages import endpoints
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.plan import Frozen, Place
 from syncer.engine.reconcile.policies.breaker import HeldDeletions

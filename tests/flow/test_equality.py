@@ -18,8 +18,8 @@ from syncer.api import Obj, Side
 from syncer.cli.patrol import lines
 from syncer.clusters.client import Cluster
 from syncer.config import SyncerConfig
-from syncer.engine.engine import Engine
-from syncer.engine.patrol_once import scan_once
+from syncer.daemon.engine import Engine
+from syncer.daemon.patrol_once import scan_once
 from syncer.observe.metrics import Metrics
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, ingress, node, pod, service, serviceaccount

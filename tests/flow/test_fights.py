@@ -16,11 +16,11 @@ from kube_envtest import Rule
 from syncer.api import Obj, Side
 from syncer.clusters.transport import HttpRequest
 from syncer.config import config_with
-from syncer.engine import control as control_api
+from syncer.daemon.pages import control as control_api
+from syncer.daemon.pages.endpoints import measure
+from syncer.daemon.pages.status import degraded
 from syncer.engine.controllers.request_status import State
-from syncer.engine.endpoints import measure
 from syncer.engine.reconcile.plan import Frozen
-from syncer.engine.status import degraded
 from syncer.names import SingleNamespace
 from syncer.observe.control import Control
 from syncer.testing import ApiServer

@@ -17,14 +17,15 @@ from syncer.api.errors import Problem
 from syncer.api.networking import ApiServerAddress
 from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import config_with
-from syncer.engine import api_server, connecting, identity, startup
-from syncer.engine import fleet as fleets
-from syncer.engine.control import selection
+from syncer.daemon.engine import NOT_BEGUN
+from syncer.daemon.fleet import fleet as fleets
+from syncer.daemon.fleet.fleet import DEFAULT_MEGABYTES, LAST_DELAY
+from syncer.daemon.pages.control import selection
+from syncer.daemon.pages.endpoints import _caches, _up, _virtual
+from syncer.daemon.pages.status import ClusterState, clusters, unfilled
+from syncer.daemon.start import api_server, connecting, startup
 from syncer.engine.controllers.lifecycle import LAST_LOOK
-from syncer.engine.endpoints import _caches, _up, _virtual
-from syncer.engine.engine import NOT_BEGUN
-from syncer.engine.fleet import DEFAULT_MEGABYTES, LAST_DELAY
-from syncer.engine.status import ClusterState, clusters, unfilled
+from syncer.engine.stores import identity
 from syncer.names import SingleNamespace
 from syncer.testing.objects import configmap
 

@@ -12,8 +12,8 @@ from odd_objects import JUNK, OldServer, paths, replaced
 
 from kube_envtest import Rule
 from kube_envtest.apiserver.request import Request
-from syncer.engine import connecting
-from syncer.engine.engine import Engine
+from syncer.daemon.engine import Engine
+from syncer.daemon.start import connecting
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
 

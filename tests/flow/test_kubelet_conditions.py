@@ -17,10 +17,7 @@ from small_syncers import Maps
 from hack.ports import free_port
 from syncer.api.objects import Key, Side, key_of
 from syncer.config.options import Kubelet
-from syncer.engine import control as control_api
-from syncer.engine import status
-from syncer.engine.controllers.pair import ClusterPair, Condition
-from syncer.engine.kubelets import (
+from syncer.daemon.kubelet.node_server import (
     AGAIN_SECONDS,
     CERTIFICATE_SECONDS,
     LOOK_SECONDS,
@@ -28,6 +25,9 @@ from syncer.engine.kubelets import (
     NodeServer,
     answering,
 )
+from syncer.daemon.pages import control as control_api
+from syncer.daemon.pages import status
+from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.kubelet import certificates
 from syncer.kubelet.certificates import NotSigned, Serving
 from syncer.kubelet.pods import Place

@@ -7,7 +7,7 @@ from harness import CLUSTER, HOME, Two, admin, between, built_in, play, until
 
 from syncer.api import Key, Side, dig
 from syncer.config import config_with
-from syncer.engine.status import degraded
+from syncer.daemon.pages.status import degraded
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import SERVICES
 from syncer.resources.services import KUBERNETES

@@ -15,8 +15,8 @@ from syncer.api import Key, Obj
 from syncer.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.cache.store import Store
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.fan_out import FEW
 from syncer.engine.reconcile.controller import MOST_NAMED, Controller
+from syncer.engine.stores.fan_out import FEW
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, service
 from syncer.workqueue.fair import MOST_WEIGHED

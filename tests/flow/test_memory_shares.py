@@ -7,8 +7,8 @@ from clusters_scene import World, clusters_named, states
 from harness import namespace, place, play, until
 from noise import noise
 
-from syncer.engine import connecting
-from syncer.engine.engine import Engine
+from syncer.daemon.engine import Engine
+from syncer.daemon.start import connecting
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
 

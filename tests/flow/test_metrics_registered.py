@@ -11,7 +11,7 @@ from harness import CLUSTER, Two, built_in, play
 from small_syncers import Maps
 from test_kubelet_conditions import kubelet, public
 
-from syncer.engine.metrics_api import LOOK_SECONDS, SOON_SECONDS
+from syncer.daemon.kubelet.metrics_api import LOOK_SECONDS, SOON_SECONDS
 from syncer.kubelet import usage
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.resources.metrics_api import API_SERVICE, OBJECTS, SERVICE

@@ -24,10 +24,10 @@ from small_syncers import copies
 
 from kube_envtest import Rule
 from syncer.api import Obj, Side
+from syncer.daemon.pages.status import degraded
 from syncer.engine.patrol.patroller import GRACE_SECONDS
 from syncer.engine.patrol.patrollers import confirm
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
-from syncer.engine.status import degraded
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod

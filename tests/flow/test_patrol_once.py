@@ -17,8 +17,8 @@ from kube_envtest import Rule
 from syncer.api import Refused, Side
 from syncer.cli.patrol import is_left, lines
 from syncer.clusters.client import Cluster
-from syncer.engine.engine import Engine
-from syncer.engine.patrol_once import scan_once
+from syncer.daemon.engine import Engine
+from syncer.daemon.patrol_once import scan_once
 from syncer.observe.metrics import Metrics
 from syncer.testing.objects import configmap, pod, secret, serviceaccount
 

@@ -27,8 +27,8 @@ from small_syncers import Maps
 
 from kube_envtest import Rule
 from syncer.api import Live, Obj, OwnController, Side, annotations_of
-from syncer.engine import control as control_api
-from syncer.engine.status import degraded
+from syncer.daemon.pages import control as control_api
+from syncer.daemon.pages.status import degraded
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, service

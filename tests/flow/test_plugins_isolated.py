@@ -38,8 +38,8 @@ from syncer.api import (
     key_of,
     skip,
 )
+from syncer.daemon.pages.status import degraded
 from syncer.engine.controllers.request_status import State
-from syncer.engine.status import degraded
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret

@@ -6,7 +6,7 @@ import pytest
 from harness import ALL, Daemon, Two, built_in, play, until, writes
 
 from syncer.api import Obj, uid_of
-from syncer.engine.status import degraded
+from syncer.daemon.pages.status import degraded
 from syncer.resources.pods.lifecycle import has_started
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, pod

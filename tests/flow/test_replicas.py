@@ -11,8 +11,8 @@ from harness import play, until
 from replicas_scene import SHARDS, Replicas
 
 from kube_envtest import Rule
-from syncer.engine import connecting
-from syncer.engine.status import clusters
+from syncer.daemon.pages.status import clusters
+from syncer.daemon.start import connecting
 from syncer.leaderelection.rendezvous import shard_of
 from syncer.testing.objects import configmap
 

@@ -8,7 +8,7 @@ from harness import Two, built_in, crd, play, until, verbs, widget
 from small_syncers import Maps, Widgets, copies
 
 from syncer.api import Obj
-from syncer.engine.status import degraded
+from syncer.daemon.pages.status import degraded
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret
 

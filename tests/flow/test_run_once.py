@@ -15,9 +15,12 @@ from syncer.api import ConfigError, Forbidden, Key, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.errors import Origin
 from syncer.config import SyncerConfig
-from syncer.engine import connecting, identity, runner, startup, status
-from syncer.engine.engine import Engine
-from syncer.engine.uninstall.uninstall import uninstall
+from syncer.daemon import runner
+from syncer.daemon.engine import Engine
+from syncer.daemon.pages import status
+from syncer.daemon.start import connecting, startup
+from syncer.daemon.uninstall.uninstall import uninstall
+from syncer.engine.stores import identity
 from syncer.leaderelection.lease import AnotherLeads, Lease
 from syncer.testing.objects import configmap
 

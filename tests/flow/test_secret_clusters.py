@@ -11,12 +11,13 @@ from secrets_scene import LABEL, TEAM, Secrets, configured, kubeconfig, secret
 from kube_envtest import Rule
 from syncer.api import ConfigError, Obj, Refused
 from syncer.clusters import connection
-from syncer.engine import connecting, secret_clusters
-from syncer.engine.control import selection
-from syncer.engine.endpoints import _degraded, _refused, _unlisted, _virtual
-from syncer.engine.engine import Engine
-from syncer.engine.runner import run
-from syncer.engine.status import ClusterState, clusters
+from syncer.daemon.engine import Engine
+from syncer.daemon.fleet import secret_clusters
+from syncer.daemon.pages.control import selection
+from syncer.daemon.pages.endpoints import _degraded, _refused, _unlisted, _virtual
+from syncer.daemon.pages.status import ClusterState, clusters
+from syncer.daemon.runner import run
+from syncer.daemon.start import connecting
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
 

@@ -9,8 +9,8 @@ from harness import HOME, NAMESPACE, Tenant, Two, admin, built_in, namespace, pl
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj, Side
+from syncer.daemon.pages.status import degraded, hindered, waiting
 from syncer.engine.controllers.request_status import State
-from syncer.engine.status import degraded, hindered, waiting
 from syncer.resources.kinds import SERVICES
 from syncer.resources.service_addresses import MOST_DRAWS, PLACEHOLDER
 from syncer.resources.services import LOOK_SECONDS

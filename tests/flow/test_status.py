@@ -8,8 +8,8 @@ from small_syncers import Maps, Widgets
 
 from kube_envtest import Rule
 from syncer.api import Index, Indexes, Obj, Side, Source, Watch, Watches, labels_of
-from syncer.engine import control as control_api
-from syncer.engine.status import degraded
+from syncer.daemon.pages import control as control_api
+from syncer.daemon.pages.status import degraded
 from syncer.observe.control import Control
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.merge import merged

@@ -9,7 +9,7 @@ from sampled import MADE, define, to_host
 
 from kube_envtest import Rule
 from syncer.api import Obj, Request, Side, annotations_of, labels_of
-from syncer.engine.status import states
+from syncer.daemon.pages.status import states
 from syncer.resources.kinds import ENDPOINT_SLICES, PRIORITY_CLASSES
 from syncer.testing.merge import merged
 from syncer.testing.objects import (

@@ -10,8 +10,8 @@ from harness import ALL, HOME, NAMESPACE, Two, built_in, place, play, until, ver
 
 from kube_envtest import Rule
 from syncer.api import Side
+from syncer.daemon.pages.status import degraded
 from syncer.engine.controllers.request_status import State
-from syncer.engine.status import degraded
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, service

@@ -34,7 +34,7 @@ from uninstall_scene import (
 from kube_envtest import Rule
 from syncer.api import ConfigError, Key, Obj, Side, annotations_of, labels_of
 from syncer.config import SyncerConfig, config_with
-from syncer.engine.identity import is_claimed
+from syncer.engine.stores.identity import is_claimed
 from syncer.names import PerNamespace
 from syncer.resources.kinds import API_SERVICES, CONFIG_MAPS, SERVICES
 from syncer.resources.metrics_api import OBJECTS

@@ -10,7 +10,7 @@ from test_replicas import NAMES, led, scene, settled
 
 from syncer.api import Side
 from syncer.config import SyncerConfig
-from syncer.engine.uninstall.uninstall import Report, uninstall
+from syncer.daemon.uninstall.uninstall import Report, uninstall
 from syncer.leaderelection.uninstalls import StillServed, uninstall_name
 from syncer.testing.objects import configmap
 

@@ -38,9 +38,9 @@ from syncer.api import Key, Obj, Resource, Side, SyncerError, annotations_of, ke
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Changes, Discovery
 from syncer.config import ConnectionSection, SyncerConfig
-from syncer.engine import connecting
-from syncer.engine.uninstall import inventory
-from syncer.engine.uninstall.uninstall import Later, Report, uninstall
+from syncer.daemon.start import connecting
+from syncer.daemon.uninstall import inventory
+from syncer.daemon.uninstall.uninstall import Later, Report, uninstall
 from syncer.resources.kinds import NODES, PODS
 from syncer.testing.merge import merged
 from syncer.testing.objects import build, configmap, pod

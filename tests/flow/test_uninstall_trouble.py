@@ -36,8 +36,8 @@ from kube_envtest import Rule
 from syncer.api import ConfigError, Key, Obj, Resource, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Changes, Discovery
-from syncer.engine.leadership import leading
-from syncer.engine.uninstall.inventory import Lister, Recognition
+from syncer.daemon.fleet.leadership import leading
+from syncer.daemon.uninstall.inventory import Lister, Recognition
 from syncer.leaderelection.lease import AnotherLeads
 from syncer.testing.objects import configmap
 

@@ -6,7 +6,7 @@ from harness import HOME, NAMESPACE, Two, play, until
 from odd_objects import OldServer, replaced
 
 from syncer.api import Obj
-from syncer.engine.control import parked, selection
+from syncer.daemon.pages.control import parked, selection
 from syncer.testing.objects import configmap, event, namespace
 
 PLACE = f"{NAMESPACE}/told"

@@ -39,9 +39,9 @@ from syncer.api import Key, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
 from syncer.config import SyncerConfig
-from syncer.engine.identity import claim
-from syncer.engine.leadership import leading
-from syncer.engine.uninstall.uninstall import Report, uninstall
+from syncer.daemon.fleet.leadership import leading
+from syncer.daemon.uninstall.uninstall import Report, uninstall
+from syncer.engine.stores.identity import claim
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, crd, event, pod_mounting, secret, service

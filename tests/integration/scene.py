@@ -16,7 +16,7 @@ from api import PATIENCE, RESOURCES, Api, eventually, nothing_left
 from hack.bench.daemon import Process
 from hack.kubelet import is_ready
 from syncer.api import Key, Marks, Obj, annotations_of, dig, is_deleting, key_of, labels_of, uid_of
-from syncer.engine import identity as claim
+from syncer.engine.stores import identity as claim
 from syncer.names import SingleNamespace
 from syncer.resources.services import KUBERNETES
 from syncer.testing.objects import configmap, pod_mounting, secret, service

@@ -18,7 +18,7 @@ from scene import API_SERVER, Scene
 from hack.bench.daemon import SYNCER
 from hack.realnode import builds
 from syncer.api import Key, Obj
-from syncer.engine import identity as claim
+from syncer.engine.stores import identity as claim
 from syncer.testing.objects import configmap, service
 
 pytestmark = pytest.mark.controlplane

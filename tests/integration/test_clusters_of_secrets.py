@@ -13,7 +13,7 @@ from scene import OWN_ADDRESSES, Scene
 
 from hack.bench.daemon import Process
 from syncer.api import Key, Obj
-from syncer.engine import identity as claim
+from syncer.engine.stores import identity as claim
 from syncer.testing.objects import configmap
 
 LABEL = "vsyncer.dev/virtual-cluster"

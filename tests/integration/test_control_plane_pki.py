@@ -14,7 +14,7 @@ from kube_envtest import ControlPlane
 from syncer.api import Resource, Side
 from syncer.api.networking import ApiServerAddress
 from syncer.clusters.connection import connect, first_contact, read_login
-from syncer.engine.api_server import certificate_problem
+from syncer.daemon.start.api_server import certificate_problem
 from syncer.pki.layout import ADMINS, MASTERS
 
 #: Connections of a client that has been closed may be collected before TLS has ended them.

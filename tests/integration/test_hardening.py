@@ -15,12 +15,12 @@ from api import PATIENCE, eventually
 from kube_envtest import ControlPlane, Programs
 from syncer.api import Obj
 from syncer.api.metadata_defaults import FAMILIES
-from syncer.flow_schema import flow_schemas
-from syncer.rbac import Subject
+from syncer.rights.flow_schema import flow_schemas
+from syncer.rights.rbac import Subject
 
 pytestmark = pytest.mark.controlplane
 
-PAGE = (Path(__file__).parents[2] / "examples" / "hardening.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "hardening.md").read_text()
 PATHS = {
     "Namespace": "/api/v1/namespaces",
     "FlowSchema": "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",

@@ -4,7 +4,7 @@ import pytest
 from scene import Scene
 
 from syncer.api import Key, annotations_of, labels_of
-from syncer.engine import identity as claim
+from syncer.engine.stores import identity as claim
 from syncer.testing.objects import configmap
 
 pytestmark = pytest.mark.controlplane

@@ -22,7 +22,7 @@ from kube_envtest.apiserver.faults import Rule
 from syncer.api import Side, annotations_of, uid_of
 from syncer.clusters.transport import HttpRequest, HttpResponse
 from syncer.config import SyncerConfig
-from syncer.engine.engine import Engine
+from syncer.daemon.engine import Engine
 
 #: Virtual clusters: the script's own, and others. The first three are in a shard each, and ann leads that of red.
 NAMES = (CLUSTER, "red", "blue", "green", "white")

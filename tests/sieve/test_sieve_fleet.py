@@ -10,7 +10,7 @@ import sieve_fleet
 from sieve_main import numbered, sieve, tried, undisturbed, workloads
 from sieve_run import Lost
 
-from syncer.engine.shared_fleet import SharedFleet
+from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.leaderelection.shards import Shards
 
 CAST = sieve_fleet.cast(clusters=3, replicas=2)

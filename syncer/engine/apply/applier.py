@@ -36,7 +36,6 @@ from syncer.engine.apply.preconditions import (
 )
 from syncer.engine.apply.tokens import with_tokens
 from syncer.engine.apply.write_pace import WritePace
-from syncer.engine.informers import Informers
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import Controller
 from syncer.engine.reconcile.nulls import has_nulls, json_patch
@@ -46,6 +45,7 @@ from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.futile import FutilePatches
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.reconcile.policies.refusals import Refusals
+from syncer.engine.stores.informers import Informers
 
 #: How often a write is planned again because of its own calls: first create, then status.
 ROUNDS = 3

@@ -18,8 +18,6 @@ from syncer.engine.apply.applier import Applier
 from syncer.engine.apply.confirmation_pace import ConfirmationPace
 from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.fan_out import FanOut
-from syncer.engine.informers import Informers, Place, Selection, SideInformer
 from syncer.engine.reconcile.controller import Controller, View, safely
 from syncer.engine.reconcile.pipeline import Policies, pipelines
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
@@ -32,9 +30,11 @@ from syncer.engine.reconcile.policies.ownership import ownership_of
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.engine.reconcile.policies.refusals import Refusals
 from syncer.engine.reconcile.reconciler import Reconciler
-from syncer.engine.references import References
-from syncer.rbac import sources
+from syncer.engine.stores.fan_out import FanOut
+from syncer.engine.stores.informers import Informers, Place, Selection, SideInformer
+from syncer.engine.stores.references import References
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, KNOWN
+from syncer.rights.rbac import sources
 from syncer.translate.named import named
 from syncer.translate.patches import Patcher
 from syncer.workqueue.queue import Queue

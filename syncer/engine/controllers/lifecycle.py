@@ -18,10 +18,10 @@ from syncer.clusters.discovery import Discovery
 from syncer.directions import resources_of
 from syncer.engine.controllers.builder import join, leave
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.informers import Place, Selection, SideInformer
 from syncer.engine.reconcile.controller import Controller
+from syncer.engine.stores.informers import Place, Selection, SideInformer
 from syncer.observe.logs import get_logger
-from syncer.rbac import sources
+from syncer.rights.rbac import sources
 
 log = get_logger(__name__)
 

@@ -15,13 +15,13 @@ from syncer.api.sources import Watch
 from syncer.cache.reflector import Reflector
 from syncer.clusters.client import Cluster
 from syncer.engine.apply.applier import Applier
-from syncer.engine.fan_out import FanOut
-from syncer.engine.informers import Informers, Place, SideInformer
 from syncer.engine.reconcile.controller import Controller, original, safely
 from syncer.engine.reconcile.pipeline import Policies
 from syncer.engine.reconcile.plan import Plan
 from syncer.engine.reconcile.reconciler import Reconciler
-from syncer.engine.references import References
+from syncer.engine.stores.fan_out import FanOut
+from syncer.engine.stores.informers import Informers, Place, SideInformer
+from syncer.engine.stores.references import References
 from syncer.workqueue.queue import Queue
 
 

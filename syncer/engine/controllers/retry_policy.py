@@ -29,7 +29,7 @@ from syncer.api.errors import (
     Unauthorized,
     Unreachable,
 )
-from syncer.engine.identity import IdentityLost
+from syncer.engine.stores.identity import IdentityLost
 
 #: Seconds after which a parked request is retried even if nothing has changed.
 PARKED_SECONDS = 300.0

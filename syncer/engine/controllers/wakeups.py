@@ -20,7 +20,7 @@ from syncer.clusters.client import Cluster
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Read
 from syncer.observe.logs import get_logger
-from syncer.rbac import QUOTAS
+from syncer.rights.rbac import QUOTAS
 from syncer.translate.quantities import quantity
 from syncer.workqueue.queue import Queue
 

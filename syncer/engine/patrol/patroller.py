@@ -21,7 +21,6 @@ from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.patrol import Patrol
 from syncer.clusters import codec
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.informers import SideInformer
 from syncer.engine.patrol.findings import Finding, Outcome, Scan
 from syncer.engine.patrol.report import Tally, tell
 from syncer.engine.patrol.verified import VerifiedPairs
@@ -29,6 +28,7 @@ from syncer.engine.reconcile.controller import Controller
 from syncer.engine.reconcile.drift import Drift, changed_by, drifts, other_owner
 from syncer.engine.reconcile.policies.breaker import STEP, PlannedDeletion
 from syncer.engine.reconcile.policies.drift_policy import policies
+from syncer.engine.stores.informers import SideInformer
 from syncer.observe.logs import get_logger
 from syncer.translate import times
 

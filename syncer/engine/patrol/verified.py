@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Request, Side
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.informers import SideInformer
 from syncer.engine.reconcile.controller import Controller, safely
+from syncer.engine.stores.informers import SideInformer
 
 
 class _Known(NamedTuple):

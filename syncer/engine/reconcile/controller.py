@@ -17,9 +17,9 @@ from syncer.api.paths import FieldPath, metadata_key
 from syncer.api.roles import Syncer
 from syncer.cache.entry import Entry
 from syncer.directions import Direction, resources_of
-from syncer.engine.informers import Informers, SideInformer
 from syncer.engine.reconcile.calls import exact_paths
-from syncer.engine.references import References
+from syncer.engine.stores.informers import Informers, SideInformer
+from syncer.engine.stores.references import References
 from syncer.observe.logs import get_logger
 from syncer.resources.definitions.config import PUBLIC_LABEL
 

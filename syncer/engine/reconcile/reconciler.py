@@ -16,13 +16,13 @@ from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side, is_
 from syncer.cache.parts import refuse_many_keys, refuse_many_parts
 from syncer.clusters import codec
 from syncer.directions import collision
-from syncer.engine.informers import SideInformer
 from syncer.engine.reconcile.calls import needed
 from syncer.engine.reconcile.controller import Controller, Reads, View
 from syncer.engine.reconcile.dispatch import dispatch
 from syncer.engine.reconcile.pipeline import Pipeline, Pipelines
 from syncer.engine.reconcile.plan import Observed, Place, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
+from syncer.engine.stores.informers import SideInformer
 
 
 @dataclass(frozen=True, slots=True)

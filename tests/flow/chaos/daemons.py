@@ -21,10 +21,10 @@ from chaos.servers import Server, Wire
 from syncer.api import Key, Request, Side, SyncerError
 from syncer.clusters.client import Cluster
 from syncer.config import SyncerConfig, config_with
-from syncer.engine.engine import Engine
-from syncer.engine.fleet import Fleet
-from syncer.engine.shared_fleet import SharedFleet
-from syncer.engine.tasks import beside
+from syncer.daemon.engine import Engine
+from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.fleet.shared_fleet import SharedFleet
+from syncer.daemon.tasks import beside
 from syncer.leaderelection.lease import Lease
 from syncer.leaderelection.rendezvous import shard_of
 from syncer.leaderelection.shards import Shards, lease_name

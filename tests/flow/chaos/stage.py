@@ -22,7 +22,7 @@ from kube_envtest.apiserver.errors import ApiError
 from kube_envtest.apiserver.faults import Rule
 from kube_envtest.virtual_time import VirtualTimeLoop
 from syncer.api import Obj, is_deleting
-from syncer.engine.engine import Engine
+from syncer.daemon.engine import Engine
 
 HOST = "host"
 #: The custom kinds: all are defined on the host, and those but the published one by each tenant, too.

@@ -30,8 +30,8 @@ from syncer.api import (
     resources_of,
 )
 from syncer.names import PerNamespace, SingleNamespace
-from syncer.rbac import sources
 from syncer.resources.secrets import SecretSyncer
+from syncer.rights.rbac import sources
 from syncer.testing.objects import build, host_copy, secret
 from syncer.testing.world import World
 

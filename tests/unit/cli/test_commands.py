@@ -159,7 +159,7 @@ class FakeSummary:
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Stands in for the daemon: what it was called with. With one worker it leaves something undone."""
-    import syncer.engine.runner
+    import syncer.daemon.runner
 
     calls: list[dict[str, Any]] = []
 
@@ -168,7 +168,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         calls.append({"cluster": cluster, "once": once, "dry_run": dry_run, "level": config.log.level})
         return FakeSummary(exit_code=1 if config.workers == 1 else 0)
 
-    monkeypatch.setattr(syncer.engine.runner, "run", run)
+    monkeypatch.setattr(syncer.daemon.runner, "run", run)
     monkeypatch.setattr("syncer.observe.logs.configure", lambda level, form: None)
     return calls
 
@@ -212,12 +212,12 @@ def test_daemon_that_was_stopped_exits_0_whatever_was_not_in_step(file: str, run
 def test_error_of_ours_is_a_message_without_a_traceback(
     file: str, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, said: str
 ) -> None:
-    import syncer.engine.runner
+    import syncer.daemon.runner
 
     async def run(config: Any, **kwargs: Any) -> None:
         raise error
 
-    monkeypatch.setattr(syncer.engine.runner, "run", run)
+    monkeypatch.setattr(syncer.daemon.runner, "run", run)
     monkeypatch.setattr("syncer.observe.logs.configure", lambda level, form: None)
     message = bad("run", "-c", file, code=code)
     assert message.startswith(said)
@@ -225,12 +225,12 @@ def test_error_of_ours_is_a_message_without_a_traceback(
 
 
 def test_fault_in_the_program_keeps_its_traceback(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import syncer.engine.runner
+    import syncer.daemon.runner
 
     async def run(config: Any, **kwargs: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(syncer.engine.runner, "run", run)
+    monkeypatch.setattr(syncer.daemon.runner, "run", run)
     monkeypatch.setattr("syncer.observe.logs.configure", lambda level, form: None)
     with pytest.raises(ZeroDivisionError):
         typed("run", "-c", file)

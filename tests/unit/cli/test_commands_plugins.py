@@ -98,7 +98,7 @@ def test_broken_plugin_that_is_named_stops_the_start_before_anything_is_touched(
     def connect(*arguments: Any, **options: Any) -> None:
         raise AssertionError("a cluster was touched")
 
-    monkeypatch.setattr("syncer.engine.connecting.connect", connect)
+    monkeypatch.setattr("syncer.daemon.start.connecting.connect", connect)
     install("acme-widgets", WIDGETS + "    exact = 'status'\n", widgets="Widgets")
     result = typed(*arguments, file)
     assert (result.exit_code, result.stdout) == (3, "")

@@ -12,7 +12,7 @@ from click.testing import Result
 
 from syncer.cli import daemon
 from syncer.config import Loaded, SyncerConfig, VirtualCluster
-from syncer.engine import patrol_once
+from syncer.daemon import patrol_once
 
 CHANGE = {
     "path": "spec.ports[0].port",

@@ -9,7 +9,7 @@ from cli_scene import bad, good, typed
 
 from syncer.cli import daemon
 from syncer.config import SyncerConfig, VirtualCluster
-from syncer.engine import secret_lookup
+from syncer.daemon.fleet import secret_lookup
 from syncer.multicluster.logins import CannotConnect, Reason
 
 TEXT = """\

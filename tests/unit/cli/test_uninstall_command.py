@@ -16,7 +16,7 @@ from syncer.api import Obj, Side
 from syncer.cli import daemon
 from syncer.clusters.client import Cluster
 from syncer.config import Loaded, SyncerConfig, VirtualCluster
-from syncer.engine import connecting
+from syncer.daemon.start import connecting
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, host_copy, namespace, secret

@@ -278,7 +278,7 @@ def test_request_that_our_connection_cannot_send_is_refused() -> None:
 def test_package_is_imported_only_where_it_is_asked_for() -> None:
     code = (
         "import sys\n"
-        "import syncer.engine.runner, syncer.clusters.connection, syncer.api\n"
+        "import syncer.daemon.runner, syncer.clusters.connection, syncer.api\n"
         "heavy = ('kubernetes', 'aiohttp', 'urllib3')\n"
         "print([name for name in heavy if name in sys.modules])\n"
         "import syncer.clusters.official\n"

@@ -28,11 +28,11 @@ from syncer.api import (
 )
 from syncer.api.context import CopiedKind
 from syncer.directions import direction_of
-from syncer.engine.fan_out import FanOut
-from syncer.engine.informers import Informers
 from syncer.engine.reconcile.controller import Controller, View
 from syncer.engine.reconcile.plan import Observed
-from syncer.engine.references import References
+from syncer.engine.stores.fan_out import FanOut
+from syncer.engine.stores.informers import Informers
+from syncer.engine.stores.references import References
 from syncer.names import SingleNamespace
 from syncer.testing.merge import merged
 

@@ -9,7 +9,7 @@ import yaml
 from syncer.api import ConfigError, Obj, Side
 from syncer.config import load
 from syncer.plugins import installed
-from syncer.rbac import Subject, manifests, needed
+from syncer.rights.rbac import Subject, manifests, needed
 
 BASE = {"cluster": "shop", "host": {"namespace": "vc-shop"}, "virtual": {"kubeconfig": "v"}}
 

@@ -34,7 +34,7 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
 
 def test_line_is_json_where_no_person_looks() -> None:
     stream = io.StringIO()
-    log = logs.get_logger("syncer.engine.runner")
+    log = logs.get_logger("syncer.daemon.runner")
     logs.configure("info", "auto", stream=stream)
     log.bind(syncer="pods").info("written", key=Key("shop", "web"), side=Side.HOST, seconds=0.5)
     [line] = lines(stream)

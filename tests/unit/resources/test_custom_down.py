@@ -19,7 +19,7 @@ from custom_kinds import (
 from custom_kinds import certificate as cert
 
 from syncer.api import Decision, Key, Obj, Outcome, Refused, Right, Side, Verb, labels_of
-from syncer.rbac import needed
+from syncer.rights.rbac import needed
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import build, configmap, pod_mounting, secret

@@ -6,8 +6,8 @@ import pytest
 from custom_kinds import CLASS, CLASSES, MONITOR, MONITORS, world_of
 
 from syncer.api import Key, Obj, Outcome, Refused, Side, selectors
-from syncer.rbac import needed
 from syncer.resources.kinds import NAMESPACES
+from syncer.rights.rbac import needed
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import build, namespace

@@ -6,9 +6,9 @@ import pytest
 
 from syncer.api import Obj, Side
 from syncer.plugins import installed
-from syncer.rbac import needed
 from syncer.resources.host_nodes import HostNodeSyncer
 from syncer.resources.nodes import FEATURES
+from syncer.rights.rbac import needed
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import node, pod, serviceaccount

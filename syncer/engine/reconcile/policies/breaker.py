@@ -15,11 +15,11 @@ from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Request, Side, key_of, uid_of
-from syncer.engine.informers import SideInformer
 from syncer.engine.reconcile.controller import Controller, safely
 from syncer.engine.reconcile.drift import other_owner
 from syncer.engine.reconcile.plan import Observed
 from syncer.engine.reconcile.policies.drift_policy import policies
+from syncer.engine.stores.informers import SideInformer
 from syncer.observe.logs import get_logger
 
 #: The reason of a parked request.

@@ -10,8 +10,8 @@ from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, is_deleting
-from syncer.engine.informers import Informers
 from syncer.engine.reconcile.plan import Observed
+from syncer.engine.stores.informers import Informers
 from syncer.resources.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from syncer.resources.namespaces import is_built_in
 

@@ -14,9 +14,9 @@ from syncer.api.context import Settings
 from syncer.api.decision import Decision, wait
 from syncer.api.objects import Key, Obj, ObjectRef, Request, Side, annotations_of, is_deleting, key_of, uid_of
 from syncer.api.sources import Source
-from syncer.engine.identity import PLACE
-from syncer.engine.informers import Informers, Selection
 from syncer.engine.reconcile.plan import Observed
+from syncer.engine.stores.identity import PLACE
+from syncer.engine.stores.informers import Informers, Selection
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
 
 #: The owner of the stores that pauses are read from.

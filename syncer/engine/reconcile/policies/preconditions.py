@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from syncer.api.decision import Decision, Precondition, Verb, Write
 from syncer.api.objects import ObjectRef, Side, annotations_of, is_deleting, uid_of
-from syncer.engine.informers import SideInformer
 from syncer.engine.reconcile.plan import Observed
 from syncer.engine.reconcile.policies.staleness import was_just_listed
+from syncer.engine.stores.informers import SideInformer
 
 
 def add_preconditions(seen: Observed, decision: Decision) -> Decision:

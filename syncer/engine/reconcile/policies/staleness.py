@@ -8,8 +8,8 @@ from math import inf
 
 from syncer.api.decision import Decision, Precondition, Verb, Write, wait
 from syncer.api.objects import ObjectRef, Side, is_deleting, key_of, uid_of
-from syncer.engine.informers import SideInformer
 from syncer.engine.reconcile.plan import Observed
+from syncer.engine.stores.informers import SideInformer
 
 #: Seconds during which a list may turn out to be stale. Lists ask for the latest state, but an API
 #: server whose cache is behind, or was restored, answers with an older one all the same.

@@ -8,10 +8,10 @@ from kube_envtest import virtual_time
 from syncer.api import Key, NotYet, ObjectRef, Refused, Settings, Side, Source
 from syncer.clusters.client import Cluster
 from syncer.engine.apply.preconditions import must_be_vacant
-from syncer.engine.informers import Informers
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import Vacant
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
+from syncer.engine.stores.informers import Informers
 from syncer.names import SingleNamespace, Unchanged
 from syncer.resources.kinds import NAMESPACES, SECRETS
 from syncer.testing import ApiServer

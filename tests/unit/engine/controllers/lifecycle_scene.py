@@ -36,7 +36,7 @@ from syncer.config import config_with
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.lifecycle import Entry, Find, Lifecycle, Roster
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.informers import Place
+from syncer.engine.stores.informers import Place
 from syncer.names import SingleNamespace
 from syncer.plugins import installed
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES, SECRETS

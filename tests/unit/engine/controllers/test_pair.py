@@ -34,9 +34,9 @@ from syncer.api import (
 from syncer.cache.reflector import Reflector
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
-from syncer.engine import fan_out
 from syncer.engine.controllers.builder import build_pair, leave
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.stores import fan_out
 from syncer.resources.kinds import PODS
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged

@@ -29,7 +29,7 @@ from syncer.engine.controllers.retry_policy import (
     RetryAction,
     retry_for,
 )
-from syncer.engine.identity import IdentityLost
+from syncer.engine.stores.identity import IdentityLost
 
 
 @pytest.mark.parametrize(

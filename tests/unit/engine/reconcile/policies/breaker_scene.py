@@ -18,12 +18,12 @@ from syncer.api import (
     uid_of,
 )
 from syncer.clusters import codec
-from syncer.engine.informers import SideInformer
 from syncer.engine.reconcile.policies.breaker import (
     REASON,
     CircuitBreaker,
     PlannedDeletion,
 )
+from syncer.engine.stores.informers import SideInformer
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing import World
 from syncer.testing.merge import merged

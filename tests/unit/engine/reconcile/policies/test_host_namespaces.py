@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from syncer.api import Key, NameTranslator, Obj, ObjectRef, Outcome, Refused, Resource, Side, apply
-from syncer.engine.informers import Informers
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
+from syncer.engine.stores.informers import Informers
 from syncer.names import PerNamespace, Unchanged
 from syncer.testing import World
 from syncer.testing.merge import merged

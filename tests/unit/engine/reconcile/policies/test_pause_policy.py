@@ -6,8 +6,8 @@ import pytest
 from engine_fakes import KEY, MARKS, SETTINGS, Widgets, copy_of, observed, virtual
 
 from syncer.api import Obj, Outcome, Request
-from syncer.engine.informers import Informers
 from syncer.engine.reconcile.policies.pause import MOST_NAMES, Pause
+from syncer.engine.stores.informers import Informers
 from syncer.testing.merge import merged
 
 REQUEST = Request("vc", "widgets", KEY)

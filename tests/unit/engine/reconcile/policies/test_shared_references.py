@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 import pytest
 
 from syncer.api import Mirror, Obj, Reference, References, Refused, Resource, Selects, Side, Source
-from syncer.rbac import sources
 from syncer.resources.kinds import PODS, SECRETS
+from syncer.rights.rbac import sources
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import build, host_copy, secret

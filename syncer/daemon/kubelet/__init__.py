@@ -1,0 +1,1 @@
+"""The kubelets of the virtual Nodes, wired to the process."""

@@ -1,0 +1,440 @@
+"""The kubelet of the virtual Nodes beside the syncers: its ports, its certificate, and what the Nodes say of both."""
+
+import asyncio
+import ipaddress
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from syncer.api.errors import ClusterError, ConfigError, Problem
+from syncer.api.objects import Key, Obj, Side, annotations_of, key_of, uid_of
+from syncer.api.paths import dig
+from syncer.clusters.transport import Endpoint
+from syncer.config.options import Kubelet
+from syncer.daemon.engine import Engine
+from syncer.daemon.kubelet.metrics_api import MetricsServer
+from syncer.engine.apply.preconditions import holds_copies
+from syncer.engine.controllers.pair import ClusterPair, Condition
+from syncer.engine.stores.informers import SideInformer
+from syncer.kubelet import certificates
+from syncer.kubelet.cadvisor import HostKubelets, Own
+from syncer.kubelet.certificates import NotSigned, Serving
+from syncer.kubelet.pods import Place
+from syncer.kubelet.ports import choose, port_of
+from syncer.kubelet.server import KubeletServer
+from syncer.kubelet.usage import Copied, Usages
+from syncer.observe.logs import get_logger
+from syncer.resources.kinds import NODES, PODS
+from syncer.resources.pods import containers
+
+#: The name under which it is degraded.
+NAME = "kubelet"
+#: Seconds between two looks at the Nodes, if none changes, and at the certificates.
+LOOK_SECONDS, CERTIFICATE_SECONDS = 10.0, 60.0
+#: Seconds after a change of a Node until the next look.
+PAUSE_SECONDS = 0.2
+#: Most Nodes of which an event says that they have no port.
+MOST_TOLD = 20
+#: The index of the Nodes that we made, by what matters of them.
+INDEX = "kubelet"
+#: Seconds between two looks whether the Nodes are known yet.
+START_SECONDS = 0.5
+#: Seconds after which a failed step is repeated, and a request for a certificate that nobody signed.
+AGAIN_SECONDS, SIGN_AGAIN_SECONDS = 5.0, 600.0
+#: Seconds for which a port that others have isn't tried again.
+TAKEN_SECONDS = 60.0
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """What matters of a Node that we made."""
+
+    name: str
+    uid: str
+    #: The port in its status.
+    port: int | None
+    #: True if the addresses in its status are ours.
+    is_here: bool
+
+
+class NodeServer:
+    """The kubelet's server of a virtual cluster."""
+
+    def __init__(self, engine: Engine, pair: ClusterPair, section: Kubelet) -> None:
+        self._engine, self._pair, self._section = engine, pair, section
+        self._ports = range(section.first_port, section.first_port + section.ports)
+        self._serving: dict[str, int] = {}
+        self._taken: dict[int, float] = {}
+        self._changed = asyncio.Event()
+        self._store: SideInformer | None = None
+        self._address = section.address
+        self._certificate: Serving | None = None
+        #: When a certificate is requested again, on the loop's clock.
+        self._sign_at = 0.0
+        self._made_from: tuple[object, ...] = ()
+        self._tls: ssl.SSLContext | None = None
+        #: What is wrong, by what it is about.
+        self._wrong: dict[str, Condition] = {}
+        #: What of it no event tells yet, as there was no Node.
+        self._untold: set[str] = set()
+        usages = Usages(pair.settings, pair.host, self._copied, partial(self._say, "metrics"))
+        self._server = KubeletServer(
+            pair.settings,
+            pair.virtual,
+            pair.host,
+            tls=self._context,
+            told=self._told,
+            pods_of=self._pods_of,
+            holds_copies=partial(holds_copies, pair.host, pair.policies.homes),
+            usages=usages if section.metrics else None,
+            kubelets=HostKubelets(pair.host, self._copies, partial(self._say, "cadvisor"))
+            if section.cadvisor
+            else None,
+        )
+        self._metrics = MetricsServer(engine, pair, usages, self._server.bounds, partial(self._say, "metrics API"))
+
+    async def run(self) -> NoReturn:
+        """Serve until cancelled, whatever happens; after an error, all connections begin anew."""
+        while True:
+            try:
+                await self._serve()
+            except Exception as error:
+                log.exception("the kubelet's server failed and starts again", cluster=self._pair.name)
+                cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+                self._say("start", f"it failed and starts again: {type(cause).__name__}", str(cause))
+            finally:
+                self._server.close()
+                self._metrics.close()
+                for name in list(self._serving):
+                    self._give_back(name)
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def lead(self) -> None:
+        """Look at the Nodes at once, as this process begins to lead the virtual cluster: it may write now."""
+        self._changed.set()
+
+    async def _serve(self) -> NoReturn:
+        await self._ready()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep_certificates())
+            tasks.create_task(self._server.close_idle())
+            if self._section.metrics:
+                tasks.create_task(self._metrics.keep(self._address, self._section.listen, self._ports))
+            while True:
+                await self._follow()
+
+    # -- certificates ------------------------------------------------------------------------------
+
+    async def _ready(self) -> None:
+        """Find out the address and get the certificates, however often that takes."""
+        while True:
+            try:
+                self._address = self._address or await own_address(self._endpoint())
+                await self._renew()
+                break
+            except (ClusterError, OSError) as error:
+                self._say("start", f"it can't start yet: {type(error).__name__}", str(error))
+                await asyncio.sleep(AGAIN_SECONDS)
+        self._say("start", "")
+
+    async def _keep_certificates(self) -> NoReturn:
+        while True:
+            await asyncio.sleep(CERTIFICATE_SECONDS)
+            try:
+                await self._renew()
+            except (ClusterError, OSError) as error:
+                log.warning("certificates of the kubelet's server stay as they are", error=str(error))
+
+    async def _renew(self) -> None:
+        """Renew what has changed or will soon end."""
+        ca = await certificates.client_ca(self._pair.virtual)
+        if not ca:
+            why = "the virtual cluster has no CA for clients (--client-ca-file): its API server needs a token"
+            log.warning(why, cluster=self._pair.name)
+        serving = await self._current()
+        made_from = (serving.certificate, serving.key, ca)
+        if made_from != self._made_from:
+            try:
+                self._tls, self._made_from = certificates.context(serving, ca), made_from
+            except ssl.SSLError as error:
+                raise OSError(f"the certificate, its key or the CA of clients can't be used: {error}") from error
+        self._certificate = serving
+
+    async def _current(self) -> Serving:
+        """Return the serving certificate: from files, the last one, or a new one."""
+        if self._section.certificate:
+            try:
+                return certificates.from_files(Path(self._section.certificate), Path(self._section.key))
+            except ValueError as error:
+                raise OSError(f"kubelet.certificate {self._section.certificate}: {error}") from error
+        last, now, clock = self._certificate, datetime.now(UTC), asyncio.get_running_loop().time
+        if last is not None and now < last.ends_at:
+            if clock() < self._sign_at or (last.is_signed and now < last.renew_at):
+                return last
+        else:
+            last = None
+        try:
+            # Each replica has a certificate of its own, a standby, too.
+            made = await certificates.signed(self._engine.served[self._pair.name].connection.cluster, [self._address])
+        except (NotSigned, ClusterError) as error:
+            self._sign_at = clock() + SIGN_AGAIN_SECONDS
+            last = last or certificates.self_signed([self._address])
+            why = (
+                f"its certificate ends on {last.ends_at:%Y-%m-%d}, and the virtual cluster signs no other one"
+                if last.is_signed
+                else "nobody can verify its certificate, as the virtual cluster signs none: whoever stands between the"
+                " virtual API server and the daemon could read logs and commands"
+            )
+            self._say("certificate", why, str(error))
+            return last
+        self._say("certificate", "")
+        log.info(
+            "the kubelet's server has a certificate of the virtual cluster. Its API server verifies it only with "
+            "--kubelet-certificate-authority",
+            cluster=self._pair.name,
+            address=self._address,
+        )
+        return made
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            raise RuntimeError("no port is open before there is a certificate")
+        return self._tls
+
+    def _endpoint(self) -> Endpoint:
+        dialer = self._pair.virtual.dialer
+        if dialer is None:
+            raise OSError("the virtual cluster is reached by no network")
+        return dialer.endpoint
+
+    # -- nodes -------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        """Serve the Nodes as they are now, then wait until one changes."""
+        self._changed.clear()
+        await self._subscribe()
+        try:
+            await self._update()
+        except ClusterError as error:
+            log.warning("can't write a Node's address", cluster=self._pair.name, error=str(error))
+            await asyncio.sleep(AGAIN_SECONDS)
+            return
+        filled = self._store is not None and self._store.synced
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS if filled else START_SECONDS):
+                await self._changed.wait()
+        if filled:
+            await asyncio.sleep(PAUSE_SECONDS)  # however fast a tenant changes Nodes
+
+    async def _subscribe(self) -> None:
+        informers = self._pair.informers
+        store = informers.store(Side.VIRTUAL, NODES) if informers.has(Side.VIRTUAL, NODES) else None
+        if store is not self._store and store is not None:
+            # Unlike a handler, it also sees the Nodes that we make.
+            store.add_index(INDEX, self._shown, notify=lambda nodes: self._changed.set())
+            await store.newcomers.catch_up()
+        self._store = store
+
+    def _shown(self, node: Obj) -> tuple[_Node, ...]:
+        """Return what matters of a Node, if we made it."""
+        marks, identity = self._pair.settings.marks, self._pair.settings.identity
+        if not marks.is_from_here(node, cluster=identity):
+            return ()
+        is_here = dig(node, "status.addresses") == addresses_of(self._address)
+        return (_Node(key_of(node).name, uid_of(node), port_of(node), is_here),)
+
+    def _nodes(self) -> dict[str, _Node]:
+        """Return the Nodes that we made, as they were when they changed last: no Node is read for another's sake."""
+        store = self._store
+        if store is None or not store.synced or store.newcomers:
+            return {}
+        return {node.name: node for node in store.indexer.values(INDEX)}
+
+    # -- Pods --------------------------------------------------------------------------------------
+
+    def _copied(self, host: Key) -> Copied | None:
+        """Return the virtual Pod that a host pod is the copy of; None for a pod of others."""
+        informers, settings = self._pair.informers, self._pair.settings
+        if not (informers.has(Side.HOST, PODS) and informers.has(Side.VIRTUAL, PODS)):
+            return None
+        copy = informers.store(Side.HOST, PODS).outline(host)
+        if copy is None or not settings.marks.is_ours(copy, cluster=settings.identity, resource=PODS):
+            return None
+        key = settings.marks.virtual_key(copy)
+        virtual = informers.store(Side.VIRTUAL, PODS).get(key) if key else None
+        if virtual is None or annotations_of(copy).get(settings.marks.uid) != uid_of(virtual):
+            return None
+        return Copied(virtual, containers.names_of(containers.recorded(settings.marks, copy)))
+
+    def _copies(self, node: str) -> dict[Key, Own]:
+        """Return the tenant's Pods on a node by the host keys of their copies."""
+        informers, found = self._pair.informers, {}
+        if informers.has(Side.VIRTUAL, PODS):
+            for key in informers.store(Side.VIRTUAL, PODS).indexer.keys("node", node):
+                place = self._pair.settings.names.to_host(PODS, key)
+                copied = self._copied(place)
+                if copied is not None and key_of(copied.virtual) == key:
+                    found[place] = Own(key, copied.containers)
+        return found
+
+    def _pods_of(self, node: str) -> Iterator[bytes]:
+        """Yield the virtual Pods of a node, encoded."""
+        if self._pair.informers.has(Side.VIRTUAL, PODS):
+            store = self._pair.informers.store(Side.VIRTUAL, PODS)
+            for key in sorted(store.indexer.keys("node", node)):
+                if entry := store.entry(key):
+                    yield entry.raw
+
+    async def _update(self) -> None:
+        if self._store is None or not self._store.synced or self._store.newcomers:
+            return
+        nodes = self._nodes()
+        self._tell(nodes)
+        for name in [name for name in self._serving if name not in nodes]:
+            self._server.leave(name)
+            self._give_back(name)
+        now = asyncio.get_running_loop().time()
+        self._taken = {port: since for port, since in self._taken.items() if now < since + TAKEN_SECONDS}
+        wanted = {name: node.port for name, node in nodes.items()}
+        chosen = choose(wanted, self._serving, self._ports, {*self._taken, *self._ports_of_siblings()})
+        for name, port in chosen.items():
+            if name not in self._serving and (wanted[name] == port or self._engine.may_write(self._pair.name)):
+                self._listen(name, port)
+        for name, port in self._serving.items():
+            await self._show(nodes[name], port)
+        self._say_ports(nodes, chosen)
+
+    def _listen(self, node: str, port: int) -> None:
+        try:
+            self._server.listen(node, self._section.listen, port)
+        except OSError as error:
+            self._taken[port] = asyncio.get_running_loop().time()
+            self._changed.set()  # another port will do
+            log.warning("a port of the kubelet's server is taken", port=port, node=node, error=str(error))
+        else:
+            self._serving[node] = port
+            self._engine.kubelet_ports.add((self._section.listen, port))
+
+    def _give_back(self, node: str) -> None:
+        self._engine.kubelet_ports.discard((self._section.listen, self._serving.pop(node)))
+
+    def _ports_of_siblings(self) -> set[int]:
+        """Return the ports of other virtual clusters, which have the same ones to choose from by default."""
+        here = {port for address, port in self._engine.kubelet_ports if address == self._section.listen}
+        return here.difference(self._serving.values())
+
+    async def _show(self, node: _Node, port: int) -> None:
+        """Write address and port into a Node's status, unless they are there."""
+        if not self._engine.may_write(self._pair.name) or (node.port == port and node.is_here):
+            return
+        addresses = addresses_of(self._address)
+        shown = {"status": {"addresses": addresses, "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}}
+        await self._pair.virtual.patch(NODES, Key("", node.name), shown, subresource="status")
+
+    def _say_ports(self, nodes: Mapping[str, _Node], chosen: Mapping[str, int]) -> None:
+        left = sorted(set(nodes) - set(chosen))
+        why = ""
+        if left:
+            why = f"no port is left for {len(left)} nodes: kubelet.ports is {len(self._ports)}"
+        elif self._taken:
+            why = f"ports that others have: {', '.join(map(str, sorted(self._taken)))}"
+        if left and ("ports" not in self._wrong or self._wrong["ports"].public != why):
+            for name in left[:MOST_TOLD]:
+                self._warn(nodes[name], "its kubelet has no port: logs and exec don't work for its Pods")
+        self._say("ports", why)
+
+    # -- what it says ------------------------------------------------------------------------------
+
+    def _say(self, about: str, why: str, details: str = "") -> None:
+        """Set what is wrong; empty if nothing is. The health page shows it, without the details."""
+        known = self._wrong.get(about)
+        if (known.public if known else "") == why:
+            return
+        if why:
+            self._wrong[about] = Condition(f"{why}: {details}" if details else why, why)
+            log.warning("the kubelet's server is degraded", cluster=self._pair.name, why=why, details=details)
+            self._untold.add(about)
+            self._tell(self._nodes())
+        else:
+            self._wrong.pop(about, None)
+            self._untold.discard(about)
+        if self._wrong:
+            told = "; ".join(each.message for each in self._wrong.values())
+            self._pair.conditions[NAME] = Condition(told, "; ".join(each.public for each in self._wrong.values()))
+        else:
+            self._pair.conditions.pop(NAME, None)
+
+    def _tell(self, nodes: Mapping[str, _Node]) -> None:
+        """Tell of what is wrong in an event of a Node, once there is one."""
+        for node in list(nodes.values())[:1]:
+            for about in sorted(self._untold):
+                self._warn(node, self._wrong[about].public)
+            self._untold.clear()
+
+    def _warn(self, node: _Node, why: str) -> None:
+        about = {"metadata": {"name": node.name, "uid": node.uid}}
+        self._engine.served[self._pair.name].events.warning(NODES, about, "KubeletServer", why)
+
+    def _told(self, place: Place, text: str) -> str:
+        virtual, host = place.virtual, place.key
+        known = {str(host): str(virtual), host.name: virtual.name, place.uid: place.virtual_uid}
+        return self._pair.host_names(PODS, known, namespace=virtual.namespace).virtual(text)
+
+
+@asynccontextmanager
+async def answering(engine: Engine, pair: ClusterPair, section: Kubelet) -> AsyncIterator[None]:
+    """Answer as the kubelet of a virtual cluster's Nodes while the block runs.
+
+    Raises:
+        ConfigError: The virtual cluster is reached through a proxy, and no address is given.
+    """
+    dialer = pair.virtual.dialer
+    if dialer is not None and dialer.endpoint.proxy is not None and not section.address:
+        why = "is required, as the virtual cluster is reached through a proxy"
+        raise ConfigError(Problem(why, path="kubelet.address", hint="Write where its API server reaches the daemon."))
+    server, duties = NodeServer(engine, pair, section), engine.served[pair.name].duties
+    duties.append(server.lead)
+    task = asyncio.create_task(server.run())
+    try:
+        yield
+    finally:
+        duties.remove(server.lead)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def addresses_of(address: str) -> list[Obj]:
+    """Return the addresses of a Node whose kubelet is reached at an IP address or a DNS name.
+
+    A name of the host's node isn't among them: an API server tries it first by default, and it leads nowhere.
+    """
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return [{"type": "InternalDNS", "address": address}]
+    return [{"type": "InternalIP", "address": address}]
+
+
+async def own_address(endpoint: Endpoint) -> str:
+    """Return the address that our connections to an API server come from.
+
+    Raises:
+        OSError: There is no way to it.
+    """
+    loop = asyncio.get_running_loop()
+    # A datagram socket that is connected sends nothing.
+    transport, _ = await loop.create_datagram_endpoint(
+        asyncio.DatagramProtocol, remote_addr=(endpoint.host, endpoint.port)
+    )
+    try:
+        return str(transport.get_extra_info("sockname")[0])
+    finally:
+        transport.close()

@@ -1,0 +1,129 @@
+"""Tell a tenant of objects that only the host could enforce, and that no syncer copies to it.
+
+A NetworkPolicy isolates no Pod while it is in the virtual cluster alone, and nothing else would say so.
+Each such kind is watched by its metadata, of which nothing is kept but a bounded set of hashes.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+
+from cachetools import LRUCache
+
+from syncer.api.errors import ClusterError, Expired
+from syncer.api.objects import Resource
+from syncer.cache.reflector import SILENCE_SECONDS, WATCH_SECONDS
+from syncer.clusters import codec
+from syncer.clusters.discovery import Discovery
+from syncer.daemon.engine import Engine
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.observe.events import EventRecorder
+from syncer.observe.logs import get_logger
+from syncer.resources.kinds import ENFORCED_ON_HOST
+from syncer.token_bucket import TokenBucket
+
+#: Seconds until a kind is tried again that can't be watched, or need not be at present.
+AGAIN_SECONDS = 60.0
+#: Objects of a kind that are told of at once, and seconds until a further one is; others aren't told of.
+MOST, REFILL = 20, 30.0
+#: Objects that are remembered as told of, in a virtual cluster.
+REMEMBERED = 1024
+
+REASON = "NotSynced"
+
+log = get_logger(__name__)
+
+
+class Notices:
+    """Records an event about each object that is enforced nowhere, once in the life of the daemon."""
+
+    def __init__(
+        self,
+        pair: ClusterPair,
+        discovery: Discovery,
+        events: EventRecorder,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._pair, self._discovery, self._events = pair, discovery, events
+        self._clock = clock
+        #: The hashes of the uids of objects that were told of.
+        self._told: LRUCache[int, None] = LRUCache(REMEMBERED)
+        self._limits = {each: TokenBucket(rate=1 / REFILL, burst=MOST, now=clock()) for each in ENFORCED_ON_HOST}
+
+    async def run(self) -> None:
+        """Watch all kinds until cancelled."""
+        async with asyncio.TaskGroup() as kinds:
+            for resource in ENFORCED_ON_HOST:
+                kinds.create_task(self._follow(resource))
+
+    async def _follow(self, resource: Resource) -> None:
+        while True:
+            try:
+                await self._watch(resource)
+            except ClusterError as error:
+                log.debug("can't watch a kind that isn't synced", **self._about(resource), error=str(error))
+            except Exception:  # a tenant's API server may answer anything
+                log.exception("can't watch a kind that isn't synced", **self._about(resource))
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _watch(self, resource: Resource) -> None:
+        """Tell of the first objects that there are, and of later ones, while nothing enforces them.
+
+        Raises:
+            ClusterError: The kind can't be watched.
+        """
+        version = ""
+        while self._is_unenforced(resource):
+            if not version:
+                page = await self._pair.virtual.first(resource, MOST)
+                version = page.resource_version
+                self._tell(resource, page.items)
+            watching = self._pair.virtual.watch(
+                resource,
+                resource_version=version,
+                timeout_seconds=int(WATCH_SECONDS[0]),
+                idle_timeout=SILENCE_SECONDS,
+                metadata_only=True,
+            )
+            async with watching as events:
+                async for batch in events:
+                    if any(event.type == "ERROR" for event in batch):
+                        raise Expired(f"the watch of {resource} can't go on")
+                    version = codec.version(batch[-1].object) or version
+                    if not self._is_unenforced(resource):
+                        return
+                    self._tell(resource, [event.object for event in batch if event.type in ("ADDED", "MODIFIED")])
+
+    def _is_unenforced(self, resource: Resource) -> bool:
+        """Return True if the virtual cluster serves a kind that no running syncer copies."""
+        syncers = self._pair.controllers.values()
+        return self._discovery.served(resource) is not None and not any(each.stands_for(resource) for each in syncers)
+
+    def _tell(self, resource: Resource, items: Iterable[codec.Undecoded]) -> None:
+        for raw in items:
+            try:
+                key, uid, _, _ = codec.head(raw)
+            except codec.DecodeError:
+                continue
+            if hash(uid) in self._told or not self._limits[resource].take_now(self._clock()):
+                continue
+            self._told[hash(uid)] = None
+            named = {"metadata": {"name": key.name, "namespace": key.namespace, "uid": uid}}
+            self._events.warning(resource, named, REASON, _message(resource))
+
+    def _about(self, resource: Resource) -> dict[str, str]:
+        return {"cluster": self._pair.name, "what": str(resource)}
+
+
+def notices_of(engine: Engine, cluster: str) -> Notices:
+    """Return the notices for the tenants of a virtual cluster that an engine serves."""
+    served = engine.served[cluster]
+    return Notices(served.pair, served.discovery, served.events)
+
+
+def _message(resource: Resource) -> str:
+    return (
+        f"objects of the kind {resource.kind} are not synced to where Pods run, and nothing enforces or provides this "
+        f"one there, unless something in this virtual cluster does; the operator can enable a syncer of {resource}"
+    )

@@ -1,0 +1,1 @@
+"""What the process serves about itself: metrics, health, and the handlers of the control socket."""

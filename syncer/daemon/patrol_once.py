@@ -1,0 +1,80 @@
+"""A single scan of everything from fresh lists, by a command rather than the daemon."""
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+from syncer.config import SyncerConfig, VirtualCluster
+from syncer.daemon.engine import Engine
+from syncer.daemon.fleet.leadership import leading
+from syncer.daemon.pages import status
+from syncer.daemon.pages.control import selection
+from syncer.daemon.runner import prepared
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.patrol.patrollers import alone, report
+from syncer.leaderelection.lease import AnotherLeads
+
+#: Seconds between checks whether everything is listed.
+LOOK = 0.02
+#: Seconds without progress after which the remaining lists are not awaited.
+PATIENCE = 60.0
+
+
+async def patrol_once(
+    config: SyncerConfig, cluster: VirtualCluster, *, kinds: Sequence[str] = (), confirm: bool = False
+) -> dict[str, Any]:
+    """Scan the kinds of a virtual cluster, repair as the policies say, and return the report.
+
+    Args:
+        config: The configuration.
+        cluster: The virtual cluster.
+        kinds: The kinds to scan; empty for all.
+        confirm: Hold no deletions.
+
+    Nothing is repaired while a daemon leads, which does so itself.
+
+    Raises:
+        SyncerError: A cluster can't be reached, or the scan fails.
+    """
+    async with prepared(config, cluster) as (engine, pair), AsyncExitStack() as stack:
+        why = None
+        try:
+            until = await stack.enter_async_context(leading(engine.host, config, (pair.name,)))
+            if until is not None:
+                engine.until = lambda _: until()
+        except AnotherLeads as error:
+            why = f"{error.holder or 'another daemon'} leads, and repairs what it finds"
+            engine.until = lambda _: -math.inf
+        return await scan_once(engine, pair, kinds=kinds, confirm=confirm, hands_off=lambda: why)
+
+
+async def scan_once(
+    engine: Engine, pair: ClusterPair, *, kinds: Sequence[str], confirm: bool, hands_off: Callable[[], str | None]
+) -> dict[str, Any]:
+    """Scan with an engine that has no workers."""
+    async with engine.running():
+        await _filled(engine)
+        if confirm:
+            pair.policies.breaker.limits = None
+        patroller = alone(engine, pair, engine.workers.handle, hands_off)
+        assert patroller is not None, "every configuration says how to patrol"
+        chosen = selection(engine, cluster=pair.name, kinds=kinds or ("",)).syncers
+        for scan in await patroller.scan_all(lambda name: name in chosen):
+            await patroller.try_again(scan)
+        return report(pair, patroller) | {"reportedOnly": hands_off() or ""}
+
+
+async def _filled(engine: Engine) -> None:
+    """Wait until everything is listed.
+
+    Kinds that an API server keeps failing to list are left out, and their reports say so.
+    """
+    before, since = status.unfilled(engine), engine.clock()
+    while now := status.unfilled(engine):
+        if now != before:
+            before, since = now, engine.clock()
+        elif engine.clock() - since > PATIENCE:
+            return
+        await asyncio.sleep(LOOK)

@@ -1,0 +1,194 @@
+"""The clients of the host and the virtual clusters, as configured."""
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+from syncer.api.errors import ConfigError, Problem
+from syncer.api.objects import Side
+from syncer.clusters.client import Cluster
+from syncer.clusters.connection import ConnectionSettings, HeldLogin, connect, connect_held, read_login
+from syncer.clusters.dry_run import DryRun
+from syncer.clusters.login import Login
+from syncer.config import ConnectionSection, SyncerConfig, VirtualCluster
+from syncer.daemon.connections import Connections
+from syncer.daemon.start.sides import one_cluster, warnings_of
+from syncer.observe.logs import get_logger
+from syncer.observe.metrics import Metrics
+from syncer.version import VERSION
+
+#: Seconds that a cluster may take for its first answer; it may be starting at the same time as the
+#: daemon.
+START_SECONDS = 60.0
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Clients of the host and, by name, of virtual clusters."""
+
+    host: Cluster
+    virtual: Mapping[str, Cluster]
+
+    def __iter__(self) -> Iterator[Cluster]:
+        yield from (self.host, *self.virtual.values())
+
+    def dry(self) -> "Clusters":
+        """Return clients of the same clusters that write nothing."""
+        over = {name: cluster.over(DryRun(cluster.transport)) for name, cluster in self.virtual.items()}
+        return Clusters(self.host.over(DryRun(self.host.transport)), over)
+
+
+def _nothing() -> None:
+    return None
+
+
+@asynccontextmanager
+async def connected(
+    config: SyncerConfig, cluster: VirtualCluster, *, host_alone: bool = False
+) -> AsyncIterator[Mapping[Side, Cluster]]:
+    """Yield clients of a virtual cluster and the host, once both answer. Nothing is written. They wait while an API
+    server asks to come back later.
+
+    With ``host_alone`` there is none of the virtual cluster, and its kubeconfig isn't read.
+
+    Raises:
+        SyncerError: A cluster can't be reached.
+    """
+    async with AsyncExitStack() as stack:
+        clusters = connect_all(config, () if host_alone else (cluster,), Metrics(version=VERSION), stack)
+        connections = Connections(clock=asyncio.get_running_loop().time, rng=random.Random())  # noqa: S311 — jitter
+        stack.push_async_callback(connections.close)
+        each = [connections.add(cluster, lost=_nothing, back=_nothing) for cluster in clusters]
+        await asyncio.gather(*(connection.reach(START_SECONDS) for connection in each))
+        host = {Side.HOST: clusters.host.patient()}
+        yield host if host_alone else {Side.VIRTUAL: clusters.virtual[cluster.name].patient(), **host}
+
+
+@dataclass(frozen=True)
+class SecretCluster(VirtualCluster):
+    """A virtual cluster that a Secret names."""
+
+    login: HeldLogin
+    #: The options that all virtual clusters of its entry have, to compare with those of another load.
+    common: object
+
+    @classmethod
+    def of(cls, cluster: VirtualCluster, login: HeldLogin, common: object) -> "SecretCluster":
+        """Return a virtual cluster with its login."""
+        return cls(**{each.name: getattr(cluster, each.name) for each in fields(cluster)}, login=login, common=common)
+
+    @cached_property
+    def options(self) -> object:
+        """All options of it, as of one that is listed; with its login, as that of another Secret is another one's."""
+        return self.common, self.name, self.host_namespace, self.login
+
+
+def login_to(cluster: VirtualCluster) -> Login:
+    """Return the login of a virtual cluster.
+
+    Raises:
+        ConfigError: Its kubeconfig can't be used.
+    """
+    return cluster.login.login if isinstance(cluster, SecretCluster) else login_of(cluster.connection)
+
+
+def login_of(given: ConnectionSection) -> Login:
+    """Return the login of a configured connection.
+
+    Raises:
+        ConfigError: Its kubeconfig can't be used.
+    """
+    return read_login(ConnectionSettings(given.kubeconfig, given.context, given.server), os.environ)
+
+
+def connect_all(
+    config: SyncerConfig,
+    served: Sequence[VirtualCluster],
+    metrics: Metrics,
+    stack: AsyncExitStack,
+) -> Clusters:
+    """Return the clients, which are closed with ``stack``; nothing is sent yet.
+
+    Raises:
+        ConfigError: A kubeconfig can't be used, or both sides are the same cluster.
+    """
+    virtual = {}
+    for each in served:
+        virtual[each.name] = connect_virtual(each, metrics, stack)
+    host = connect_host(config, metrics, stack)
+    for name, cluster in virtual.items():
+        must_be_another(name, cluster, host)
+    return Clusters(host, virtual)
+
+
+def connect_host(
+    config: SyncerConfig, metrics: Metrics, stack: AsyncExitStack, *, moved: Callable[[], None] = _nothing
+) -> Cluster:
+    """Return the client of the host, which is closed with ``stack``; nothing is sent yet.
+
+    ``moved`` is called when its kubeconfig has come to be of another server or program.
+
+    Raises:
+        ConfigError: Its kubeconfig can't be used.
+    """
+    host = _connect(config.host, Side.HOST, "", "host.kubeconfig", metrics, moved)
+    stack.push_async_callback(host.close)
+    return host
+
+
+def connect_virtual(
+    cluster: VirtualCluster, metrics: Metrics, stack: AsyncExitStack, *, moved: Callable[[], None] = _nothing
+) -> Cluster:
+    """Return the client of a virtual cluster, as :func:`connect_host`.
+
+    Raises:
+        ConfigError: Its kubeconfig isn't given, or can't be used.
+    """
+    place = f"kubeconfig of virtual cluster {cluster.name}"
+    if isinstance(cluster, SecretCluster):
+        virtual = _connect_held(cluster, metrics, moved)
+    elif cluster.connection.kubeconfig or cluster.connection.context:
+        virtual = _connect(cluster.connection, Side.VIRTUAL, cluster.name, place, metrics, moved)
+    else:
+        why = "is required to run: a kubeconfig (or a context) of its API server"
+        raise ConfigError(Problem(why, path=place))
+    stack.push_async_callback(virtual.close)
+    return virtual
+
+
+def must_be_another(name: str, virtual: Cluster, host: Cluster) -> None:
+    """Compare the addresses of the two sides of a virtual cluster.
+
+    Raises:
+        ConfigError: They are the same.
+    """
+    if virtual.origin.address == host.origin.address:
+        raise one_cluster(name, virtual, host)
+
+
+def _connect(
+    given: ConnectionSection, side: Side, name: str, place: str, metrics: Metrics, moved: Callable[[], None]
+) -> Cluster:
+    settings = ConnectionSettings(given.kubeconfig, given.context, given.server, qps=given.qps, burst=given.burst)
+    try:
+        login = read_login(settings, os.environ)
+        for warning in warnings_of(login, side, place, may_run_programs=given.may_run_programs):
+            log.warning(warning, cluster=name, side=side)
+        made = connect(settings, side=side, environ=os.environ, name=name, moved=moved)
+    except ConfigError as error:
+        raise type(error)(*(replace(problem, path=problem.path or place) for problem in error.problems)) from error
+    made.observer = metrics.client(made.virtual_cluster, side.value, made.origin.address)
+    return made
+
+
+def _connect_held(cluster: SecretCluster, metrics: Metrics, moved: Callable[[], None]) -> Cluster:
+    settings = ConnectionSettings(qps=cluster.connection.qps, burst=cluster.connection.burst)
+    made = connect_held(cluster.login, settings, side=Side.VIRTUAL, name=cluster.name, moved=moved)
+    made.observer = metrics.client(made.virtual_cluster, Side.VIRTUAL.value, made.origin.address)
+    return made

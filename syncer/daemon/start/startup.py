@@ -1,0 +1,133 @@
+"""The start of a virtual cluster: what is found out and compared before anything is cached or written."""
+
+import asyncio
+from functools import partial
+
+from syncer.api.context import Settings
+from syncer.api.errors import ClusterError, ConfigError, Forbidden
+from syncer.clusters.client import Cluster
+from syncer.clusters.login import Login
+from syncer.config import VirtualCluster
+from syncer.daemon.engine import Engine
+from syncer.daemon.start import api_server
+from syncer.daemon.start.connecting import START_SECONDS, login_to
+from syncer.daemon.start.sides import must_differ, namespace_problem
+from syncer.directions import direction_of
+from syncer.engine.controllers.pair import ClusterPair, Condition
+from syncer.engine.reconcile.policies.contention import contention_rules
+from syncer.engine.stores.identity import claim, must_be_claimed
+from syncer.observe.logs import get_logger
+
+#: Seconds between two looks whether a missing host namespace, or a missing right, has come.
+AGAIN_SECONDS = 2.0
+
+log = get_logger(__name__)
+
+
+def add(engine: Engine, cluster: VirtualCluster, virtual: Cluster) -> ClusterPair:
+    """Let an engine know a virtual cluster as it is configured."""
+    return engine.add(
+        cluster.settings(),
+        [(enabled.syncer, enabled.section) for enabled in cluster.enabled()],
+        virtual=virtual,
+        entries=cluster.custom_entries(),
+        contention=contention_rules(cluster),
+        weight=cluster.weight,
+    )
+
+
+async def prepare(engine: Engine, cluster: VirtualCluster, *, waits: bool = False) -> None:
+    """Prepare a virtual cluster before its caches: reach it, check its identity, run discovery. The host has answered.
+
+    With ``waits``, a missing host namespace is waited for, and so is the right to the identity: who sets up a
+    virtual cluster may grant the daemon's rights last. No identity is stored before the host namespace is there,
+    as it may be misspelt.
+
+    Raises:
+        SyncerError: The cluster can't be reached or is not ours, its host namespace is missing, or a right.
+    """
+    pair = engine.pairs[cluster.name]
+    pair.awaits = "it has given no answer yet"
+    await engine.served[cluster.name].connection.reach(START_SECONDS)
+    pair.awaits = ""
+    virtual = pair.virtual.patient()
+    host = pair.host.patient()
+    await must_differ(virtual, host, pair.settings)
+    if await _has_waited(pair, host, waits=waits):
+        await must_differ(virtual, host, pair.settings)
+    if api_server.is_needed(pair.settings):
+        found = await api_server.find(pair.settings, login_to(cluster), host)
+        pair.settings.api_server.host, pair.settings.api_server.port = found.host, found.port
+    await _claim(pair, cluster, engine.served[cluster.name].connection.cluster, waits=waits)
+    await engine.prepare_one(cluster.name)
+
+
+async def check_certificate(pair: ClusterPair, cluster: VirtualCluster) -> None:
+    """Say if clients in pods don't trust the virtual API server at the address that they are given."""
+    address = pair.settings.api_server
+    if not address.host:
+        return
+    log.info("pods reach their API server", cluster=pair.name, host=address.host, port=address.port)
+    if problem := await api_server.certificate_problem(address, login_to(cluster)):
+        pair.conditions["pods"] = Condition(problem, "clients in pods don't trust their API server")
+        log.warning("clients in pods don't trust their API server", cluster=pair.name, error=problem)
+
+
+async def untrusted(settings: Settings, login: Login, host: Cluster) -> str:
+    """Return why clients in pods don't trust their API server; ``""`` if they do, or there are no pods.
+
+    Raises:
+        ConfigError: It has no address that pods can reach.
+    """
+    if not api_server.is_needed(settings):
+        return ""
+    try:
+        return await api_server.certificate_problem(await api_server.find(settings, login, host), login)
+    except ClusterError as error:
+        return f"the address of its API server can't be read: {error}"
+
+
+async def _has_waited(pair: ClusterPair, host: Cluster, *, waits: bool) -> bool:
+    """Wait for the host namespace. Return True if it wasn't there at once.
+
+    Raises:
+        ConfigError: It isn't there, and is not to be waited for.
+    """
+    waited = False
+    while problem := await namespace_problem(host, pair.settings):
+        if not waits:
+            raise ConfigError(problem)
+        if not waited:
+            log.warning("waiting for the host namespace", cluster=pair.name, error=str(problem))
+        waited = True
+        pair.awaits = "the host namespace isn't there, or the daemon may not read it"
+        await asyncio.sleep(AGAIN_SECONDS)
+    pair.awaits = ""
+    return waited
+
+
+async def _claim(pair: ClusterPair, cluster: VirtualCluster, virtual: Cluster, *, waits: bool) -> None:
+    """Store or compare the identity of a virtual cluster. One that doesn't lead stores it, too: all store the same.
+
+    Raises:
+        Forbidden: A right is missing, and is not to be waited for.
+        ConfigError: The stored identity differs.
+    """
+    copied = [enabled.syncer for enabled in cluster.enabled() if direction_of(enabled.syncer).goes_down]
+    translator = cluster.names.translator
+    while True:
+        try:
+            await claim(
+                virtual.patient(), pair.settings, translator=translator, host=pair.host.patient(), copied=copied
+            )
+        except Forbidden as error:
+            if not waits:
+                raise
+            if not pair.awaits:
+                log.warning("waiting for a right", cluster=pair.name, error=str(error))
+            pair.awaits = "a right that the start needs is missing"
+            await asyncio.sleep(AGAIN_SECONDS)
+        else:
+            pair.awaits = ""
+            pair.applier.claim.check = partial(must_be_claimed, pair.virtual, pair.settings, translator=translator)
+            return

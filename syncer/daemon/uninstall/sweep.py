@@ -1,0 +1,212 @@
+"""Delete our objects in steps, or only remove our marks: exactly the objects that were found, while
+they are ours.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
+
+from syncer.api.errors import ClusterError, Conflict, Expired, Invalid, Missing, NotConnected, TooMany, Unreachable
+from syncer.api.objects import Obj, Side, uid_of
+from syncer.daemon.uninstall.containers import CONTAINERS, others_in
+from syncer.daemon.uninstall.inventory import GRACE, Item, Lister, bounded_grace
+from syncer.engine.reconcile.calls import needed
+from syncer.resources.kinds import NODES, PODS, SERVICES
+from syncer.resources.service_addresses import Note, is_being_changed, undo
+
+#: Number of concurrent writes.
+WRITES = 16
+#: How often a write is tried that got no answer, or a conflict.
+TRIES = 6
+#: Seconds between checks whether deleted objects are gone.
+LOOK = 2.0
+#: Seconds that an object may take beyond its grace period, of which :data:`GRACE` at most are waited.
+PATIENCE = 60.0
+
+#: Kinds that keep our labels when the marks are removed: Services and others select them by these.
+_SELECTED = frozenset({str(PODS), str(SERVICES)})
+
+
+class Sweep:
+    """Deletes the objects of an inventory, or removes their marks."""
+
+    def __init__(self, lister: Lister, may_write: Callable[[], bool]) -> None:
+        self._lister, self._may_write = lister, may_write
+        #: Failures, in words.
+        self.problems: list[str] = []
+
+    async def forget(self, noted: Sequence[Item]) -> None:
+        """Remove our annotations from the tenant's objects; otherwise their missing copies would
+        look deleted by someone else. A Service whose address is being changed is one again.
+        """
+        await self._all(self._forget(item) for item in noted)
+
+    async def strip(self, items: Sequence[Item]) -> None:
+        """Remove our marks, and keep the objects."""
+        await self._all(self._strip(item, labels=_unselected(item), annotations=item.annotations) for item in items)
+
+    async def delete(self, items: Sequence[Item]) -> Mapping[Item, str]:
+        """Delete the objects in steps.
+
+        Return those that stay because they contain objects of others, with the reason.
+        """
+        left: dict[Item, str] = {}
+        for step in sorted({_step(item) for item in items}):
+            mine = [item for item in items if _step(item) == step]
+            left |= {item: why for item in mine if (why := await others_in(self._lister, item, frozenset()))}
+            going = [item for item in mine if item not in left]
+            await self._all(self._delete_one(item) for item in going)
+            if self.problems or not await self._gone(going):
+                break
+        return left
+
+    async def _all(self, works: Iterator[Coroutine[Any, Any, None]]) -> None:
+        """Run all coroutines, a bounded number at a time."""
+
+        async def some() -> None:
+            for work in works:
+                try:
+                    await work
+                except ClusterError as error:
+                    self.problems.append(str(error))
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(WRITES):
+                tasks.create_task(some())
+
+    async def _gone(self, items: Sequence[Item]) -> bool:
+        """Wait until deleted objects are gone. Return True if they are."""
+        clock, deadline = asyncio.get_running_loop().time, None
+        while there := await self._still_there(items):
+            graces = (obj["metadata"].get("deletionGracePeriodSeconds") or 0 for obj in there.values())
+            deadline = deadline or clock() + PATIENCE + min(max(graces), GRACE)
+            if clock() > deadline:
+                self.problems += [_unfinished(item, obj) for item, obj in there.items()]
+                return False
+            await asyncio.sleep(LOOK)
+        return True
+
+    async def _still_there(self, items: Sequence[Item]) -> Mapping[Item, Obj]:
+        """Return the items that still exist; retry while they can't be read."""
+        passing = retry_if_exception_type((TooMany, Unreachable, Expired))
+        return await _retrying(passing)(self._lister.still_there, items)
+
+    # -- a single object ---------------------------------------------------------------------------
+
+    async def _delete_one(self, item: Item) -> None:
+        """Delete this very object while it is ours."""
+
+        async def send(live: Obj | None) -> None:
+            ours = self._lister.known.is_ours(item.side, item.resource, live) if live else True
+            if not ours:
+                return
+            version = live["metadata"]["resourceVersion"] if live else item.version
+            grace = bounded_grace(item.resource, live) if live else item.grace
+            await self._lister.clusters[item.side].delete(
+                item.resource, item.key, uid=item.uid, resource_version=version, grace=grace, propagation="Background"
+            )
+
+        await self._insist(item, send)
+
+    async def _forget(self, item: Item) -> None:
+        if self._lister.known.marks.address in item.annotations:
+            await self._insist(item, partial(self._give_back, item))
+        await self._strip(item, annotations=self._lister.known.notes.intersection(item.annotations))
+
+    async def _give_back(self, item: Item, live: Obj | None) -> None:
+        """Give a virtual Service its address again if it is a mere name while that is being changed."""
+        marks, cluster = self._lister.known.marks, self._lister.clusters[item.side]
+        service = live or await cluster.get(item.resource, item.key)
+        note = Note.of(marks, service)
+        write = undo(marks, service, note).writes[0] if is_being_changed(service, note) else None
+        while write is not None:
+            [call] = needed(write, service, exact=write.exact or (), marks=marks)
+            try:
+                await cluster.patch(item.resource, item.key, call.body)
+                return
+            except Invalid:
+                if write.otherwise is None:
+                    raise
+                write = write.otherwise(write, ())
+
+    async def _strip(self, item: Item, *, labels: Iterable[str] = (), annotations: Iterable[str] = ()) -> None:
+        """Remove marks from this very object."""
+        metadata: dict[str, Any] = {"uid": item.uid, "annotations": dict.fromkeys(annotations)}
+        if names := dict.fromkeys(labels):
+            metadata["labels"] = names
+
+        async def send(live: Obj | None) -> None:
+            await self._lister.clusters[item.side].patch(item.resource, item.key, {"metadata": metadata})
+
+        await self._insist(item, send)
+
+    async def _insist(self, item: Item, send: Callable[[Obj | None], Coroutine[Any, Any, None]]) -> None:
+        """Send a request, and repeat it if it got no answer or a conflict, until the object is gone
+        or the request succeeds.
+
+        It is sent first for the object as it was listed (``send`` gets None), later for the live
+        object.
+        """
+        async for attempt in _retrying(_may_pass):
+            with attempt, contextlib.suppress(Missing):
+                is_first = attempt.retry_state.attempt_number == 1
+                live = None if is_first else await self._lister.clusters[item.side].get(item.resource, item.key)
+                if live is not None and uid_of(live) != item.uid:
+                    return
+                if not self._may_write():
+                    raise NotConnected("the Lease is no longer held; nothing more is written")
+                await send(live)
+
+
+def _step(item: Item) -> int:
+    """Return the step in which an object is deleted.
+
+    First Pods, then the other objects on the host, those that Pods use last; then virtual objects,
+    and at the end containers.
+    """
+    kind = str(item.resource)
+    if kind in CONTAINERS:
+        return 5
+    if item.side is Side.VIRTUAL:
+        return 4 if kind == str(NODES) else 3
+    if kind == str(PODS):
+        return 0
+    return 1 if item.resource.group else 2
+
+
+def _unselected(item: Item) -> tuple[str, ...]:
+    """Return the labels that can be removed without breaking a selector on the host."""
+    return () if item.side is Side.HOST and str(item.resource) in _SELECTED else item.labels
+
+
+def _unfinished(item: Item, live: Obj) -> str:
+    metadata, spec = live["metadata"], live.get("spec") or {}
+    holders = [*(metadata.get("finalizers") or ()), *(spec.get("finalizers") or ())]
+    why = f"waits for the finalizers {', '.join(holders)}" if holders else "is not gone yet"
+    return f"{item} is being deleted and {why}; run it again when it is gone"
+
+
+def _retrying(passing: Callable[[RetryCallState], bool]) -> AsyncRetrying:
+    return AsyncRetrying(retry=passing, wait=_wait, stop=stop_after_attempt(TRIES), reraise=True)
+
+
+def _may_pass(state: RetryCallState) -> bool:
+    """Return True if a write may succeed now; after an Invalid once, with the live object."""
+    error = _error_of(state)
+    return isinstance(error, Conflict | TooMany | Unreachable) or (
+        isinstance(error, Invalid) and state.attempt_number == 1
+    )
+
+
+def _wait(state: RetryCallState) -> float:
+    """Return the seconds before the next attempt."""
+    error = _error_of(state)
+    return error.retry_after if isinstance(error, TooMany) else float(0.1 * 2 ** (state.attempt_number - 1))
+
+
+def _error_of(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome is not None else None

@@ -1,0 +1,1 @@
+"""Work on a virtual cluster beside that of its syncers."""

@@ -1,0 +1,202 @@
+"""Find the virtual objects that synced objects refer to: by name, by label selector, or as owners."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from syncer.api.objects import Key, Obj, Resource, Side, key_of
+from syncer.api.optional_roles import Refers
+from syncer.api.roles import Syncer
+from syncer.engine.stores.fan_out import FEW, FanOut
+from syncer.engine.stores.informers import Informers, SideInformer
+from syncer.engine.stores.selections import Selection, Selections, index_labels, selected
+
+#: The index of objects by the uids of their owners.
+OWNERS = "owners"
+
+
+@dataclass(frozen=True, slots=True)
+class _Referrer:
+    """A syncer whose objects refer to others, and the store of those objects."""
+
+    name: str
+    resource: Resource
+    role: Refers
+    store: SideInformer
+    #: True if the host may create objects for the syncer's copies.
+    makes: bool
+    #: None if the objects select none.
+    selections: Selections | None
+
+    def names(self, resource: Resource) -> bool:
+        """Return True if its objects may refer to objects of a resource."""
+        return resource in self.role.refers_to or resource in self.role.owns
+
+
+class References:
+    """The references of a virtual cluster's synced objects."""
+
+    def __init__(self, informers: Informers, fan_out: FanOut) -> None:
+        self._informers, self._fan_out = informers, fan_out
+        #: Called when references to objects begin or end.
+        self.wake: Callable[[Resource, Iterable[Key]], None] = lambda resource, keys: None
+        #: Called when a syncer must reconcile an object again.
+        self.ask: Callable[[str, Key], None] = lambda syncer, key: None
+        #: Resources that objects of a missing kind may refer to; the kind may be missing only for a
+        #: moment.
+        self.doubted: frozenset[Resource] = frozenset()
+        self._referrers: dict[str, _Referrer] = {}
+        self._tied: set[tuple[str, SideInformer]] = set()
+
+    def add(self, syncer: Syncer, role: Refers, is_synced: Callable[[Obj], bool]) -> None:
+        """Add the references of a syncer's virtual objects, whose store must exist.
+
+        Call :meth:`tie` next.
+
+        Only synced objects count.
+        """
+
+        def counted(function: Callable[[Obj], Iterable[Any]]) -> Callable[[Obj], Iterable[Any]]:
+            return lambda obj: function(obj) if is_synced(obj) else ()
+
+        name, store = syncer.name, self._informers.store(Side.VIRTUAL, syncer.resource)
+        selections = Selections(name, store.indexer) if type(role).selects is not Refers.selects else None
+        referrer = _Referrer(name, syncer.resource, role, store, _makes(role), selections)
+        self._referrers[name] = referrer
+        store.add_index(f"refers/{name}", counted(role.refers), owner=name, notify=self._named)
+        if role.owns:
+            store.add_index(f"owns/{name}", counted(_uid), owner=name, notify=lambda uids: self._owned(role, uids))
+        if referrer.makes:
+            store.add_index(f"makes/{name}", counted(role.made_on_host), owner=name, notify=self._named)
+        if selections:
+            selections.add_to(store, counted(role.selects), lambda changed: self._selected(selections, changed))
+
+    def remove(self, name: str) -> None:
+        """Remove a syncer, which no longer refers to anything; its store has removed it already."""
+        self._referrers.pop(name, None)
+        self._tied = {(whose, store) for whose, store in self._tied if whose != name}
+
+    def tie(self) -> None:
+        """Subscribe to the stores of referenced objects that exist by now."""
+        for referrer in self._referrers.values():
+            targets = {
+                resource: self._informers.store(Side.VIRTUAL, resource)
+                for resource in (*referrer.role.refers_to, *referrer.role.owns)
+                if self._informers.has(Side.VIRTUAL, resource)
+            }
+            for resource, store in targets.items():
+                if (referrer.name, store) not in self._tied:
+                    self._tied.add((referrer.name, store))
+                    self._listen(referrer, resource, store)
+
+    def stores(self, resource: Resource) -> Iterator[SideInformer]:
+        """Return the stores whose objects may refer to objects of a resource."""
+        return (referrer.store for referrer in self._referrers.values() if referrer.names(resource))
+
+    def of(self, resource: Resource, virtual: Obj) -> bool | None:
+        """Return True if a synced object refers to a virtual object.
+
+        None if not all objects that might are known yet.
+        """
+        place, known = (resource, key_of(virtual)), resource not in self.doubted
+        for referrer in self._referrers.values():
+            if not referrer.names(resource):
+                continue
+            if referrer.store.indexer.keys(f"refers/{referrer.name}", place) or self._has(referrer, resource, virtual):
+                return True
+            known = known and referrer.store.is_certain(referrer.name)
+        return False if known else None
+
+    def maker(self, resource: Resource, key: Key) -> tuple[Resource, Key] | None:
+        """Return the object for whose copy the host creates the object of this key; None if there is
+        none.
+        """
+        for referrer in self._referrers.values():
+            if referrer.makes:
+                for maker in referrer.store.indexer.keys(f"makes/{referrer.name}", (resource, key)):
+                    return referrer.resource, maker
+        return None
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _has(self, referrer: _Referrer, resource: Resource, virtual: Obj) -> bool:
+        """Return True if an object of the referrer selects or owns the virtual object."""
+        if resource in referrer.role.owns and any(
+            referrer.store.indexer.keys(f"owns/{referrer.name}", uid) for uid in _owners(virtual)
+        ):
+            return True
+        return referrer.selections is not None and referrer.selections.find(resource, virtual)
+
+    def _listen(self, referrer: _Referrer, resource: Resource, store: SideInformer) -> None:
+        if resource in referrer.role.owns and not store.indexer.has(OWNERS):
+            store.add_index(OWNERS, _owners)
+        if referrer.selections:
+            index_labels(store)
+        if not referrer.role.follows:
+            return
+
+        index = f"refers/{referrer.name}"
+
+        def changed(key: Key, obj: Obj) -> None:
+            most = len(referrer.store.indexer.keys(index, (resource, key)))
+            self._fan_out.tell((index, resource, key), most, lambda: self._asked(referrer, index, (resource, key)))
+
+        store.add_handler(changed, owner=referrer.name)
+
+    def _asked(self, referrer: _Referrer, index: str, place: tuple[Resource, Key]) -> Iterator[None]:
+        """Have, with each step, an object reconciled that refers to a place."""
+        if self._referrers.get(referrer.name) is referrer:
+            for owner in list(referrer.store.indexer.keys(index, place)):
+                self.ask(referrer.name, owner)
+                yield
+
+    def _named(self, places: Iterable[tuple[Resource, Key]]) -> None:
+        found: defaultdict[Resource, list[Key]] = defaultdict(list)
+        for resource, key in places:
+            found[resource].append(key)
+        for resource, keys in found.items():
+            self.wake(resource, keys)
+
+    def _owned(self, role: Refers, uids: Iterable[str]) -> None:
+        uids = list(uids)
+        for resource in role.owns:
+            if self._informers.has(Side.VIRTUAL, resource):
+                store = self._informers.store(Side.VIRTUAL, resource)
+                having = [store.indexer.keys(OWNERS, uid) for uid in uids]
+                self._wake(store, {*store.indexer.doubted(OWNERS), *(key for keys in having for key in keys)})
+
+    def _selected(self, whose: Selections, changed: Iterable[Selection]) -> None:
+        for selection in changed:
+            # With two objects that select so, it was so before, too.
+            if whose.holders(selection) < 2 and self._informers.has(Side.VIRTUAL, selection.resource):
+                store = self._informers.store(Side.VIRTUAL, selection.resource)
+                self._wake(store, selected(store, selection))
+
+    def _wake(self, store: SideInformer, found: Collection[Key]) -> None:
+        """Wake objects; if they are many, all of their namespaces, so that what follows is the same."""
+        if len(found) <= FEW:
+            self.wake(store.resource, found)
+            return
+        for namespace in {key.namespace for key in found}:
+            change = (store.resource, namespace)
+            self._fan_out.tell(change, len(store), partial(self._woken, store, namespace))
+
+    def _woken(self, store: SideInformer, namespace: str) -> Iterator[None]:
+        """Wake an object of a namespace with each step."""
+        for key in [key for key in store.keys() if key.namespace == namespace]:  # noqa: SIM118
+            self.wake(store.resource, (key,))
+            yield
+
+
+def _makes(role: Refers) -> bool:
+    return role.references_down.makes or type(role).made_on_host is not Refers.made_on_host
+
+
+def _uid(obj: Obj) -> Iterable[str]:
+    return (obj["metadata"].get("uid", ""),)
+
+
+def _owners(obj: Obj) -> Iterable[str]:
+    return [owner.get("uid", "") for owner in obj["metadata"].get("ownerReferences") or ()]

@@ -1,0 +1,138 @@
+"""Find the selectors that select an object, and the objects that a selector selects, without trying each.
+
+A selector wants certain labels, and may have expressions besides. Those that want the same keys and have the same
+expressions are of one form; which of a form select an object is looked up by its labels of these keys.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from cachetools import LRUCache, cached
+
+from syncer.api import selectors
+from syncer.api.objects import Key, Obj, Resource, key_of, labels_of
+from syncer.cache.indexer import Indexer
+from syncer.clusters import codec
+from syncer.engine.stores.informers import SideInformer
+
+#: The index of objects that may be selected, by namespace and ``key=value`` of their labels.
+LABELS = "labels"
+#: Most labels of an object that are indexed, so that the index stays small; in the index instead for one with more.
+MOST_LABELS, MORE_LABELS = 32, "/more-labels"
+#: Memory for cached selectors, and for each besides its text, in bytes, approximately.
+SELECTOR_BYTES, OVERHEAD = 1 << 22, 500
+
+
+class Form(NamedTuple):
+    """What selectors have in common."""
+
+    #: The labels that they want, sorted.
+    keys: tuple[str, ...]
+    #: A LabelSelector of further expressions, as JSON.
+    expressions: str
+
+
+class Selection(NamedTuple):
+    """A selector, and where it selects."""
+
+    resource: Resource
+    namespace: str
+    form: Form
+    #: The labels that it wants, as JSON with sorted keys.
+    wanted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selections:
+    """The selectors of a syncer's objects."""
+
+    #: Whose indexes these are.
+    owner: str
+    indexer: Indexer
+
+    def add_to(
+        self, store: SideInformer, found: Callable[[Obj], Iterable[tuple[Resource, Obj]]], notify: Callable[..., None]
+    ) -> None:
+        """Index the store's objects by their selectors; ``notify`` gets each :class:`Selection` that begins or ends."""
+
+        def selections(obj: Obj) -> Iterator[Selection]:
+            return (_selection(resource, key_of(obj).namespace, selector) for resource, selector in found(obj))
+
+        def forms(obj: Obj) -> Iterator[Form]:
+            return (selection.form for selection in selections(obj))
+
+        store.add_index(self._forms, forms, owner=self.owner)
+        store.add_index(self._selections, selections, owner=self.owner, notify=notify)
+
+    def holders(self, selection: Selection) -> int:
+        """Return the number of objects that select so."""
+        return len(self.indexer.keys(self._selections, selection))
+
+    def find(self, resource: Resource, obj: Obj) -> bool:
+        """Return True if one of them selects an object of a resource."""
+        labels, namespace = labels_of(obj), key_of(obj).namespace
+        for form in self.indexer.values(self._forms):
+            if not all(key in labels for key in form.keys):
+                continue
+            wanted = codec.encode_sorted({key: labels[key] for key in form.keys})
+            if not self.indexer.keys(self._selections, Selection(resource, namespace, form, wanted)):
+                continue
+            if selectors.matches(_selector(form.expressions), labels):
+                return True
+        return False
+
+    @property
+    def _forms(self) -> str:
+        return f"forms/{self.owner}"
+
+    @property
+    def _selections(self) -> str:
+        return f"selects/{self.owner}"
+
+
+def index_labels(store: SideInformer) -> None:
+    """Index a store's objects for :func:`selected`."""
+    if not store.indexer.has(LABELS):
+        store.add_index(LABELS, _labels)
+
+
+def selected(store: SideInformer, selection: Selection) -> Collection[Key]:
+    """Return the keys of the store's objects that have the wanted labels of a selector.
+
+    Those whose labels aren't indexed are among them, too: there are too many, or they aren't known (yet). So are all
+    of the namespace for a selector that wants no labels.
+    """
+    namespace, pairs = selection.namespace, codec.decode(selection.wanted.encode()).items()
+    if not pairs or not store.indexer.has(LABELS):
+        return [key for key in store.keys() if key.namespace == namespace]  # noqa: SIM118
+    having = [store.indexer.keys(LABELS, (namespace, f"{key}={value}")) for key, value in pairs]
+    having.sort(key=len)
+    found = [key for key in having[0] if all(key in each for each in having[1:])]
+    unknown = [key for key in store.indexer.doubted(LABELS) if key.namespace == namespace]
+    return [*found, *store.indexer.keys(LABELS, (namespace, MORE_LABELS)), *unknown]
+
+
+def _labels(obj: Obj) -> Iterable[tuple[str, str]]:
+    namespace, labels = key_of(obj).namespace, labels_of(obj)
+    if len(labels) > MOST_LABELS:
+        return [(namespace, MORE_LABELS)]
+    return [(namespace, f"{key}={value}") for key, value in labels.items()]
+
+
+def _selection(resource: Resource, namespace: str, selector: Obj) -> Selection:
+    wanted, others = dict(selector.get("matchLabels") or {}), []
+    for expression in selector.get("matchExpressions") or ():
+        values = expression.get("values") or []
+        if expression["operator"] == "In" and len(values) == 1 and expression["key"] not in wanted:
+            wanted[expression["key"]] = values[0]
+        else:
+            others.append(expression)
+    form = Form(tuple(sorted(wanted)), codec.encode_sorted({"matchExpressions": others}))
+    return Selection(resource, namespace, form, codec.encode_sorted(wanted))
+
+
+@cached(LRUCache(SELECTOR_BYTES, getsizeof=lambda selector: OVERHEAD + 4 * len(codec.encode(selector))))
+def _selector(text: str) -> Any:
+    """Parse a selector. Cached, so the result must not be changed."""
+    return codec.decode(text.encode())

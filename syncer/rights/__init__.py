@@ -1,0 +1,1 @@
+"""The rights that a configuration needs on both sides, and what else bounds the daemon there."""

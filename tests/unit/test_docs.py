@@ -1,0 +1,70 @@
+"""The links of the documentation lead somewhere, and so do the files that the architecture names."""
+
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+_FOLDERS = ("charts", "docs", "examples", "hack", "plugins", "syncer", "tests")
+PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in _FOLDERS for page in (ROOT / folder).rglob("*.md"))])
+_FENCE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_NAMED = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:py|yaml|md))`")
+
+
+def prose(page: Path) -> str:
+    """Return a page without its blocks of code."""
+    return _FENCE.sub("", page.read_text())
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    found: set[str] = set()
+    counts: Counter[str] = Counter()
+    for heading in re.findall(r"^#+ +(.+?) *$", prose(page), re.MULTILINE):
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+        found.add(f"{slug}-{counts[slug]}" if counts[slug] else slug)
+        counts[slug] += 1
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    broken = []
+    for link in _LINK.findall(prose(page)):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        is_there = target.exists()
+        if is_there and anchor and target.suffix == ".md":
+            is_there = anchor in anchors(target)
+        if not is_there:
+            broken.append(link)
+    assert broken == []
+
+
+def where_to_look() -> list[tuple[str, str]]:
+    """Return the rows of "Where to look": a question, and the cells with its files."""
+    section = (ROOT / "docs" / "ARCHITECTURE.md").read_text().split("\n## Where to look\n")[1].split("\n## ")[0]
+    rows = [line.strip("|").split("|", 1) for line in section.splitlines() if line.startswith("| ")]
+    return [(row[0].strip(), row[1]) for row in rows[1:]]
+
+
+@pytest.mark.parametrize(("question", "cells"), where_to_look(), ids=lambda cell: cell[:40])
+def test_files_of_where_to_look_exist(question: str, cells: str) -> None:
+    last = ROOT
+    missing = []
+    for name in _NAMED.findall(cells):
+        places = (ROOT / name, ROOT / "syncer" / name, last / name)
+        found = [place for place in places if place.exists()]
+        if not found:
+            missing.append(name)
+            continue
+        last = found[0].parent
+    assert missing == []
