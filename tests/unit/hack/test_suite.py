@@ -182,7 +182,7 @@ def test_time_of_a_batch_grows_with_its_tests_and_falls_with_processes() -> None
 
 
 def test_images_are_described_with_what_differs_from_the_original() -> None:
-    text = (ROOT / "examples" / "conformance.md").read_text()
+    text = (ROOT / "docs" / "conformance.md").read_text()
     tags = [value for name, value in vars(images).items() if name[0].isupper() and name.isupper() and ":" in str(value)]
     assert len(tags) == 12
     assert [tag for tag in tags if f"| `{tag}` | " not in text] == []

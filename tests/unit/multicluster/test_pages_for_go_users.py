@@ -13,7 +13,7 @@ import syncer.multicluster as package
 from kube_envtest import BackgroundApiServer
 from syncer.testing.objects import crd, crd_version, node, secret
 
-FOLDER = Path(__file__).parents[3] / "examples" / "multicluster"
+FOLDER = Path(__file__).parents[3] / "docs" / "multicluster"
 PAGES = sorted(FOLDER.glob("for-users-of-*.md"))
 README = FOLDER / "README.md"
 

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-FILE = Path(__file__).parents[3] / "examples" / "multicluster" / "points.md"
+FILE = Path(__file__).parents[3] / "docs" / "multicluster" / "points.md"
 LINK = re.compile(r"\[`(\w+)`\]\(([^)]+)\)")
 TABLES, _, VOID = FILE.read_text().partition("\n## Void in Python\n")
 

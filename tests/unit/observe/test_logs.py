@@ -40,7 +40,7 @@ def test_line_is_json_where_no_person_looks() -> None:
     [line] = lines(stream)
     assert list(line)[:3] == ["time", "level", "message"]
     assert str(line.pop("time")).endswith("Z")
-    expected = {"level": "info", "message": "written", "module": "engine.runner", "syncer": "pods"}
+    expected = {"level": "info", "message": "written", "module": "daemon.runner", "syncer": "pods"}
     assert line == expected | {"key": "shop/web", "side": "host", "seconds": 0.5}
 
 
