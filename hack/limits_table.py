@@ -41,11 +41,11 @@ NO_LIMITS = {
     r".*(bodies\.py _SHARE|client\.py _STEP|field_errors\.py _LONG|host_texts\.py _LABELS)": "a rule of a search",
     r".*(LEAST_SECONDS|SOON)": "a rounding",
 }
-#: A call whose number bounds something, by the name of what is called.
+#: The functions and classes with a number as an argument that bounds something.
 _BOUNDED = frozenset({"lru_cache", "LRUCache", "TTLCache", "Semaphore", "deque", "timeout", "sleep", "wait_for"})
 _BOUNDED |= {"call_later", "TokenBucket", "stop_after_attempt"}
 _KEYWORDS = frozenset({"maxsize", "maxlen", "timeout"})
-#: From this number on, what is cut off a text or a list is a limit and not a part of a form.
+#: From this number on, a slice of a text or a list is a limit and not a part of a form.
 _CUT = 10
 #: Bare numbers in such places that need no name.
 NO_NAMES = {
@@ -137,14 +137,14 @@ def _bounds(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _is_digest(node: ast.expr) -> bool:
-    """Return True for a digest, or an identifier, whose length is a part of its form."""
+    """Return True for a digest, or an identifier: its length is a part of its form."""
     return any(form in ast.unparse(node) for form in ("digest()", ".hex"))
 
 
 def with_values(page: str, known: Mapping[tuple[str, str], Number], model: type[BaseModel]) -> str:
-    """Return a page whose rows of limits have the present values.
+    """Return a page with the present values in its rows of limits.
 
-    A row whose constant or option isn't there is left as it is: :func:`faults` names it.
+    A row of a constant or an option that isn't there is left as it is: :func:`faults` names it.
     """
     head, begin, rest = page.partition(BEGIN)
     table, end, tail = rest.partition(END)
@@ -197,7 +197,7 @@ def _in_units(value: float, units: Mapping[str, int]) -> tuple[float, str]:
 
 
 def faults(page: str, known: Mapping[tuple[str, str], Number], model: type[BaseModel]) -> Iterator[str]:
-    """Yield what is wrong with the rows of a page, each with what to do."""
+    """Yield the faults of the rows of a page, each with the way to mend it."""
     table = page.partition(BEGIN)[2].partition(END)[0]
     rows = [(found[2], found[1]) for found in map(_ROW.match, table.split("\n")) if found]
     for row in sorted({row for row in rows if rows.count(row) > 1}):

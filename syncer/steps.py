@@ -1,4 +1,4 @@
-"""The size of a step of the event loop: what is larger is done in several, and other tasks run in between.
+"""The size of a step of the event loop: more is done in several steps, and other tasks run in between.
 
 The renewal of a Lease and the answers to probes wait for a step at most.
 """

@@ -11,7 +11,7 @@ from syncer.api.objects import LONGEST_LABEL, Key, Obj, Resource, annotations_of
 
 #: The prefix of all marks unless the configuration sets another.
 PREFIX = "vsyncer.dev"
-#: Resources whose mark is remembered.
+#: Marks of resources that are remembered.
 _REMEMBERED = 1024
 #: The label of a Secret with the kubeconfig of a virtual cluster; the annotations with the name of that, instead of the
 #: Secret's, and with its host namespace, instead of the first that is assigned to the Secret's namespace.

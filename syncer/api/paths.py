@@ -10,7 +10,7 @@ from syncer.api.objects import Json, Obj
 
 #: The step of a path that stands for every item of a list.
 EACH: Final = "[]"
-#: Written paths whose steps are remembered.
+#: Written paths that are remembered with their steps.
 _REMEMBERED = 4096
 
 #: The steps of a path, from the top of the object.

@@ -173,7 +173,7 @@ class ReferencePaths:
 # -- compiling -------------------------------------------------------------------------------------
 
 
-#: Tables of references whose compiled form is kept.
+#: Compiled tables of references that are kept.
 _REMEMBERED = 512
 
 #: The walkers of the tables that were compiled last, by path and identity of each reference, with the references,

@@ -17,7 +17,7 @@ from syncer.api.contract import Fault
 #: The entry-point groups.
 SYNCERS = "syncer.syncers"
 TRANSLATORS = "syncer.names"
-#: Packages of plugins whose name and version are remembered.
+#: Packages of plugins that are remembered with their name and version.
 REMEMBERED = 64
 
 

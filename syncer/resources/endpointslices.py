@@ -48,7 +48,7 @@ CONTROLLER = "endpointslice-controller.k8s.io"
 
 #: The fields of an endpoint that are copied besides its address, and a ``targetRef`` to the Pod that has it.
 _FIELDS = ("conditions", "hostname", "nodeName", "zone", "hints")
-#: Addresses whose shortest form is remembered.
+#: Addresses that are remembered in their shortest form.
 REMEMBERED = 4096
 #: The longest address, in characters: an IPv6 address with a zone (an interface has 15).
 _LONGEST = 64
