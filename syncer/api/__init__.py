@@ -67,6 +67,8 @@ from syncer.api.metadata_rules import KeyRules, MetadataRules
 from syncer.api.names import NameTranslator
 from syncer.api.networking import ApiServerAddress, Networking
 from syncer.api.objects import (
+    LONGEST_LABEL,
+    LONGEST_NAME,
     Json,
     Key,
     Obj,
@@ -142,6 +144,8 @@ __all__ = [
     "EACH",
     "LABEL_KEY",
     "LABEL_VALUE",
+    "LONGEST_LABEL",
+    "LONGEST_NAME",
     "NOTES_OF_TOOLS",
     "TOKENS_ENDING",
     "AllowedFields",

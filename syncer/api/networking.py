@@ -11,6 +11,10 @@ from syncer.api.dns_names import ServiceKey, Subdomain
 from syncer.api.durations import Kind
 from syncer.api.section import Section
 
+#: Addresses of API servers of which it is remembered whether they are IP addresses: asked for each Pod, of as many as
+#: there are virtual clusters.
+_REMEMBERED = 64
+
 
 def _cidr(value: Any) -> Any:
     if isinstance(value, str):
@@ -96,7 +100,7 @@ class ApiServerAddress:
         return _is_ip(self.host)
 
 
-@lru_cache(maxsize=64)  # asked for each pod, of as many addresses as there are virtual clusters
+@lru_cache(maxsize=_REMEMBERED)
 def _is_ip(host: str) -> bool:
     try:
         ipaddress.ip_address(host)

@@ -10,9 +10,10 @@ from syncer.cache.entry import Entry
 from syncer.cache.handlers import MapFunction
 from syncer.cache.indexer import Index
 from syncer.clusters import codec
+from syncer.steps import STEP_BYTES
 
-#: Number of objects of a store from which on they are read in steps, and bytes of a step.
-MANY, BREATH = 100, 256 << 10
+#: Number of objects of a store from which on they are read in steps.
+MANY = 100
 
 
 class Newcomers:
@@ -50,7 +51,7 @@ class Newcomers:
 
     async def catch_up(self) -> None:
         """Show them the objects that they haven't seen, and let other tasks run in between."""
-        room = BREATH
+        room = STEP_BYTES
         while self._behind:
             newcomer, keys = self._behind[-1]
             if not keys:
@@ -59,7 +60,7 @@ class Newcomers:
             room -= self._show(newcomer, keys.pop())
             if room <= 0:
                 await asyncio.sleep(0)
-                room = BREATH
+                room = STEP_BYTES
 
     def _show(self, newcomer: Index | MapFunction, key: Key) -> int:
         """Show it an object as it is now; return its size."""

@@ -28,14 +28,8 @@ from syncer.cache.versions import WentBack, is_later
 from syncer.clusters import codec
 from syncer.clusters.client import Client
 from syncer.observe.logs import get_logger
+from syncer.steps import STEP_BYTES, STEP_OBJECTS
 
-#: Objects in a page of a LIST.
-PAGE = 500
-#: Objects of a page after which other tasks may run, so that a Lease is renewed in time.
-BREATH = 100
-#: Bytes of an item that is decoded in a step of the event loop of its own. Lists and watches hand over
-#: larger ones last in a part of a page, or alone.
-LARGE = 256 << 10
 #: Requested lifetime of a watch in seconds, random so that not all watches end at once.
 WATCH_SECONDS = (300.0, 600.0)
 #: Seconds without a byte after which a watch counts as dead: API servers send a bookmark about each minute, so two are
@@ -233,12 +227,12 @@ class Reflector:
 
     async def _pages(self, page: Page) -> None:
         async for part in self.cluster.list_pages(
-            self.store.resource, namespace=self.namespace, selector=self.selector, fields=self.fields, limit=PAGE
+            self.store.resource, namespace=self.namespace, selector=self.selector, fields=self.fields
         ):
-            for start in range(0, len(part.items) or 1, BREATH):
-                items = part.items[start : start + BREATH]
+            for start in range(0, len(part.items) or 1, STEP_OBJECTS):
+                items = part.items[start : start + STEP_OBJECTS]
                 process = partial(page, items, part.resource_version)
-                if items and codec.size(items[-1]) > LARGE:
+                if items and codec.size(items[-1]) > STEP_BYTES:  # a larger one comes last in a part, or alone
                     await self._in_two_steps(items[-1], process)
                 else:
                     process()
@@ -274,7 +268,7 @@ class Reflector:
                 begun = loop.time()
                 try:
                     async for batch in events:
-                        if len(batch) == 1 and batch[0].type != "DELETED" and codec.size(batch[0].object) > LARGE:
+                        if len(batch) == 1 and batch[0].type != "DELETED" and codec.size(batch[0].object) > STEP_BYTES:
                             known = await self._in_two_steps(batch[0].object, partial(self._take, batch))
                         else:
                             known = self._take(batch)

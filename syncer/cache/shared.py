@@ -30,18 +30,17 @@ from typing import NamedTuple
 from syncer.api.errors import ClusterError, Expired
 from syncer.api.objects import Key, Resource
 from syncer.cache.informer import Informer, Page
-from syncer.cache.reflector import CHANGES, LARGE, SILENCE_SECONDS, Batches, Listener, Reflector, State
+from syncer.cache.reflector import CHANGES, SILENCE_SECONDS, Batches, Listener, Reflector, State
 from syncer.cache.versions import is_later
 from syncer.clusters import codec
 from syncer.clusters.client import Client
 from syncer.observe.logs import get_logger
+from syncer.steps import STEP_BYTES
 
 #: Bytes of events that may wait for a reflector before it has to list anew.
 MOST_WAITING = 32 << 20
 #: Bytes of events that may wait for a reflector while a large one is read.
 ENOUGH_WAITING = 1 << 20
-#: Bytes of events that a reflector processes in a step of the event loop.
-BREATH = 256 << 10
 #: Number of objects of which is remembered whose they are, 0.2 KB each.
 MOST_OWNERS = 50_000
 
@@ -162,11 +161,11 @@ class Seat:
 
     def _next(self) -> list[codec.WatchEvent]:
         batch: list[codec.WatchEvent] = []
-        room = BREATH
+        room = STEP_BYTES
         while self._waiting and room > 0:
             event, lost = self._waiting[0]
             size = codec.size(event.object)
-            is_alone = lost is not None or size > LARGE  # the store must have processed what comes before
+            is_alone = lost is not None or size > STEP_BYTES  # the store must have processed what comes before
             if is_alone and batch:
                 break
             self._waiting.popleft()
@@ -367,7 +366,7 @@ class SharedWatch:
     async def _pass_all_on(self, batch: Iterable[codec.WatchEvent]) -> None:
         for event in batch:
             self._pass_on(event)
-            if codec.size(event.object) > LARGE:  # which takes a reflector longer than to read the next
+            if codec.size(event.object) > STEP_BYTES:  # which takes a reflector longer than to read the next
                 for seat in tuple(self._all()):
                     await seat.room()
 

@@ -150,16 +150,19 @@ def _show(report: "Report", wanted: "Wanted", output: str, *, headers: bool) -> 
 
 def _label(text: str, flag: str) -> str:
     from syncer.api.dns_names import DNS_LABEL
+    from syncer.api.objects import LONGEST_LABEL
 
-    if len(text) > 63 or not re.fullmatch(DNS_LABEL, text):
-        raise click.UsageError(f"{flag}: {text!r} is no name for it: lower-case letters, digits and -, at most 63")
+    if len(text) > LONGEST_LABEL or not re.fullmatch(DNS_LABEL, text):
+        form = f"lower-case letters, digits and -, at most {LONGEST_LABEL}"
+        raise click.UsageError(f"{flag}: {text!r} is no name for it: {form}")
     return text
 
 
 def _secret(text: str, flag: str) -> str:
     from syncer.api.dns_names import DNS_SUBDOMAIN
+    from syncer.api.objects import LONGEST_NAME
 
-    if len(text) > 253 or not re.fullmatch(DNS_SUBDOMAIN, text):
+    if len(text) > LONGEST_NAME or not re.fullmatch(DNS_SUBDOMAIN, text):
         raise click.UsageError(f"{flag}: {text!r} is no name of a Secret")
     return text
 

@@ -26,6 +26,7 @@ from syncer.clusters.transport import (
     Transport,
 )
 from syncer.clusters.watching import Watch
+from syncer.steps import STEP_BYTES
 
 if TYPE_CHECKING:
     from kubernetes.aio.client import ApiClient
@@ -41,8 +42,6 @@ _MOST_EMPTY = 10
 _MOST_FETCHED = 1_200_000
 #: The factor by which a page becomes smaller if it is too large, and larger again if there is room.
 _STEP = 4
-#: Bytes of a page after which other tasks may run.
-BREATH = 256 << 10
 
 Objs = list[Obj]
 
@@ -222,8 +221,8 @@ class Client:
             empty += not page.items
             if page.next_token and (empty > _MOST_EMPTY or page.next_token == token):
                 raise codec.DecodeError(f"the list never ends: {empty} of its pages were empty")
-            if len(body) > BREATH:
-                parts = codec.parts(page, BREATH)
+            if len(body) > STEP_BYTES:
+                parts = codec.parts(page, STEP_BYTES)
                 while (part := next(parts, None)) is not None:  # so that none is held until the next page comes
                     await asyncio.sleep(0)
                     yield part

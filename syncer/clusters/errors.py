@@ -54,7 +54,9 @@ _TERMINATING = "being terminated"
 #: etcd's refusal of an object over its ``--max-request-bytes`` (by default 1.5 MiB), and that of the
 #: API server's client of etcd over 2 MiB. The API server passes both on with status 500.
 _TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
+#: Causes of a refusal that are shown whole.
 _MOST_CAUSES = 5
+#: Most characters of a text of a cause.
 _MOST_MESSAGE = 500
 #: The texts of a Status' details that are kept, and the causes at most.
 _DETAILS, _MOST_KEPT = ("name", "group", "kind", "uid"), 100

@@ -45,8 +45,10 @@ from syncer.workqueue.queue import Queue
 #: Seconds before a controller that raised is run again: the first delay, doubled up to the last.
 FIRST_RERUN, LAST_RERUN = 1.0, 300.0
 
-#: Number of looks whether the requests in work on a removed virtual cluster have ended, and seconds between two.
-LEAVE_LOOKS, LEAVE_PAUSE = 500, 0.02
+#: Seconds between two looks whether what the process itself does has ended.
+LOOK = 0.02
+#: Number of looks whether the requests in work on a removed virtual cluster have ended.
+LEAVE_LOOKS = 500
 
 #: The reason for which the requests of a virtual cluster wait that another process leads.
 STANDBY = "standby"
@@ -225,7 +227,7 @@ class Engine:
         for _ in range(LEAVE_LOOKS):
             if not self._is_in_work(name):
                 break
-            await asyncio.sleep(LEAVE_PAUSE)
+            await asyncio.sleep(LOOK)
         self.served[name].connection.end()
         pair = self.pairs.pop(name)
         for syncer in list(pair.controllers):
@@ -325,7 +327,7 @@ class Engine:
         self.queue.pause(name, STANDBY)
         await self._end_work([self.served[name]])
         while self._is_in_work(name):  # noqa: ASYNC110 — the hot path sets no events
-            await asyncio.sleep(LEAVE_PAUSE)
+            await asyncio.sleep(LOOK)
 
     def _is_in_work(self, name: str) -> bool:
         return any(request.cluster == name for request in self.queue.running())

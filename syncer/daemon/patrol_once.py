@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from syncer.config import SyncerConfig, VirtualCluster
-from syncer.daemon.engine import Engine
+from syncer.daemon.engine import LOOK, Engine
 from syncer.daemon.fleet.leadership import leading
 from syncer.daemon.pages import status
 from syncer.daemon.pages.control import selection
@@ -16,8 +16,6 @@ from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol.patrollers import alone, report
 from syncer.leaderelection.lease import AnotherLeads
 
-#: Seconds between checks whether everything is listed.
-LOOK = 0.02
 #: Seconds without progress after which the remaining lists are not awaited.
 PATIENCE = 60.0
 

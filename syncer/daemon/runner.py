@@ -29,6 +29,9 @@ from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
 from syncer.version import VERSION
 
+#: Seconds for which requests that were cancelled at the end of the grace period are awaited.
+CANCELLED_SECONDS = 2.0
+
 log = get_logger(__name__)
 
 
@@ -244,6 +247,6 @@ async def _stop(engine: Engine, working: "asyncio.Task[None]", grace: float, *, 
     if not working.done():
         log.warning("the grace period is over; unfinished requests are done again at the next start")
         working.cancel()
-        await asyncio.wait({working}, timeout=2.0)
+        await asyncio.wait({working}, timeout=CANCELLED_SECONDS)
     if working.done() and not working.cancelled():
         working.result()

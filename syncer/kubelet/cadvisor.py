@@ -18,10 +18,11 @@ from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.transport import ConnectionFailed, Endpoint, HttpRequest
 from syncer.kubelet import pages
 from syncer.kubelet.errors import Refused
+from syncer.kubelet.usage import KEPT_SECONDS
 from syncer.resources.kinds import NODES
 
-#: Seconds for which a node's metrics are kept, and for which the kubelet may be silent.
-KEPT_SECONDS, SILENT_SECONDS = 10.0, 20.0
+#: Seconds for which the host's kubelet may be silent.
+SILENT_SECONDS = 20.0
 #: The port of a kubelet that its Node doesn't tell.
 PORT = 10250
 

@@ -23,14 +23,13 @@ from syncer.kubelet.http import Head
 from syncer.kubelet.usage import NodeUsage, PodUsage, Usages
 from syncer.kubelet.users import User, Users
 from syncer.resources.kinds import POD_METRICS
+from syncer.steps import STEP_OBJECTS
 from syncer.translate import times
 
 VERSION = POD_METRICS.api_version
 GROUP = POD_METRICS.group
 #: The columns of a table, as metrics-server names them.
 _COLUMNS = ("Name", "cpu", "memory", "Window")
-#: Objects after which other tasks may run.
-BREATH = 100
 
 _REASONS = {
     400: "BadRequest",
@@ -148,7 +147,7 @@ class MetricsApi:
         for number, key in enumerate(sorted(all_of_them)):
             if not asked.names(key):
                 continue
-            if number % BREATH == BREATH - 1:
+            if number % STEP_OBJECTS == STEP_OBJECTS - 1:
                 await asyncio.sleep(0)
             labels = self._labels(asked.plural, key)
             if matches({"matchExpressions": asked.selector}, labels):

@@ -11,7 +11,7 @@ from typing import Literal
 from urllib.parse import parse_qsl, urlencode
 
 from syncer.api.dns_names import DNS_LABEL, DNS_SUBDOMAIN
-from syncer.api.objects import Key
+from syncer.api.objects import LONGEST_LABEL, LONGEST_NAME, Key
 from syncer.kubelet.errors import Refused
 
 #: What a request is about: a subresource of a host pod, or one of the kubelet's own pages.
@@ -31,6 +31,10 @@ _VERBS = {"GET": "get", "POST": "create"}
 
 #: Most ports of a port-forward.
 MOST_PORTS = 100
+#: Most characters of a method, or of a parameter of a query, that a refusal quotes.
+LONGEST_QUOTE = 20
+#: Most digits of a number in a query.
+MOST_DIGITS = 19
 
 _label, _subdomain = re.compile(DNS_LABEL).fullmatch, re.compile(DNS_SUBDOMAIN).fullmatch
 _uid = re.compile(r"[0-9a-zA-Z-]{1,128}").fullmatch
@@ -73,7 +77,7 @@ def verb(method: str, target: str) -> str:
         Refused: No page of ours has this method.
     """
     if method not in _VERBS:
-        raise Refused(405, f"the method {method[:20]} is not allowed here")
+        raise Refused(405, f"the method {method[:LONGEST_QUOTE]} is not allowed here")
     return "create" if _first(target) in _STREAMS else _VERBS[method]
 
 
@@ -139,13 +143,13 @@ def _stream(page: Page, names: Sequence[str], query: str) -> Route:
 
 def _pod(names: Sequence[str]) -> Key:
     namespace, name = names[:2]
-    if not (_label(namespace) and len(namespace) <= 63 and _subdomain(name) and len(name) <= 253):
+    if not (_label(namespace) and len(namespace) <= LONGEST_LABEL and _subdomain(name) and len(name) <= LONGEST_NAME):
         raise Refused(400, "the path names no valid pod")
     return Key(namespace, name)
 
 
 def _container(name: str) -> str:
-    if not _label(name) or len(name) > 63:
+    if not _label(name) or len(name) > LONGEST_LABEL:
         raise Refused(400, "the path names no valid container")
     return name
 
@@ -156,7 +160,7 @@ def _flag(value: str) -> str:
 
 
 def _number(value: str) -> str:
-    if not (value.isascii() and value.isdecimal() and len(value) < 20):
+    if not (value.isascii() and value.isdecimal() and len(value) <= MOST_DIGITS):
         raise ValueError
     return value
 
@@ -204,7 +208,7 @@ def _log_query(query: str, container: str) -> str:
         try:
             found.append((given, _LOG[given](said)))
         except ValueError:
-            raise Refused(400, f"the query has no valid {name[:20]}") from None
+            raise Refused(400, f"the query has no valid {name[:LONGEST_QUOTE]}") from None
     return urlencode(found)
 
 

@@ -38,8 +38,9 @@ IDLE_SECONDS = 4 * 3600.0
 
 #: The protocols of streams. To a proxy on the way to the host, another one could mean a tunnel (h2c).
 _PROTOCOLS = {"spdy/3.1": "SPDY/3.1", "websocket": "websocket"}
-#: The headers of an upgrade that the host needs, besides these protocols, and most lines of them.
+#: The headers of an upgrade that the host needs, besides these protocols.
 _UPGRADE = ("x-stream-protocol-version", "sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol")
+#: Most lines of these headers.
 _MOST_UPGRADE = 20
 _value = re.compile(r"[0-9A-Za-z.+/=, -]{1,500}").fullmatch
 #: A WebSocket's protocol with this in its name is a bearer token, for which the host might take the client.

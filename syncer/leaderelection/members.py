@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from syncer.api import ClusterError, Conflict, Key, Missing, Obj
+from syncer.api import LONGEST_LABEL, ClusterError, Conflict, Key, Missing, Obj
 from syncer.clusters.client import Cluster
 from syncer.leaderelection.lease import LEASES
 from syncer.observe.logs import get_logger
@@ -59,7 +59,7 @@ def member_prefix(fleet: str) -> str:
 
 def labels_of_fleet(name: str) -> Mapping[str, str]:
     """Return the labels of all Leases of a fleet."""
-    return {LABEL: name[-63:].lstrip("-.")}
+    return {LABEL: name[-LONGEST_LABEL:].lstrip("-.")}
 
 
 async def leases_of(client: Cluster, fleet: Key) -> list[Obj]:

@@ -18,14 +18,13 @@ from syncer.multicluster.cluster_options import ClusterOptions, Part
 from syncer.multicluster.errors import NotRunning, TooLarge
 from syncer.multicluster.recorder import Recorder
 from syncer.observe.logs import get_logger
+from syncer.steps import STEP_OBJECTS
 
 #: Seconds between attempts to reach a cluster for the first time: at most the first delay, doubled up to the
 #: last, each time a random part of it.
 FIRST_ATTEMPT, LAST_ATTEMPT = 0.2, 30.0
 #: Part of the resync interval by which it varies, so that caches don't resync together.
 RESYNC_JITTER = 0.1
-#: Objects of a resync after which other tasks may run.
-BREATH = 100
 #: Raised for a response that is no object.
 _MALFORMED = (codec.DecodeError, AttributeError, KeyError, TypeError)
 
@@ -176,7 +175,7 @@ class Caches:
             for informer in self.all():
                 for number, key in enumerate(list(informer.keys()), start=1):
                     informer.show(key)
-                    if not number % BREATH:
+                    if not number % STEP_OBJECTS:
                         await asyncio.sleep(0)
 
     # -- caches ------------------------------------------------------------------------------------

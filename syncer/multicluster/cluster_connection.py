@@ -36,6 +36,7 @@ from syncer.multicluster.handshake import from_inside, greet, is_here, probe, re
 from syncer.multicluster.logins import CannotConnect, Reason
 from syncer.multicluster.providers import Member
 from syncer.observe.logs import get_logger
+from syncer.steps import STEP_OBJECTS
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -48,8 +49,6 @@ FALLBACK = 10.0
 SOON = 1e-6
 #: Seconds after which a cluster of too many objects is connected again: each attempt may list as many as are kept.
 TOO_LARGE_SECONDS = 60.0
-#: Objects that a new watch is shown at once, after which other tasks may run.
-BREATH = 100
 _KEY_BITS = 2048
 
 log = get_logger(__name__)
@@ -506,7 +505,7 @@ class ClusterConnection:
                     if not has_raised:
                         log.exception("the handler of a watch raised", cluster=self.name, watch=watch.name)
                     has_raised = True
-            if not number % BREATH:
+            if not number % STEP_OBJECTS:
                 await asyncio.sleep(0)
 
     async def _make_key(self) -> None:

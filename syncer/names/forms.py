@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from syncer.api import Resource
+from syncer.api import LONGEST_LABEL, LONGEST_NAME, Resource
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 
@@ -26,13 +26,13 @@ _SUBDOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _DNS_1035 = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 
 #: The form of most kinds: a DNS-1123 subdomain (kubernetes.io, "Object Names and IDs").
-SUBDOMAIN = Form(253, _SUBDOMAIN)
+SUBDOMAIN = Form(LONGEST_NAME, _SUBDOMAIN)
 #: Names that become label values or host names, which have at most 63 characters.
-SHORT = Form(63, _SUBDOMAIN)
+SHORT = Form(LONGEST_LABEL, _SUBDOMAIN)
 #: A DNS-1123 label.
-LABEL = Form(63, re.compile(_LABEL))
+LABEL = Form(LONGEST_LABEL, re.compile(_LABEL))
 #: A DNS-1035 label, which may not begin with a digit.
-SERVICE = Form(63, _DNS_1035)
+SERVICE = Form(LONGEST_LABEL, _DNS_1035)
 #: Names to which controllers append eleven characters for a label value or another name.
 PREFIX = Form(52, _SUBDOMAIN)
 

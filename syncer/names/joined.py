@@ -15,13 +15,12 @@ Readable names of different numbers of parts differ in the count of ``-x-``. One
 import hashlib
 import re
 
+from syncer.api import LONGEST_NAME
 from syncer.names.forms import Form
 
 SEPARATOR = "-x-"
 #: Two overlapping separators, which :meth:`str.count` counts as one.
 _OVERLAP = "-x-x-"
-#: Characters of a part that a hashed name may show. No object has a longer name, but a reference may name one.
-_READABLE = 253
 #: Hexadecimal digits of the digest, 4 bits each.
 _DIGITS = 20
 
@@ -46,7 +45,7 @@ def split(name: str) -> tuple[str, ...]:
 
 def _hashed(parts: tuple[str, ...], form: Form) -> str:
     digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_DIGITS]
-    readable = SEPARATOR.join(part[:_READABLE] for part in parts)
+    readable = SEPARATOR.join(part[:LONGEST_NAME] for part in parts)
     text = _NEITHER_LETTER_NOR_DIGIT.sub("-", readable.lower()).strip("-")
     # Two characters less than the digest leaves: a dash, and the letter that a Service name must
     # begin with.

@@ -5,7 +5,7 @@ The default.
 
 from functools import lru_cache
 
-from syncer.api import Key, Resource
+from syncer.api import LONGEST_LABEL, LONGEST_NAME, Key, Resource
 from syncer.names.forms import form_of
 from syncer.names.joined import join, split
 
@@ -15,7 +15,7 @@ from syncer.names.joined import join, split
 REMEMBERED = 4096
 #: Longest namespace and name together whose translation is cached, in bytes. API servers accept 63
 #: and 253, but a reference may contain any text, which would be cached long after its object is gone.
-LONGEST = 316
+LONGEST = LONGEST_LABEL + LONGEST_NAME
 
 
 def is_remembered(key: Key) -> bool:

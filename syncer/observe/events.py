@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 
 from cachetools import LRUCache, TTLCache
 
-from syncer.api import Key, Missing, Obj, Resource
+from syncer.api import LONGEST_NAME, Key, Missing, Obj, Resource
 from syncer.api.texts import shortened
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import EVENTS
@@ -41,8 +41,8 @@ NOTE_BYTES = 1 << 13
 CALL_TIMEOUT = 10.0
 #: Memory for an event besides its text, in bytes.
 OVERHEAD = 500
-#: The API server's limits: bytes of a message, characters of a name.
-MESSAGE_LIMIT, NAME_LIMIT = 1024, 253
+#: The API server's limit of a message, in bytes.
+MESSAGE_LIMIT = 1024
 
 Level = Literal["Normal", "Warning"]
 
@@ -217,7 +217,7 @@ class EventRecorder:
         """Return the object's name with the time, as in client-go; never the same twice."""
         self._last_name = max(self._last_name + 1, int(now.timestamp() * 1e9))
         suffix = f".{self._last_name:x}"
-        return note.name[: NAME_LIMIT - len(suffix)].rstrip(".-") + suffix
+        return note.name[: LONGEST_NAME - len(suffix)].rstrip(".-") + suffix
 
     def _event(self, note: Note, key: Key, count: int, now: str) -> Obj:
         about = {"apiVersion": note.api_version, "kind": note.kind, "name": note.name}

@@ -11,7 +11,7 @@ import yaml
 
 from syncer.api.dns_names import DNS_SUBDOMAIN
 from syncer.api.marks import PREFIX
-from syncer.api.objects import Obj
+from syncer.api.objects import LONGEST_NAME, Obj
 from syncer.pki.certificates import Leaf
 
 #: The label on our Secrets: the name of the Service whose certificates they are.
@@ -181,7 +181,7 @@ def role(wanted: Wanted) -> Obj:
 
 def is_name(text: str) -> bool:
     """Return True for what a certificate can name: an IP address, a DNS name, or ``*.`` and one."""
-    return _is_ip(text) or (len(text) <= 253 and bool(re.fullmatch(DNS_SUBDOMAIN, text.removeprefix("*."))))
+    return _is_ip(text) or (len(text) <= LONGEST_NAME and bool(re.fullmatch(DNS_SUBDOMAIN, text.removeprefix("*."))))
 
 
 def _usable(names: Iterable[str | None]) -> list[str]:

@@ -17,6 +17,8 @@ from syncer.api.contract import Fault
 #: The entry-point groups.
 SYNCERS = "syncer.syncers"
 TRANSLATORS = "syncer.names"
+#: Packages of plugins that are remembered with their name and version.
+REMEMBERED = 64
 
 
 class Origin(NamedTuple):
@@ -66,7 +68,7 @@ def origin_of(point: EntryPoint) -> Origin:
     return _origin(point.dist) if point.dist else Origin("an unknown package", "")
 
 
-@lru_cache(64)
+@lru_cache(maxsize=REMEMBERED)
 def _origin(dist: Distribution) -> Origin:
     """Return a package's name and version.
 

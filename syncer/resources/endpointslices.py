@@ -37,6 +37,7 @@ from syncer.api import (
 from syncer.resources.kinds import ENDPOINT_SLICES, PODS, SERVICES
 from syncer.resources.pods import lifecycle
 from syncer.resources.services import KUBERNETES
+from syncer.translate.messages import LONGEST_QUOTE, MOST_NAMED
 
 #: The label with the name of the Service.
 SERVICE_NAME = "kubernetes.io/service-name"
@@ -47,10 +48,10 @@ CONTROLLER = "endpointslice-controller.k8s.io"
 
 #: The fields of an endpoint that are copied besides its address, and a ``targetRef`` to the Pod that has it.
 _FIELDS = ("conditions", "hostname", "nodeName", "zone", "hints")
+#: Addresses that are remembered in their shortest form.
+REMEMBERED = 4096
 #: The longest address, in characters: an IPv6 address with a zone (an interface has 15).
 _LONGEST = 64
-#: The number of addresses that an event names.
-_NAMED = 3
 
 _HOST_PODS, _COPIES = (Source(Side.HOST, each, marked=True) for each in (PODS, ENDPOINT_SLICES))
 _BY_ADDRESS = "address"
@@ -60,7 +61,7 @@ def _range(given: str) -> str:
     try:
         ip_network(given)
     except ValueError as error:
-        why = f"expected a range of addresses, such as 192.0.2.0/24 or 2001:db8::/64, found {given[:60]!r}"
+        why = f"expected a range of addresses, such as 192.0.2.0/24 or 2001:db8::/64, found {given[:LONGEST_QUOTE]!r}"
         raise ValueError(f"{why} ({error})") from error
     return given
 
@@ -199,7 +200,7 @@ def _plain(address: str) -> str:
     return _compressed(address) if ":" in address and len(address) <= _LONGEST else address
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=REMEMBERED)
 def _compressed(address: str) -> str:
     """Return an IPv6 address in its shortest form; a text that is none as it is."""
     try:
@@ -254,7 +255,7 @@ def _warned(ctx: Context[EndpointSliceConfig], virtual: Obj, decision: Decision)
     left_out = list(dict.fromkeys(address for _, address in _endpoints(virtual) if not _is_allowed(ctx, address)))
     if not left_out:
         return decision
-    more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
-    named = ", ".join(f"{address:.60}" for address in left_out[:_NAMED])
+    more = f" and {len(left_out) - MOST_NAMED} more" if len(left_out) > MOST_NAMED else ""
+    named = ", ".join(f"{address:.{LONGEST_QUOTE}}" for address in left_out[:MOST_NAMED])
     why = f"nothing reaches {named}{more} through the Service: not the address of a running Pod of this virtual cluster"
     return decision.warn("AddressesLeftOut", f"{why}, nor one that its operator allows")

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from syncer.api import (
+    LONGEST_NAME,
     Context,
     CopiedKind,
     Decision,
@@ -23,8 +24,6 @@ from syncer.resources.pods import containers
 
 #: Fields that are recomputed, or that name host objects which a tenant can't see.
 _NOT_COPIED = frozenset({"apiVersion", "kind", "metadata", "involvedObject", "message", "related"})
-
-_LONGEST_NAME = 253
 
 #: How an Event names a container of its Pod: the list that it is in, and its name.
 _CONTAINER = re.compile(r"spec\.(?P<part>\w+)\{(?P<name>.*)\}", re.DOTALL)
@@ -124,7 +123,7 @@ def _name(event: Obj, subject: Subject) -> str:
     if not name.startswith(host + "."):
         return name
     virtual = subject.key.name + name.removeprefix(host)
-    return virtual if len(virtual) <= _LONGEST_NAME else name
+    return virtual if len(virtual) <= LONGEST_NAME else name
 
 
 def _translated(ctx: Context, host: Obj, subject: Subject) -> Obj:

@@ -25,6 +25,7 @@ from syncer.api import (
 from syncer.resources import classes
 from syncer.resources.classes import ClassNames, IngressClassSyncer
 from syncer.resources.kinds import CONFIG_MAPS, INGRESSES, SECRETS, SERVICES
+from syncer.translate.messages import LONGEST_QUOTE
 
 _configures_controller = key_family("Ingress controllers")
 
@@ -52,7 +53,9 @@ _WITH_NAMES = ("alb.ingress.kubernetes.io/actions.", "alb.ingress.kubernetes.io/
 
 def _host(given: str) -> str:
     if not re.fullmatch(r"(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", given):
-        raise ValueError(f"{given[:60]!r} is no host: expected a name in small letters, such as *.shop.example.org")
+        raise ValueError(
+            f"{given[:LONGEST_QUOTE]!r} is no host: expected a name in small letters, such as *.shop.example.org"
+        )
     return given
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from syncer.api import LABEL_KEY, LABEL_VALUE
+from syncer.translate.messages import LONGEST_LABEL_QUOTE, LONGEST_QUOTE
 from syncer.translate.quantities import canonical, quantity
 
 #: The label by which Kubernetes enforces a Pod Security level in a namespace.
@@ -28,7 +29,7 @@ def _pairs(given: dict[str, str]) -> dict[str, str]:
     for key, value in _annotations(given).items():
         if value and not re.fullmatch(LABEL_VALUE, value):
             why = "expected at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
-            raise ValueError(f"{key}: {value[:100]!r} is not the value of a label: {why}")
+            raise ValueError(f"{key}: {value[:LONGEST_LABEL_QUOTE]!r} is not the value of a label: {why}")
     return given
 
 
@@ -80,14 +81,16 @@ def _quantities(place: str, given: Any) -> dict[str, str]:
     for name, value in given.items():
         amount = None if isinstance(value, bool) else quantity(value)
         if amount is None or amount < 0:
-            raise ValueError(f"{place}.{name}: expected a quantity, such as 10, 500m or 2Gi, found {str(value)[:60]!r}")
+            raise ValueError(
+                f"{place}.{name}: expected a quantity, such as 10, 500m or 2Gi, found {str(value)[:LONGEST_QUOTE]!r}"
+            )
     return {name: canonical(value) for name, value in given.items()}
 
 
 def _pattern(given: str) -> str:
     if not re.fullmatch(r"[-A-Za-z0-9._/*?]+", given):
         raise ValueError(
-            f"{given[:60]!r} is not the key of a taint, such as example.org/team, or a pattern with * and ?"
+            f"{given[:LONGEST_QUOTE]!r} is not the key of a taint, such as example.org/team, or a pattern with * and ?"
         )
     return given
 
@@ -95,7 +98,7 @@ def _pattern(given: str) -> str:
 def _amount(given: str) -> str:
     amount = quantity(given) if given else 0
     if amount is None or amount < 0:
-        raise ValueError(f"expected a quantity, such as 16, 500m or 32Gi, found {given[:60]!r}")
+        raise ValueError(f"expected a quantity, such as 16, 500m or 32Gi, found {given[:LONGEST_QUOTE]!r}")
     return canonical(given) if given else ""
 
 

@@ -33,6 +33,7 @@ from syncer.api import (
 from syncer.resources.endpointslices import AddressRange
 from syncer.resources.kinds import NAMESPACES, NETWORK_POLICIES, PODS
 from syncer.resources.selected_namespaces import MORE_LABELS, NamespaceSelection, decisive_values, label_values
+from syncer.translate.messages import LONGEST_LABEL_QUOTE, LONGEST_QUOTE, MOST_NAMED
 
 Network = IPv4Network | IPv6Network
 
@@ -46,8 +47,6 @@ MOST_PARTS = 1000
 LONGEST = 32 << 10
 #: The seconds after which a policy is decided again that selects among Namespaces whose labels aren't indexed.
 CROWDED_SECONDS = 60.0
-#: The number of fields that an event names.
-_NAMED = 3
 #: The label of each namespace with its name (kubernetes.io, "Well-Known Labels").
 _NAME = "kubernetes.io/metadata.name"
 #: Addresses of IPv4 in the form of IPv6, which networks may take for either.
@@ -241,8 +240,8 @@ class _Copy:
             decision = decision.look_again(CROWDED_SECONDS)
         if not self.cut:
             return decision
-        more = f" and {len(self.cut) - _NAMED} more" if len(self.cut) > _NAMED else ""
-        why = f"{', '.join(self.cut[:_NAMED])}{more}: where Pods run this is only for Pods of this virtual cluster"
+        more = f" and {len(self.cut) - MOST_NAMED} more" if len(self.cut) > MOST_NAMED else ""
+        why = f"{', '.join(self.cut[:MOST_NAMED])}{more}: where Pods run this is only for Pods of this virtual cluster"
         return decision.warn("NetworkPolicyCut", f"{why}, and for addresses that its operator allows")
 
     def made(self) -> Obj:
@@ -350,7 +349,8 @@ class _Copy:
         expressions = selector.get("matchExpressions") or ()
         for key in (*(selector.get("matchLabels") or ()), *(each["key"] for each in expressions)):
             if not self.ctx.metadata.crosses("labels", key):
-                raise Refused(f"the label {key:.100} doesn't go to where Pods run", path=path, reason="NotCopied")
+                why = f"the label {key:.{LONGEST_LABEL_QUOTE}} doesn't go to where Pods run"
+                raise Refused(why, path=path, reason="NotCopied")
         result: Obj = selector
         return result
 
@@ -401,7 +401,7 @@ def _network(text: Json, path: str) -> Network:
     except ValueError:
         network = None
     if network is None or (isinstance(network, IPv6Network) and network.subnet_of(_MAPPED)):
-        raise Refused(f"{str(text)[:60]!r} is no range of addresses such as 192.0.2.0/24", path=path)
+        raise Refused(f"{str(text)[:LONGEST_QUOTE]!r} is no range of addresses such as 192.0.2.0/24", path=path)
     return network
 
 

@@ -19,7 +19,7 @@ from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import config_with
 from syncer.daemon.engine import NOT_BEGUN
 from syncer.daemon.fleet import fleet as fleets
-from syncer.daemon.fleet.fleet import DEFAULT_MEGABYTES, LAST_DELAY
+from syncer.daemon.fleet.fleet import DEFAULT_BYTES, LAST_DELAY
 from syncer.daemon.pages.control import selection
 from syncer.daemon.pages.endpoints import _caches, _up, _virtual
 from syncer.daemon.pages.status import ClusterState, clusters, unfilled
@@ -222,7 +222,7 @@ def test_memory_has_a_limit_by_default_if_there_are_several(world: World, monkey
             fleet.update([bank, shop])
             await until(lambda: world.has_copy("shop"))
             most = {name: pair.informers.budget.most for name, pair in engine.pairs.items()}
-            assert most == dict.fromkeys(("bank", "shop"), DEFAULT_MEGABYTES << 20)
+            assert most == dict.fromkeys(("bank", "shop"), DEFAULT_BYTES)
 
     play(scenario)
 

@@ -25,8 +25,8 @@ FIRST_DELAY, LAST_DELAY = 1.0, 60.0
 #: Seconds for which a virtual cluster must be served until its next failure counts as the first one again.
 GOOD_SECONDS = 300.0
 
-#: The most memory that the objects of a virtual cluster may take by default, in MiB, if there are several.
-DEFAULT_MEGABYTES = 256
+#: The most memory that the objects of a virtual cluster may take by default, in bytes, if there are several.
+DEFAULT_BYTES = 256 << 20
 
 log = get_logger(__name__)
 
@@ -155,7 +155,7 @@ class Fleet:
         """Return the most bytes that the objects of a virtual cluster may take; 0 for no limit."""
         if cluster.max_megabytes is not None:
             return cluster.max_megabytes << 20
-        return memory_limit() // 2 if self._is_alone() else DEFAULT_MEGABYTES << 20
+        return memory_limit() // 2 if self._is_alone() else DEFAULT_BYTES
 
     async def _serve(self, cluster: VirtualCluster) -> None:
         """Serve a virtual cluster until its kubeconfig has come to be of another server or program.

@@ -9,7 +9,7 @@ from enum import StrEnum
 from syncer.api.errors import NameTaken, TooMany
 from syncer.api.objects import Key
 from syncer.clusters.patient import PATIENCE
-from syncer.daemon.engine import NOT_BEGUN, Engine
+from syncer.daemon.engine import LOOK, NOT_BEGUN, Engine
 from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import State
@@ -18,8 +18,6 @@ from syncer.engine.stores.informers import SideInformer, store_of
 
 #: The state of objects that are as they should be on both sides.
 IN_STEP = "in_step"
-#: Seconds between checks of :func:`settle`.
-LOOK = 0.02
 
 
 def degraded(engine: Engine, *, details: bool = True) -> Mapping[tuple[str, str], str]:

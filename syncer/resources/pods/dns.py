@@ -5,18 +5,16 @@ See https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/.
 
 from collections.abc import Iterable
 
-from syncer.api import Context, Decision, Key, Obj, ObjectRef, Side, wait
+from syncer.api import LONGEST_LABEL, Context, Decision, Key, Obj, ObjectRef, Side, wait
 from syncer.resources.kinds import SERVICES
 
 #: Limits of ``dnsConfig`` in a Pod.
 _NAMESERVERS, _SEARCHES = 3, 32
 
-_HOSTNAME = 63
-
 
 def hostname(name: str) -> str:
     """Return the host name of a Pod of this name: a DNS label, cut as by the kubelet."""
-    return name[:_HOSTNAME].rstrip("-.").replace(".", "-")
+    return name[:LONGEST_LABEL].rstrip("-.").replace(".", "-")
 
 
 def uses_cluster_dns(spec: Obj) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from syncer.api import (
+    LONGEST_NAME,
     Context,
     Decision,
     Excludes,
@@ -238,8 +239,8 @@ def _resized(ctx: Context, pair: Pair, host: Obj, sent: containers.Sent) -> Obj 
 def _bound_apart(pair: Pair) -> Refused:
     own = pair.virtual["spec"]["nodeName"]
     why = (
-        f"the host runs it on {pair.host['spec']['nodeName']}, and here it is bound to {own:.253}: its status stays as "
-        "it is. Delete it, and run no scheduler in the virtual cluster, as the host's places all Pods"
+        f"the host runs it on {pair.host['spec']['nodeName']}, and here it is bound to {own:.{LONGEST_NAME}}: its "
+        "status stays as it is. Delete it, and run no scheduler in the virtual cluster, as the host's places all Pods"
     )
     return Refused(why, path="spec.nodeName", reason="BoundElsewhere")
 

@@ -10,9 +10,10 @@ from noise import noise
 from syncer.api import Key, Obj
 from syncer.cache.budget import OVERHEAD, Budget, NoRoom, Shares
 from syncer.cache.entry import LARGE, Entry, packed
-from syncer.cache.newcomers import BREATH, MANY
+from syncer.cache.newcomers import MANY
 from syncer.cache.store import Store
 from syncer.clusters import codec
+from syncer.steps import STEP_BYTES
 
 
 def entry_of(store: Store) -> Entry:
@@ -69,7 +70,7 @@ def test_room_is_asked_for_what_an_object_takes() -> None:
 def test_new_index_sees_large_objects_in_steps_by_their_json() -> None:
     watched = Watched()
     for number in range(MANY):
-        watched.event("ADDED", obj(number + 1, Key("shop", f"m{number}"), data={"text": "x" * (BREATH // 2)}))
+        watched.event("ADDED", obj(number + 1, Key("shop", f"m{number}"), data={"text": "x" * (STEP_BYTES // 2)}))
     watched.informer.add_index("all", lambda _: ("",))
 
     async def scenario() -> int:
@@ -86,5 +87,5 @@ def test_variables_in_each_container_take_a_tenth_at_most() -> None:
     env = [{"name": f"S{n}_SERVICE_HOST", "value": f"10.96.{n % 7}.{n % 256}"} for n in range(200)]
     pod: Obj = {"spec": {"containers": [{"name": f"c{number}", "env": env} for number in range(20)]}}
     raw = codec.encode(pod)
-    assert len(raw) > BREATH // 2
+    assert len(raw) > STEP_BYTES // 2
     assert 10 * len(packed(raw)) < len(raw)

@@ -124,7 +124,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read little of a response."""
     monkeypatch.setattr(client, "LARGEST_PAGE", 20 * KB)
     monkeypatch.setattr(client, "LARGEST_REPLY", 30 * KB)
-    monkeypatch.setattr(client, "BREATH", 5 * KB)
+    monkeypatch.setattr(client, "STEP_BYTES", 5 * KB)
     monkeypatch.setattr(Lines, "LONGEST", 30 * KB)
 
 

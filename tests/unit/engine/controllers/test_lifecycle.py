@@ -239,7 +239,7 @@ def test_reflector_of_a_shared_store_stays_until_its_last_owner_leaves() -> None
 def test_index_of_a_syncer_that_joins_has_caught_up_with_a_full_store_before_the_syncer_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(newcomers, "BREATH", 1000)
+    monkeypatch.setattr(newcomers, "STEP_BYTES", 1000)
 
     class Indexed(GadgetsWithSecrets, Indexes):
         def indexes(self) -> list[Index]:
