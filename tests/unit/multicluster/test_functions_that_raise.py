@@ -108,7 +108,7 @@ async def test_delays_grow_up_to_the_last_retry_and_begin_anew_after_a_success()
         await eventually(lambda: seen.names() == ["a"])
         faulty.names.add("a")
         faulty.asked.clear()
-        site.server.put(pod("a", labels={"app": "web"}))
+        site.server.put(pod("a", metadata={"labels": {"app": "web"}}))
         await eventually(lambda: len(faulty.asked) > 1)
         assert faulty.asked[1] - faulty.asked[0] < 1
 
@@ -132,7 +132,7 @@ async def test_deleted_object_is_asked_about_no_more_and_leads_to_the_request_th
     async with running(site, seen.controller):
         await eventually(lambda: seen.names() == ["a"])
         faulty.names.add("a")
-        site.server.put(pod("a", labels={"app": "web"}))
+        site.server.put(pod("a", metadata={"labels": {"app": "web"}}))
         await asyncio.sleep(1)
         for name in ("a", "b"):
             site.server.delete("pods", Key("shop", name))
