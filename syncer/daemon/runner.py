@@ -233,17 +233,22 @@ async def _once(engine: Engine, failed: Mapping[str, str]) -> Summary:
         try:
             await status.settle(engine)
             summary = _summary(engine)
-            lost = {name: engine.lost_connection(served.pair) for name, served in engine.served.items()}
+            summary.failed = {**failed, **_lost(engine)}
         finally:
             engine.queue.close()
             await work
-    summary.failed = {**failed, **{name: f"{each.trouble}: {each.error}" for name, each in lost.items() if each}}
     is_one = len(engine.served) + len(failed) == 1
     for cluster in (engine.host, *(served.connection.cluster for served in engine.served.values())):
         if isinstance(cluster.transport, DryRun):
             of = "" if is_one or cluster.side is Side.HOST else f" of {cluster.virtual_cluster}"
             summary.planned += [f"{write} on the {cluster.side} side{of}" for write in cluster.transport.writes]
     return summary
+
+
+def _lost(engine: Engine) -> dict[str, str]:
+    """Return why virtual clusters don't answer at present, or not to us, by name."""
+    lost = {name: engine.lost_connection(served.pair) for name, served in engine.served.items()}
+    return {name: f"{each.trouble}: {each.error}" for name, each in lost.items() if each is not None}
 
 
 def _summary(engine: Engine) -> Summary:
