@@ -129,11 +129,12 @@ class Informer(Store):
         notify: Callable[[Iterable[Any]], None],
         *,
         owner: str = "",
+        on_error: Callable[[Key, Exception], None] | None = None,
     ) -> None:
-        """Map each object to keys, and call ``notify`` with those that a change concerns; see
-        :class:`MapFunction`.
+        """Map each object to keys, and call ``notify`` with those that a change concerns, or ``on_error`` if a
+        function raises; see :class:`MapFunction`.
         """
-        function = MapFunction(owner, keys, when, notify, self.charge)
+        function = MapFunction(owner, keys, when, notify, self.charge, on_error)
         self.newcomers.add(function)
         self.handlers.map_functions.append(function)
 

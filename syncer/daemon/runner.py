@@ -1,29 +1,32 @@
 """The daemon's life: start order, leadership, signals and shutdown."""
 
 import asyncio
+import math
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncer.api.errors import ConfigError, Problem
+from syncer.api.errors import ConfigError, Problem, SyncerError
+from syncer.api.objects import Side
 from syncer.clusters.dry_run import DryRun
 from syncer.config import SyncerConfig, VirtualCluster
 from syncer.daemon.engine import Engine
 from syncer.daemon.fleet.cluster_sources import ClusterSources
 from syncer.daemon.fleet.config_file import ConfigFile
 from syncer.daemon.fleet.fleet import Fleet
-from syncer.daemon.fleet.leadership import leading, lease_of, shards_of
+from syncer.daemon.fleet.leadership import leading, lease_names, lease_of, shards_of
 from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.daemon.pages import status
 from syncer.daemon.pages.endpoints import serving
 from syncer.daemon.start import startup
 from syncer.daemon.start.comparison import check_api_servers
-from syncer.daemon.start.connecting import START_SECONDS, Clusters, connect_all, connect_host
+from syncer.daemon.start.connecting import START_SECONDS, connect_host, connect_virtual, must_be_another
 from syncer.daemon.tasks import beside
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.leaderelection.lease import AnotherLeads
 from syncer.observe.health import Heartbeat
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
@@ -47,11 +50,13 @@ class Summary:
     planned: list[str] = field(default_factory=list)
     #: Number of objects in step, by virtual cluster and syncer.
     in_step: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    #: Why virtual clusters could not be served, or not to the end, by name.
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
-        """0 if both sides are in step, otherwise 1."""
-        return 1 if self.troubles else 0
+        """0 if both sides of all virtual clusters are in step, otherwise 1."""
+        return 1 if self.troubles or self.failed else 0
 
     def lines(self) -> list[str]:
         """Return the summary for people."""
@@ -60,7 +65,8 @@ class Summary:
             for (cluster, syncer, side, verb), number in sorted(self.done.items()):
                 lines.append(f"{cluster}/{syncer}: {verb} on the {side} side: {number}")
         lines += [f"{cluster}/{syncer}: in step: {n}" for (cluster, syncer), n in sorted(self.in_step.items()) if n]
-        return [*lines, *(f"not in step: {line}" for line in self.troubles)]
+        lines += [f"not in step: {line}" for line in self.troubles]
+        return [*lines, *(f"failed: {cluster}: {why}" for cluster, why in sorted(self.failed.items()))]
 
 
 class _End:
@@ -90,7 +96,8 @@ async def run(
 
     Virtual clusters that join, leave or change in ``file`` do so in the daemon.
 
-    ``dry_run`` implies ``once`` and writes nothing.
+    ``dry_run`` implies ``once`` and writes nothing. With ``once``, each of several virtual clusters is done by itself:
+    one that can't be served is in :attr:`Summary.failed`.
 
     A kubeconfig of the host that comes to lead to another server, trust another authority or run another program is
     a new start: nothing that was read is kept, and all that a start compares is compared again. One of a virtual
@@ -120,16 +127,10 @@ async def _run(config: SyncerConfig, end: _End, *, once: bool, dry_run: bool, fi
             engine = Engine(host=host, metrics=metrics, workers=config.workers)
             stack.push_async_callback(engine.close)
             return await _daemon(engine, config, Fleet(engine, served), end, file)
-        clusters = connect_all(config, served, metrics, stack)
-        if dry_run:
-            clusters = clusters.dry()
-        engine = await _prepared(config, served, clusters, metrics, stack)
-        if dry_run:
-            return await _once(engine, clusters)
-        async with leading(engine.host, config, engine.pairs) as until:
-            if until is not None:
-                engine.until = lambda _: until()
-            return await _once(engine, clusters)
+        engine, failed = await _prepared(config, served, metrics, stack, dry_run=dry_run)
+        if not dry_run:
+            failed |= await _lead(engine, config, stack)
+        return await _once(engine, failed)
 
 
 @asynccontextmanager
@@ -139,43 +140,118 @@ async def prepared(config: SyncerConfig, cluster: VirtualCluster) -> AsyncIterat
     Raises:
         SyncerError: A cluster can't be reached, or is not ours.
     """
-    metrics = Metrics(version=VERSION)
     async with AsyncExitStack() as stack:
-        clusters = connect_all(config, (cluster,), metrics, stack)
-        engine = await _prepared(config, (cluster,), clusters, metrics, stack)
+        engine, _ = await _prepared(config, (cluster,), Metrics(version=VERSION), stack)
         yield engine, engine.pairs[cluster.name]
 
 
 async def _prepared(
     config: SyncerConfig,
     served: Sequence[VirtualCluster],
-    clusters: Clusters,
     metrics: Metrics,
     stack: AsyncExitStack,
-) -> Engine:
-    """Return an engine with all these virtual clusters, prepared; its connections end with ``stack``."""
-    engine = Engine(host=clusters.host, metrics=metrics, workers=config.workers)
+    *,
+    dry_run: bool = False,
+) -> tuple[Engine, dict[str, str]]:
+    """Return an engine with these virtual clusters, prepared, and why others of them can't be served, by name.
+
+    Its connections end with ``stack``.
+
+    Raises:
+        SyncerError: The host can't be reached, or the only virtual cluster can't be served.
+    """
+    host = connect_host(config, metrics, stack)
+    if dry_run:
+        host = host.over(DryRun(host.transport))
+    engine = Engine(host=host, metrics=metrics, workers=config.workers)
     stack.push_async_callback(engine.close)
+    errors: dict[str, Exception] = {}
     for each in served:
-        startup.add(engine, each, clusters.virtual[each.name])
+        try:
+            virtual = connect_virtual(each, metrics, stack)
+            must_be_another(each.name, virtual, host)
+            startup.add(engine, each, virtual.over(DryRun(virtual.transport)) if dry_run else virtual)
+        except SyncerError as error:
+            errors[each.name] = error
+    _must_have_some(served, errors)
     await engine.host_connection.reach(START_SECONDS)
-    await asyncio.gather(*(startup.prepare(engine, each) for each in served))
-    return engine
+    added = [each for each in served if each.name not in errors]
+    ended = await asyncio.gather(*(startup.prepare(engine, each) for each in added), return_exceptions=True)
+    for each, error in zip(added, ended, strict=True):
+        if isinstance(error, Exception):
+            errors[each.name] = error
+    _must_have_some(served, errors)
+    return engine, {name: await _failed(engine, name, error) for name, error in errors.items()}
 
 
-async def _once(engine: Engine, clusters: Clusters) -> Summary:
+def _must_have_some(served: Sequence[VirtualCluster], errors: Mapping[str, Exception]) -> None:
+    """Raise the error of a virtual cluster that is the only one."""
+    for error in errors.values():
+        if len(served) == 1:
+            raise error
+
+
+async def _failed(engine: Engine, name: str, error: Exception) -> str:
+    """Go on without a virtual cluster, and return why."""
+    if isinstance(error, SyncerError):
+        log.warning("a virtual cluster can't be served", cluster=name, error=str(error))
+    else:
+        log.error("serving a virtual cluster failed", cluster=name, exc_info=error)
+    if name in engine.pairs:
+        await engine.remove(name)
+    return str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}"
+
+
+async def _lead(engine: Engine, config: SyncerConfig, stack: AsyncExitStack) -> dict[str, str]:
+    """Hold the Leases of the virtual clusters until ``stack`` ends; return why some are left to others, by name.
+
+    Raises:
+        AnotherLeads: A daemon leads all of them.
+    """
+    by_lease: dict[str, list[str]] = {}
+    for name in engine.pairs:
+        [lease] = lease_names(config, (name,))
+        by_lease.setdefault(lease, []).append(name)
+    until: dict[str, Callable[[], float]] = {}
+    failed: dict[str, str] = {}
+    for names in by_lease.values():
+        try:
+            holds = await stack.enter_async_context(leading(engine.host, config, names))
+        except AnotherLeads as error:
+            if len(by_lease) == 1:
+                raise
+            failed |= {name: await _failed(engine, name, error) for name in names}
+        else:
+            if holds is not None:
+                until |= dict.fromkeys(names, holds)
+    if until:
+        engine.until = lambda name: until[name]() if name in until else -math.inf
+    return failed
+
+
+async def _once(engine: Engine, failed: Mapping[str, str]) -> Summary:
+    """Bring the virtual clusters of an engine in step; others have ``failed`` before."""
     async with engine.running():
         work = asyncio.create_task(engine.work())
         try:
             await status.settle(engine)
             summary = _summary(engine)
+            summary.failed = {**failed, **_lost(engine)}
         finally:
             engine.queue.close()
             await work
-    for cluster in clusters:
+    is_one = len(engine.served) + len(failed) == 1
+    for cluster in (engine.host, *(served.connection.cluster for served in engine.served.values())):
         if isinstance(cluster.transport, DryRun):
-            summary.planned += [f"{write} on the {cluster.side} side" for write in cluster.transport.writes]
+            of = "" if is_one or cluster.side is Side.HOST else f" of {cluster.virtual_cluster}"
+            summary.planned += [f"{write} on the {cluster.side} side{of}" for write in cluster.transport.writes]
     return summary
+
+
+def _lost(engine: Engine) -> dict[str, str]:
+    """Return why virtual clusters don't answer at present, or not to us, by name."""
+    lost = {name: engine.lost_connection(served.pair) for name, served in engine.served.items()}
+    return {name: f"{each.trouble}: {each.error}" for name, each in lost.items() if each is not None}
 
 
 def _summary(engine: Engine) -> Summary:

@@ -167,6 +167,14 @@ class ClusterCache:
         if name in self._connections:
             self._connections[name].suspect()
 
+    async def dialled(self, name: str) -> None:
+        """Wait until a cluster that is not connected has its turn to be dialled; others may have theirs before.
+
+        Raises:
+            NotConnected: It is unknown.
+        """
+        await self._known(name, "wait for its turn").dialled.wait()
+
     async def attempted(self, name: str) -> ClusterStatus:
         """Wait until a cluster is connected, or the next attempt to connect to it has failed; return its state then.
 

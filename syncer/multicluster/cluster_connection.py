@@ -14,7 +14,7 @@ connection where something stands on them: a sticky watch, an index, or the watc
 import asyncio
 import contextlib
 import math
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -138,6 +138,8 @@ class ClusterConnection:
         self._attempt = asyncio.timeout(None)
         #: Set once the next attempt to connect has ended, or there will be none.
         self.attempted = asyncio.Event()
+        #: Set while it is dialled or connected, and once it has left.
+        self.dialled = asyncio.Event()
         self._is_suspected = self._has_left = False
 
     # -- asked by anybody, at any time ---------------------------------------------------------------
@@ -243,6 +245,7 @@ class ClusterConnection:
             self._has_left = True
             self._disconnect("", "the cluster has left")
             self.attempted.set()
+            self.dialled.set()
             for task in self._showing:
                 task.cancel()
             if self._showing:
@@ -281,6 +284,7 @@ class ClusterConnection:
             return requeue(self._not_before - now, self._next_failure())
         self._set(State.CONNECTING, self.reason, self.message)  # of the last attempt, until this one has ended
         self._look_at, self._attempt = None, asyncio.timeout(None)
+        self.dialled.clear()
         try:
             return await self._attempted()
         finally:
@@ -319,14 +323,14 @@ class ClusterConnection:
         if self._ending is not None:
             await self._ending
         if (client := self.member.client) is not None:
-            async with self._around.dials:
+            async with self._turn():
                 await greet(self.name, client, client.transport, self._options)
             await self._fill(client)
             self._client, self._probe_over = client, client.transport
             return
         login = await self._read_login()
         async with contextlib.AsyncExitStack() as undo:
-            async with self._around.dials:
+            async with self._turn():
                 credentials, client, transport = self._opened(login, undo)
                 await greet(self.name, client, transport, self._options)
                 self._runs_here = await is_here(client, self._around.environ)
@@ -337,6 +341,17 @@ class ClusterConnection:
             await self._fill(client)
             undo.pop_all()
         self._credentials, self._client, self._probe_over, self._read = credentials, client, transport, login
+
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait until the cluster may be dialled."""
+        if not self.member.queue:
+            self.dialled.set()
+            yield
+            return
+        async with self._around.dials:
+            self.dialled.set()
+            yield
 
     async def _read_login(self) -> Login:
         try:

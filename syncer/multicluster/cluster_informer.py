@@ -123,6 +123,18 @@ class ClusterInformer(Informer):
                 function.update(key, obj)
             self.handlers.notify(key, obj)
 
+    def map_again(self, key: Key, *, owner: str) -> bool:
+        """Have an owner's map functions map an object again for which one has raised.
+
+        Return False if one raises again.
+        """
+        obj = None if self.newcomers.hides(key) else self.get(key)
+        functions = [each for each in self.handlers.map_functions if each.owner == owner and key in each.failed]
+        if obj is not None:
+            for function in functions:
+                function.update(key, obj)
+        return obj is None or not any(key in each.failed for each in functions)
+
     def keep(self, key: Key, obj: Obj) -> Obj:
         """Store an object as its transform leaves it, and return that."""
         if self._transform is not None and codec.UNREADABLE not in obj:

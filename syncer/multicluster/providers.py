@@ -35,7 +35,8 @@ class Member:
     another error if it can't be asked for now. Or there is a ``client``, which its owner has made and closes: the
     cache connects and probes over that. ``version`` changes whenever the login may have. A cluster that
     isn't ``ready`` is not connected to. ``labels`` and ``namespaces`` are for filters: the namespaces of the host
-    that the cluster may be copied to.
+    that the cluster may be copied to. One that doesn't ``queue`` is dialled at once, however many clusters are being
+    dialled.
     """
 
     read: Callable[[], Awaitable[Login]] = _has_none
@@ -44,6 +45,7 @@ class Member:
     labels: Mapping[str, str] = field(default_factory=dict)
     namespaces: frozenset[str] = frozenset()
     ready: bool = True
+    queue: bool = True
 
 
 class Fleet(Protocol):

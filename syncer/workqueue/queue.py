@@ -52,10 +52,14 @@ class Queue(DelayingQueue):
         if at_once:
             self.add(request)
             return 0.0
-        grown: float = FIRST_RETRY * 2 ** min(failures, 30)
-        delay = max(self.around(min(grown, at_most / JITTER[1])), at_least)
+        delay = max(self.backoff(failures, at_most=at_most), at_least)
         self.add(request, after=delay, low=True)
         return delay
+
+    def backoff(self, failures: int, *, at_most: float = LAST_RETRY) -> float:
+        """Return the seconds before another retry after so many failed ones, randomly varied."""
+        grown: float = FIRST_RETRY * 2 ** min(failures, 30)
+        return self.around(min(grown, at_most / JITTER[1]))
 
     def park(self, request: Request, seconds: float) -> None:
         """Queue a failed request again after about so many seconds; that doesn't count as one more failure."""

@@ -322,10 +322,11 @@ async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -
 
     That is when every store is filled or given up and, for ``quiet`` seconds, there was nothing to
     do; failing and waiting requests get ``patience`` seconds, and what an API server asks to come back for
-    :data:`PATIENCE`.
+    :data:`PATIENCE`. Nothing is awaited of a virtual cluster that has been lost for as long.
     """
     come_back_until = engine.clock() + PATIENCE
-    while unfilled(engine) or (engine.clock() < come_back_until and _must_come_back(engine)):  # noqa: ASYNC110
+    lost = _Lost(engine)
+    while unfilled(engine).keys() - lost.names() or (engine.clock() < come_back_until and _must_come_back(engine)):  # noqa: ASYNC110
         await asyncio.sleep(LOOK)
     deadline = engine.clock() + patience
     calm_since = engine.clock()
@@ -333,8 +334,33 @@ async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -
         await asyncio.sleep(LOOK)
         hopeful = engine.clock() < deadline and _undecided(engine)
         hopeful = hopeful or (engine.clock() < come_back_until and _must_come_back(engine))
-        if hopeful or not engine.queue.is_idle() or any(served.pair.fan_out for served in engine.served.values()):
+        if hopeful or _is_busy(engine, lost.names()):
             calm_since = engine.clock()
+
+
+class _Lost:
+    """The virtual clusters that have been lost for a while, or the host has been."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._since: dict[str, float] = {}
+
+    def names(self) -> set[str]:
+        """Return them as of now; it must be asked at least every few seconds."""
+        now = self._engine.clock()
+        lost = [name for name, served in self._engine.served.items() if self._engine.lost_connection(served.pair)]
+        self._since = {name: self._since.get(name, now) for name in lost}
+        return {name for name, since in self._since.items() if now - since >= PATIENCE}
+
+
+def _is_busy(engine: Engine, lost: set[str]) -> bool:
+    """Return True if there is something to do in other virtual clusters than those that are lost."""
+    if any(served.pair.fan_out for name, served in engine.served.items() if name not in lost):
+        return True
+    if not lost:
+        return not engine.queue.is_idle()
+    ready = {name for name, number in engine.queue.depths().items() if number}
+    return bool((ready | {request.cluster for request in engine.queue.running()}) - lost)
 
 
 def _must_come_back(engine: Engine) -> bool:

@@ -12,7 +12,6 @@ from syncer.api.errors import ConfigError, Problem
 from syncer.api.objects import Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.connection import ConnectionSettings, HeldLogin, connect, connect_held, read_login
-from syncer.clusters.dry_run import DryRun
 from syncer.clusters.login import Login
 from syncer.config import ConnectionSection, SyncerConfig, VirtualCluster
 from syncer.daemon.connections import Connections
@@ -37,11 +36,6 @@ class Clusters:
 
     def __iter__(self) -> Iterator[Cluster]:
         yield from (self.host, *self.virtual.values())
-
-    def dry(self) -> "Clusters":
-        """Return clients of the same clusters that write nothing."""
-        over = {name: cluster.over(DryRun(cluster.transport)) for name, cluster in self.virtual.items()}
-        return Clusters(self.host.over(DryRun(self.host.transport)), over)
 
 
 def _nothing() -> None:
