@@ -20,4 +20,6 @@ def read(text: str) -> datetime:
         ValueError: The text is not a time.
     """
     time = datetime.fromisoformat(text)
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+    if time.tzinfo is None:
+        return time.replace(tzinfo=UTC)
+    return time

@@ -187,7 +187,7 @@ def test_missing_selector_is_not_narrowed(form: str) -> None:
     ],
 )
 def test_selector_of_another_form_is_refused(form: str, selector: Any) -> None:
-    with pytest.raises(Refused, match=f"what stands there is not {FORMS[form]}"):
+    with pytest.raises(Refused, match=f"the value there is not {FORMS[form]}"):
         down(selects(form), spec={"selector": selector})
 
 
