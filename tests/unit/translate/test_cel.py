@@ -169,7 +169,7 @@ def test_error_without_the_extra_names_the_way_out(monkeypatch: pytest.MonkeyPat
         ("value", 2**70, "the result has a number that JSON, or a 64-bit integer, can't hold"),
     ],
 )
-def test_failed_evaluation_says_why_and_never_what_the_object_holds(
+def test_failed_evaluation_gives_reason_without_values(
     text: str, value: Any, said: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert unfit(text, value=value) == said

@@ -76,7 +76,7 @@ def test_name_comes_back_up(ref: Any, expected: Any) -> None:
     assert up(STATUS_REF, status={"ref": ref})["status"]["ref"] == expected
 
 
-def test_hashed_name_comes_back_by_what_the_virtual_object_says_or_by_the_copys_marks() -> None:
+def test_hashed_name_comes_back_by_virtual_object_or_marks() -> None:
     assert SETTINGS.names.to_virtual(SECRETS, Key("vc-ns", HASHED)) is None
     said = widget(status={"ref": "a-x-b"})
     assert up(STATUS_REF, status={"ref": HASHED}, virtual=said)["status"]["ref"] == "a-x-b"
