@@ -3,6 +3,11 @@
 from datetime import UTC, datetime
 
 
+def utcnow() -> datetime:
+    """Return the present time, in UTC."""
+    return datetime.now(UTC)
+
+
 def written(time: datetime) -> str:
     """Format a time in whole seconds, like ``metav1.Time``."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

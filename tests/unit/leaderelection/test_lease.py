@@ -426,7 +426,7 @@ def test_command_that_cant_reach_the_lease_does_not_begin() -> None:
         api = Api()
         line = Line(api)
         line.state = "hanging"
-        with pytest.raises(AnotherLeads, match="nobody can be asked"):
+        with pytest.raises(AnotherLeads, match="the leader is unknown"):
             async with command(api, line).held():
                 raise AssertionError
         assert asyncio.get_running_loop().time() < 30

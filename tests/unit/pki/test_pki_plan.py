@@ -230,7 +230,7 @@ def test_lost_control_plane_secret_is_refused_beside_its_certificates(secrets: d
         secrets["api-pki"]["data"] = {"note": ""}
     else:
         del secrets["api-pki"]
-    message = "Secret shop/api-pki has neither a CA nor sa.key, but what it signed is in"
+    message = "Secret shop/api-pki has neither a CA nor sa.key, but certificates that it signed are in"
     with pytest.raises(
         Damaged, match=rf"{message} api-kubeconfig and api-daemon\. Nothing was written\. Restore it from"
     ):
