@@ -1,4 +1,7 @@
-"""The valid names of each kind: length and alphabet, also where a name is used in a narrower place."""
+"""The valid names of each kind: length and alphabet.
+
+They are narrower for kinds with names that are used in a narrower place.
+"""
 
 import re
 from dataclasses import dataclass
@@ -10,8 +13,9 @@ _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The names that a kind accepts: their maximum length in characters, and the pattern that they
-    match as a whole.
+    """The names that a kind accepts.
+
+    ``limit`` is their maximum length in characters; they match ``pattern`` as a whole.
     """
 
     limit: int
@@ -59,4 +63,6 @@ def form_of(resource: Resource) -> Form:
     """
     if form := _BY_KIND.get(str(resource)):
         return form
-    return SUBDOMAIN if resource.is_built_in else SHORT
+    if resource.is_built_in:
+        return SUBDOMAIN
+    return SHORT

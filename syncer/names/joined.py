@@ -2,14 +2,16 @@
 
 There are two kinds of results, and they can't be mistaken for each other:
 
-* **Readable**: the n parts joined by ``-x-``, and ``-x-`` occurs in the result exactly n-1 times, overlapping
-  occurrences counted. These occurrences are then the joints, so the parts can be read back: two different lists give
-  two different names. Whatever would add an occurrence (a part that contains ``-x-``, ends in ``-x``, begins with
-  ``x-``, or is ``x``) makes the name a hashed one.
-* **Hashed**: some of the text, and 80 bits of SHA-256 of the parts. ``-x-`` never occurs in it, while it does in every
-  readable name. The digest is taken of the parts joined by ``/``, which no name of an object may contain.
+* **Readable**: the n parts joined by ``-x-``, and ``-x-`` occurs in the result exactly n-1 times,
+  overlapping occurrences counted. These occurrences are then the joints, so the parts can be read
+  back: two different lists give two different names. Whatever would add an occurrence (a part that
+  contains ``-x-``, ends in ``-x``, begins with ``x-``, or is ``x``) makes the name a hashed one.
+* **Hashed**: some of the text, and 80 bits of SHA-256 of the parts. ``-x-`` never occurs in it,
+  while it does in every readable name. The digest is taken of the parts joined by ``/``, which no
+  name of an object may contain.
 
-Readable names of different numbers of parts differ in the count of ``-x-``. One part alone is not a case.
+Readable names of different numbers of parts differ in the count of ``-x-``. One part alone is not a
+case.
 """
 
 import hashlib
@@ -29,8 +31,9 @@ _JOINTS = re.compile(r"(?:-x)+(?=-)")
 
 
 def join(parts: tuple[str, ...], form: Form) -> str:
-    """Return the name for these parts: readable if that is unambiguous and fits the form, otherwise
-    hashed.
+    """Return the name for these parts.
+
+    It is readable if that is unambiguous and fits the form, otherwise hashed.
     """
     text = SEPARATOR.join(parts)
     if text.count(SEPARATOR) == len(parts) - 1 and _OVERLAP not in text and form.fits(text):
@@ -39,7 +42,7 @@ def join(parts: tuple[str, ...], form: Form) -> str:
 
 
 def split(name: str) -> tuple[str, ...]:
-    """Return the parts of a readable name; the whole name as a single part if it is not readable."""
+    """Return the parts of a readable name; a name that isn't readable is a single part."""
     return (name,) if _OVERLAP in name else tuple(name.split(SEPARATOR))
 
 

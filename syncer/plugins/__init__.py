@@ -1,4 +1,4 @@
-"""Finds installed and registered plugins; imports those that are built in or asked for."""
+"""Finds installed and registered plugins; imports those that are built in or configured."""
 
 from syncer.plugins.conflicts import clashes
 from syncer.plugins.installed import OURS, Installed, installed, roles_of
