@@ -132,7 +132,7 @@ def test_schema_that_was_never_structural_accepts_anything(schema: Obj | None) -
     original["spec"]["versions"][0]["schema"] = schema
     found = crossing(original, conversion="strip")
     assert found.spec["versions"][0]["schema"] == {"openAPIV3Schema": {"type": "object", KEEPS: True}}
-    assert found.notes == ("its schemas are not structural, so that anything is taken",)
+    assert found.notes == ("its schemas are not structural, so any field is accepted",)
 
 
 def test_version_without_a_schema_takes_anything() -> None:

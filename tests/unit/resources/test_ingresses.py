@@ -69,7 +69,7 @@ def test_annotation_with_names_in_a_text_is_refused(on: World) -> None:
     on.configure({"sync": {"toHost": {"ingresses": {"metadata": {"annotations": {"allow": ["*", key]}}}}}})
     text = '{"type":"forward","forwardConfig":{"targetGroups":[{"serviceName":"kube-dns"}]}}'
     on.given(virtual=[ingress("web", metadata={"annotations": {key: text}})])
-    with pytest.raises(Refused, match="names a Service, whose copy has another name"):
+    with pytest.raises(Refused, match="names a Service, and the copy of that has another name"):
         on.decide("ingresses", "shop/web")
 
 
