@@ -158,7 +158,7 @@ class NetworkPolicySyncer(
         """Create the copy.
 
         Raises:
-            Refused: There are too many, or it has what can't be said on the host.
+            Refused: There are too many, or the policy has no equivalent on the host.
             TooLarge: It has too many parts.
         """
         if len(ctx.reader.keys(Side.HOST, NETWORK_POLICIES)) >= ctx.config.most:
@@ -171,7 +171,7 @@ class NetworkPolicySyncer(
         """Update the copy.
 
         Raises:
-            Refused: It has what can't be said on the host.
+            Refused: The policy has no equivalent on the host.
             TooLarge: It has too many parts.
         """
         return _Copy(ctx, pair.virtual).decided("")
@@ -271,7 +271,7 @@ class _Copy:
         """Return the copy.
 
         Raises:
-            Refused: It has what can't be said on the host.
+            Refused: The policy has no equivalent on the host.
             TooLarge: It has too many parts.
         """
         ctx = self.ctx

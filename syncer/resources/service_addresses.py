@@ -5,7 +5,7 @@ unless it refuses them, since another Service of the host has them, or they are 
 range. Then the host draws, and the virtual Service takes what the host gave. Its address can't be
 changed in place, but a Service may become a mere name and a Service again (Kubernetes:
 ``ValidateServiceClusterIPsRelatedFields``), which keeps its uid. Each step is a single write, after
-which the objects alone say what comes next, so a restart goes on anywhere:
+which the objects alone determine the next one, so the daemon may restart at any point:
 
 ======================  ==========  =================================
     ==================================

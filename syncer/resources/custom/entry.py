@@ -21,7 +21,7 @@ Find = Callable[[Side, str], Resource | None]
 
 
 class _Waits(Exception):
-    """The syncers can't be created yet; the message says why."""
+    """The syncers can't be created yet; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
