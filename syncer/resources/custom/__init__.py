@@ -1,4 +1,4 @@
-"""Custom resources without code: syncers made from the ``sync.custom`` section of the configuration."""
+"""Custom resources without code: syncers from the section ``sync.custom`` of the configuration."""
 
 from syncer.resources.custom.config import CustomConfig, Related
 from syncer.resources.custom.entry import Entry

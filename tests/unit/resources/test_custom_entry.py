@@ -134,7 +134,7 @@ def test_version_can_be_asked_for() -> None:
         ),
     ],
 )
-def test_entry_waits_and_says_why(options: Mapping[str, Any], served: Served, reason: str) -> None:
+def test_entry_waits_with_a_reason(options: Mapping[str, Any], served: Served, reason: str) -> None:
     assert made({CERTIFICATE: options}, served) == reason
 
 
