@@ -23,7 +23,6 @@ from syncer.cache.assumed import Writing
 from syncer.clusters.api_requests import PatchKind
 from syncer.clusters.client import Cluster
 from syncer.directions import collision
-from syncer.engine.apply.confirmation_pace import ConfirmationPace
 from syncer.engine.apply.field_managers import name_others
 from syncer.engine.apply.preconditions import (
     Claim,
@@ -35,7 +34,6 @@ from syncer.engine.apply.preconditions import (
     must_have_home,
 )
 from syncer.engine.apply.tokens import with_tokens
-from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import Controller
 from syncer.engine.reconcile.nulls import has_nulls, json_patch
@@ -45,6 +43,7 @@ from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.futile import FutilePatches
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.reconcile.policies.refusals import Refusals
+from syncer.engine.reconcile.policies.write_pace import WritePace
 from syncer.engine.stores.informers import Informers
 
 #: How often a write is planned again because of its own calls: first create, then status.
@@ -103,7 +102,6 @@ class Applier:
     drift_policy: DriftPolicy
     homes: HostNamespaces
     pace: WritePace
-    confirmations: ConfirmationPace
     claim: Claim = field(default_factory=Claim)
 
     async def apply(self, plan: Plan, recorder: Recorder) -> set[Side]:

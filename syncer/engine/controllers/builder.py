@@ -15,12 +15,11 @@ from syncer.api.sources import Index, Source, Watch
 from syncer.clusters.client import Cluster
 from syncer.directions import direction_of, resources_of
 from syncer.engine.apply.applier import Applier
-from syncer.engine.apply.confirmation_pace import ConfirmationPace
-from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Controller, View, safely
 from syncer.engine.reconcile.pipeline import Policies, pipelines
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
+from syncer.engine.reconcile.policies.confirmation_pace import ConfirmationPace
 from syncer.engine.reconcile.policies.contention import OFF, Contention, ContentionRules
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.drift_policy import policies as drift_policies
@@ -29,6 +28,8 @@ from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.reconcile.policies.ownership import ownership_of
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.engine.reconcile.policies.refusals import Refusals
+from syncer.engine.reconcile.policies.room import Room
+from syncer.engine.reconcile.policies.write_pace import WritePace
 from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.engine.stores.fan_out import FanOut
 from syncer.engine.stores.informers import Informers, Place, Selection, SideInformer
@@ -81,6 +82,9 @@ def build_pair(
         futile=FutilePatches(settings.marks, clock),
         refusals=Refusals(clock),
         homes=host_namespaces,
+        room=Room(queue.may_hold),
+        write_pace=WritePace(clock),
+        confirmations=ConfirmationPace(clock),
     )
     applier = Applier(
         identity=settings.identity,
@@ -95,8 +99,7 @@ def build_pair(
         refusals=policies.refusals,
         drift_policy=policies.drift,
         homes=host_namespaces,
-        pace=WritePace(clock),
-        confirmations=ConfirmationPace(clock),
+        pace=policies.write_pace,
     )
     pair = ClusterPair(
         settings, virtual, host, queue, informers, references, reconciler, policies, applier, fan_out, controllers

@@ -13,8 +13,9 @@ from syncer.api.optional_roles import Grants
 from syncer.api.roles import Syncer
 from syncer.directions import resources_of
 from syncer.engine.reconcile.controller import Controller
-from syncer.engine.reconcile.plan import Observed, PlannedWrite
+from syncer.engine.reconcile.plan import Deferred, Observed, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
+from syncer.engine.reconcile.policies.confirmation_pace import ConfirmationPace
 from syncer.engine.reconcile.policies.contention import Contention
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.futile import FutilePatches
@@ -25,12 +26,17 @@ from syncer.engine.reconcile.policies.placement import refuse_other_place
 from syncer.engine.reconcile.policies.preconditions import add_preconditions
 from syncer.engine.reconcile.policies.refusals import Refusals
 from syncer.engine.reconcile.policies.revocation import Revocation
+from syncer.engine.reconcile.policies.room import Room
 from syncer.engine.reconcile.policies.staleness import delay_unconfirmed_deletions, guard_pod_start
+from syncer.engine.reconcile.policies.write_pace import WritePace
 from syncer.resources.kinds import PODS
 from syncer.translate.patches import Patcher
 
 P = TypeVar("P")
 
+#: Lets the calls of a plan go out now, or returns why not. The text is the version of the original that the request
+#: has just written from; None if it has written nothing yet.
+Gate = Callable[[Plan, str | None], Deferred | None]
 #: Answers a request instead of its syncer, or returns None.
 Answer = Callable[[Observed], Decision | None]
 #: Takes a decision and returns the one that applies. May raise Refused.
@@ -43,6 +49,8 @@ CallPolicy = Callable[[PlannedWrite, Request], PlannedWrite]
 class Pipeline:
     """The policies for the requests of a controller, in order."""
 
+    #: Policies that let the calls of a plan go out now; the first that doesn't defers them all.
+    gates: tuple[Gate, ...]
     #: Takes what is no longer granted out of a copy, before anything else is asked, and also if the
     #: virtual object can't be read; None for a syncer whose copies grant nothing.
     revocation: Answer | None
@@ -75,6 +83,9 @@ class Policies:
     futile: FutilePatches
     refusals: Refusals
     homes: HostNamespaces
+    room: Room
+    write_pace: WritePace
+    confirmations: ConfirmationPace
 
 
 def pipelines(controller: Controller, policies: Policies, patcher: Patcher, ownership: Ownership | None) -> Pipelines:
@@ -82,7 +93,7 @@ def pipelines(controller: Controller, policies: Policies, patcher: Patcher, owne
     ``onHostDeletion``, None if both have their defaults.
 
     That of the patroller is without the circuit breaker and the drift policy, and counts no new
-    contention, so that all drift is found.
+    contention, so that all drift is found. It has no gates, as it writes nothing.
     """
     requests, scan = (_pipeline(controller, policies, patcher, ownership, scan=scan) for scan in (False, True))
     return Pipelines(requests, scan)
@@ -97,6 +108,7 @@ def _pipeline(
     if isinstance(controller.syncer, Grants) and controller.direction.goes_down:
         revocation = Revocation(controller.syncer, patcher, policies.pause.holds).revoked
     return Pipeline(
+        gates=() if scan else (policies.room.admit, policies.write_pace.admit, policies.confirmations.admit),
         revocation=revocation,
         answers=(policies.pause.answer, refuse_other_place),
         decisions=_those_on(

@@ -1,11 +1,11 @@
 """The plan of a request: the decision, the API calls that it takes, and the objects that were read."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from syncer.api.context import Context
-from syncer.api.decision import Decision, Write
+from syncer.api.decision import Decision, Outcome, Write
 from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.values import value_class
 from syncer.engine.reconcile.calls import Call
@@ -108,6 +108,12 @@ class Plan:
     vacant: Sequence[Vacant] = ()
 
     @property
+    def original(self) -> str:
+        """The version of the virtual object that it was made from; ``""`` if there is none."""
+        version: str = self.seen.virtual["metadata"]["resourceVersion"] if self.seen.virtual else ""
+        return version
+
+    @property
     def calls(self) -> list[Call]:
         """The API calls of all writes, in order."""
         return [call for write in self.writes for call in write.calls]
@@ -116,3 +122,20 @@ class Plan:
     def held(self) -> list[Frozen]:
         """The frozen fields, which the calls leave out."""
         return [field for write in self.writes for field in write.held]
+
+
+class Deferred(NamedTuple):
+    """A plan that may not go out now."""
+
+    reason: str
+    #: Seconds until it may; None if its request is handed out again without that.
+    seconds: float | None = None
+    #: True if the request is retried after ever longer times, and after these seconds at the earliest.
+    backs_off: bool = False
+
+    def instead_of(self, decision: Decision) -> Decision:
+        """Return the decision of the plan as one that is pending."""
+        if self.seconds is None:
+            return replace(decision, outcome=Outcome.PENDING, reason=self.reason)
+        after = None if self.backs_off else self.seconds
+        return replace(decision, outcome=Outcome.PENDING, reason=self.reason, after=after)

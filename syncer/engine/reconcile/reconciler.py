@@ -20,7 +20,7 @@ from syncer.engine.reconcile.calls import needed
 from syncer.engine.reconcile.controller import Controller, Reads, View
 from syncer.engine.reconcile.dispatch import dispatch
 from syncer.engine.reconcile.pipeline import Pipeline, Pipelines
-from syncer.engine.reconcile.plan import Observed, Place, Plan, PlannedWrite
+from syncer.engine.reconcile.plan import Deferred, Observed, Place, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import SideInformer
 
@@ -68,6 +68,22 @@ class Reconciler:
 
         writes = tuple([self.planned(seen, write, pipeline, is_latest=True) for write in decision.writes])
         return Plan(decision, writes, seen, reads.noted, again, reads.vacant)
+
+    def admit(self, plan: Plan, written_from: str | None = None) -> Deferred | None:
+        """Return why the calls of a plan may not go out now; None if they may.
+
+        Args:
+            plan: The plan of a request.
+            written_from: The version of the virtual object that the same request has just written
+                from; None if it has written nothing yet.
+        """
+        if not plan.calls:
+            return None
+        for gate in self.pipelines[plan.seen.request.syncer].requests.gates:
+            deferred = gate(plan, written_from)
+            if deferred is not None:
+                return deferred
+        return None
 
     def scan(self, controller: Controller, request: Request) -> Plan:
         """Return the plan with everything that is not as it should be, including writes that a

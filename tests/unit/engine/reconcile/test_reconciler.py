@@ -24,7 +24,8 @@ from syncer.api import (
 from syncer.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.clusters import codec
 from syncer.engine.reconcile.controller import MOST_READS
-from syncer.engine.reconcile.plan import Plan
+from syncer.engine.reconcile.pipeline import Gate
+from syncer.engine.reconcile.plan import Deferred, Plan
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret
@@ -136,6 +137,27 @@ def test_reads_of_another_request_that_a_policy_asks_about_are_not_among_them() 
     own = reconciler.pipelines["maps"]
     reconciler.pipelines["maps"] = replace(own, requests=replace(own.requests, decisions=(counting,)))
     assert [str(read.key) for read in plan(world, "a").reads] == ["shop/a"]
+
+
+def test_first_gate_that_defers_a_plan_decides_and_no_gate_is_asked_about_a_plan_without_calls() -> None:
+    world = shown(configmap("a"))
+    reconciler, asked = world.pair.reconciler, list[str]()
+
+    def gate(name: str, deferred: Deferred | None) -> Gate:
+        def admit(plan: Plan, written_from: str | None) -> Deferred | None:
+            asked.append(f"{name} {written_from}")
+            return deferred
+
+        return admit
+
+    gates = (gate("first", None), gate("second", Deferred("no", 1.0)), gate("third", None))
+    own = reconciler.pipelines["maps"]
+    reconciler.pipelines["maps"] = replace(own, requests=replace(own.requests, gates=gates))
+    assert reconciler.admit(plan(world, "a"), "7") == Deferred("no", 1.0)
+    assert asked == ["first 7", "second 7"]
+    world.settle(Maps, "shop/a")
+    assert reconciler.admit(plan(world, "a")) is None
+    assert len(asked) == 2
 
 
 def test_reads_are_noted_where_the_syncer_refuses() -> None:
