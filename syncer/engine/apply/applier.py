@@ -12,7 +12,6 @@ from syncer.api.errors import (
     Forbidden,
     Invalid,
     Missing,
-    NotConnected,
     QuotaExceeded,
     Refused,
     SyncerError,
@@ -84,15 +83,17 @@ def _instead(write: Write, error: Invalid) -> Write | None:
 
 @dataclass(frozen=True, slots=True)
 class Applier:
-    """Carries out the plans of a cluster pair. The only place that writes."""
+    """Carries out the plans of a cluster pair. The only place that writes.
+
+    Whether this process may write at all is asked by the fence around both clients
+    (:class:`~syncer.clusters.fenced.Fenced`).
+    """
 
     identity: str
     marks: Marks
     virtual: Cluster
     host: Cluster
     informers: Informers
-    #: Returns False as soon as leadership has expired, however late we notice.
-    may_write: Callable[[], bool]
     #: The uids of Pods that were bound: the response to a binding doesn't contain the Pod, and its
     #: event may be late.
     bound: MutableMapping[str, None]
@@ -206,8 +207,6 @@ class Applier:
         return self.virtual if side is Side.VIRTUAL else self.host
 
     async def _send(self, controller: Controller, planned: PlannedWrite, call: Call) -> bool:
-        if not self.may_write():
-            raise NotConnected("another daemon may lead by now; nothing is written until this one leads again")
         write, (side, resource, key) = planned.write, planned.place
         cluster = self.virtual if side is Side.VIRTUAL else self.host
         if write.tokens:
