@@ -92,12 +92,7 @@ def build_pair(
         host=host,
         informers=informers,
         bound=bound,
-        futile=policies.futile,
-        contention=policies.contention,
-        refusals=policies.refusals,
-        drift_policy=policies.drift,
         homes=host_namespaces,
-        pace=policies.write_pace,
     )
     pair = ClusterPair(
         settings, virtual, host, queue, informers, references, reconciler, policies, applier, fan_out, controllers

@@ -13,7 +13,7 @@ from syncer.api.optional_roles import Grants
 from syncer.api.roles import Syncer
 from syncer.directions import resources_of
 from syncer.engine.reconcile.controller import Controller
-from syncer.engine.reconcile.plan import Deferred, Observed, Plan, PlannedWrite
+from syncer.engine.reconcile.plan import Deferred, Observed, Plan, PlannedWrite, Results
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
 from syncer.engine.reconcile.policies.confirmation_pace import ConfirmationPace
 from syncer.engine.reconcile.policies.contention import Contention
@@ -62,6 +62,8 @@ class Pipeline:
     deletions: tuple[DecisionPolicy, ...]
     #: Policies for the calls of a write.
     calls: tuple[CallPolicy, ...]
+    #: Policies that learn from the calls that were made.
+    results: Results
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,17 @@ def _pipeline(
             else None,
             policies.futile.drop_futile,
             policies.refusals.drop_refused if _merges(controller.syncer) else None,
+        ),
+        results=Results(
+            sent=_those_on(
+                policies.futile.answered,
+                policies.write_pace.sent,
+                policies.contention.sent if policies.contention.is_on else None,
+            ),
+            held=(policies.contention.freeze,),
+            named=(policies.contention.held,),
+            settled=(policies.drift.settled,) if is_lenient else (),
+            refused=(policies.refusals.note,),
         ),
     )
 

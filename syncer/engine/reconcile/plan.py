@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from syncer.api.context import Context
 from syncer.api.decision import Decision, Outcome, Write
+from syncer.api.errors import SyncerError
 from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.values import value_class
 from syncer.engine.reconcile.calls import Call
@@ -92,6 +93,33 @@ class PlannedWrite(NamedTuple):
     refused: HeldFields | None = None
 
 
+class Answer(NamedTuple):
+    """The answer of an API server to a call."""
+
+    #: The call as it was sent, with the tokens that its write asks for.
+    call: Call
+    #: The object as it is now; None if the call says nothing of its fields.
+    obj: Obj | None
+    #: False if the object was so before.
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The policies that learn from what was sent and what came back; each sort in order."""
+
+    #: From each call of a write, with its answer; None if it failed.
+    sent: tuple[Callable[[PlannedWrite, Call, Answer | None], None], ...] = ()
+    #: From the fields that a write was made without, as another manager writes them, too.
+    held: tuple[Callable[[Sequence[Frozen]], None], ...] = ()
+    #: From the same fields, once their other managers are known; each returns the report about them.
+    named: tuple[Callable[[Sequence[Frozen]], HeldFields], ...] = ()
+    #: From a write that was made whole, or that needed no call.
+    settled: tuple[Callable[[PlannedWrite], None], ...] = ()
+    #: From a merge that was refused; each returns the report about it.
+    refused: tuple[Callable[[PlannedWrite, SyncerError], HeldFields], ...] = ()
+
+
 @value_class
 class Plan:
     """The plan of a request. Making it writes nothing; only policies remember what they have seen."""
@@ -104,6 +132,8 @@ class Plan:
     reads: Sequence[Read]
     #: Plans a write again if its object has changed since.
     again: Callable[[Write], PlannedWrite]
+    #: The policies that learn how it was carried out.
+    results: Results
     #: The places that copies name, and where the live host must have nothing that isn't the tenant's.
     vacant: Sequence[Vacant] = ()
 

@@ -67,7 +67,7 @@ class Reconciler:
             return self.planned(seen, write, pipeline)
 
         writes = tuple([self.planned(seen, write, pipeline, is_latest=True) for write in decision.writes])
-        return Plan(decision, writes, seen, reads.noted, again, reads.vacant)
+        return Plan(decision, writes, seen, reads.noted, again, pipeline.results, reads.vacant)
 
     def admit(self, plan: Plan, written_from: str | None = None) -> Deferred | None:
         """Return why the calls of a plan may not go out now; None if they may.
@@ -176,7 +176,7 @@ class Reconciler:
         def again(write: Write) -> PlannedWrite:
             return self.planned(seen, write, pipeline)
 
-        return Plan(decision, tuple(map(again, decision.writes)), seen, (), again)
+        return Plan(decision, tuple(map(again, decision.writes)), seen, (), again, pipeline.results)
 
     def planned(self, seen: Observed, write: Write, pipeline: Pipeline, *, is_latest: bool = False) -> PlannedWrite:
         """Return a write with the calls that it takes.

@@ -9,7 +9,9 @@ are never delayed: a Pod's status comes in bursts while it starts, and people wa
 from collections.abc import Callable
 from math import inf
 
-from syncer.engine.reconcile.plan import Deferred, Place, Plan
+from syncer.api.objects import Side
+from syncer.engine.reconcile.calls import Call
+from syncer.engine.reconcile.plan import Answer, Deferred, Place, Plan, PlannedWrite
 
 #: Seconds within which a host object is written twice at most.
 WINDOW = 1.0
@@ -53,8 +55,11 @@ class WritePace:
             return None
         return Deferred(PACED, seconds, backs_off=written_from == plan.original)
 
-    def wrote(self, place: Place) -> None:
-        """Record a write of a host object, and forget those that were long ago."""
+    def sent(self, planned: PlannedWrite, call: Call, answer: Answer | None) -> None:
+        """Record a call to the host, also one that failed, and forget those that were long ago."""
+        place = planned.place
+        if place.side is not Side.HOST:
+            return
         now = self._clock()
         if now >= self._turn:
             self._earlier = self._recent if now < self._turn + WINDOW else {}

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncer.api import Key, Side
-from syncer.engine.reconcile.plan import Deferred, Place, Plan
+from syncer.engine.reconcile.calls import Call, Operation
+from syncer.engine.reconcile.plan import Deferred, Place, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.write_pace import MOST, PACED, WINDOW, WritePace
 from syncer.resources.kinds import CONFIG_MAPS
 
@@ -33,7 +34,12 @@ class Scene:
 
     def write(self, *keys: Key, times: int = 1) -> None:
         for key in keys * times:
-            self.pace.wrote(Place(Side.HOST, CONFIG_MAPS, key))
+            self.call(key, Side.HOST)
+
+    def call(self, key: Key, side: Side) -> None:
+        """Make a call that is not answered."""
+        planned = SimpleNamespace(place=Place(side, CONFIG_MAPS, key))
+        self.pace.sent(cast("PlannedWrite", planned), Call(Operation.CREATE, {}), None)
 
 
 def test_quiet_object_is_never_delayed_nor_is_its_second_write() -> None:
@@ -77,6 +83,14 @@ def test_request_that_has_just_written_from_the_same_original_backs_off() -> Non
     assert scene.pace.admit(plan, plan.original) == Deferred(PACED, 1.0, backs_off=True)
     for written_from in (None, "0"):
         assert scene.pace.admit(plan, written_from) == Deferred(PACED, 1.0)
+
+
+def test_calls_to_the_virtual_side_are_not_counted() -> None:
+    scene = Scene()
+    for _ in range(2 * MOST):
+        scene.call(A, Side.VIRTUAL)
+    assert scene.pace.admit(scene.plan(A, side=Side.VIRTUAL), None) is None
+    assert len(scene.pace) == 0
 
 
 def test_tables_have_room_only_for_the_last_two_seconds() -> None:
