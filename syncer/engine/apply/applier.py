@@ -1,6 +1,6 @@
 """Carry out plans as API calls. The only place that writes."""
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -89,9 +89,6 @@ class Applier:
     virtual: Cluster
     host: Cluster
     informers: Informers
-    #: The uids of Pods that were bound: the response to a binding doesn't contain the Pod, and its
-    #: event may be late.
-    bound: MutableMapping[str, None]
     homes: HostNamespaces
     claim: Claim = field(default_factory=Claim)
 
@@ -218,7 +215,6 @@ class Applier:
                         return Answer(call, None, await self._delete(controller, cluster, resource, write, writing))
                     case Operation.BIND:
                         await cluster.create(resource, body, subresource="binding", key=key)
-                        self.bound[uid_of(write.obj)] = None
                         return Answer(call, None, True)
                     case _:
                         return await self._patch(cluster, resource, key, call, writing, write.subresource)

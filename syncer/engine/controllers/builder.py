@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
-from cachetools import LRUCache
-
 from syncer.api.config import Config
 from syncer.api.context import Settings
 from syncer.api.objects import Key, Obj, Resource, Side
@@ -18,6 +16,7 @@ from syncer.engine.apply.applier import Applier
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Controller, View, safely
 from syncer.engine.reconcile.pipeline import Policies, pipelines
+from syncer.engine.reconcile.policies.bound_pods import BoundPods
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
 from syncer.engine.reconcile.policies.confirmation_pace import ConfirmationPace
 from syncer.engine.reconcile.policies.contention import OFF, Contention, ContentionRules
@@ -39,9 +38,6 @@ from syncer.rights.rbac import sources
 from syncer.translate.named import named
 from syncer.translate.patches import Patcher
 from syncer.workqueue.queue import Queue
-
-#: Number of bound Pods that are remembered; needed only until the watch shows the binding.
-BOUND = 4096
 
 
 def build_pair(
@@ -65,9 +61,8 @@ def build_pair(
     references = References(informers, fan_out)
     controllers: dict[str, Controller] = {}
     view = View(settings, informers, references, utcnow, controllers, minor)
-    bound: LRUCache[str, None] = LRUCache(BOUND)
     host_namespaces = homes(settings, informers)
-    reconciler = Reconciler(view, host_namespaces, has_status, bound)
+    reconciler = Reconciler(view, host_namespaces, has_status)
     policies = Policies(
         pause=Pause(settings, informers),
         breaker=CircuitBreaker(
@@ -83,6 +78,7 @@ def build_pair(
         homes=host_namespaces,
         room=Room(queue.may_hold),
         write_pace=WritePace(clock),
+        bound_pods=BoundPods(),
         confirmations=ConfirmationPace(clock),
     )
     applier = Applier(
@@ -91,7 +87,6 @@ def build_pair(
         virtual=virtual,
         host=host,
         informers=informers,
-        bound=bound,
         homes=host_namespaces,
     )
     pair = ClusterPair(

@@ -14,12 +14,15 @@ from syncer.api.roles import Syncer
 from syncer.directions import resources_of
 from syncer.engine.reconcile.controller import Controller
 from syncer.engine.reconcile.plan import Deferred, Observed, Plan, PlannedWrite, Results
+from syncer.engine.reconcile.policies.bound_pods import BoundPods
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
 from syncer.engine.reconcile.policies.confirmation_pace import ConfirmationPace
 from syncer.engine.reconcile.policies.contention import Contention
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.futile import FutilePatches
+from syncer.engine.reconcile.policies.host_made import leave_to_the_host
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
+from syncer.engine.reconcile.policies.limits import refuse_unreadable
 from syncer.engine.reconcile.policies.ownership import Ownership
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.engine.reconcile.policies.placement import refuse_other_place
@@ -54,8 +57,11 @@ class Pipeline:
     #: Takes what is no longer granted out of a copy, before anything else is asked, and also if the
     #: virtual object can't be read; None for a syncer whose copies grant nothing.
     revocation: Answer | None
-    #: Policies that may answer instead of the syncer; the first answer is final.
+    #: Policies that may answer instead of the syncer; the first answer is final. First of all, objects that are too
+    #: large, or can't be read, are refused.
     answers: tuple[Answer, ...]
+    #: Policies that may decide instead of the syncer; the first decision is treated as the syncer's own.
+    substitutes: tuple[Answer, ...]
     #: Policies for every decision.
     decisions: tuple[DecisionPolicy, ...]
     #: Policies for a decision that deletes an object, after the others.
@@ -87,6 +93,7 @@ class Policies:
     homes: HostNamespaces
     room: Room
     write_pace: WritePace
+    bound_pods: BoundPods
     confirmations: ConfirmationPace
 
 
@@ -105,6 +112,7 @@ def _pipeline(
     controller: Controller, policies: Policies, patcher: Patcher, ownership: Ownership | None, *, scan: bool
 ) -> Pipeline:
     is_pod = PODS in resources_of(controller.syncer)[1:]
+    binds = _sees_pods(controller)
     is_lenient = bool(policies.drift.lenient(controller.name))
     revocation = None
     if isinstance(controller.syncer, Grants) and controller.direction.goes_down:
@@ -112,7 +120,8 @@ def _pipeline(
     return Pipeline(
         gates=() if scan else (policies.room.admit, policies.write_pace.admit, policies.confirmations.admit),
         revocation=revocation,
-        answers=(policies.pause.answer, refuse_other_place),
+        answers=(refuse_unreadable, policies.pause.answer, refuse_other_place),
+        substitutes=(leave_to_the_host,) if controller.direction.goes_down else (),
         decisions=_those_on(
             _patched(patcher) if patcher.has_any else None,
             ownership.apply_owners if ownership else None,
@@ -125,6 +134,7 @@ def _pipeline(
             None if scan else policies.breaker.admit,
         ),
         calls=_those_on(
+            policies.bound_pods.drop_bound if binds else None,
             policies.drift.drop_tolerated if is_lenient and not scan else None,
             (policies.contention.drop_frozen if scan else policies.contention.drop_contended)
             if policies.contention.is_on
@@ -134,6 +144,7 @@ def _pipeline(
         ),
         results=Results(
             sent=_those_on(
+                policies.bound_pods.sent if binds else None,
                 policies.futile.answered,
                 policies.write_pace.sent,
                 policies.contention.sent if policies.contention.is_on else None,
@@ -150,6 +161,12 @@ def _chooses_homes(controller: Controller) -> bool:
     """Return True if a tenant's namespaces decide in which host namespaces the copies are put."""
     is_free = controller.settings.names.host_namespaces() is None
     return is_free and controller.direction.goes_down and controller.syncer.host_resource.namespaced
+
+
+def _sees_pods(controller: Controller) -> bool:
+    """Return True if a syncer has virtual Pods, which it may bind."""
+    stores = (*controller.stores, *controller.extras)
+    return any(store.side is Side.VIRTUAL and store.resource == PODS for store in stores)
 
 
 def _merges(syncer: Syncer) -> bool:

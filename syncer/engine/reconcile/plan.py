@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from syncer.api.context import Context
 from syncer.api.decision import Decision, Outcome, Write
-from syncer.api.errors import SyncerError
+from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.values import value_class
 from syncer.engine.reconcile.calls import Call
@@ -69,10 +69,18 @@ class Observed:
     host_key: Key
     #: True if the host object can't be read, and ``host`` has its marks alone.
     unreadable_host: bool = False
+    #: Why the two objects aren't decoded, or have no name on the host; None if all is well.
+    error: Refused | None = None
 
     def key_on(self, side: Side) -> Key:
         """Return the key of the object on a side."""
         return self.request.key if side is Side.VIRTUAL else self.host_key
+
+    def take_error(self) -> Refused:
+        """Return the error, and keep it no longer: once raised it refers to these objects."""
+        error, self.error = self.error, None
+        assert error is not None
+        return error
 
     def on(self, side: Side) -> Obj | None:
         """Return the object on a side."""

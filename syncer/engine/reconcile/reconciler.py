@@ -9,10 +9,10 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 
 from syncer.api.context import Settings
-from syncer.api.decision import Decision, Verb, Write, delete, skip, wait
+from syncer.api.decision import Decision, Write, wait
 from syncer.api.errors import NotYet, Refused
 from syncer.api.marks import Marks
-from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side, is_deleting, key_of, labels_of, uid_of
+from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side, key_of, labels_of
 from syncer.cache.parts import refuse_many_keys, refuse_many_parts
 from syncer.clusters import codec
 from syncer.directions import collision
@@ -34,8 +34,6 @@ class Reconciler:
     homes: HostNamespaces
     #: Returns True if a resource has the status subresource on a side.
     has_status: Callable[[Side, Resource], bool]
-    #: The uids of Pods that were bound; their events may be late.
-    bound: MutableMapping[str, None]
     #: The policies of each controller, by the name of its syncer.
     pipelines: MutableMapping[str, Pipelines] = field(default_factory=dict)
 
@@ -102,12 +100,9 @@ class Reconciler:
         """
         try:
             seen = self.observe(controller, request, reads)
-        except Refused:
-            alone = self._copy_alone(controller, request, reads) if pipeline.revocation else None
-            revoked = self._revoked(alone, pipeline) if alone else None
-            if alone is None or revoked is None:
-                raise
-            return alone, revoked
+        except Refused as error:
+            seen = self._in_part(controller, request, reads, pipeline)
+            seen.error = error.with_traceback(None)  # which would refer to ``seen``
         revoked = self._revoked(seen, pipeline)
         if revoked is not None:
             return seen, revoked
@@ -116,7 +111,7 @@ class Reconciler:
             if answered is not None:
                 return seen, answered
         try:
-            decision = self._asked(seen)
+            decision = _asked(seen, pipeline)
             for policy in pipeline.decisions:
                 decision = policy(seen, decision)
         except NotYet as missing:
@@ -198,8 +193,6 @@ class Reconciler:
         if side is Side.HOST:
             self._check(write, live, resource)
         place = Place(side, resource, key)
-        if write.verb is Verb.BIND and uid_of(write.obj) in self.bound:
-            return PlannedWrite(write, place, live)
         calls = needed(
             write,
             live,
@@ -225,8 +218,11 @@ class Reconciler:
         calls = [self.planned(seen, write, pipeline, is_latest=True).calls for write in revoked.writes]
         return _with_deletions(seen, revoked, pipeline) if any(calls) else None
 
-    def _copy_alone(self, controller: Controller, request: Request, reads: Reads) -> Observed | None:
-        """Return a request with its copy alone, as one of its objects can't be read; None if there is no copy."""
+    def _in_part(self, controller: Controller, request: Request, reads: Reads, pipeline: Pipeline) -> Observed:
+        """Return a request of which an object can't be read, with its copy alone if that may be revoked."""
+        ctx = controller.context(reads)
+        if pipeline.revocation is None:
+            return Observed(controller, request, ctx, None, None, request.key)
         place = request.host_key or controller.place(request.key)
         is_unreadable = False
         try:
@@ -234,9 +230,7 @@ class Reconciler:
         except Refused:
             is_unreadable = True
             host = _remains(controller.host, place, self.view.settings.marks)
-        if host is None:
-            return None
-        return Observed(controller, request, controller.context(reads), None, host, place, is_unreadable)
+        return Observed(controller, request, ctx, None, host, place, is_unreadable)
 
     def _virtual(self, controller: Controller, key: Key) -> Obj | None:
         try:
@@ -258,15 +252,6 @@ class Reconciler:
                 raise
             return remains
 
-    def _asked(self, seen: Observed) -> Decision:
-        """Return the syncer's decision, or leave an object to the host that the host creates by itself."""
-        direction = seen.controller.direction
-        if direction.goes_down:
-            maker = self.view.references.maker(direction.syncer.resource, seen.request.key)
-            if maker:
-                return _left_to_the_host(seen, f"the host makes it, for {maker[0].kind} {maker[1]}")
-        return dispatch(direction, seen.ctx, seen.request.key, virtual=seen.virtual, host=seen.host)
-
     def _store(self, controller: Controller, write: Write) -> SideInformer:
         syncer = controller.syncer
         default = syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource
@@ -282,6 +267,15 @@ class Reconciler:
         if live is not None and labels_of(live).get(mark) != identity:
             raise collision(ObjectRef(Side.HOST, resource, key_of(live)))
         self.homes.check(write, resource)
+
+
+def _asked(seen: Observed, pipeline: Pipeline) -> Decision:
+    """Return the decision of the first policy that decides instead of the syncer, else the syncer's."""
+    for substitute in pipeline.substitutes:
+        decision = substitute(seen)
+        if decision is not None:
+            return decision
+    return dispatch(seen.controller.direction, seen.ctx, seen.request.key, virtual=seen.virtual, host=seen.host)
 
 
 def _with_deletions(seen: Observed, decision: Decision, pipeline: Pipeline) -> Decision:
@@ -339,15 +333,3 @@ def cannot_be_read(store: SideInformer, key: Key) -> str:
             "namespace, or have the limit raised"
         )
     return f"the {store.side} {store.resource.kind} {key} can't be read: {why}. Write it anew, or delete it"
-
-
-def _left_to_the_host(seen: Observed, reason: str) -> Decision:
-    """Leave an object to the host, which creates it itself: it would overwrite our copy, and we
-    its, for ever.
-    """
-    host, ctx = seen.host, seen.ctx
-    if host is None or is_deleting(host):
-        return skip(reason)
-    if not ctx.marks.is_ours(host, cluster=ctx.identity, resource=seen.controller.syncer.resource):
-        return skip(reason)
-    return delete(host=host, reason=reason)
