@@ -19,7 +19,7 @@ from syncer.directions import collision
 from syncer.engine.reconcile.calls import needed
 from syncer.engine.reconcile.controller import Controller, Reads, View
 from syncer.engine.reconcile.dispatch import dispatch
-from syncer.engine.reconcile.pipeline import Pipeline, Pipelines
+from syncer.engine.reconcile.pipeline import Answer, Pipeline, Pipelines
 from syncer.engine.reconcile.plan import Deferred, Observed, Place, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import SideInformer
@@ -58,7 +58,7 @@ class Reconciler:
                 on, too.
         """
         reads = reads if reads is not None else self.view.reads()
-        pipeline = pipeline or self.pipelines[controller.name].requests
+        pipeline = pipeline or self.pipelines[request.syncer].requests
         seen, decision = self.decide(controller, request, reads, pipeline)
 
         def again(write: Write) -> PlannedWrite:
@@ -75,7 +75,10 @@ class Reconciler:
             written_from: The version of the virtual object that the same request has just written
                 from; None if it has written nothing yet.
         """
-        if not plan.calls:
+        for planned in plan.writes:
+            if planned.calls:
+                break
+        else:
             return None
         for gate in self.pipelines[plan.seen.request.syncer].requests.gates:
             deferred = gate(plan, written_from)
@@ -103,15 +106,21 @@ class Reconciler:
         except Refused as error:
             seen = self._in_part(controller, request, reads, pipeline)
             seen.error = error.with_traceback(None)  # which would refer to ``seen``
-        revoked = self._revoked(seen, pipeline)
+        revoked = self._revoked(seen, pipeline.revocation, pipeline) if pipeline.revocation else None
         if revoked is not None:
             return seen, revoked
         for answer in pipeline.answers:
             answered = answer(seen)
             if answered is not None:
                 return seen, answered
+        decision = None
+        for substitute in pipeline.substitutes:
+            decision = substitute(seen)
+            if decision is not None:
+                break
         try:
-            decision = _asked(seen, pipeline)
+            if decision is None:
+                decision = dispatch(controller.direction, seen.ctx, request.key, virtual=seen.virtual, host=seen.host)
             for policy in pipeline.decisions:
                 decision = policy(seen, decision)
         except NotYet as missing:
@@ -210,9 +219,9 @@ class Reconciler:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _revoked(self, seen: Observed, pipeline: Pipeline) -> Decision | None:
+    def _revoked(self, seen: Observed, revocation: Answer, pipeline: Pipeline) -> Decision | None:
         """Return the decision that takes out of a copy what is no longer granted; None if it changes nothing."""
-        revoked = pipeline.revocation(seen) if pipeline.revocation else None
+        revoked = revocation(seen)
         if revoked is None:
             return None
         calls = [self.planned(seen, write, pipeline, is_latest=True).calls for write in revoked.writes]
@@ -267,15 +276,6 @@ class Reconciler:
         if live is not None and labels_of(live).get(mark) != identity:
             raise collision(ObjectRef(Side.HOST, resource, key_of(live)))
         self.homes.check(write, resource)
-
-
-def _asked(seen: Observed, pipeline: Pipeline) -> Decision:
-    """Return the decision of the first policy that decides instead of the syncer, else the syncer's."""
-    for substitute in pipeline.substitutes:
-        decision = substitute(seen)
-        if decision is not None:
-            return decision
-    return dispatch(seen.controller.direction, seen.ctx, seen.request.key, virtual=seen.virtual, host=seen.host)
 
 
 def _with_deletions(seen: Observed, decision: Decision, pipeline: Pipeline) -> Decision:
