@@ -207,7 +207,6 @@ class Engine:
             has_status=lambda side, resource: discoveries[side].has_status(resource),
             ordered=lambda side: discoveries[side].orders_versions,
             minor=lambda side: discoveries[side].minor,
-            may_write=lambda: self.may_write(name),
             rules=contention,
         )
         pair.paused_or_not = lambda: self._paused_or_not(pair)

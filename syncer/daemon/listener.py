@@ -72,7 +72,7 @@ class Listener:
         """Handle an API server that shows an older state than before."""
         said = "the API server shows an older state than before, and all is decided anew from it"
         log.warning(said, cluster=self._pair.name, what=reflector)
-        self._pair.applier.bound.clear()  # a Pod may be unbound again
+        self._pair.policies.bound_pods.clear()
 
     def working(self, reflector: Reflector) -> None:
         """Handle a list or a watch that works again."""

@@ -282,7 +282,6 @@ class World:
             clock=lambda: 0.0,
             utcnow=lambda: self.now,
             has_status=lambda side, resource: resource.plural not in WITHOUT_STATUS,
-            may_write=lambda: True,
             minor=lambda side: self.minor_versions[side],
             homes=HostNamespaces if "namespaces" in cluster.settings().sections else _AllExist,
         )

@@ -137,7 +137,6 @@ class Copies:
             clock=lambda: 0.0,
             utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             has_status=lambda side, resource: True,
-            may_write=lambda: True,
         )
 
     def wrote(self, side: Side, verb: str) -> None:

@@ -1,6 +1,6 @@
 """Carry out plans as API calls. The only place that writes."""
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,7 +12,6 @@ from syncer.api.errors import (
     Forbidden,
     Invalid,
     Missing,
-    NotConnected,
     QuotaExceeded,
     Refused,
     SyncerError,
@@ -23,7 +22,6 @@ from syncer.cache.assumed import Writing
 from syncer.clusters.api_requests import PatchKind
 from syncer.clusters.client import Cluster
 from syncer.directions import collision
-from syncer.engine.apply.confirmation_pace import ConfirmationPace
 from syncer.engine.apply.field_managers import name_others
 from syncer.engine.apply.preconditions import (
     Claim,
@@ -35,16 +33,11 @@ from syncer.engine.apply.preconditions import (
     must_have_home,
 )
 from syncer.engine.apply.tokens import with_tokens
-from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import Controller
 from syncer.engine.reconcile.nulls import has_nulls, json_patch
-from syncer.engine.reconcile.plan import HeldFields, Place, Plan, PlannedWrite
-from syncer.engine.reconcile.policies.contention import Contention
-from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
-from syncer.engine.reconcile.policies.futile import FutilePatches
+from syncer.engine.reconcile.plan import Answer, HeldFields, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
-from syncer.engine.reconcile.policies.refusals import Refusals
 from syncer.engine.stores.informers import Informers
 
 #: How often a write is planned again because of its own calls: first create, then status.
@@ -85,25 +78,18 @@ def _instead(write: Write, error: Invalid) -> Write | None:
 
 @dataclass(frozen=True, slots=True)
 class Applier:
-    """Carries out the plans of a cluster pair. The only place that writes."""
+    """Carries out the plans of a cluster pair. The only place that writes.
+
+    Whether this process may write at all is asked by the fence around both clients
+    (:class:`~syncer.clusters.fenced.Fenced`).
+    """
 
     identity: str
     marks: Marks
     virtual: Cluster
     host: Cluster
     informers: Informers
-    #: Returns False as soon as leadership has expired, however late we notice.
-    may_write: Callable[[], bool]
-    #: The uids of Pods that were bound: the response to a binding doesn't contain the Pod, and its
-    #: event may be late.
-    bound: MutableMapping[str, None]
-    futile: FutilePatches
-    contention: Contention
-    refusals: Refusals
-    drift_policy: DriftPolicy
     homes: HostNamespaces
-    pace: WritePace
-    confirmations: ConfirmationPace
     claim: Claim = field(default_factory=Claim)
 
     async def apply(self, plan: Plan, recorder: Recorder) -> set[Side]:
@@ -122,7 +108,8 @@ class Applier:
                     sides.add(planned.write.side)
             except _REFUSALS as error:
                 if planned.write.verb is Verb.MERGE:
-                    recorder.refused(self.refusals.note(planned, error), error)
+                    for note in plan.results.refused:
+                        recorder.refused(note(planned, error), error)
                 elif isinstance(error, Invalid):
                     sides |= {planned.write.side, await self._write_otherwise(plan, planned.write, error, recorder)}
                     break  # what follows was decided without the refusal
@@ -150,7 +137,7 @@ class Applier:
     # -- a single write ----------------------------------------------------------------------------
 
     async def _write(self, plan: Plan, planned: PlannedWrite, recorder: Recorder) -> int:
-        made, write = 0, planned.write
+        made, write, results = 0, planned.write, plan.results
         if planned is not plan.writes[0] and self._has_changed(planned):
             planned = plan.again(write)  # by an earlier write of this plan, or concurrently
         for _ in range(ROUNDS):
@@ -158,27 +145,29 @@ class Applier:
                 await must_be_vacant(self.host, plan.vacant, planned.calls, homes=self.homes)
             for call in planned.calls:
                 made += 1
-                changed = False
+                answer = None
                 try:
-                    changed = await self._send(plan.seen.controller, planned, call)
+                    answer = await self._send(plan.seen.controller, planned, call)
                 finally:
-                    if write.side is Side.HOST:
-                        self.pace.wrote(planned.place)
-                    self.contention.sent(planned.place, call, planned.live, changed=changed)
-                if changed:
+                    for learn in results.sent:
+                        learn(planned, call, answer)
+                if answer.changed:
                     recorder.wrote(write.side, call.kind)
                 else:
                     recorder.futile(write.side)
             if planned.held:
-                self.contention.freeze(planned.held)
+                for hold in results.held:
+                    hold(planned.held)
                 await name_others(planned.held, self._cluster(write.side))
-                recorder.held(self.contention.held(planned.held))
+                for report in results.named:
+                    recorder.held(report(planned.held))
             if planned.refused:
                 recorder.held(planned.refused)
             if not planned.calls or planned.calls[-1].kind is not Operation.CREATE or "status" not in write.obj:
                 break
             planned = plan.again(write)
-        self.drift_policy.settled(plan.seen.controller.name, planned)
+        for settle in results.settled:
+            settle(planned)
         if made and write.afterwards is not None:
             made += await self._note(plan, planned, write.afterwards, recorder)
         if made and write.warning is not None:
@@ -207,9 +196,7 @@ class Applier:
     def _cluster(self, side: Side) -> Cluster:
         return self.virtual if side is Side.VIRTUAL else self.host
 
-    async def _send(self, controller: Controller, planned: PlannedWrite, call: Call) -> bool:
-        if not self.may_write():
-            raise NotConnected("another daemon may lead by now; nothing is written until this one leads again")
+    async def _send(self, controller: Controller, planned: PlannedWrite, call: Call) -> Answer:
         write, (side, resource, key) = planned.write, planned.place
         cluster = self.virtual if side is Side.VIRTUAL else self.host
         if write.tokens:
@@ -223,15 +210,12 @@ class Applier:
                 match call.kind:
                     case Operation.CREATE:
                         reply = await cluster.create(resource, body, body=call.take())
-                        changed = store.wrote(key, writing, reply)
-                        self.futile.answered(planned.place, call, reply, changed=changed)
-                        return changed
+                        return Answer(call, reply, store.wrote(key, writing, reply))
                     case Operation.DELETE:
-                        return await self._delete(controller, cluster, resource, write, writing)
+                        return Answer(call, None, await self._delete(controller, cluster, resource, write, writing))
                     case Operation.BIND:
                         await cluster.create(resource, body, subresource="binding", key=key)
-                        self.bound[uid_of(write.obj)] = None
-                        return True
+                        return Answer(call, None, True)
                     case _:
                         return await self._patch(cluster, resource, key, call, writing, write.subresource)
             except (Conflict, Exists, Missing) as error:
@@ -246,7 +230,7 @@ class Applier:
 
     async def _patch(
         self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing, subresource: str
-    ) -> bool:
+    ) -> Answer:
         store = self.informers.store(cluster.side, resource)
         under = subresource or ("" if call.kind is Operation.PATCH else "status")
         live = None if resource.is_built_in or not has_nulls(call.body) else store.get(key)
@@ -255,9 +239,7 @@ class Applier:
         else:
             kind: PatchKind = "strategic" if call.kind in _STRATEGIC else "merge"
             reply = await cluster.patch(resource, key, call.body, kind=kind, subresource=under)
-        changed = store.wrote(key, writing, reply)
-        self.futile.answered(Place(cluster.side, resource, key), call, reply, changed=changed)
-        return changed
+        return Answer(call, reply, store.wrote(key, writing, reply))
 
     async def _patch_with_nulls(
         self, cluster: Cluster, resource: Resource, key: Key, patch: Obj, live: Obj, writing: Writing, subresource: str

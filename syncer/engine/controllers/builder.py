@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
-from cachetools import LRUCache
-
 from syncer.api.config import Config
 from syncer.api.context import Settings
 from syncer.api.objects import Key, Obj, Resource, Side
@@ -15,12 +13,12 @@ from syncer.api.sources import Index, Source, Watch
 from syncer.clusters.client import Cluster
 from syncer.directions import direction_of, resources_of
 from syncer.engine.apply.applier import Applier
-from syncer.engine.apply.confirmation_pace import ConfirmationPace
-from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Controller, View, safely
 from syncer.engine.reconcile.pipeline import Policies, pipelines
+from syncer.engine.reconcile.policies.bound_pods import BoundPods
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
+from syncer.engine.reconcile.policies.confirmation_pace import ConfirmationPace
 from syncer.engine.reconcile.policies.contention import OFF, Contention, ContentionRules
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.drift_policy import policies as drift_policies
@@ -29,6 +27,8 @@ from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.reconcile.policies.ownership import ownership_of
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.engine.reconcile.policies.refusals import Refusals
+from syncer.engine.reconcile.policies.room import Room
+from syncer.engine.reconcile.policies.write_pace import WritePace
 from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.engine.stores.fan_out import FanOut
 from syncer.engine.stores.informers import Informers, Place, Selection, SideInformer
@@ -38,9 +38,6 @@ from syncer.rights.rbac import sources
 from syncer.translate.named import named
 from syncer.translate.patches import Patcher
 from syncer.workqueue.queue import Queue
-
-#: Number of bound Pods that are remembered; needed only until the watch shows the binding.
-BOUND = 4096
 
 
 def build_pair(
@@ -53,7 +50,6 @@ def build_pair(
     clock: Callable[[], float],
     utcnow: Callable[[], datetime],
     has_status: Callable[[Side, Resource], bool],
-    may_write: Callable[[], bool],
     ordered: Callable[[Side], bool] = lambda side: False,
     minor: Callable[[Side], int] = lambda side: 0,
     rules: ContentionRules = OFF,
@@ -65,9 +61,8 @@ def build_pair(
     references = References(informers, fan_out)
     controllers: dict[str, Controller] = {}
     view = View(settings, informers, references, utcnow, controllers, minor)
-    bound: LRUCache[str, None] = LRUCache(BOUND)
     host_namespaces = homes(settings, informers)
-    reconciler = Reconciler(view, host_namespaces, has_status, bound)
+    reconciler = Reconciler(view, host_namespaces, has_status)
     policies = Policies(
         pause=Pause(settings, informers),
         breaker=CircuitBreaker(
@@ -81,6 +76,10 @@ def build_pair(
         futile=FutilePatches(settings.marks, clock),
         refusals=Refusals(clock),
         homes=host_namespaces,
+        room=Room(queue.may_hold),
+        write_pace=WritePace(clock),
+        bound_pods=BoundPods(),
+        confirmations=ConfirmationPace(clock),
     )
     applier = Applier(
         identity=settings.identity,
@@ -88,15 +87,7 @@ def build_pair(
         virtual=virtual,
         host=host,
         informers=informers,
-        may_write=may_write,
-        bound=bound,
-        futile=policies.futile,
-        contention=policies.contention,
-        refusals=policies.refusals,
-        drift_policy=policies.drift,
         homes=host_namespaces,
-        pace=WritePace(clock),
-        confirmations=ConfirmationPace(clock),
     )
     pair = ClusterPair(
         settings, virtual, host, queue, informers, references, reconciler, policies, applier, fan_out, controllers

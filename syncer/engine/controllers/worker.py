@@ -20,9 +20,8 @@ from syncer.engine.controllers.request_status import RequestStatuses, State
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
-from syncer.engine.reconcile.calls import Operation
 from syncer.engine.reconcile.controller import MOST_NAMED, Controller, Named, Read, Reads
-from syncer.engine.reconcile.plan import HeldFields, Plan
+from syncer.engine.reconcile.plan import Deferred, HeldFields, Plan
 from syncer.engine.reconcile.policies.contention import waiting
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics, SyncerMetrics
@@ -37,8 +36,6 @@ BREATH = 3
 #: Seconds of a request, since its latest write, after which a worker lets other tasks run in any
 #: case. Others have run while it waited for the response to a write.
 LONG_SECONDS = 0.005
-#: Bytes of objects that aren't weighed, as those of all workers together are few.
-SMALL = 8 << 10
 #: Warnings whose object's owner was told, and is not told again.
 TOLD = 4096
 #: The fields that an event names, and the characters of each.
@@ -46,13 +43,6 @@ NAMED, NAMED_LENGTH = 10, 80
 #: Seconds that requests get to finish when leadership is lost; less than the rest of the Lease (15
 #: - 10).
 DRAIN_SECONDS = 3.0
-
-#: The reason of a request that must wait because its host object was written a moment ago.
-PACED = "its host object was written twice within a second; further changes are collected"
-#: The reason of a large request that waits for room.
-TOO_HEAVY = "other large objects of this virtual cluster are worked on first, as they take much memory"
-#: The reason of a request that waits for its turn to have many names confirmed.
-CONFIRMED_LATER = "it names many objects that are not there, and the host is asked about them in turn"
 
 log = get_logger(__name__)
 
@@ -236,8 +226,9 @@ class Workers:
         self, pair: ClusterPair, controller: Controller, request: Request, changed: float, recorder: _Recorder
     ) -> Decision:
         """Reconcile until there is nothing left to write."""
-        metrics, delay = recorder.metrics, 0.0
-        made_from: str | None = None
+        metrics = recorder.metrics
+        deferred: Deferred | None = None
+        written_from: str | None = None
         known: dict[Named, tuple[Entry | None, bool]] = _NOTHING_KNOWN
         for _ in range(ROUNDS):
             self.queue.absorb(request)
@@ -254,20 +245,14 @@ class Workers:
             recorder.reads += _waited_for(pair, decision) if decision.on else ()
             if recorder.frozen:
                 recorder.frozen.clear()
-            if (size := _size(controller, plan)) > SMALL and not self.queue.may_hold(request, size):
-                decision = replace(decision, outcome=Outcome.PENDING, reason=TOO_HEAVY)
+            deferred = pair.reconciler.admit(plan, written_from)
+            if deferred is not None:
+                if deferred.backs_off:
+                    at_least = deferred.seconds or 0.0
+                    self.queue.retry(request, at_least=at_least, at_most=controller.config.max_retry_delay)
+                decision = deferred.instead_of(decision)
                 break
-            if (delay := pair.applier.pace.delay(plan)) > 0:
-                is_fed = made_from != _original(plan)
-                if not is_fed:  # it is our own writes that it is never content with
-                    self.queue.retry(request, at_least=delay, at_most=controller.config.max_retry_delay)
-                after = delay if is_fed else None
-                decision = replace(decision, outcome=Outcome.PENDING, reason=PACED, after=after)
-                break
-            if (delay := pair.applier.confirmations.delay(plan)) > 0:
-                decision = replace(decision, outcome=Outcome.PENDING, reason=CONFIRMED_LATER, after=delay)
-                break
-            made_from = _original(plan)
+            written_from = plan.original
             sides = await pair.applier.apply(plan, recorder)
             if sides:
                 recorder.written = self._clock()
@@ -288,7 +273,7 @@ class Workers:
         for side in recorder.sides:
             metrics.lag("down" if side is Side.HOST else "up", recorder.written - changed)
         if not recorder.sides:
-            if delay <= 0:
+            if deferred is None or deferred.seconds is None:
                 metrics.no_op()
         elif log.is_verbose:
             where = ",".join(sorted(recorder.sides))
@@ -420,20 +405,6 @@ async def _read_in_steps(reads: Reads) -> "dict[Named, tuple[Entry | None, bool]
     return known
 
 
-def _size(controller: Controller, plan: Plan) -> int:
-    """Return the bytes of JSON that are held until the writes of a plan are answered: of the two objects, and of what
-    is created; 0 for a plan without writes.
-    """
-    size, seen, calls = 0, plan.seen, [call for write in plan.writes for call in write.calls]
-    for store, key in ((controller.virtual, seen.request.key), (controller.host, seen.host_key)) if calls else ():
-        if store is not None and (entry := store.entry(key)) is not None:
-            size += entry.size
-    for call in calls:
-        if call.kind is Operation.CREATE:
-            size += call.size
-    return size
-
-
 def _about(request: Request) -> dict[str, Any]:
     """Return the keys of a log line about a request."""
     return {"cluster": request.cluster, "syncer": request.syncer, "key": request.key}
@@ -448,12 +419,6 @@ def _waited_for(pair: ClusterPair, decision: Decision) -> tuple[Read, ...]:
     """Return the objects that a decision waits for, as they are now."""
     stores = [(pair.informers.store(seen.side, seen.resource), seen.key) for seen in decision.on]
     return tuple(Read.of(store, key) for store, key in stores)
-
-
-def _original(plan: Plan) -> str:
-    """Return the version of the virtual object that a plan was made from; ``""`` if there is none."""
-    version: str = plan.seen.virtual["metadata"]["resourceVersion"] if plan.seen.virtual else ""
-    return version
 
 
 def _may_follow(controller: Controller, decision: Decision, sides: set[Side]) -> bool:

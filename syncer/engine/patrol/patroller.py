@@ -269,7 +269,8 @@ class Patroller:
                 write, live = planned.write, planned.live
                 yield from drifts(write, planned.calls, live, resource=resource, owner=owner, notes=notes)
             elif not planned.held:
-                pair.policies.drift.settled(controller.name, planned)
+                for settle in plan.results.settled:
+                    settle(planned)
 
     def _findings(self, controller: Controller, request: Request) -> list[Finding]:
         try:

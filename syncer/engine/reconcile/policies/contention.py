@@ -31,7 +31,7 @@ from syncer.config import VirtualCluster
 from syncer.engine.reconcile import merge_base as base
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import ABSENT, FIELDS, GONE, UNKNOWN, Change, Path, changes, wanted, without
-from syncer.engine.reconcile.plan import Frozen, HeldFields, Place, PlannedWrite
+from syncer.engine.reconcile.plan import Answer, Frozen, HeldFields, Place, PlannedWrite
 from syncer.translate.times import written
 
 #: Number of objects whose changes are remembered, and of objects with frozen fields; the oldest are
@@ -164,15 +164,17 @@ class Contention:
 
     # -- after a write -----------------------------------------------------------------------------
 
-    def sent(self, place: Place, call: Call, live: Obj | None, *, changed: bool) -> None:
-        """Record a call over this object.
+    def sent(self, planned: PlannedWrite, call: Call, answer: Answer | None) -> None:
+        """Record a call.
 
         A call that failed or changed nothing still shows the wanted value.
         """
+        place, live = planned.place, planned.live
+        changed = answer is not None and answer.changed
         if call.kind is Operation.DELETE:
             self._deleted(place, live, changed=changed)
             return
-        made = changes(call, live, self._marks) if self.rules.times else []
+        made = changes(call, live, self._marks) if self.is_on else []
         if not made:
             return
         now, frozen = self._clock(), self._frozen.get(place) if self._frozen else None

@@ -59,10 +59,10 @@ class DriftPolicy:
             return planned
         return planned._replace(calls=list(self._left(planned, planned.live, self.lenient(request.syncer))))
 
-    def settled(self, syncer: str, planned: PlannedWrite) -> None:
+    def settled(self, planned: PlannedWrite) -> None:
         """Record the wanted state of a write that was made, or that needed no call."""
         write = planned.write
-        if write.verb in (Verb.APPLY, Verb.CONDITIONS) and self.lenient(syncer):
+        if write.verb in (Verb.APPLY, Verb.CONDITIONS):
             self._wanted[planned.place] = _hash(write)
 
     def _left(self, planned: PlannedWrite, live: Obj, lenient: frozenset[DriftClass]) -> Iterator[Call]:

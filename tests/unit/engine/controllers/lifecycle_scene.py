@@ -246,7 +246,6 @@ class Bench:
             clock=self.loop.time,
             utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             has_status=lambda side, resource: self.discoveries[side].has_status(resource),
-            may_write=lambda: True,
         )
         self.roster = Roster(
             settings,

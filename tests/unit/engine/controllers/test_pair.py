@@ -72,7 +72,6 @@ def wired(*syncers: Syncer, settings: Settings = SETTINGS) -> tuple[ClusterPair,
         clock=lambda: 0.0,
         utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
         has_status=lambda side, resource: True,
-        may_write=lambda: True,
     )
     for controller in made.controllers.values():
         controller.ready = True

@@ -38,10 +38,10 @@ from syncer.api import (
     skip,
     wait,
 )
-from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.controllers.builder import leave
 from syncer.engine.controllers.request_status import State
-from syncer.engine.controllers.worker import BREATH, DRAIN_SECONDS, NAMED_LENGTH, PACED, ROUNDS
+from syncer.engine.controllers.worker import BREATH, DRAIN_SECONDS, NAMED_LENGTH, ROUNDS
+from syncer.engine.reconcile.policies.write_pace import PACED, WritePace
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.objects import configmap, secret
 
@@ -255,7 +255,7 @@ def counting(virtual: Obj, host: Obj | None) -> Decision:
 def test_own_writes_are_decided_again_at_once_some_rounds_at_most(
     syncer: type[Maps], acts: list[Act], wrote: list[str], back: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(WritePace, "delay", lambda pace, plan: 0.0)
+    monkeypatch.setattr(WritePace, "admit", lambda pace, plan, written_from: None)
 
     async def scenario(bench: Bench) -> None:
         bench.does(*acts)

@@ -111,7 +111,6 @@ class Bench:
             clock=self.loop.time,
             utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             has_status=lambda side, resource: False,
-            may_write=lambda: True,
         )
         self.controller = self.pair.controllers["maps"]
         self.statuses, self.metrics = RequestStatuses(), Metrics(version="test")

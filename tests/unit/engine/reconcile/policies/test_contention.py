@@ -12,7 +12,7 @@ from syncer.api import Decision, Key, Marks, Obj, Outcome, Request, Resource, Si
 from syncer.config import config_with
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Path, changes, wanted
-from syncer.engine.reconcile.plan import Frozen, HeldFields, Place, PlannedWrite
+from syncer.engine.reconcile.plan import Answer, Frozen, HeldFields, Place, PlannedWrite
 from syncer.engine.reconcile.policies import contention
 from syncer.engine.reconcile.policies.contention import Contention, ContentionRules, contention_rules, waiting
 from syncer.names import SingleNamespace
@@ -59,7 +59,7 @@ class Ring:
         """Return the calls that are made."""
         planned = self.contention.drop_contended(planned_write(call, live=live, key=key), request)
         for each in planned.calls:
-            self.contention.sent(place(key), each, live, changed=changed)
+            self.contention.sent(planned, each, Answer(each, None, changed))
         self.contention.freeze(planned.held)
         return list(planned.calls)
 
