@@ -99,11 +99,28 @@ class Engine:
         host: Cluster,
         metrics: Metrics,
         workers: int = 32,
+        leads: Callable[[str], bool] = lambda cluster: True,
+        until: Callable[[str], float] = lambda cluster: math.inf,
         clock: Callable[[], float] | None = None,
         utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
         rng: random.Random | None = None,
     ) -> None:
+        """Create a process without virtual clusters; nothing is sent yet.
+
+        Args:
+            host: The client of the host.
+            metrics: What is counted and measured.
+            workers: The number of requests in work at the same time.
+            leads: Returns True if work on a virtual cluster of this name may begin here; see :meth:`lead` and
+                :meth:`stand_by`.
+            until: Returns until when this process may write to or for a virtual cluster, in seconds of ``clock``;
+                ``-inf``: not at all.
+            clock: Returns seconds; the event loop's by default.
+            utcnow: Returns the present time.
+            rng: Varies delays.
+        """
         self.host, self.metrics = host, metrics
+        self.leads, self.until = leads, until
         self.clock = clock or asyncio.get_running_loop().time
         self.utcnow = utcnow
         self.rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
@@ -114,10 +131,6 @@ class Engine:
             added=lambda cluster: metrics.queue(cluster).added(),
         )
         self.statuses = RequestStatuses()
-        #: Returns until when this process may write to or for a virtual cluster, by ``clock``; ``-inf``: not at all.
-        self.until: Callable[[str], float] = lambda cluster: math.inf
-        #: Returns True if work on a virtual cluster may begin here; see :meth:`lead` and :meth:`stand_by`.
-        self.leads: Callable[[str], bool] = lambda cluster: True
         self.pairs: dict[str, ClusterPair] = {}
         self.served: dict[str, Served] = {}
         self.host_discovery = Discovery(host.patient())

@@ -1,14 +1,13 @@
 """A single scan of everything from fresh lists, by a command rather than the daemon."""
 
 import asyncio
-import math
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
 from syncer.config import SyncerConfig, VirtualCluster
 from syncer.daemon.engine import Engine
-from syncer.daemon.fleet.leadership import leading
+from syncer.daemon.fleet.leadership import CommandTerm
 from syncer.daemon.pages import status
 from syncer.daemon.pages.control import selection
 from syncer.daemon.runner import prepared
@@ -38,15 +37,13 @@ async def patrol_once(
     Raises:
         SyncerError: A cluster can't be reached, or the scan fails.
     """
-    async with prepared(config, cluster) as (engine, pair), AsyncExitStack() as stack:
+    term = CommandTerm()
+    async with prepared(config, cluster, until=term.until) as (engine, pair), AsyncExitStack() as stack:
         why = None
         try:
-            until = await stack.enter_async_context(leading(engine.host, config, (pair.name,)))
-            if until is not None:
-                engine.until = lambda _: until()
+            await stack.enter_async_context(term.leading(engine.host, config, (pair.name,)))
         except AnotherLeads as error:
             why = f"{error.holder or 'another daemon'} leads, and repairs what it finds"
-            engine.until = lambda _: -math.inf
         return await scan_once(engine, pair, kinds=kinds, confirm=confirm, hands_off=lambda: why)
 
 

@@ -1,21 +1,23 @@
 """The daemon's life: start order, leadership, signals and shutdown."""
 
 import asyncio
+import math
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from syncer.api.errors import ConfigError, Problem
+from syncer.clusters.client import Cluster
 from syncer.clusters.dry_run import DryRun
 from syncer.config import SyncerConfig, VirtualCluster
 from syncer.daemon.engine import Engine
 from syncer.daemon.fleet.cluster_sources import ClusterSources
 from syncer.daemon.fleet.config_file import ConfigFile
 from syncer.daemon.fleet.fleet import Fleet
-from syncer.daemon.fleet.leadership import leading, lease_of, shards_of
+from syncer.daemon.fleet.leadership import CommandTerm, lease_of, shards_of
 from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.daemon.pages import status
 from syncer.daemon.pages.endpoints import serving
@@ -24,6 +26,8 @@ from syncer.daemon.start.comparison import check_api_servers
 from syncer.daemon.start.connecting import START_SECONDS, Clusters, connect_all, connect_host
 from syncer.daemon.tasks import beside
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.leaderelection.lease import Lease
+from syncer.leaderelection.shards import Shards
 from syncer.observe.health import Heartbeat
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
@@ -110,28 +114,28 @@ async def _run(config: SyncerConfig, end: _End, *, once: bool, dry_run: bool, fi
     if once and config.virtual_cluster_secrets:
         why = "is only for a daemon that goes on: with --once or --dry-run, no Secrets are read."
         raise ConfigError(Problem(why, path="virtualClusterSecrets", hint="List the virtual clusters instead."))
-    metrics, served = Metrics(version=VERSION), config.clusters()
+    metrics = Metrics(version=VERSION)
     async with AsyncExitStack() as stack:
         if not once:
             host = connect_host(config, metrics, stack, moved=end.event.set)
-            engine = Engine(host=host, metrics=metrics, workers=config.workers)
-            stack.push_async_callback(engine.close)
-            return await _daemon(engine, config, Fleet(engine, served), end, file)
+            return await _daemon(host, config, metrics, stack, end, file)
+        served = config.clusters()
         clusters = connect_all(config, served, metrics, stack)
         if dry_run:
             clusters = clusters.dry()
-        engine = await _prepared(config, served, clusters, metrics, stack)
+        term = CommandTerm()
+        engine = await _prepared(config, served, clusters, metrics, stack, until=term.until)
         if dry_run:
             return await _once(engine, clusters)
-        async with leading(engine.host, config, engine.pairs) as until:
-            if until is not None:
-                engine.until = lambda _: until()
+        async with term.leading(engine.host, config, engine.pairs):
             return await _once(engine, clusters)
 
 
 @asynccontextmanager
-async def prepared(config: SyncerConfig, cluster: VirtualCluster) -> AsyncIterator[tuple[Engine, ClusterPair]]:
-    """Yield a prepared engine for a virtual cluster, for a command.
+async def prepared(
+    config: SyncerConfig, cluster: VirtualCluster, *, until: Callable[[str], float] = lambda cluster: math.inf
+) -> AsyncIterator[tuple[Engine, ClusterPair]]:
+    """Yield a prepared engine for a virtual cluster, for a command, which may write ``until`` then.
 
     Raises:
         SyncerError: A cluster can't be reached, or is not ours.
@@ -139,7 +143,7 @@ async def prepared(config: SyncerConfig, cluster: VirtualCluster) -> AsyncIterat
     metrics = Metrics(version=VERSION)
     async with AsyncExitStack() as stack:
         clusters = connect_all(config, (cluster,), metrics, stack)
-        engine = await _prepared(config, (cluster,), clusters, metrics, stack)
+        engine = await _prepared(config, (cluster,), clusters, metrics, stack, until=until)
         yield engine, engine.pairs[cluster.name]
 
 
@@ -149,9 +153,11 @@ async def _prepared(
     clusters: Clusters,
     metrics: Metrics,
     stack: AsyncExitStack,
+    *,
+    until: Callable[[str], float],
 ) -> Engine:
     """Return an engine with all these virtual clusters, prepared; its connections end with ``stack``."""
-    engine = Engine(host=clusters.host, metrics=metrics, workers=config.workers)
+    engine = Engine(host=clusters.host, metrics=metrics, workers=config.workers, until=until)
     stack.push_async_callback(engine.close)
     for each in served:
         startup.add(engine, each, clusters.virtual[each.name])
@@ -188,10 +194,14 @@ def _summary(engine: Engine) -> Summary:
 # -- the daemon ------------------------------------------------------------------------------------
 
 
-async def _daemon(engine: Engine, config: SyncerConfig, fleet: Fleet, end: _End, file: ConfigFile | None) -> Summary:
-    lease, shards = lease_of(engine.host, config), shards_of(engine.host, config)
-    if lease:
-        engine.until = lambda cluster: lease.until
+async def _daemon(
+    host: Cluster, config: SyncerConfig, metrics: Metrics, stack: AsyncExitStack, end: _End, file: ConfigFile | None
+) -> Summary:
+    lease = lease_of(host, config)
+    shards = shards_of(host, config)
+    engine = _engine_of_daemon(host, config, metrics, lease, shards)
+    stack.push_async_callback(engine.close)
+    fleet = Fleet(engine, config.clusters())
     shared = SharedFleet(engine, fleet, shards) if shards else None
     heartbeat, source = Heartbeat(), ClusterSources(engine, config, fleet.update)
     async with (
@@ -226,6 +236,17 @@ async def _daemon(engine: Engine, config: SyncerConfig, fleet: Fleet, end: _End,
         if not tended.cancelled():
             tended.result()
         return summary
+
+
+def _engine_of_daemon(
+    host: Cluster, config: SyncerConfig, metrics: Metrics, lease: Lease | None, shards: Shards | None
+) -> Engine:
+    """Return an engine that works for the shards that it leads, or writes while it has the Lease, or else always."""
+    if shards:
+        return Engine(host=host, metrics=metrics, workers=config.workers, leads=shards.leads, until=shards.until)
+    if lease:
+        return Engine(host=host, metrics=metrics, workers=config.workers, until=lambda cluster: lease.until)
+    return Engine(host=host, metrics=metrics, workers=config.workers)
 
 
 async def _first(*tasks: "asyncio.Task[Any]") -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
@@ -104,13 +105,11 @@ class Two:
     async def candidate(self, syncers: Iterable[SyncerClass], user: str) -> AsyncIterator["Daemon"]:
         """Yield a daemon that works only while it leads, and reaches the host as this user."""
 
-        async def lead(engine: Engine, host: Cluster) -> None:
-            lease = Lease(host, key=Key(HOME, "vsyncer"), identity=user, duration=15, renew_deadline=10, retry_period=2)
-            engine.until = lambda cluster: lease.until
-            await lease.lead(engine.work)
+        def lease(host: Cluster) -> Lease:
+            return Lease(host, key=Key(HOME, "vsyncer"), identity=user, duration=15, renew_deadline=10, retry_period=2)
 
         tenants = [Tenant(self.virtual, options=ALL)]
-        async with serving(self.host, tenants, syncers, user=user, work=lead) as daemon:
+        async with serving(self.host, tenants, syncers, user=user, lease=lease) as daemon:
             yield daemon
 
     def leader(self) -> str:
@@ -168,11 +167,11 @@ async def serving(
     *,
     user: str = "admin",
     workers: int = 8,
-    work: Callable[[Engine, Cluster], Coroutine[Any, Any, None]] | None = None,
+    lease: Callable[[Cluster], Lease] | None = None,
 ) -> AsyncIterator[Daemon]:
-    """One engine for several virtual clusters; ``work`` is what runs instead of ``engine.work`` alone."""
+    """One engine for several virtual clusters, which works while it holds the Lease, if there is one."""
     served = [(configured(tenant, syncers), tenant.server) for tenant in tenants]
-    async with between(host, served, user=user, workers=workers, work=work) as daemon:
+    async with between(host, served, user=user, workers=workers, lease=lease) as daemon:
         yield daemon
 
 
@@ -184,19 +183,25 @@ async def between(
     user: str = "admin",
     tenant: str = "admin",
     workers: int = 8,
-    work: Callable[[Engine, Cluster], Coroutine[Any, Any, None]] | None = None,
+    lease: Callable[[Cluster], Lease] | None = None,
 ) -> AsyncIterator[Daemon]:
     """Yield an engine with these configurations; ``user`` is who it is on the host, ``tenant`` in
     the virtual clusters.
     """
     here = Cluster("host", Side.HOST, host.transport(user))
+    held = lease(here) if lease else None
     engine = Engine(
-        host=here, metrics=Metrics(version="test"), workers=workers, utcnow=utcnow, rng=random.Random("engine")
+        host=here,
+        metrics=Metrics(version="test"),
+        workers=workers,
+        until=lambda cluster: held.until if held else math.inf,
+        utcnow=utcnow,
+        rng=random.Random("engine"),
     )
     for config, server in served:
         add(engine, config, server, user=tenant)
     await engine.prepare()
-    doing = work(engine, here) if work else engine.work()
+    doing = held.lead(engine.work) if held else engine.work()
     async with engine.running(), helped_by(doing) as [working]:
         try:
             yield Daemon(engine, working)

@@ -61,12 +61,19 @@ class Replica:
         self.metrics = Metrics(version="test")
         replicas.by_metrics[id(self.metrics)] = self
         host = Cluster("host", Side.HOST, Wire(self, replicas.world.host, ""))
-        self.engine = Engine(host=host, metrics=self.metrics, utcnow=utcnow, rng=random.Random(name))
-        self.fleet = Fleet(self.engine, replicas.clusters)
         identity = f"{name}_{name}"
         self.shards = Shards(
             host, fleet=FLEET, number=SHARDS, identity=identity, random=random.Random(name).random, utcnow=utcnow
         )
+        self.engine = Engine(
+            host=host,
+            metrics=self.metrics,
+            leads=self.shards.leads,
+            until=self.shards.until,
+            utcnow=utcnow,
+            rng=random.Random(name),
+        )
+        self.fleet = Fleet(self.engine, replicas.clusters)
         self.shared = SharedFleet(self.engine, self.fleet, self.shards)
         self._task = asyncio.create_task(self._run())
         self._sharing: asyncio.Task[None] | None = None

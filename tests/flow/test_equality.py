@@ -127,9 +127,14 @@ def rack(two: Two) -> str | None:
 async def patrolled_once(two: Guarded, config: SyncerConfig) -> dict[str, Any]:
     """Return the report of a scan by a command while another process leads, so that nothing is repaired."""
     host = Cluster("host", Side.HOST, two.host.transport())
-    engine = Engine(host=host, metrics=Metrics(version="test"), utcnow=utcnow, rng=random.Random(1))
+    engine = Engine(
+        host=host,
+        metrics=Metrics(version="test"),
+        until=lambda cluster: -math.inf,
+        utcnow=utcnow,
+        rng=random.Random(1),
+    )
     add(engine, config, two.virtual)
-    engine.until = lambda cluster: -math.inf
     await engine.prepare()
     report = await scan_once(
         engine, engine.pairs[CLUSTER], kinds=(), confirm=False, hands_off=lambda: "another daemon leads"

@@ -26,11 +26,17 @@ from syncer.testing.objects import configmap, pod, secret, serviceaccount
 async def once(two: Two, *kinds: str, confirm: bool = False, leader: str = "", **patrol: Any) -> dict[str, Any]:
     """Return the report of the command; ``leader`` is the holder of the Lease, if any."""
     host = Cluster("host", Side.HOST, two.host.transport())
-    engine = Engine(host=host, metrics=Metrics(version="test"), utcnow=utcnow, rng=random.Random(1))
+    may_write_until = -math.inf if leader else math.inf
+    engine = Engine(
+        host=host,
+        metrics=Metrics(version="test"),
+        until=lambda cluster: may_write_until,
+        utcnow=utcnow,
+        rng=random.Random(1),
+    )
     config = configured(Tenant(two.virtual, options=ALL))
     options = type(config.patrol).model_validate(patrol)
     add(engine, config.model_copy(update={"patrol": options}), two.virtual)
-    engine.until = lambda cluster: -math.inf if leader else math.inf
     await engine.prepare()
     why = f"{leader} leads" if leader else None
     return await scan_once(engine, engine.pairs[CLUSTER], kinds=kinds, confirm=confirm, hands_off=lambda: why)

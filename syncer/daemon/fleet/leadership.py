@@ -1,5 +1,6 @@
 """Leadership: the Leases of a configuration, also held by commands while they write."""
 
+import math
 import os
 import socket
 import uuid
@@ -70,6 +71,30 @@ async def leading(
         for lease in leases:
             await stack.enter_async_context(lease.held())
         yield lambda: min(lease.until for lease in leases)
+
+
+class CommandTerm:
+    """Until when a command may write: without a bound until it competes for the Leases, then while it holds them."""
+
+    def __init__(self) -> None:
+        self._until: Callable[[], float] = lambda: math.inf
+
+    def until(self, cluster: str) -> float:
+        """Return the time, by the loop's clock, until which may be written for a virtual cluster; ``-inf``: never."""
+        return self._until()
+
+    @asynccontextmanager
+    async def leading(self, host: Cluster, config: SyncerConfig, clusters: Iterable[str]) -> AsyncIterator[None]:
+        """Hold the Leases as :func:`leading` does. Where that fails, nothing may be written any more.
+
+        Raises:
+            AnotherLeads: A daemon holds a Lease.
+            LeaseLost: A Lease was lost, which ends the block.
+        """
+        self._until = lambda: -math.inf
+        async with leading(host, config, clusters) as until:
+            self._until = until or (lambda: math.inf)
+            yield
 
 
 @asynccontextmanager

@@ -12,8 +12,8 @@ class SharedFleet:
     """Works on the virtual clusters of the shards that this replica leads, and serves those that it keeps."""
 
     def __init__(self, engine: Engine, fleet: Fleet, shards: Shards) -> None:
+        """``engine`` leads, and writes until, as ``shards`` say."""
         self._engine, self._fleet, self._shards = engine, fleet, shards
-        engine.leads, engine.until = shards.leads, shards.until
         fleet.serve_only(shards.keeps)
 
     async def run(self) -> None:

@@ -194,11 +194,19 @@ class Daemon:
     async def _serve(self) -> None:
         here = Cluster("host", Side.HOST, self._wire(self._host))
         rng = random.Random(self.user)
+        lease = Lease(here, key=Key(SYSTEM, LEASE), identity=self.user, random=rng.random, utcnow=self._utcnow)
+        shards = self._shards_of(here, rng) if self._shards > 1 else None
         engine = self.engine = Engine(
-            host=here, metrics=Metrics(version="test"), workers=8, utcnow=self._utcnow, rng=rng
+            host=here,
+            metrics=Metrics(version="test"),
+            workers=8,
+            leads=shards.leads if shards else lambda cluster: True,
+            until=shards.until if shards else lambda cluster: lease.until,
+            utcnow=self._utcnow,
+            rng=rng,
         )
         self._stopped.clear()
-        shared = self._shared(engine, here, rng) if self._shards > 1 else None
+        shared = SharedFleet(engine, self._fleet(engine), shards) if shards else None
         for config, server in self._tenants:
             cluster = config.cluster()
             engine.add(
@@ -212,13 +220,14 @@ class Daemon:
         if shared:
             await self._share(engine, shared)
             return
-        lease = Lease(here, key=Key(SYSTEM, LEASE), identity=self.user, random=rng.random, utcnow=self._utcnow)
-        engine.until = lambda cluster: lease.until
         async with engine.running():
             await lease.lead(engine.work)
 
-    def _shared(self, engine: Engine, host: Cluster, rng: random.Random) -> SharedFleet:
-        shards = Shards(
+    def _fleet(self, engine: Engine) -> Fleet:
+        return _Served(engine, [config.cluster().name for config, _ in self._tenants])
+
+    def _shards_of(self, host: Cluster, rng: random.Random) -> Shards:
+        return Shards(
             host,
             fleet=Key(SYSTEM, LEASE),
             number=self._shards,
@@ -226,7 +235,6 @@ class Daemon:
             random=rng.random,
             utcnow=self._utcnow,
         )
-        return SharedFleet(engine, _Served(engine, [config.cluster().name for config, _ in self._tenants]), shards)
 
     async def _share(self, engine: Engine, shared: SharedFleet) -> None:
         """Work on the shards that this replica leads, until it is stopped; then hand them over, as the daemon does."""
