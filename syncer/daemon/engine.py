@@ -11,13 +11,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
-
 from syncer.api.config import Config
 from syncer.api.context import Settings
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Obj, Request, Side
-from syncer.api.optional_roles import Live, OwnController
+from syncer.api.optional_roles import Live
 from syncer.api.roles import Syncer
 from syncer.cache.shared import SharedWatches
 from syncer.clusters.client import Cluster
@@ -25,6 +23,7 @@ from syncer.clusters.discovery import Discovery
 from syncer.clusters.fenced import Fenced
 from syncer.daemon.connections import Connection, Connections
 from syncer.daemon.listener import Listener
+from syncer.daemon.own_controllers import OwnControllers
 from syncer.engine.controllers.builder import build_pair, leave
 from syncer.engine.controllers.lifecycle import SHARED_SECONDS, DiscoveryLoop, Entry, Lifecycle, Roster
 from syncer.engine.controllers.pair import ClusterPair, Condition
@@ -41,9 +40,6 @@ from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
 from syncer.resources.kinds import NAMESPACES
 from syncer.workqueue.queue import Queue
-
-#: Seconds before a controller that raised is run again: the first delay, doubled up to the last.
-FIRST_RERUN, LAST_RERUN = 1.0, 300.0
 
 #: Number of looks whether the requests in work on a removed virtual cluster have ended, and seconds between two.
 LEAVE_LOOKS, LEAVE_PAUSE = 500, 0.02
@@ -79,6 +75,7 @@ class Served:
     activation: Lifecycle
     discovery_loop: DiscoveryLoop
     patroller: Patroller | None
+    own_controllers: OwnControllers
     duties: list[Duty] = field(default_factory=list)
     #: True once discovery has run, so that it is known which stores must be filled.
     prepared: bool = False
@@ -139,9 +136,6 @@ class Engine:
         self.host_connection = self._connections.add(host, lost=self._host_lost, back=self._host_back)
         self._count = workers
         self.workers = Workers(self.queue, self.pairs, self.statuses, self, metrics, clock=self.clock)
-        #: Why a syncer's own controller doesn't run at present, by cluster and syncer.
-        self.broken: dict[tuple[str, str], str] = {}
-        self._own_controllers: dict[tuple[str, str], asyncio.Task[None]] = {}
         #: The addresses and ports at which kubelets of the virtual clusters answer.
         self.kubelet_ports: set[tuple[str, int]] = set()
         #: Why a virtual cluster can't be served at present, by its name; ``NOT_BEGUN`` if it hasn't been tried yet.
@@ -195,7 +189,13 @@ class Engine:
             looked=lambda: self._looked(served),
         )
         pair.definitions_changed = loop.soon
-        served = Served(pair, discovery, connection, events, activation, loop, beside_workers(self, pair))
+        own_controllers = OwnControllers(
+            pair, live=lambda syncer: self._live(pair, syncer), is_worked_on=lambda: self._works_on(name)
+        )
+        pair.paused_or_not = own_controllers.pause
+        served = Served(
+            pair, discovery, connection, events, activation, loop, beside_workers(self, pair), own_controllers
+        )
         served.duties.append(partial(let_in_what_was_left_out, pair))
         if served.patroller is not None and served.patroller.options.enabled:
             served.duties.append(served.patroller.run)
@@ -207,7 +207,7 @@ class Engine:
     ) -> ClusterPair:
         """Return a pair without syncers."""
         discoveries, name = {Side.HOST: self.host_discovery, Side.VIRTUAL: discovery}, settings.cluster
-        pair = build_pair(
+        return build_pair(
             settings,
             (),
             virtual=self._fenced(virtual, name),
@@ -221,8 +221,6 @@ class Engine:
             may_write=lambda: self.may_write(name),
             rules=contention,
         )
-        pair.paused_or_not = lambda: self._paused_or_not(pair)
-        return pair
 
     def _fenced(self, cluster: Cluster, name: str) -> Cluster:
         """Return a client that writes only while this process may write for a virtual cluster of this name."""
@@ -353,61 +351,25 @@ class Engine:
         served.work = [asyncio.create_task(duty()) for duty in served.duties]
         if is_kept(served.pair):  # known only once the virtual cluster is prepared
             served.work.append(asyncio.create_task(keep(served.pair)))
-        self._run_controllers(served.pair)
+        served.own_controllers.run()
 
     async def _end_work(self, ended: Iterable[Served]) -> None:
         tasks: list[asyncio.Task[None]] = []
         for served in ended:
             tasks += served.work
             served.work = []
-            places = [place for place in self._own_controllers if place[0] == served.pair.name]
-            tasks += [self._own_controllers.pop(place) for place in places]
+            tasks += served.own_controllers.stop()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _run_controllers(self, pair: ClusterPair) -> None:
-        """Run the own controllers of a pair's syncers while this process works on the queue, except during a pause."""
-        for controller in list(pair.controllers.values()) if self._works_on(pair.name) else ():
-            place, syncer = (pair.name, controller.name), controller.syncer
-            if isinstance(syncer, OwnController) and place not in self._own_controllers and pair.may_run(syncer.name):
-                own = self._own(syncer, self._live(pair, syncer.name))
-                self._own_controllers[place] = asyncio.create_task(own)
-
-    def _paused_or_not(self, pair: ClusterPair) -> None:
-        """Stop the own controllers of paused syncers, and run them again afterwards."""
-        for place, task in list(self._own_controllers.items()):
-            if place[0] == pair.name and not task.done() and not pair.may_run(place[1]):
-                self._own_controllers.pop(place).cancel()
-        self._run_controllers(pair)
-
-    async def _own(self, syncer: OwnController, live: Live) -> None:
-        """Run a controller until it returns; if it raises, run it again with increasing delays."""
-        place = (live.cluster, live.syncer)
-
-        async def register() -> None:
-            self.broken.pop(place, None)
-            try:
-                await syncer.register(live)
-            except Exception as error:
-                what = "a syncer's own controller raised, and is run again"
-                log.exception(what, cluster=live.cluster, syncer=live.syncer)
-                self.broken[place] = f"its own controller raised {type(error).__name__}: {error}"
-                raise
-
-        wait = wait_exponential(multiplier=FIRST_RERUN, max=LAST_RERUN)
-        await AsyncRetrying(retry=retry_if_exception_type(Exception), wait=wait)(register)
 
     def _left(self, pair: ClusterPair, syncer: str) -> None:
         """Clean up after a syncer that has stopped."""
         self.workers.drop(pair.name, syncer)
         pair.policies.breaker.drop(syncer)
         pair.policies.pause.drop(syncer)
-        self.broken.pop((pair.name, syncer), None)
         pair.conditions.pop(syncer, None)
-        own = self._own_controllers.pop((pair.name, syncer), None)
-        if own:
-            own.cancel()
+        self.served[pair.name].own_controllers.drop(syncer)
 
     def patrollers(self) -> list[Patroller]:
         """Return the patrollers of all virtual clusters."""
@@ -451,7 +413,7 @@ class Engine:
 
     def filled(self, pair: ClusterPair, store: SideInformer | None = None) -> None:
         """Handle a store that was filled or given up: syncers that have all they need begin."""
-        self._run_controllers(pair)
+        self.served[pair.name].own_controllers.run()
         if store is not None and store.synced:
             pair.policies.breaker.listed(store)
         for controller in pair.controllers.values():

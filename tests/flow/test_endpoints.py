@@ -193,7 +193,7 @@ def test_metrics_that_are_to_be_read_are_all_read(tmp_path: Path) -> None:
 
 def test_readyz_names_the_virtual_cluster_in_each_row(tmp_path: Path) -> None:
     async def scene(daemon: Daemon, config: SyncerConfig) -> None:
-        daemon.engine.broken["shop", "configmaps"] = "users bob cannot list at 10.0.0.1"
+        daemon.engine.served["shop"].own_controllers.broken["configmaps"] = "users bob cannot list at 10.0.0.1"
         status, text = await asyncio.to_thread(page, config.health.address, "/readyz?verbose")
         assert status == 200
         assert text.splitlines() == [

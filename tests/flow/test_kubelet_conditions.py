@@ -274,7 +274,7 @@ def test_condition_hides_no_error_of_its_syncer(two: Two) -> None:
             pair.conditions["maps"] = Condition("slower than 10.0.0.1", "slow")
             assert status.degraded(daemon.engine)[CLUSTER, "maps"] == "slower than 10.0.0.1"
             assert status.degraded(daemon.engine, details=False)[CLUSTER, "maps"] == "slow"
-            daemon.engine.broken[CLUSTER, "maps"] = "broken"
+            daemon.engine.served[CLUSTER].own_controllers.broken["maps"] = "broken"
             assert status.degraded(daemon.engine)[CLUSTER, "maps"] == "broken"
 
     play(scenario)

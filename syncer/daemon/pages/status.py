@@ -41,7 +41,11 @@ def hindered(engine: Engine, *, details: bool = True) -> dict[tuple[str, str], s
     """Return the syncers that can't get their objects in step, as :func:`degraded`. A condition of a
     pair hinders none.
     """
-    broken = {place: why if details else "it could not be started" for place, why in list(engine.broken.items())}
+    broken = {
+        (cluster, syncer): why if details else "it could not be started"
+        for cluster, served in list(engine.served.items())
+        for syncer, why in list(served.own_controllers.broken.items())
+    }
     waits = {
         place: why if details else why.partition(": ")[0] if why.startswith(INIT_RAISED) else why
         for place, why in waiting(engine).items()
