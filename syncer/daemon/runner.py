@@ -13,7 +13,6 @@ from syncer.api.errors import ConfigError, Problem
 from syncer.clusters.client import Cluster
 from syncer.clusters.dry_run import DryRun
 from syncer.config import SyncerConfig, VirtualCluster
-from syncer.daemon.engine import Engine
 from syncer.daemon.fleet.cluster_sources import ClusterSources
 from syncer.daemon.fleet.config_file import ConfigFile
 from syncer.daemon.fleet.fleet import Fleet
@@ -21,6 +20,7 @@ from syncer.daemon.fleet.leadership import CommandTerm, lease_of, shards_of
 from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.daemon.pages import status
 from syncer.daemon.pages.endpoints import serving
+from syncer.daemon.process import Process
 from syncer.daemon.start import startup
 from syncer.daemon.start.comparison import check_api_servers
 from syncer.daemon.start.connecting import START_SECONDS, Clusters, connect_all, connect_host
@@ -124,18 +124,18 @@ async def _run(config: SyncerConfig, end: _End, *, once: bool, dry_run: bool, fi
         if dry_run:
             clusters = clusters.dry()
         term = CommandTerm()
-        engine = await _prepared(config, served, clusters, metrics, stack, until=term.until)
+        process = await _prepared(config, served, clusters, metrics, stack, until=term.until)
         if dry_run:
-            return await _once(engine, clusters)
-        async with term.leading(engine.host, config, engine.pairs):
-            return await _once(engine, clusters)
+            return await _once(process, clusters)
+        async with term.leading(process.host, config, process.pairs):
+            return await _once(process, clusters)
 
 
 @asynccontextmanager
 async def prepared(
     config: SyncerConfig, cluster: VirtualCluster, *, until: Callable[[str], float] = lambda cluster: math.inf
-) -> AsyncIterator[tuple[Engine, ClusterPair]]:
-    """Yield a prepared engine for a virtual cluster, for a command, which may write ``until`` then.
+) -> AsyncIterator[tuple[Process, ClusterPair]]:
+    """Yield a prepared process for a virtual cluster, for a command, which may write ``until`` then.
 
     Raises:
         SyncerError: A cluster can't be reached, or is not ours.
@@ -143,8 +143,8 @@ async def prepared(
     metrics = Metrics(version=VERSION)
     async with AsyncExitStack() as stack:
         clusters = connect_all(config, (cluster,), metrics, stack)
-        engine = await _prepared(config, (cluster,), clusters, metrics, stack, until=until)
-        yield engine, engine.pairs[cluster.name]
+        process = await _prepared(config, (cluster,), clusters, metrics, stack, until=until)
+        yield process, process.pairs[cluster.name]
 
 
 async def _prepared(
@@ -155,25 +155,24 @@ async def _prepared(
     stack: AsyncExitStack,
     *,
     until: Callable[[str], float],
-) -> Engine:
-    """Return an engine with all these virtual clusters, prepared; its connections end with ``stack``."""
-    engine = Engine(host=clusters.host, metrics=metrics, workers=config.workers, until=until)
-    stack.push_async_callback(engine.close)
-    for each in served:
-        startup.add(engine, each, clusters.virtual[each.name])
-    await engine.host_connection.reach(START_SECONDS)
-    await asyncio.gather(*(startup.prepare(engine, each) for each in served))
-    return engine
+) -> Process:
+    """Return a process with all these virtual clusters, prepared; its connections end with ``stack``."""
+    process = Process(host=clusters.host, metrics=metrics, workers=config.workers, until=until)
+    stack.push_async_callback(process.close)
+    added = [startup.add(process, each, clusters.virtual[each.name]) for each in served]
+    await process.host_connection.reach(START_SECONDS)
+    await asyncio.gather(*(startup.prepare(one, each) for one, each in zip(added, served, strict=True)))
+    return process
 
 
-async def _once(engine: Engine, clusters: Clusters) -> Summary:
-    async with engine.running():
-        work = asyncio.create_task(engine.work())
+async def _once(process: Process, clusters: Clusters) -> Summary:
+    async with process.running():
+        work = asyncio.create_task(process.work())
         try:
-            await status.settle(engine)
-            summary = _summary(engine)
+            await status.settle(process)
+            summary = _summary(process)
         finally:
-            engine.queue.close()
+            process.queue.close()
             await work
     for cluster in clusters:
         if isinstance(cluster.transport, DryRun):
@@ -181,14 +180,16 @@ async def _once(engine: Engine, clusters: Clusters) -> Summary:
     return summary
 
 
-def _summary(engine: Engine) -> Summary:
-    unfinished = (*engine.statuses.troubles(), *engine.statuses.pending())
+def _summary(process: Process) -> Summary:
+    unfinished = (*process.statuses.troubles(), *process.statuses.pending())
     troubles = [f"{request.cluster}/{request}: {found.reason}" for request, found in unfinished]
-    troubles += [f"{'/'.join(place)}: {reason}" for place, reason in status.hindered(engine).items()]
+    troubles += [f"{'/'.join(place)}: {reason}" for place, reason in status.hindered(process).items()]
     in_step = {
-        (cluster, syncer): n for (cluster, syncer, state), n in status.states(engine).items() if state == status.IN_STEP
+        (cluster, syncer): n
+        for (cluster, syncer, state), n in status.states(process).items()
+        if state == status.IN_STEP
     }
-    return Summary(dict(engine.statuses.done), troubles, in_step=in_step)
+    return Summary(dict(process.statuses.done), troubles, in_step=in_step)
 
 
 # -- the daemon ------------------------------------------------------------------------------------
@@ -199,54 +200,54 @@ async def _daemon(
 ) -> Summary:
     lease = lease_of(host, config)
     shards = shards_of(host, config)
-    engine = _engine_of_daemon(host, config, metrics, lease, shards)
-    stack.push_async_callback(engine.close)
-    fleet = Fleet(engine, config.clusters())
-    shared = SharedFleet(engine, fleet, shards) if shards else None
-    heartbeat, source = Heartbeat(), ClusterSources(engine, config, fleet.update)
+    process = _process_of_daemon(host, config, metrics, lease, shards)
+    stack.push_async_callback(process.close)
+    fleet = Fleet(process, config.clusters())
+    shared = SharedFleet(process, fleet, shards) if shards else None
+    heartbeat, source = Heartbeat(), ClusterSources(process, config, fleet.update)
     async with (
-        serving(engine, config, heartbeat, lease, shards),
+        serving(process, config, heartbeat, lease, shards),
         beside(heartbeat.keep()),
         beside(end.event.wait()) as stopped,
     ):
         end.heed_signals()
-        async with beside(engine.host_connection.reach(START_SECONDS)) as reached:
+        async with beside(process.host_connection.reach(START_SECONDS)) as reached:
             await _first(reached, stopped)
         if reached.cancelled():
             return Summary()
         reached.result()
-        async with engine.running(), beside(source.run()), beside(fleet.run()) as tended, AsyncExitStack() as stack:
+        async with process.running(), beside(source.run()), beside(fleet.run()) as tended, AsyncExitStack() as stack:
             if file:
                 await stack.enter_async_context(beside(file.follow(config, source.update)))
             if shared:
-                async with beside(engine.work()) as working:
+                async with beside(process.work()) as working:
                     async with beside(shared.run()) as sharing:
                         await _first(working, stopped, tended, sharing)
-                    await _stop(engine, working, config.grace_period, leading=True)
+                    await _stop(process, working, config.grace_period, leading=True)
                 if not sharing.cancelled():
                     sharing.result()
-                return _summary(engine)
+                return _summary(process)
             async with beside(fleet.begun.wait()) as begun:
                 await _first(tended, stopped, begun)
             if fleet.begun.is_set():
-                async with beside(lease.lead(engine.work) if lease else engine.work()) as working:
+                async with beside(lease.lead(process.work) if lease else process.work()) as working:
                     await _first(working, stopped, tended)
-                    await _stop(engine, working, config.grace_period, leading=lease is None or lease.is_leader)
-            summary = _summary(engine)
+                    await _stop(process, working, config.grace_period, leading=lease is None or lease.is_leader)
+            summary = _summary(process)
         if not tended.cancelled():
             tended.result()
         return summary
 
 
-def _engine_of_daemon(
+def _process_of_daemon(
     host: Cluster, config: SyncerConfig, metrics: Metrics, lease: Lease | None, shards: Shards | None
-) -> Engine:
-    """Return an engine that works for the shards that it leads, or writes while it has the Lease, or else always."""
+) -> Process:
+    """Return a process that works for the shards that it leads, or writes while it has the Lease, or else always."""
     if shards:
-        return Engine(host=host, metrics=metrics, workers=config.workers, leads=shards.leads, until=shards.until)
+        return Process(host=host, metrics=metrics, workers=config.workers, leads=shards.leads, until=shards.until)
     if lease:
-        return Engine(host=host, metrics=metrics, workers=config.workers, until=lambda cluster: lease.until)
-    return Engine(host=host, metrics=metrics, workers=config.workers)
+        return Process(host=host, metrics=metrics, workers=config.workers, until=lambda cluster: lease.until)
+    return Process(host=host, metrics=metrics, workers=config.workers)
 
 
 async def _first(*tasks: "asyncio.Task[Any]") -> None:
@@ -254,11 +255,11 @@ async def _first(*tasks: "asyncio.Task[Any]") -> None:
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _stop(engine: Engine, working: "asyncio.Task[None]", grace: float, *, leading: bool) -> None:
+async def _stop(process: Process, working: "asyncio.Task[None]", grace: float, *, leading: bool) -> None:
     """Take no more work, finish the requests in work, release the Lease."""
-    engine.queue.close()
+    process.queue.close()
     if not working.done():
-        log.info("stopping", running=len(engine.queue.running()))
+        log.info("stopping", running=len(process.queue.running()))
         if not leading:
             working.cancel()
         await asyncio.wait({working}, timeout=grace)

@@ -8,7 +8,8 @@ from syncer.api.errors import ClusterError, ConfigError, Forbidden
 from syncer.clusters.client import Cluster
 from syncer.clusters.login import Login
 from syncer.config import VirtualCluster
-from syncer.daemon.engine import Engine
+from syncer.daemon.process import Process
+from syncer.daemon.served_cluster import ServedCluster
 from syncer.daemon.start import api_server
 from syncer.daemon.start.connecting import START_SECONDS, login_to
 from syncer.daemon.start.sides import must_differ, namespace_problem
@@ -24,9 +25,9 @@ AGAIN_SECONDS = 2.0
 log = get_logger(__name__)
 
 
-def add(engine: Engine, cluster: VirtualCluster, virtual: Cluster) -> ClusterPair:
-    """Let an engine know a virtual cluster as it is configured."""
-    return engine.add(
+def add(process: Process, cluster: VirtualCluster, virtual: Cluster) -> ServedCluster:
+    """Add a virtual cluster to a process as it is configured."""
+    return process.add(
         cluster.settings(),
         [(enabled.syncer, enabled.section) for enabled in cluster.enabled()],
         virtual=virtual,
@@ -36,7 +37,7 @@ def add(engine: Engine, cluster: VirtualCluster, virtual: Cluster) -> ClusterPai
     )
 
 
-async def prepare(engine: Engine, cluster: VirtualCluster, *, waits: bool = False) -> None:
+async def prepare(served: ServedCluster, cluster: VirtualCluster, *, waits: bool = False) -> None:
     """Prepare a virtual cluster before its caches: reach it, check its identity, run discovery. The host has answered.
 
     With ``waits``, a missing host namespace is waited for, and so is the right to the identity: who sets up a
@@ -46,9 +47,9 @@ async def prepare(engine: Engine, cluster: VirtualCluster, *, waits: bool = Fals
     Raises:
         SyncerError: The cluster can't be reached or is not ours, its host namespace is missing, or a right.
     """
-    pair = engine.pairs[cluster.name]
+    pair = served.pair
     pair.awaits = "it has given no answer yet"
-    await engine.served[cluster.name].connection.reach(START_SECONDS)
+    await served.connection.reach(START_SECONDS)
     pair.awaits = ""
     virtual = pair.virtual.patient()
     host = pair.host.patient()
@@ -58,8 +59,8 @@ async def prepare(engine: Engine, cluster: VirtualCluster, *, waits: bool = Fals
     if api_server.is_needed(pair.settings):
         found = await api_server.find(pair.settings, login_to(cluster), host)
         pair.settings.api_server.host, pair.settings.api_server.port = found.host, found.port
-    await _claim(pair, cluster, engine.served[cluster.name].connection.cluster, waits=waits)
-    await engine.prepare_one(cluster.name)
+    await _claim(pair, cluster, served.connection.cluster, waits=waits)
+    await served.prepare()
 
 
 async def check_certificate(pair: ClusterPair, cluster: VirtualCluster) -> None:

@@ -43,6 +43,10 @@ from syncer.workqueue.queue import Queue
 BOUND = 4096
 
 
+def _nothing() -> None:
+    return None
+
+
 def build_pair(
     settings: Settings,
     enabled: Iterable[tuple[Syncer, Config]],
@@ -58,8 +62,13 @@ def build_pair(
     minor: Callable[[Side], int] = lambda side: 0,
     rules: ContentionRules = OFF,
     homes: Callable[[Settings, Informers], HostNamespaces] = HostNamespaces,
+    definitions_changed: Callable[[], None] = _nothing,
+    paused_or_not: Callable[[], None] = _nothing,
 ) -> ClusterPair:
-    """Build the pair of a virtual cluster and the host, with controllers for these syncers."""
+    """Build the pair of a virtual cluster and the host, with controllers for these syncers.
+
+    ``definitions_changed`` and ``paused_or_not`` are as in :class:`.ClusterPair`.
+    """
     informers = Informers(clock=clock, ordered=ordered)
     fan_out = FanOut()
     references = References(informers, fan_out)
@@ -99,7 +108,19 @@ def build_pair(
         confirmations=ConfirmationPace(clock),
     )
     pair = ClusterPair(
-        settings, virtual, host, queue, informers, references, reconciler, policies, applier, fan_out, controllers
+        settings,
+        virtual,
+        host,
+        queue,
+        informers,
+        references,
+        reconciler,
+        policies,
+        applier,
+        fan_out,
+        controllers,
+        definitions_changed,
+        paused_or_not,
     )
     references.wake, references.ask = pair.may_be_used, pair.ask
     policies.pause.watch(pair.pause_changed, pair.syncer_pause_changed)

@@ -52,10 +52,10 @@ class ClusterPair:
     fan_out: FanOut
     controllers: dict[str, Controller]
     #: Called when a CustomResourceDefinition changes, so that other kinds may be served now.
-    definitions_changed: Callable[[], None] = lambda: None
+    definitions_changed: Callable[[], None]
     #: Called when a pause of the whole virtual cluster, or of a syncer, begins or ends, so that own
     #: controllers stop or run again.
-    paused_or_not: Callable[[], None] = lambda: None
+    paused_or_not: Callable[[], None]
     reflectors: dict[Place, Reflector] = field(default_factory=dict)
     #: What the start waits for, in words that name nothing of the host; empty if it waits for nothing.
     awaits: str = ""
