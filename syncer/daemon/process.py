@@ -3,7 +3,7 @@
 import asyncio
 import math
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -12,14 +12,16 @@ from syncer.api.context import Settings
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Obj, Request, Side
 from syncer.api.roles import Syncer
+from syncer.cache.budget import Budget
 from syncer.cache.shared import SharedWatches
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
 from syncer.daemon.connections import Connections
 from syncer.daemon.frozen_objects import FrozenObjects
 from syncer.daemon.served_cluster import LEAVE_PAUSE, STANDBY, ServedCluster
+from syncer.daemon.unserved import Unserved
 from syncer.engine.controllers.lifecycle import Entry
-from syncer.engine.controllers.pair import ClusterPair, Condition
+from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.worker import Workers
 from syncer.engine.patrol.patroller import Patroller
@@ -29,12 +31,6 @@ from syncer.workqueue.queue import Queue
 
 #: Number of looks whether the requests in work on a removed virtual cluster have ended.
 LEAVE_LOOKS = 500
-
-#: The reason why a virtual cluster isn't served that hasn't been tried yet.
-NOT_BEGUN = Condition("it has not begun yet", "it has not begun yet")
-
-#: Stand for all Secrets of a namespace, which aren't listed, and for those that are more than it may have.
-UNLISTED, BEYOND = "(all)", "(further)"
 
 
 class Process:
@@ -92,12 +88,7 @@ class Process:
         self._count = workers
         self.workers = Workers(self.queue, self.pairs, self.statuses, self, metrics, clock=self.clock)
         self.frozen_objects = FrozenObjects()
-        #: The addresses and ports at which kubelets of the virtual clusters answer.
-        self.kubelet_ports: set[tuple[str, int]] = set()
-        #: Why a virtual cluster can't be served at present, by its name; ``NOT_BEGUN`` if it hasn't been tried yet.
-        self.absent: dict[str, Condition] = {}
-        #: Why Secrets of the host are no virtual clusters, by namespace and name, ``UNLISTED`` or ``BEYOND``.
-        self.refused: Mapping[tuple[str, str], Condition] = {}
+        self.unserved = Unserved()
         #: True while this process works on the queue.
         self.is_working = False
 
@@ -112,17 +103,20 @@ class Process:
         entries: Iterable[Entry] = (),
         contention: ContentionRules = OFF,
         weight: float = 1.0,
+        budget: Budget | None = None,
     ) -> ServedCluster:
         """Add a virtual cluster. It is served once it has been prepared and runs.
 
         ``entries`` become syncers once the clusters serve their resources. ``weight``, above 0, is for its share of
-        the workers.
+        the workers, and ``budget`` for the memory of its objects, None without a limit.
         """
         name = settings.cluster
         self.queue.join(name, weight=weight)
         if not self.leads(name):
             self.queue.pause(name, STANDBY)
-        served = ServedCluster(self, settings, enabled, virtual=virtual, entries=entries, contention=contention)
+        served = ServedCluster(
+            self, settings, enabled, virtual=virtual, entries=entries, contention=contention, budget=budget
+        )
         self.pairs[name] = served.pair
         self.served[name] = served
         return served

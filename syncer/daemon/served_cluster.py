@@ -12,6 +12,7 @@ from syncer.api.context import Settings
 from syncer.api.objects import Obj, Request, Side
 from syncer.api.optional_roles import Live
 from syncer.api.roles import Syncer
+from syncer.cache.budget import Budget
 from syncer.cache.shared import SharedWatches
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
@@ -84,6 +85,7 @@ class ServedCluster:
         virtual: Cluster,
         entries: Iterable[Entry] = (),
         contention: ContentionRules = OFF,
+        budget: Budget | None = None,
     ) -> None:
         """Create it as configured; nothing is sent yet. ``entries`` become syncers once their kinds are served."""
         self.name = settings.cluster
@@ -121,6 +123,7 @@ class ServedCluster:
             minor=lambda side: discoveries[side].minor,
             may_write=self.may_write,
             rules=contention,
+            budget=budget,
             definitions_changed=self.discovery_loop.soon,
             paused_or_not=lambda: self.own_controllers.pause(),
         )
@@ -147,6 +150,7 @@ class ServedCluster:
             self._duties.append(self.patroller.run)
         #: True once discovery has run, so that it is known which stores must be filled.
         self.prepared = False
+        self._awaits = ""
         self._is_running = False
         #: The duties at work.
         self._work: list[asyncio.Task[None]] = []
@@ -257,10 +261,18 @@ class ServedCluster:
         """Return why syncers wait for the resources that they need, by name."""
         return dict(self._roster.waiting)
 
+    def wait_for(self, what: str) -> bool:
+        """Show why the start waits, in words that name nothing of the host; ``""`` if it doesn't. Return True if it
+        waited until now.
+        """
+        has_waited = bool(self._awaits)
+        self._awaits = what
+        return has_waited
+
     def unfilled(self) -> list[str]:
         """Return the stores that are neither filled nor given up, without names; or the reason why its start waits."""
         if not self.prepared:
-            return [self.pair.awaits or "what the clusters serve is not known yet"]
+            return [self._awaits or "what the clusters serve is not known yet"]
         stores = [store_of(one) for one in list(self.pair.reflectors.values())]
         return [str(store) for store in stores if not store.synced and not self.pair.given_up(store)]
 
@@ -327,7 +339,7 @@ class ServedCluster:
         self._process.workers.drop(self.name, syncer)
         self.pair.policies.breaker.drop(syncer)
         self.pair.policies.pause.drop(syncer)
-        self.pair.conditions.pop(syncer, None)
+        self.pair.recover(syncer)
         self.own_controllers.drop(syncer)
 
     def _live(self, syncer: str) -> Live:
@@ -343,14 +355,12 @@ class ServedCluster:
 
     def _degraded(self, syncer: str, sentence: str, detail: str) -> None:
         """Show a condition of a syncer, log it, and warn the tenant by an event; ``""`` ends it."""
-        conditions = self.pair.conditions
         if not sentence:
-            if conditions.pop(syncer, None):
+            if self.pair.recover(syncer):
                 log.info("a condition has ended", cluster=self.name, syncer=syncer)
             return
         condition = Condition(f"{sentence} ({detail})" if detail else sentence, sentence)
-        if conditions.get(syncer) != condition:
-            conditions[syncer] = condition
+        if self.pair.degrade(syncer, condition):
             log.warning(condition.message, cluster=self.name, syncer=syncer)
         if self._is_worked_on():
             self.events.warning(NAMESPACES, _TENANTS_HOME, "SyncerDegraded", f"{syncer}: {sentence}")

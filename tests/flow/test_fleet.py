@@ -22,8 +22,8 @@ from syncer.daemon.fleet.fleet import DEFAULT_MEGABYTES, LAST_DELAY
 from syncer.daemon.pages.control import selection
 from syncer.daemon.pages.endpoints import _caches, _up, _virtual
 from syncer.daemon.pages.status import ClusterState, clusters, unfilled
-from syncer.daemon.process import NOT_BEGUN
 from syncer.daemon.start import api_server, connecting, startup
+from syncer.daemon.unserved import NOT_BEGUN
 from syncer.engine.controllers.lifecycle import LAST_LOOK
 from syncer.engine.stores import identity
 from syncer.names import SingleNamespace
@@ -66,13 +66,13 @@ def test_one_that_does_not_answer_is_served_when_it_does_and_delays_no_other(wor
         async with world.served(*clusters_named("bank", "pets", "shop")) as (process, _):
             assert await until(lambda: world.has_copy("bank") and world.has_copy("shop")) < 5
             assert states(process)["pets"] == "starting"
-            await until(lambda: process.absent["pets"] is not NOT_BEGUN, within=200)
-            assert "refused" in process.absent["pets"].message
+            await until(lambda: process.unserved.clusters["pets"] is not NOT_BEGUN, within=200)
+            assert "refused" in process.unserved.clusters["pets"].message
             assert _up(process)["pets", "virtual"] == 0
             world.cut.clear()
             await until(lambda: world.has_copy("pets"), within=200)
             assert states(process) == dict.fromkeys(world.servers, "served")
-            assert not process.absent
+            assert not process.unserved.clusters
 
     play(scenario)
 

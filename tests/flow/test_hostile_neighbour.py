@@ -140,7 +140,7 @@ def test_other_tenants_are_served_as_if_there_was_no_attack(world: World, attack
             assert begun(world) == before
             assert lists(world.host) - on_host <= lists(hostile) - own, "the copies of others were listed again"
             assert troubles(process) == []
-            assert (HOSTILE in process.absent) == (attack == "multiply"), process.absent
+            assert (HOSTILE in process.unserved.clusters) == (attack == "multiply"), process.unserved.clusters
             assert {name: state for name, state in states(process).items() if name != HOSTILE} == dict.fromkeys(
                 OTHERS, "served"
             )

@@ -32,6 +32,7 @@ from syncer.engine.controllers.pair import Condition
 from syncer.kubelet import certificates
 from syncer.kubelet.certificates import NotSigned, Serving
 from syncer.kubelet.pods import Place
+from syncer.kubelet.ports import PortsInUse
 from syncer.observe.control import Control
 from syncer.resources.kinds import NODES
 from syncer.testing.merge import merged
@@ -52,7 +53,7 @@ def connected(daemon: Daemon) -> ServedCluster:
 async def kubelet(daemon: Daemon, **options: Any) -> AsyncIterator[None]:
     served = connected(daemon)
     section = Kubelet(**{"enabled": True, "address": "127.0.0.1", "listen": "127.0.0.1", **options})
-    async with answering(daemon.process, served, section):
+    async with answering(served, section, PortsInUse()):
         await asyncio.sleep(1.0)
         yield
 
@@ -138,7 +139,7 @@ def test_figures_are_of_the_containers_that_were_sent(two: Two) -> None:
             original = two.original("pods", "web") or {}
             two.virtual.put(merged(original, {"spec": {"ephemeralContainers": [{"name": "proxy", "image": "i"}]}}))
             await daemon.settled()
-            server = NodeServer(daemon.process, connected(daemon), Kubelet())
+            server = NodeServer(connected(daemon), Kubelet(), PortsInUse())
             found = server._copied(key_of(there))
             assert found is not None
             assert found.containers == {"app"}
@@ -153,7 +154,7 @@ def test_refusal_of_the_host_is_told_without_names_of_the_host(two: Two) -> None
         async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
             await daemon.settled()
             server, key = (
-                NodeServer(daemon.process, connected(daemon), Kubelet()),
+                NodeServer(connected(daemon), Kubelet(), PortsInUse()),
                 key_of(two.copy("pods", "web") or {}),
             )
             place = Place(key, "h-1", Key("default", "web"), "v-1")
@@ -275,7 +276,7 @@ def test_condition_hides_no_error_of_its_syncer(two: Two) -> None:
         async with two.daemon([Maps]) as daemon:
             await daemon.settled()
             pair = daemon.process.pairs[CLUSTER]
-            pair.conditions["maps"] = Condition("slower than 10.0.0.1", "slow")
+            pair.degrade("maps", Condition("slower than 10.0.0.1", "slow"))
             assert status.degraded(daemon.process)[CLUSTER, "maps"] == "slower than 10.0.0.1"
             assert status.degraded(daemon.process, details=False)[CLUSTER, "maps"] == "slow"
             daemon.process.served[CLUSTER].own_controllers.broken["maps"] = "broken"

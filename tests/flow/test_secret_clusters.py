@@ -98,7 +98,7 @@ def test_another_virtual_cluster_under_a_name_gets_nothing_of_the_former(world: 
             world.servers["stranger"] = ApiServer(seed="stranger")
             world.put(secret("shop", kubeconfig("stranger")))
             await until(lambda: states(process) == {"shop": "failing"})
-            assert "was never synced as that" in process.absent["shop"].message
+            assert "was never synced as that" in process.unserved.clusters["shop"].message
             assert world.has_copy("shop")
 
     play(scenario)

@@ -7,11 +7,12 @@ from typing import Any
 
 from syncer.api.errors import SyncerError, Unreachable
 from syncer.api.objects import Resource
+from syncer.cache.budget import Budget
 from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import VirtualCluster
 from syncer.daemon.fleet.memory_limit import memory_limit
 from syncer.daemon.notices import notices_of
-from syncer.daemon.process import NOT_BEGUN, Process
+from syncer.daemon.process import Process
 from syncer.daemon.served_cluster import ServedCluster
 from syncer.daemon.start import startup
 from syncer.daemon.start.connecting import START_SECONDS, connect_virtual, must_be_another
@@ -19,6 +20,7 @@ from syncer.daemon.start.host_selectors import warn_of_selectors
 from syncer.daemon.start.pod_templates import warn_of_pod_templates
 from syncer.daemon.tasks import beside
 from syncer.engine.controllers.pair import ClusterPair, Condition
+from syncer.kubelet.ports import PortsInUse
 from syncer.observe.logs import get_logger
 
 #: Seconds before a virtual cluster that can't be served is begun anew: about the first delay, doubled up to the last.
@@ -45,7 +47,9 @@ class Fleet:
         self._wanted, self._is_told = dict(self._all), bool(clusters)
         #: Returns True for those that are served here; None if all are.
         self._keeps: Callable[[str], bool] | None = None
-        process.absent.update(dict.fromkeys(self._wanted, NOT_BEGUN))
+        process.unserved.expect(self._wanted)
+        #: The addresses and ports at which kubelets of the virtual clusters answer.
+        self._kubelet_ports = PortsInUse()
         self._served: dict[str, VirtualCluster] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
@@ -63,7 +67,7 @@ class Fleet:
     def serve_only(self, keeps: Callable[[str], bool]) -> None:
         """Serve only those for which this returns True; :meth:`assign` asks it again."""
         self._keeps = keeps
-        self._process.absent.clear()
+        self._process.unserved.clear()
         self.assign()
 
     @property
@@ -81,7 +85,7 @@ class Fleet:
         self._wanted = {name: each for name, each in self._all.items() if keeps is None or keeps(name)}
         for name, cluster in self._wanted.items():
             if name in self._process.pairs:
-                self._process.pairs[name].informers.budget.most = self._most(cluster)
+                self._process.pairs[name].informers.budget.limit(self._most(cluster))
         self._changed.set()
 
     async def run(self) -> None:
@@ -115,7 +119,7 @@ class Fleet:
                 del self._served[name]
                 if name in self._tasks:
                     self._tasks[name].cancel()
-                self._process.absent.pop(name, None)
+                self._process.unserved.begun(name)
         for name, cluster in self._wanted.items():
             if name not in self._served and name not in self._tasks:
                 self._served[name] = cluster
@@ -141,7 +145,7 @@ class Fleet:
                     log.warning("a virtual cluster can't be served", cluster=cluster.name, error=str(error))
                 else:
                     log.exception("serving a virtual cluster failed", cluster=cluster.name)
-                process.absent[cluster.name] = _condition(error)
+                process.unserved.failed(cluster.name, _condition(error))
                 failures = 0 if process.clock() - begun > GOOD_SECONDS else failures + 1
                 delay = min(FIRST_DELAY * 2 ** min(failures, 10), LAST_DELAY)
                 await asyncio.sleep(delay * process.rng.uniform(0.5, 1.0))
@@ -173,18 +177,17 @@ class Fleet:
         async with AsyncExitStack() as stack:
             virtual = connect_virtual(cluster, process.metrics, stack, moved=move)
             must_be_another(name, virtual, process.host)
-            served = startup.add(process, cluster, virtual)
+            budget = Budget(self._most(cluster), over=ended.set)
+            served = startup.add(process, cluster, virtual, budget=budget)
             stack.push_async_callback(process.remove, name)
-            budget = served.pair.informers.budget
-            budget.most, budget.over = self._most(cluster), ended.set
             if await _ends_before(startup.prepare(served, cluster, waits=True), ended):
-                process.absent.pop(name, None)
+                process.unserved.begun(name)
                 self.begun.set()
                 served.add_duty(notices_of(served).run)
                 if cluster.kubelet.enabled:
                     from syncer.daemon.kubelet.node_server import answering  # imported late: it takes some megabytes
 
-                    await stack.enter_async_context(answering(process, served, cluster.kubelet))
+                    await stack.enter_async_context(answering(served, cluster.kubelet, self._kubelet_ports))
                 await _ends_before(_served(served, cluster), ended)
             if not moved.is_set():
                 most = f"more than {budget.most >> 20} MB of the daemon's memory (maxMegabytes)"

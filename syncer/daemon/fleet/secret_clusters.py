@@ -2,7 +2,7 @@
 
 Whoever can write such a Secret is not trusted: it leads only to host namespaces that are assigned to its namespace, it
 gets nothing of this process (:mod:`syncer.multicluster.logins`), and takes no name and no place that another virtual
-cluster has. What is wrong with one concerns it alone, and is shown with the reason (:attr:`.Process.refused`).
+cluster has. What is wrong with one concerns it alone, and is shown with the reason (:attr:`.Unserved.secrets`).
 
 Of a Secret only what chooses is cached. Its kubeconfig is read when it is to be used.
 """
@@ -23,8 +23,9 @@ from syncer.cache.reflector import Reflector
 from syncer.clusters.connection import HeldLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
 from syncer.config.virtual_cluster import place_of
-from syncer.daemon.process import BEYOND, UNLISTED, Process
+from syncer.daemon.process import Process
 from syncer.daemon.start.connecting import SecretCluster
+from syncer.daemon.unserved import BEYOND, UNLISTED
 from syncer.engine.controllers.pair import Condition
 from syncer.multicluster.cluster_informer import ClusterInformer, InformerListener
 from syncer.multicluster.logins import CannotConnect, Reason
@@ -253,7 +254,7 @@ class SecretClusters:
 
     def _show(self, refused: Refused) -> None:
         """Show what is refused, and log what is so newly."""
-        before, self._process.refused = self._process.refused, refused
+        before = self._process.unserved.refuse(refused)
         for place, why in refused.items():
             if before.get(place) != why:
                 namespace, secret = place

@@ -4,7 +4,8 @@ import asyncio
 
 from syncer.daemon.fleet.fleet import Fleet
 from syncer.daemon.pages import status
-from syncer.daemon.process import NOT_BEGUN, Process
+from syncer.daemon.process import Process
+from syncer.daemon.unserved import NOT_BEGUN
 from syncer.leaderelection.shards import Shards
 
 
@@ -38,7 +39,9 @@ class SharedFleet:
         kept = self._fleet.wanted
         if kept is None:
             return False
-        unfilled, absent, served = status.unfilled(self._process), self._process.absent, self._process.served
+        unfilled = status.unfilled(self._process)
+        absent = self._process.unserved.clusters
+        served = self._process.served
         return all(
             (name in served and name not in unfilled) or absent.get(name, NOT_BEGUN) is not NOT_BEGUN
             for name in kept

@@ -90,7 +90,7 @@ class MetricsServer:
         if await self._is_the_tenants():
             self._say("", "")
             return True
-        self._api.front = FrontProxy(await certificates.authentication(self._pair.virtual))
+        self._api.trust(FrontProxy(await certificates.authentication(self._pair.virtual)))
         if not self._api.front.ca:
             self._say(
                 f"{GROUP} is not served: the virtual API server has no front proxy "

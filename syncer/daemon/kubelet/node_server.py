@@ -17,7 +17,6 @@ from syncer.api.paths import dig
 from syncer.clusters.transport import Endpoint
 from syncer.config.options import Kubelet
 from syncer.daemon.kubelet.metrics_api import MetricsServer
-from syncer.daemon.process import Process
 from syncer.daemon.served_cluster import ServedCluster
 from syncer.engine.apply.preconditions import holds_copies
 from syncer.engine.controllers.pair import Condition
@@ -26,7 +25,7 @@ from syncer.kubelet import certificates
 from syncer.kubelet.cadvisor import HostKubelets, Own
 from syncer.kubelet.certificates import NotSigned, Serving
 from syncer.kubelet.pods import Place
-from syncer.kubelet.ports import choose, port_of
+from syncer.kubelet.ports import PortsInUse, choose, port_of
 from syncer.kubelet.server import KubeletServer
 from syncer.kubelet.usage import Copied, Usages
 from syncer.observe.logs import get_logger
@@ -68,11 +67,12 @@ class _Node:
 class NodeServer:
     """The kubelet's server of a virtual cluster."""
 
-    def __init__(self, process: Process, served: ServedCluster, section: Kubelet) -> None:
-        self._process = process
+    def __init__(self, served: ServedCluster, section: Kubelet, in_use: PortsInUse) -> None:
+        """``in_use`` are the ports of all virtual clusters of the process."""
         self._served = served
         self._pair = served.pair
         self._section = section
+        self._in_use = in_use
         pair = served.pair
         self._ports = range(section.first_port, section.first_port + section.ports)
         self._serving: dict[str, int] = {}
@@ -325,15 +325,14 @@ class NodeServer:
             log.warning("a port of the kubelet's server is taken", port=port, node=node, error=str(error))
         else:
             self._serving[node] = port
-            self._process.kubelet_ports.add((self._section.listen, port))
+            self._in_use.take(self._section.listen, port)
 
     def _give_back(self, node: str) -> None:
-        self._process.kubelet_ports.discard((self._section.listen, self._serving.pop(node)))
+        self._in_use.give_back(self._section.listen, self._serving.pop(node))
 
     def _ports_of_siblings(self) -> set[int]:
         """Return the ports of other virtual clusters, which have the same ones to choose from by default."""
-        here = {port for address, port in self._process.kubelet_ports if address == self._section.listen}
-        return here.difference(self._serving.values())
+        return self._in_use.at(self._section.listen).difference(self._serving.values())
 
     async def _show(self, node: _Node, port: int) -> None:
         """Write address and port into a Node's status, unless they are there."""
@@ -372,9 +371,10 @@ class NodeServer:
             self._untold.discard(about)
         if self._wrong:
             told = "; ".join(each.message for each in self._wrong.values())
-            self._pair.conditions[NAME] = Condition(told, "; ".join(each.public for each in self._wrong.values()))
+            public = "; ".join(each.public for each in self._wrong.values())
+            self._pair.degrade(NAME, Condition(told, public))
         else:
-            self._pair.conditions.pop(NAME, None)
+            self._pair.recover(NAME)
 
     def _tell(self, nodes: Mapping[str, _Node]) -> None:
         """Tell of what is wrong in an event of a Node, once there is one."""
@@ -394,8 +394,8 @@ class NodeServer:
 
 
 @asynccontextmanager
-async def answering(process: Process, served: ServedCluster, section: Kubelet) -> AsyncIterator[None]:
-    """Answer as the kubelet of a virtual cluster's Nodes while the block runs.
+async def answering(served: ServedCluster, section: Kubelet, in_use: PortsInUse) -> AsyncIterator[None]:
+    """Answer as the kubelet of a virtual cluster's Nodes while the block runs; ``in_use`` are ports of others, too.
 
     Raises:
         ConfigError: The virtual cluster is reached through a proxy, and no address is given.
@@ -404,7 +404,7 @@ async def answering(process: Process, served: ServedCluster, section: Kubelet) -
     if dialer is not None and dialer.endpoint.proxy is not None and not section.address:
         why = "is required, as the virtual cluster is reached through a proxy"
         raise ConfigError(Problem(why, path="kubelet.address", hint="Write where its API server reaches the daemon."))
-    server = NodeServer(process, served, section)
+    server = NodeServer(served, section, in_use)
     served.add_duty(server.lead)
     task = asyncio.create_task(server.run())
     try:

@@ -41,7 +41,7 @@ def selection(process: Process, *, cluster: str = "", kinds: Iterable[str] = (""
     Raises:
         Refused: No virtual cluster or synced kind has this name.
     """
-    if cluster not in process.served and (absent := process.absent.get(cluster)):
+    if cluster not in process.served and (absent := process.unserved.clusters.get(cluster)):
         raise Refused(f"virtual cluster {cluster} can't be served at present: {absent.message}")
     if cluster in process.served and not process.leads(cluster):
         raise Refused(f"this replica stands by for virtual cluster {cluster}; ask the one that leads it")

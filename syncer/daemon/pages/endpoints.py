@@ -13,7 +13,8 @@ from syncer.config import SyncerConfig
 from syncer.daemon.connections import Connection
 from syncer.daemon.pages import control as control_api
 from syncer.daemon.pages import status
-from syncer.daemon.process import UNLISTED, Process
+from syncer.daemon.process import Process
+from syncer.daemon.unserved import UNLISTED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol import patrollers
 from syncer.leaderelection.lease import Lease
@@ -95,18 +96,20 @@ def _led_elsewhere(lease: Lease | None) -> dict[str, str]:
 
 def _refused(process: Process) -> Mapping[tuple[str, ...], int]:
     """Return the number of refused Secrets by namespace and reason; of those beyond the most, 1."""
-    return Counter((namespace, why.public) for (namespace, _), why in list(process.refused.items()))
+    return Counter((namespace, why.public) for (namespace, _), why in process.unserved.secrets.items())
 
 
 def _unlisted(process: Process) -> Mapping[str, str | None]:
     """Return why Secrets with virtual clusters aren't known, by namespace, if nobody is served meanwhile."""
-    if process.pairs or process.absent:
+    if process.pairs or process.unserved.clusters:
         return {}
-    return {namespace: why.public for (namespace, secret), why in list(process.refused.items()) if secret == UNLISTED}
+    return {
+        namespace: why.public for (namespace, secret), why in process.unserved.secrets.items() if secret == UNLISTED
+    }
 
 
 def _virtual(process: Process) -> Mapping[str, str | None]:
-    absent = {cluster: why.public for cluster, why in list(process.absent.items())}
+    absent = {cluster: why.public for cluster, why in process.unserved.clusters.items()}
     return absent | {cluster: _down(served.connection) for cluster, served in list(process.served.items())}
 
 
@@ -172,7 +175,7 @@ def _active(process: Process) -> Mapping[tuple[str, ...], float]:
 
 
 def _up(process: Process) -> Mapping[tuple[str, ...], float]:
-    absent = {(cluster, Side.VIRTUAL.value): 0.0 for cluster in list(process.absent)}
+    absent = {(cluster, Side.VIRTUAL.value): 0.0 for cluster in process.unserved.clusters}
     return absent | {place: float(each.up) for place, each in _connections(process).items()}
 
 

@@ -9,7 +9,8 @@ from enum import StrEnum
 from syncer.api.errors import NameTaken, TooMany
 from syncer.api.objects import Key
 from syncer.clusters.patient import PATIENCE
-from syncer.daemon.process import NOT_BEGUN, Process
+from syncer.daemon.process import Process
+from syncer.daemon.unserved import NOT_BEGUN
 from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import State
@@ -150,7 +151,9 @@ class ClusterStanding:
 
 def clusters(process: Process) -> list[ClusterStanding]:
     """Return all virtual clusters, also those that can't be served at present, by name."""
-    parked, empty = Counter[str](), unfilled(process)
+    parked = Counter[str]()
+    empty = unfilled(process)
+    absent = process.unserved.clusters
     for (cluster, *_), number in process.statuses.parked().items():
         parked[cluster] += number
     found = [
@@ -160,12 +163,12 @@ def clusters(process: Process) -> list[ClusterStanding]:
             process.leads(cluster),
             reason=why.message,
         )
-        for cluster, why in process.absent.items()
+        for cluster, why in absent.items()
         if cluster not in process.served
     ]
     found += [
         ClusterStanding(f"{namespace}/{secret}", ClusterState.REFUSED, reason=why.message)
-        for (namespace, secret), why in process.refused.items()
+        for (namespace, secret), why in process.unserved.secrets.items()
     ]
     for name, served in process.served.items():
         controllers = list(served.pair.controllers.values())
@@ -182,7 +185,7 @@ def clusters(process: Process) -> list[ClusterStanding]:
                 ready=sum(each.ready for each in controllers),
                 objects=sum(len(each.virtual) for each in controllers if each.virtual is not None),
                 parked=parked[name],
-                reason=silent or waits or (process.absent[name].message if name in process.absent else ""),
+                reason=silent or waits or (absent[name].message if name in absent else ""),
             )
         )
     return sorted(found, key=lambda each: each.cluster)
