@@ -94,6 +94,11 @@ class ApiServerAddress:
     host: str = ""
     port: int = 443
 
+    def put(self, host: str, port: int) -> None:
+        """Set the address that was found."""
+        self.host = host
+        self.port = port
+
     @property
     def is_ip(self) -> bool:
         """True if ``host`` is an IP address, rather than a name."""

@@ -69,6 +69,10 @@ class Budget:
     #: Called when more is used, and that is too much.
     over: Callable[[], None] = _nothing
 
+    def limit(self, most: int) -> None:
+        """Allow so many bytes from the next object on; 0 is no limit."""
+        self.most = most
+
     def take(self, namespace: str, size: int) -> None:
         """Count so many bytes more."""
         self.used += size

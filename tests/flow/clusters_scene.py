@@ -1,4 +1,4 @@
-"""A daemon's engine with a fleet of virtual clusters, whose API servers can be cut off."""
+"""A daemon's process with a fleet of virtual clusters, whose API servers can be cut off."""
 
 import contextlib
 import random
@@ -14,9 +14,9 @@ from syncer.clusters.client import Cluster
 from syncer.clusters.errors import Origin
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream
 from syncer.config import VirtualCluster, config_with
-from syncer.daemon.engine import Engine
 from syncer.daemon.fleet.fleet import Fleet
 from syncer.daemon.pages.status import clusters
+from syncer.daemon.process import Process
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
 from syncer.testing import ApiServer
@@ -58,7 +58,7 @@ class Line(MemoryTransport):
 
 
 class World:
-    """A host, API servers of virtual clusters by name, and an engine with a fleet."""
+    """A host, API servers of virtual clusters by name, and a process with a fleet."""
 
     def __init__(self, *names: str, servers: Mapping[str, ApiServer] = MappingProxyType({})) -> None:
         self.host = ApiServer(seed="host")
@@ -77,20 +77,20 @@ class World:
         return Cluster(name, side, Line(self, name), origin=Origin(f"https://{name}"))
 
     @contextlib.asynccontextmanager
-    async def served(self, *served: VirtualCluster) -> AsyncIterator[tuple[Engine, Fleet]]:
+    async def served(self, *served: VirtualCluster) -> AsyncIterator[tuple[Process, Fleet]]:
         """Serve these while the block runs."""
-        engine = Engine(
+        process = Process(
             host=admin(self.host, Side.HOST), metrics=Metrics(version="test"), utcnow=utcnow, rng=random.Random("fleet")
         )
-        fleet = Fleet(engine, served)
-        async with engine.running(), helped_by(fleet.run(), engine.work()):
-            yield engine, fleet
+        fleet = Fleet(process, served)
+        async with process.running(), helped_by(fleet.run(), process.work()):
+            yield process, fleet
 
     def has_copy(self, cluster: str, name: str = "x") -> bool:
         """Return True if the copy of an object of the shop is on the host."""
         return self.host.get("configmaps", place(name, cluster, HOME)) is not None
 
 
-def states(engine: Engine) -> dict[str, str]:
+def states(process: Process) -> dict[str, str]:
     """Return the state of each virtual cluster, by name."""
-    return {each.cluster: each.state.value for each in clusters(engine)}
+    return {each.cluster: each.state.value for each in clusters(process)}

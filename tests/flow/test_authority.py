@@ -268,7 +268,7 @@ def test_fields_beside_a_contended_one_are_remembered_as_usual() -> None:
                 for side in ("host", "virtual"):
                     edit(two, side, "configmaps", {"data": {"a": side}})
                     await asyncio.sleep(3)
-            assert daemon.engine.pairs["vc"].policies.contention.frozen()
+            assert daemon.process.pairs["vc"].policies.contention.frozen()
             edit(two, "virtual", "configmaps", {"data": {"b": "1"}})
             await until(lambda: data("host").get("b") == "1")
             await asyncio.sleep(5)

@@ -46,7 +46,7 @@ def test_certificate_goes_down_and_its_secret_comes_up_and_a_pod_can_mount_it(tw
             assert there(two.virtual, CERTIFICATES, "shop/db")["status"]["revision"] == 1
             volumes = there(two.host, "pods", place("web"))["spec"]["volumes"]
             assert volumes[0]["secret"]["secretName"] == made["metadata"]["name"] == copy["spec"]["secretName"]
-            assert not list(daemon.engine.statuses.troubles())
+            assert not list(daemon.process.statuses.troubles())
 
     play(scenario)
 

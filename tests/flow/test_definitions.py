@@ -1,4 +1,4 @@
-"""Public CRDs of the host with the whole engine: when they appear, what they follow, and what never
+"""Public CRDs of the host with the whole process: when they appear, what they follow, and what never
 happens.
 """
 

@@ -70,7 +70,7 @@ def test_patrol_interval_of_one_kind(two: Two) -> None:
     async def scenario() -> None:
         async with serving(two.host, [tenant(two, patrolInterval="20s")], [Maps, *built_in("services")]) as daemon:
             await daemon.settled()
-            [patroller] = daemon.engine.patrollers()
+            [patroller] = daemon.process.patrollers()
             assert await until(lambda: patroller.reports.keys() == {"maps"}) == pytest.approx(20, abs=3)
             first = patroller.reports["maps"]
             assert await until(lambda: patroller.reports["maps"] is not first) == pytest.approx(20, abs=3)
@@ -207,7 +207,7 @@ def test_few_large_objects_of_a_cluster_are_worked_on_at_a_time(two: Two) -> Non
             assert await until(lambda: copied(two, "services") == 1) < 2, "others of the cluster go on"
             most = 0
             while copied(two) < MANY:
-                most = max(most, sum(each.key.name.startswith("big") for each in daemon.engine.queue.running()))
+                most = max(most, sum(each.key.name.startswith("big") for each in daemon.process.queue.running()))
                 await asyncio.sleep(0.05)
             assert most == 2, "the object and its copy count, a little over a fifth of the bound each"
             await daemon.settled()

@@ -226,7 +226,7 @@ def test_request_that_is_skipped_at_its_start_is_asked_again_when_the_object_cha
         sleeper = two.virtual.put(configmap("sleeper", metadata={"annotations": {"asleep": "1"}}))
         async with two.daemon([Around]) as daemon:
             await daemon.settled()
-            status = daemon.engine.statuses.of(_request(daemon.engine.pairs["vc"].name, "sleeper"))
+            status = daemon.process.statuses.of(_request(daemon.process.pairs["vc"].name, "sleeper"))
             assert status
             assert (status.state, status.reason) == (State.SKIPPED, "it is asleep")
             assert "sleeper" not in copies(two)

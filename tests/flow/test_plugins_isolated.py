@@ -117,7 +117,7 @@ def mended(monkeypatch: pytest.MonkeyPatch) -> None:
 def errors(daemon: Daemon, syncer: str = "maps") -> float:
     """Return the requests of a syncer that ended in an error, as a scrape shows them."""
     name = "controller_runtime_reconcile_errors_total"
-    return daemon.engine.metrics.registry.get_sample_value(name, {"cluster": "vc", "controller": syncer}) or 0
+    return daemon.process.metrics.registry.get_sample_value(name, {"cluster": "vc", "controller": syncer}) or 0
 
 
 async def others_go_on(two: Two, daemon: Daemon, word: str) -> None:
@@ -395,11 +395,11 @@ def test_own_controller_that_raises_is_told_and_run_again_and_stops_nothing(two:
     async def scenario() -> None:
         async with two.daemon([BadController, *SECRET]) as daemon:
             await until(lambda: Buggy.raised)
-            assert "Bug: fell over" in degraded(daemon.engine)["vc", "maps"]
+            assert "Bug: fell over" in degraded(daemon.process)["vc", "maps"]
             await others_go_on(two, daemon, "a")
             taken = await until(lambda: Buggy.raised == 4)
             assert taken > 3, "later each time"
-            assert degraded(daemon.engine) == {}
+            assert degraded(daemon.process) == {}
 
     play(scenario)
 

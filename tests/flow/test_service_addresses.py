@@ -60,7 +60,7 @@ def test_address_of_the_virtual_service_is_that_of_its_copy(two: Two, options: M
             web, copy = addresses(two)
             assert web == copy
             assert two.original("services", "db") == own | {"metadata": own["metadata"]}, "nothing is written to it"
-            assert not degraded(daemon.engine)
+            assert not degraded(daemon.process)
 
     play(scenario)
 
@@ -218,16 +218,16 @@ def test_range_outside_of_the_hosts_is_told_with_the_flag(two: Two, mode: str) -
         async with daemon_of(two, {"services": {"clusterIP": mode}}) as daemon:
             await daemon.settled(patience=1)
             if mode == "same":
-                [why] = waiting(daemon.engine).values()
+                [why] = waiting(daemon.process).values()
                 assert two.copy("services", "web") is None
-                assert "10.96" not in degraded(daemon.engine, details=False)["vc", "services"]
+                assert "10.96" not in degraded(daemon.process, details=False)["vc", "services"]
             else:
-                [why] = degraded(daemon.engine).values()
+                [why] = degraded(daemon.process).values()
                 own, there = addresses(two)
                 assert str(own).startswith("10.97.")
                 assert str(there).startswith("10.96.")
-                assert not hindered(daemon.engine)
-                [shown] = degraded(daemon.engine, details=False).values()
+                assert not hindered(daemon.process)
+                [shown] = degraded(daemon.process, details=False).values()
                 assert "--service-cluster-ip-range" in shown
                 assert "10.96" not in shown
             assert "--service-cluster-ip-range=10.96.0.0/16" in why
@@ -242,7 +242,7 @@ def test_range_that_cannot_be_known_is_told_and_each_side_has_its_own(two: Two) 
         two.host.faults.add(Rule(verb="create", resource="services", status=500, count=1))
         async with daemon_of(two) as daemon:
             await daemon.settled()
-            [why] = degraded(daemon.engine).values()
+            [why] = degraded(daemon.process).values()
             assert "networking.serviceCIDRs" in why
             assert two.copy("services", "web") is not None
 
@@ -259,11 +259,11 @@ def test_range_that_becomes_known_ends_the_condition_and_addresses_become_the_sa
             await daemon.settled()
             own, there = addresses(two)
             assert own != there
-            assert degraded(daemon.engine)
+            assert degraded(daemon.process)
             [event] = [each for each in two.virtual.objects("events") if each["reason"] == "SyncerDegraded"]
             assert event["involvedObject"]["name"] == "default"
             await asyncio.sleep(3 * LOOK_SECONDS)
-            assert not degraded(daemon.engine)
+            assert not degraded(daemon.process)
             await daemon.settled()
             own, there = addresses(two)
             assert own == there

@@ -191,7 +191,7 @@ def test_watches_that_fail_are_made_up_for(two: Two, side: Side, rule: Rule) -> 
             await until(lambda: in_step(two, 0, "red"))
             await asyncio.sleep(60)
             await daemon.settled()
-            assert dict(degraded(daemon.engine)) == {}
+            assert dict(degraded(daemon.process)) == {}
 
     play(scenario)
 
@@ -277,7 +277,7 @@ def test_api_server_that_is_away_for_a_minute(two: Two, side: Side) -> None:
                 paint(two, 50, "red")
             await asyncio.sleep(58)
             assert sum(tried) < 300, "attempts while it was away"
-            assert not daemon.engine.queue.running()
+            assert not daemon.process.queue.running()
             paint(two, 50, "red")
             await until(lambda: in_step(two, 50, "red"), within=20)
             await daemon.settled(patience=60)

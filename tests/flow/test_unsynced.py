@@ -63,7 +63,7 @@ def test_pod_whose_claim_is_not_synced_waits_and_says_why_and_goes_when_a_syncer
             await asyncio.sleep(600)
             assert [each["count"] for each in told(two, "web")] == [1], "one event, however long it waits"
             Claims.able = True
-            daemon.engine.served["vc"].discovery_loop.soon()
+            daemon.process.served["vc"].discovery_loop.soon()
             assert await until(lambda: two.copy("pods", "web")) < 3, "sooner than by the timer"
             volume = (two.copy("pods", "web") or {})["spec"]["volumes"][0]
             assert volume["persistentVolumeClaim"]["claimName"] == f"db-x-{NAMESPACE}-x-vc"
@@ -79,9 +79,9 @@ SHORT = ("pods", "serviceaccounts")
 @contextlib.asynccontextmanager
 async def noticing(daemon: Daemon) -> AsyncIterator[None]:
     notices = Notices(
-        daemon.engine.pairs["vc"],
-        daemon.engine.served["vc"].discovery,
-        daemon.engine.served["vc"].events,
+        daemon.process.pairs["vc"],
+        daemon.process.served["vc"].discovery,
+        daemon.process.served["vc"].events,
         clock=asyncio.get_running_loop().time,
     )
     async with helped_by(notices.run()):

@@ -1,9 +1,10 @@
 """Leadership: the Leases of a configuration, also held by commands while they write."""
 
+import math
 import os
 import socket
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import MappingProxyType
 
@@ -70,6 +71,38 @@ async def leading(
         for lease in leases:
             await stack.enter_async_context(lease.held())
         yield lambda: min(lease.until for lease in leases)
+
+
+class CommandTerm:
+    """Until when a command may write: without a bound until it competes for the Leases, then while it holds them."""
+
+    def __init__(self) -> None:
+        self._competes = False
+        #: Until when may be written for the virtual clusters with a Lease that is held.
+        self._until: dict[str, Callable[[], float]] = {}
+
+    def until(self, cluster: str) -> float:
+        """Return the time, by the loop's clock, until which may be written for a virtual cluster; ``-inf``: never."""
+        if cluster in self._until:
+            return self._until[cluster]()
+        return -math.inf if self._competes else math.inf
+
+    @asynccontextmanager
+    async def leading(self, host: Cluster, config: SyncerConfig, clusters: Collection[str]) -> AsyncIterator[None]:
+        """Hold the Leases as :func:`leading` does. Where that fails, nothing may be written any more.
+
+        Raises:
+            AnotherLeads: A daemon holds a Lease.
+            LeaseLost: A Lease was lost, which ends the block.
+        """
+        self._competes = True
+        async with leading(host, config, clusters) as until:
+            self._until |= dict.fromkeys(clusters, until or _unbounded)
+            yield
+
+
+def _unbounded() -> float:
+    return math.inf
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 Whoever can write such a Secret is not trusted: it leads only to host namespaces that are assigned to its namespace, it
 gets nothing of this process (:mod:`syncer.multicluster.logins`), and takes no name and no place that another virtual
-cluster has. What is wrong with one concerns it alone, and is shown with the reason (:attr:`.Engine.refused`).
+cluster has. What is wrong with one concerns it alone, and is shown with the reason (:attr:`.Unserved.secrets`).
 
 Of a Secret only what chooses is cached. Its kubeconfig is read when it is to be used.
 """
@@ -23,8 +23,9 @@ from syncer.cache.reflector import Reflector
 from syncer.clusters.connection import HeldLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
 from syncer.config.virtual_cluster import place_of
-from syncer.daemon.engine import BEYOND, UNLISTED, Engine
+from syncer.daemon.process import Process
 from syncer.daemon.start.connecting import SecretCluster
+from syncer.daemon.unserved import BEYOND, UNLISTED
 from syncer.engine.controllers.pair import Condition
 from syncer.multicluster.cluster_informer import ClusterInformer, InformerListener
 from syncer.multicluster.logins import CannotConnect, Reason
@@ -165,8 +166,8 @@ def _condition(error: CannotConnect, *, more: str = "") -> Condition:
 class SecretClusters:
     """Finds the virtual clusters of Secrets, and calls ``changed`` whenever they may be others."""
 
-    def __init__(self, engine: Engine, changed: Callable[[], None]) -> None:
-        self._engine, self._changed = engine, changed
+    def __init__(self, process: Process, changed: Callable[[], None]) -> None:
+        self._process, self._changed = process, changed
         self._caches: dict[_Stream, ClusterInformer] = {}
         self._reflecting: dict[_Stream, asyncio.Task[None]] = {}
         self._held: dict[Key, _Held] = {}
@@ -195,14 +196,14 @@ class SecretClusters:
                 namespace=namespace,
                 selector=selector,
                 transform=partial(outline, mark),
-                clock=self._engine.clock,
-                ordered=lambda: self._engine.host_discovery.orders_versions,
+                clock=self._process.clock,
+                ordered=lambda: self._process.host_discovery.orders_versions,
             )
             cache.add_handler(lambda *_: self._changed(), owner="virtualClusterSecrets")
             cache.when_synced(self._changed)
             listener = InformerListener(self._changed, lambda *_: self._changed())
             reflector = Reflector(
-                self._engine.host, cache, listener, namespace=namespace, selector=selector, rng=self._engine.rng
+                self._process.host, cache, listener, namespace=namespace, selector=selector, rng=self._process.rng
             )
             self._reflecting[stream] = asyncio.create_task(reflector.run())
         return [self._caches[stream] for stream in streams]
@@ -240,7 +241,7 @@ class SecretClusters:
             return
         try:
             async with turns:
-                login = await read_login(self._engine.host, wanted.secret, key=wanted.version[1], environ=os.environ)
+                login = await read_login(self._process.host, wanted.secret, key=wanted.version[1], environ=os.environ)
         except CannotConnect as error:
             held.error = error
             held.version = None if error.reason is Reason.UNREADABLE else wanted.version
@@ -253,7 +254,7 @@ class SecretClusters:
 
     def _show(self, refused: Refused) -> None:
         """Show what is refused, and log what is so newly."""
-        before, self._engine.refused = self._engine.refused, refused
+        before = self._process.unserved.refuse(refused)
         for place, why in refused.items():
             if before.get(place) != why:
                 namespace, secret = place

@@ -16,9 +16,9 @@ from syncer.clusters.client import Cluster
 from syncer.clusters.connection import HeldLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
 from syncer.config.problems import guess
-from syncer.daemon.engine import BEYOND
 from syncer.daemon.fleet.secret_clusters import chosen, name_in, outline
 from syncer.daemon.start.connecting import SecretCluster, connect_host
+from syncer.daemon.unserved import BEYOND
 from syncer.multicluster.logins import CannotConnect, Reason
 from syncer.multicluster.secret_providers import read_login
 from syncer.observe.metrics import Metrics

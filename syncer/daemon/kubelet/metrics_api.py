@@ -15,8 +15,7 @@ from typing import NoReturn
 
 from syncer.api.errors import ClusterError, Missing
 from syncer.api.objects import Key, Obj, Resource, Side, labels_of
-from syncer.daemon.engine import Engine
-from syncer.engine.controllers.pair import ClusterPair
+from syncer.daemon.served_cluster import ServedCluster
 from syncer.kubelet import certificates, http, pages
 from syncer.kubelet.certificates import Serving
 from syncer.kubelet.client import Client
@@ -43,11 +42,13 @@ log = get_logger(__name__)
 class MetricsServer:
     """The API's server of a virtual cluster. ``say`` gets why it doesn't work, in words for everybody and in detail."""
 
-    def __init__(
-        self, engine: Engine, pair: ClusterPair, usages: Usages, bounds: Bounds, say: Callable[[str, str], None]
-    ) -> None:
-        self._engine, self._pair, self._usages, self._bounds, self._say = engine, pair, usages, bounds, say
-        self._api = MetricsApi(pair.virtual, usages, self._labels)
+    def __init__(self, served: ServedCluster, usages: Usages, bounds: Bounds, say: Callable[[str, str], None]) -> None:
+        self._served = served
+        self._pair = served.pair
+        self._usages = usages
+        self._bounds = bounds
+        self._say = say
+        self._api = MetricsApi(served.pair.virtual, usages, self._labels)
         self._listener: Listener | None = None
         self._serving: Serving | None = None
         self._tls: ssl.SSLContext | None = None
@@ -89,7 +90,7 @@ class MetricsServer:
         if await self._is_the_tenants():
             self._say("", "")
             return True
-        self._api.front = FrontProxy(await certificates.authentication(self._pair.virtual))
+        self._api.trust(FrontProxy(await certificates.authentication(self._pair.virtual)))
         if not self._api.front.ca:
             self._say(
                 f"{GROUP} is not served: the virtual API server has no front proxy "
@@ -97,7 +98,7 @@ class MetricsServer:
                 "",
             )
             return True
-        if not self._engine.may_write(self._pair.name):
+        if not self._served.may_write():
             return False
         serving = self._renewed()
         if self._listener is None:
@@ -196,7 +197,7 @@ class MetricsServer:
 
     async def _withdraw(self) -> None:
         """Remove our objects: an APIService that nothing serves would hold up deleted namespaces."""
-        if not self._engine.may_write(self._pair.name):
+        if not self._served.may_write():
             return
         for resource, key in OBJECTS:
             with suppress(Missing):

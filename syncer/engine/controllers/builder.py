@@ -10,10 +10,12 @@ from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.optional_roles import Indexes, Refers, Watches
 from syncer.api.roles import Syncer
 from syncer.api.sources import Index, Source, Watch
+from syncer.cache.budget import Budget
 from syncer.clusters.client import Cluster
 from syncer.directions import direction_of, resources_of
 from syncer.engine.apply.applier import Applier
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.controllers.reference_requests import ReferenceRequests
 from syncer.engine.reconcile.controller import Controller, View, safely
 from syncer.engine.reconcile.pipeline import Policies, pipelines
 from syncer.engine.reconcile.policies.bound_pods import BoundPods
@@ -40,6 +42,10 @@ from syncer.translate.patches import Patcher
 from syncer.workqueue.queue import Queue
 
 
+def _nothing() -> None:
+    return None
+
+
 def build_pair(
     settings: Settings,
     enabled: Iterable[tuple[Syncer, Config]],
@@ -54,12 +60,20 @@ def build_pair(
     minor: Callable[[Side], int] = lambda side: 0,
     rules: ContentionRules = OFF,
     homes: Callable[[Settings, Informers], HostNamespaces] = HostNamespaces,
+    budget: Budget | None = None,
+    definitions_changed: Callable[[], None] = _nothing,
+    paused_or_not: Callable[[], None] = _nothing,
 ) -> ClusterPair:
-    """Build the pair of a virtual cluster and the host, with controllers for these syncers."""
-    informers = Informers(clock=clock, ordered=ordered)
+    """Build the pair of a virtual cluster and the host, with controllers for these syncers.
+
+    ``definitions_changed`` and ``paused_or_not`` are as in :class:`.ClusterPair`; ``budget`` is for the objects of both
+    sides, None without a limit.
+    """
+    informers = Informers(clock=clock, ordered=ordered, budget=budget)
     fan_out = FanOut()
-    references = References(informers, fan_out)
     controllers: dict[str, Controller] = {}
+    requests = ReferenceRequests(controllers, queue)
+    references = References(informers, fan_out, used_or_not=requests.may_be_used, ask=requests.ask)
     view = View(settings, informers, references, utcnow, controllers, minor)
     host_namespaces = homes(settings, informers)
     reconciler = Reconciler(view, host_namespaces, has_status)
@@ -90,9 +104,20 @@ def build_pair(
         homes=host_namespaces,
     )
     pair = ClusterPair(
-        settings, virtual, host, queue, informers, references, reconciler, policies, applier, fan_out, controllers
+        settings,
+        virtual,
+        host,
+        queue,
+        informers,
+        references,
+        reconciler,
+        policies,
+        applier,
+        fan_out,
+        controllers,
+        definitions_changed,
+        paused_or_not,
     )
-    references.wake, references.ask = pair.may_be_used, pair.ask
     policies.pause.watch(pair.pause_changed, pair.syncer_pause_changed)
     for syncer, config in enabled:
         join(pair, syncer, config)

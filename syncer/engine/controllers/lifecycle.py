@@ -204,14 +204,9 @@ class Lifecycle:
         """
         self._waiting = {name: self._waiting.get(name, now) for name in self.roster.waiting}
         short = {name for name, since in self._waiting.items() if now - since < DOUBT_SECONDS}
-        before, references = self.pair.references.doubted, self.pair.references
-        references.doubted = self.roster.referred_to(short)
+        certain = self.pair.references.doubt(self.roster.referred_to(short))
         for controller in self.pair.controllers.values():
-            if (
-                controller.ready
-                and controller.syncer.when_used
-                and controller.syncer.resource in before - references.doubted
-            ):
+            if controller.ready and controller.syncer.when_used and controller.syncer.resource in certain:
                 self.pair.ask_all(controller)
 
     def _must_leave(self, controller: Controller, now: tuple[Syncer, Config] | None) -> bool:

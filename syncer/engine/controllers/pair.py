@@ -52,13 +52,11 @@ class ClusterPair:
     fan_out: FanOut
     controllers: dict[str, Controller]
     #: Called when a CustomResourceDefinition changes, so that other kinds may be served now.
-    definitions_changed: Callable[[], None] = lambda: None
+    definitions_changed: Callable[[], None]
     #: Called when a pause of the whole virtual cluster, or of a syncer, begins or ends, so that own
     #: controllers stop or run again.
-    paused_or_not: Callable[[], None] = lambda: None
+    paused_or_not: Callable[[], None]
     reflectors: dict[Place, Reflector] = field(default_factory=dict)
-    #: What the start waits for, in words that name nothing of the host; empty if it waits for nothing.
-    awaits: str = ""
     #: What a syncer or another part can't do whatever the objects are, by its name.
     conditions: dict[str, Condition] = field(default_factory=dict)
     #: The virtual namespaces whose pause has begun or ended, which is still to be told, by syncer.
@@ -108,6 +106,16 @@ class ClusterPair:
         """Return True if a syncer's own controller may run: it is not paused, or pauses can't be read."""
         pause = self.policies.pause
         return (pause.notes.synced or self.given_up(pause.notes)) and not pause.is_paused(syncer)
+
+    def degrade(self, part: str, condition: Condition) -> bool:
+        """Show what a syncer or another part can't do. Return True unless that is shown already."""
+        is_news = self.conditions.get(part) != condition
+        self.conditions[part] = condition
+        return is_news
+
+    def recover(self, part: str) -> bool:
+        """Show no longer that a part can't do something. Return True if that was shown."""
+        return self.conditions.pop(part, None) is not None
 
     # -- notifications -----------------------------------------------------------------------------
 
@@ -253,17 +261,6 @@ class ClusterPair:
             else:
                 yield from self._asked_by_host(controller, keys)
 
-    def may_be_used(self, resource: Resource, keys: Iterable[Key]) -> None:
-        """Notify the syncer of objects that a reference to them began or ended."""
-        users = [
-            controller
-            for controller in self.controllers.values()
-            if controller.ready and controller.syncer.when_used and controller.syncer.resource == resource
-        ]
-        for key in keys if users else ():
-            for controller in users:
-                self.queue.add(controller.request(key))
-
     def pause_changed(self, namespace: str | None) -> None:
         """Handle the begin or end of a pause of a virtual namespace, or with None of the whole
         virtual cluster.
@@ -296,12 +293,6 @@ class ClusterPair:
         if controller and controller.ready:
             self._ask_in_steps(controller)
         self.paused_or_not()
-
-    def ask(self, syncer: str, key: Key) -> None:
-        """Queue a key of a syncer."""
-        controller = self.controllers.get(syncer)
-        if controller and controller.ready and controller.direction.syncs:
-            self.queue.add(controller.request(key))
 
 
 def _indexed(controller: Controller, index: str) -> list[SideInformer]:

@@ -53,7 +53,7 @@ async def keep(pair: ClusterPair) -> None:
             except ClusterError as error:
                 log.warning("default/kubernetes couldn't get its address", cluster=pair.name, error=str(error))
             else:
-                pair.conditions.pop(NAME, None)
+                pair.recover(NAME)
         await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -107,6 +107,5 @@ def _report(pair: ClusterPair, error: AddressRefused) -> None:
     """Show on the status page that the address was refused, and log it."""
     what = "default/kubernetes can't have the address that pods use"
     why = f"{what}, {pair.settings.api_server.host}: {error}"
-    if pair.conditions.get(NAME) != (condition := Condition(why, what)):
+    if pair.degrade(NAME, Condition(why, what)):
         log.warning("in pods, kubernetes.default.svc is known by /etc/hosts alone", cluster=pair.name, error=why)
-    pair.conditions[NAME] = condition

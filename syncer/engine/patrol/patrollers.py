@@ -32,15 +32,12 @@ class Flow(Protocol):
     clock: Callable[[], float]
     utcnow: Callable[[], datetime]
     rng: random.Random
-    pairs: dict[str, ClusterPair]
-
-    def silent(self, pair: ClusterPair) -> str | None:
-        """Return which cluster of a pair doesn't answer; None if both do."""
-        ...
 
 
-def beside_workers(flow: Flow, pair: ClusterPair) -> Patroller | None:
+def beside_workers(flow: Flow, pair: ClusterPair, silent: Callable[[], str | None]) -> Patroller | None:
     """Return a patroller whose repairs go through the queue, at low priority.
+
+    ``silent`` returns which cluster of the pair doesn't answer; None if both do.
 
     None if the settings disable it.
     """
@@ -58,17 +55,18 @@ def beside_workers(flow: Flow, pair: ClusterPair) -> Patroller | None:
         status = flow.statuses.of(request)
         return flow.queue.holds(request) or (status is not None and status.state in _TROUBLED)
 
-    return _patroller(flow, pair, Ways(lambda: flow.silent(pair), busy, repair, lambda one: _reason(flow, one)))
+    return _patroller(flow, pair, Ways(silent, busy, repair, lambda one: _reason(flow, one)))
 
 
 def alone(
     flow: Flow,
     pair: ClusterPair,
+    silent: Callable[[], str | None],
     handle: Callable[[Request, float], Awaitable[object]],
     hands_off: Callable[[], str | None],
 ) -> Patroller | None:
     """Return a patroller that repairs through ``handle`` at once, or not at all while ``hands_off``
-    returns a reason.
+    returns a reason. ``silent`` is as for :func:`beside_workers`.
     """
 
     async def look(request: Request, room: asyncio.Semaphore) -> None:
@@ -85,7 +83,7 @@ def alone(
         await asyncio.gather(*(look(request, room) for request in requests))
 
     ways = Ways(
-        trouble=lambda: flow.silent(pair),
+        trouble=silent,
         busy=lambda request: False,
         repair=repair,
         reason=lambda request: _reason(flow, request),

@@ -71,10 +71,17 @@ EVERYTHING = Selection()
 class Informers:
     """A store for each side and resource."""
 
-    def __init__(self, *, clock: Callable[[], float], ordered: Callable[[Side], bool] = lambda side: False) -> None:
-        self._clock, self._ordered = clock, ordered
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        ordered: Callable[[Side], bool] = lambda side: False,
+        budget: Budget | None = None,
+    ) -> None:
+        self._clock = clock
+        self._ordered = ordered
         #: The memory of all stores, and what each virtual namespace takes of it, whose objects a tenant chooses.
-        self.budget = Budget()
+        self.budget = budget or Budget()
         self._shares = Shares(self.budget)
         self._stores: dict[Place, SideInformer] = {}
         self._wanted: dict[Place, dict[str, tuple[Selection, bool]]] = {}

@@ -52,7 +52,7 @@ class Scene:
             (host or measuring()).usages(),
             lambda plural, key: labels.get((plural, key), {}),
         )
-        self.api.front = FrontProxy(PUBLISHED)
+        self.api.trust(FrontProxy(PUBLISHED))
 
     async def ask(self, target: str, status: int = 200, **given: Any) -> Any:
         """Return the decoded answer."""
