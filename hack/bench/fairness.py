@@ -22,7 +22,7 @@ from hack.endings import interrupt_on_sigterm
 from hack.side_tasks import helped_by
 from kube_envtest import Rule
 from syncer.api import Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream
 from syncer.config import config_with
 from syncer.daemon.pages.status import settle
@@ -92,7 +92,7 @@ class Clocked:
 @contextlib.asynccontextmanager
 async def serving(host: Clocked, servers: dict[str, ApiServer], workers: int) -> AsyncIterator[Process]:
     """Yield a process at work on virtual clusters."""
-    here = Cluster("host", Side.HOST, host)
+    here = SideClient("host", Side.HOST, host)
     process = Process(host=here, metrics=Metrics(version="bench"), workers=workers)
     given = {
         "virtualClusters": [{"name": name, "hostNamespace": f"vc-{name}"} for name in servers],
@@ -101,7 +101,7 @@ async def serving(host: Clocked, servers: dict[str, ApiServer], workers: int) ->
     }
     kinds = [syncer for syncer in installed().syncers() if syncer.name == CONFIG_MAPS.plural]
     for each in config_with(kinds, translator=SingleNamespace).model_validate(given).clusters():
-        startup.add(process, each, Cluster(each.name, Side.VIRTUAL, servers[each.name].transport()))
+        startup.add(process, each, SideClient(each.name, Side.VIRTUAL, servers[each.name].transport()))
     await process.prepare()
     async with process.running(), helped_by(process.work()):
         try:

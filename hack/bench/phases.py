@@ -14,7 +14,7 @@ from hack.kubelet import Kubelet, is_ready
 from hack.side_tasks import helped_by
 from syncer.api import Key, Obj, Unreachable
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
 
 NAMESPACE, HOST_NAMESPACE = "shop", "vc-shop"
@@ -121,7 +121,7 @@ class Reading:
 class Bench:
     """A daemon under a load. Each phase returns its figures."""
 
-    def __init__(self, load: Load, virtual: Cluster, host: Cluster, daemon: Daemon) -> None:
+    def __init__(self, load: Load, virtual: SideClient, host: SideClient, daemon: Daemon) -> None:
         self.load, self.virtual, self.host, self.daemon = load, virtual, host, daemon
         self.resource = RESOURCES[load.kind]
         self.names = [f"{load.prefix}-{number:06d}" for number in range(load.n)]
@@ -268,7 +268,7 @@ class Bench:
             await asyncio.sleep(0.5)
             yield
 
-    async def _watch(self, cluster: Cluster, namespace: str, selector: str) -> None:
+    async def _watch(self, cluster: SideClient, namespace: str, selector: str) -> None:
         """Watch arrivals in a cluster."""
         version = ""
         while True:  # the API server ends the watch of a slow reader

@@ -123,7 +123,7 @@ class Pair:
     host: Obj
 
 
-class Request(NamedTuple):
+class SyncRequest(NamedTuple):
     """A queue item: a key of a syncer in a virtual cluster, to be reconciled.
 
     ``host_key`` is set only if the virtual key doesn't lead to the host object: for objects that

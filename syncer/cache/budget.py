@@ -58,7 +58,7 @@ class Account(Protocol):
 
 
 @dataclass(slots=True)
-class Budget:
+class MemoryBudget:
     """The bytes that the stores of a virtual cluster take, and the most that they may; 0 is no limit.
 
     A virtual cluster has as many objects as its tenant likes, and the memory of a daemon is everybody's.
@@ -97,7 +97,7 @@ class Shares:
     one has room still. These are the dynamic thresholds by which network switches share a buffer between ports.
     """
 
-    budget: Budget
+    budget: MemoryBudget
     used: int = 0
     _by_namespace: dict[str, int] = field(default_factory=dict)
 

@@ -23,7 +23,7 @@ from typing import Protocol, TypeVar
 
 from syncer.api.errors import ClusterError, Expired, Forbidden, Missing, SyncerError, Unreachable
 from syncer.api.objects import Key
-from syncer.cache.informer import Informer, Page
+from syncer.cache.informer import Informer, TakePage
 from syncer.cache.versions import WentBack, is_later
 from syncer.clusters import codec
 from syncer.clusters.client import Client
@@ -53,7 +53,7 @@ log = get_logger(__name__)
 T = TypeVar("T")
 
 
-class State(StrEnum):
+class ReflectorState(StrEnum):
     """The state of a reflector."""
 
     EMPTY = "empty"
@@ -62,7 +62,7 @@ class State(StrEnum):
     WATCHING = "watching"
 
 
-class Listener(Protocol):
+class ReflectorEvents(Protocol):
     """Receives the notifications of reflectors."""
 
     def synced(self, reflector: "Reflector") -> None:
@@ -93,7 +93,7 @@ class Reflector:
         self,
         cluster: Client,
         store: Informer,
-        listener: Listener,
+        listener: ReflectorEvents,
         *,
         namespace: str = "",
         selector: str = "",
@@ -102,7 +102,7 @@ class Reflector:
     ) -> None:
         self.cluster, self.store, self.listener = cluster, store, listener
         self.namespace, self.selector, self.fields = namespace, selector, fields
-        self.state = State.EMPTY
+        self.state = ReflectorState.EMPTY
         #: The reason why it doesn't work at present, or None.
         self.error: SyncerError | None = None
         #: Number of opened watches.
@@ -126,7 +126,7 @@ class Reflector:
                 await self._step()
             except (Expired, WentBack):
                 self.store.left_behind()
-                self.state = State.EMPTY
+                self.state = ReflectorState.EMPTY
                 self.failures += 1
             except ClusterError as error:
                 self._fail(error)
@@ -150,7 +150,7 @@ class Reflector:
             ClusterError: The list failed; no object counts as gone then.
         """
         async with self._listing:
-            if self.state in (State.EMPTY, State.LISTING):
+            if self.state in (ReflectorState.EMPTY, ReflectorState.LISTING):
                 return False
             if not await self._compare(wrong):
                 await self._end_watch()
@@ -173,7 +173,7 @@ class Reflector:
 
     async def _step(self) -> None:
         """List if needed, then watch until the watch ends."""
-        if self.state in (State.EMPTY, State.LISTING):
+        if self.state in (ReflectorState.EMPTY, ReflectorState.LISTING):
             await self._list()
         elif self._cut_short and self.store.is_ordered:
             await self._check_version()
@@ -181,14 +181,14 @@ class Reflector:
 
     async def _list(self) -> None:
         async with self._listing:
-            if self.state is State.LISTED:
+            if self.state is ReflectorState.LISTED:
                 return  # everything was listed anew meanwhile
             await self._replace()
         self.listener.synced(self)
 
     async def _replace(self) -> None:
         """Read a whole list, and replace the cache by it."""
-        self.state = State.LISTING
+        self.state = ReflectorState.LISTING
         has_begun = False
         with self.store.replacing() as page:
 
@@ -200,7 +200,7 @@ class Reflector:
                 has_begun = True
 
             await self._pages(page_or_older)
-        self.state, self._cut_short = State.LISTED, False
+        self.state, self._cut_short = ReflectorState.LISTED, False
         self._works()
 
     async def _compare(self, wrong: Callable[[Key], None]) -> bool:
@@ -225,7 +225,7 @@ class Reflector:
                 raise WentBack
             break
 
-    async def _pages(self, page: Page) -> None:
+    async def _pages(self, page: TakePage) -> None:
         async for part in self.cluster.list_pages(
             self.store.resource, namespace=self.namespace, selector=self.selector, fields=self.fields
         ):
@@ -250,7 +250,7 @@ class Reflector:
 
     async def _watch(self) -> None:
         """Watch until the watch ends, unless everything is to be listed anew."""
-        if self.state is not State.LISTED:
+        if self.state is not ReflectorState.LISTED:
             return
         seconds, loop = int(self._rng.uniform(*WATCH_SECONDS)), asyncio.get_running_loop()
         self._watching, self._cut_short = asyncio.timeout(None), True
@@ -260,7 +260,7 @@ class Reflector:
                 self._watching,
                 self._open(seconds) as events,
             ):
-                self.state = State.WATCHING
+                self.state = ReflectorState.WATCHING
                 self.restarts += 1
                 self.listener.watching(self)
                 self._works()
@@ -279,7 +279,7 @@ class Reflector:
                     if loop.time() - begun > SHORT_SECONDS:
                         self.failures = 0
                 self._cut_short = loop.time() - begun < seconds - EARLY_SECONDS
-            self.state = State.LISTED
+            self.state = ReflectorState.LISTED
         except TimeoutError:
             if not self._watching.expired():
                 raise
@@ -300,7 +300,7 @@ class Reflector:
 
     async def _end_watch(self) -> None:
         """End the watch, so that everything can be listed anew."""
-        self.state = State.EMPTY
+        self.state = ReflectorState.EMPTY
         if not self._unwatched.is_set():
             self._watching.reschedule(asyncio.get_running_loop().time())
             await self._unwatched.wait()
@@ -337,11 +337,11 @@ class Reflector:
 
         The error is kept without the frames that raised it, which hold the pages that were read.
         """
-        if self.state is State.WATCHING and isinstance(error, Unreachable):
-            self.state = State.LISTED
+        if self.state is ReflectorState.WATCHING and isinstance(error, Unreachable):
+            self.state = ReflectorState.LISTED
             return
         self.failures += 1
-        self.state = State.LISTED if self.state is State.WATCHING else self.state
+        self.state = ReflectorState.LISTED if self.state is ReflectorState.WATCHING else self.state
         error.__cause__ = error.__context__ = None
         self.error = error.with_traceback(None)
         self.listener.failed(self, error)

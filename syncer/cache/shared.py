@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 from syncer.api.errors import ClusterError, Expired
 from syncer.api.objects import Key, Resource
-from syncer.cache.informer import Informer, Page
-from syncer.cache.reflector import CHANGES, SILENCE_SECONDS, Batches, Listener, Reflector, State
+from syncer.cache.informer import Informer, TakePage
+from syncer.cache.reflector import CHANGES, SILENCE_SECONDS, Batches, Reflector, ReflectorEvents, ReflectorState
 from syncer.cache.versions import is_later
 from syncer.clusters import codec
 from syncer.clusters.client import Client
@@ -47,7 +47,7 @@ MOST_OWNERS = 50_000
 log = get_logger(__name__)
 
 
-class Part(NamedTuple):
+class WatchedPart(NamedTuple):
     """The part of a collection that is watched: a namespace (``""``: all), objects with a label of the name
     ``mark`` (``""``: all), and with these labels.
     """
@@ -201,7 +201,7 @@ NOBODY: Sequence[Seat] = ()
 class SharedWatch:
     """A watch that is open while any reflector takes its events."""
 
-    def __init__(self, client: Client, part: Part) -> None:
+    def __init__(self, client: Client, part: WatchedPart) -> None:
         self.client, self.part = client, part
         #: The version up to which all events were passed on; ``""`` if everybody has to list.
         self.version = ""
@@ -437,10 +437,10 @@ class SharedReflector(Reflector):
     def __init__(
         self,
         watches: "SharedWatches",
-        part: Part,
+        part: WatchedPart,
         cluster: str,
         store: Informer,
-        listener: Listener,
+        listener: ReflectorEvents,
         *,
         selector: str,
         rng: Random,
@@ -456,8 +456,8 @@ class SharedReflector(Reflector):
         finally:
             self._watches.leave(self._part, self._seat)
 
-    async def _pages(self, page: Page) -> None:
-        if self.state is not State.LISTING:  # beside the watch
+    async def _pages(self, page: TakePage) -> None:
+        if self.state is not ReflectorState.LISTING:  # beside the watch
             await super()._pages(page)
             return
         async with self._watches.at(self._part).joining(self._seat) as begun:
@@ -477,12 +477,12 @@ class SharedWatches:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self._watches: dict[Part, SharedWatch] = {}
+        self._watches: dict[WatchedPart, SharedWatch] = {}
 
     def reflector(
         self,
         store: Informer,
-        listener: Listener,
+        listener: ReflectorEvents,
         *,
         mark: tuple[str, str],
         namespace: str,
@@ -492,16 +492,16 @@ class SharedWatches:
         """Return a reflector for a store; ``mark`` is the label on a cluster's objects, and the cluster's identity."""
         first, _, others = selector.partition(",")
         (label, cluster), rest = (mark, others) if first == f"{mark[0]}={mark[1]}" else (("", ""), selector)
-        part = Part(store.resource, namespace, label, rest)
+        part = WatchedPart(store.resource, namespace, label, rest)
         return SharedReflector(self, part, cluster, store, listener, selector=selector, rng=rng)
 
-    def at(self, part: Part) -> SharedWatch:
+    def at(self, part: WatchedPart) -> SharedWatch:
         """Return the watch of a part."""
         if part not in self._watches:
             self._watches[part] = SharedWatch(self.client, part)
         return self._watches[part]
 
-    def leave(self, part: Part, seat: Seat) -> None:
+    def leave(self, part: WatchedPart, seat: Seat) -> None:
         """Give up a seat, and forget the watch with the last one."""
         watch = self._watches.get(part)
         if watch is not None:

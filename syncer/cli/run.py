@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, modes, pass_given, settings
+from syncer.cli.options import GivenOptions, modes, pass_given, settings
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,7 +28,7 @@ TRIMMED_FROM = 1 << 20
 @modes
 @pass_given
 @click.pass_context
-def run(ctx: click.Context, given: Given) -> None:
+def run(ctx: click.Context, given: GivenOptions) -> None:
     """Keep virtual clusters in step with the host cluster.
 
     The daemon ends on SIGTERM or Ctrl-C, or with --once when both sides are in step.
@@ -41,7 +41,7 @@ def run(ctx: click.Context, given: Given) -> None:
     ctx.exit(start(given))
 
 
-def start(given: Given) -> int:
+def start(given: GivenOptions) -> int:
     """Load the configuration, run the daemon, and return the exit status."""
     import asyncio
 

@@ -209,7 +209,7 @@ class Headers(Mapping[str, str]):
         return len(self._mapping())
 
 
-class Lines:
+class LineSplitter:
     """Splits a body that arrives in pieces into lines; a long line costs a single copy, however
     many pieces it has.
     """

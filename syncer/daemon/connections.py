@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 
 from syncer.api.errors import NoCredentials, NotConnected, SyncerError, TooMany, Unauthorized, Unreachable
 from syncer.api.objects import Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import first_contact
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.cluster_cache import ClusterCache
 from syncer.multicluster.cluster_status import ClusterStatus, State
 from syncer.multicluster.logins import Reason
-from syncer.multicluster.providers import Member
+from syncer.multicluster.providers import ProvidedCluster
 from syncer.observe.logs import get_logger
 
 #: Seconds between two probes of a cluster that answers. Each looks at the files of its credentials, too.
@@ -63,7 +63,7 @@ class Connections:
         self._source = self._cache.source("daemon")
         self._all: dict[str, Connection] = {}
 
-    def add(self, cluster: Cluster, *, lost: Callable[[], None], back: Callable[[], None]) -> "Connection":
+    def add(self, cluster: SideClient, *, lost: Callable[[], None], back: Callable[[], None]) -> "Connection":
         """Return the connection of a cluster; it is kept from :meth:`Connection.reach`, or while its
         :meth:`Connection.run` runs.
 
@@ -90,7 +90,7 @@ class Connections:
         """Keep a connection; nothing changes if it is kept already."""
         self._all[connection.name] = connection
         is_host = connection.cluster.side is Side.HOST
-        self._cache.put(connection.name, Member(client=connection.cluster, queue=not is_host))
+        self._cache.put(connection.name, ProvidedCluster(client=connection.cluster, queue=not is_host))
 
     def end(self, connection: "Connection") -> None:
         """Keep a connection no longer, if it is kept."""
@@ -121,7 +121,7 @@ class Connection:
     """
 
     def __init__(
-        self, among: Connections, name: str, cluster: Cluster, lost: Callable[[], None], back: Callable[[], None]
+        self, among: Connections, name: str, cluster: SideClient, lost: Callable[[], None], back: Callable[[], None]
     ) -> None:
         self.name, self.cluster = name, cluster
         self._error: SyncerError | None = None

@@ -10,17 +10,17 @@ from datetime import UTC, datetime
 from syncer.api.config import Config
 from syncer.api.context import Settings
 from syncer.api.errors import SyncerError
-from syncer.api.objects import Obj, Request, Side
+from syncer.api.objects import Obj, Side, SyncRequest
 from syncer.api.roles import Syncer
-from syncer.cache.budget import Budget
+from syncer.cache.budget import MemoryBudget
 from syncer.cache.shared import SharedWatches
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Discovery
 from syncer.daemon.connections import Connections
 from syncer.daemon.frozen_objects import FrozenObjects
 from syncer.daemon.served_cluster import LOOK, STANDBY, ServedCluster
 from syncer.daemon.unserved import Unserved
-from syncer.engine.controllers.lifecycle import Entry
+from syncer.engine.controllers.lifecycle import LateSyncers
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.worker import Workers
@@ -42,7 +42,7 @@ class Process:
     def __init__(
         self,
         *,
-        host: Cluster,
+        host: SideClient,
         metrics: Metrics,
         workers: int = 32,
         leads: Callable[[str], bool] = lambda cluster: True,
@@ -99,11 +99,11 @@ class Process:
         settings: Settings,
         enabled: Iterable[tuple[Syncer, Config]],
         *,
-        virtual: Cluster,
-        entries: Iterable[Entry] = (),
+        virtual: SideClient,
+        entries: Iterable[LateSyncers] = (),
         contention: ContentionRules = OFF,
         weight: float = 1.0,
-        budget: Budget | None = None,
+        budget: MemoryBudget | None = None,
     ) -> ServedCluster:
         """Add a virtual cluster. It is served once it has been prepared and runs.
 
@@ -190,7 +190,7 @@ class Process:
         """Handle a request that got no answer from a side."""
         self.served[pair.name].connections[side].lost(error)
 
-    def warn(self, pair: ClusterPair, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
+    def warn(self, pair: ClusterPair, request: SyncRequest, reason: str, message: str, *, about: Obj | None) -> None:
         """Record an event for the owner of the virtual object; see :meth:`.ServedCluster.warn`."""
         self.served[pair.name].warn(request, reason, message, about=about)
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from syncer.api.errors import ConfigError, Problem, SyncerError
 from syncer.api.objects import Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.dry_run import DryRun
 from syncer.config import SyncerConfig, VirtualCluster
 from syncer.daemon.fleet.cluster_sources import ClusterSources
 from syncer.daemon.fleet.config_file import ConfigFile
-from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.fleet.fleet import ServedFleet
 from syncer.daemon.fleet.leadership import CommandTerm, lease_names, lease_of, shards_of
 from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.daemon.pages import status
@@ -184,7 +184,7 @@ async def _prepared(
     added = [each for each in clusters if each.name not in errors]
     preparations = (startup.prepare(process.served[each.name], each) for each in added)
     ended = await asyncio.gather(*preparations, return_exceptions=True)
-    for each, error in zip(added, ended, strict=True):
+    for each, result in zip(added, ended, strict=True):
         if isinstance(error, Exception):
             errors[each.name] = error
     _must_have_some(clusters, errors)
@@ -272,13 +272,13 @@ def _summary(process: Process) -> Summary:
 
 
 async def _daemon(
-    host: Cluster, config: SyncerConfig, metrics: Metrics, stack: AsyncExitStack, end: _End, file: ConfigFile | None
+    host: SideClient, config: SyncerConfig, metrics: Metrics, stack: AsyncExitStack, end: _End, file: ConfigFile | None
 ) -> Summary:
     lease = lease_of(host, config)
     shards = shards_of(host, config)
     process = _process_of_daemon(host, config, metrics, lease, shards)
     stack.push_async_callback(process.close)
-    fleet = Fleet(process, config.clusters())
+    fleet = ServedFleet(process, config.clusters())
     shared = SharedFleet(process, fleet, shards) if shards else None
     heartbeat, source = Heartbeat(), ClusterSources(process, config, fleet.update)
     async with (
@@ -316,7 +316,7 @@ async def _daemon(
 
 
 def _process_of_daemon(
-    host: Cluster, config: SyncerConfig, metrics: Metrics, lease: Lease | None, shards: Shards | None
+    host: SideClient, config: SyncerConfig, metrics: Metrics, lease: Lease | None, shards: Shards | None
 ) -> Process:
     """Return a process that works for the shards that it leads, or writes while it has the Lease, or else always."""
     if shards:

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 from syncer.api.config import Config
 from syncer.api.context import Settings
-from syncer.api.objects import Obj, Request, Side
+from syncer.api.objects import Obj, Side, SyncRequest
 from syncer.api.optional_roles import Live
 from syncer.api.roles import Syncer
-from syncer.cache.budget import Budget
+from syncer.cache.budget import MemoryBudget
 from syncer.cache.shared import SharedWatches
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Discovery
 from syncer.clusters.fenced import Fenced
 from syncer.daemon.connections import Connection, Connections
@@ -22,7 +22,7 @@ from syncer.daemon.frozen_objects import FrozenObjects
 from syncer.daemon.listener import Listener
 from syncer.daemon.own_controllers import OwnControllers
 from syncer.engine.controllers.builder import build_pair, leave
-from syncer.engine.controllers.lifecycle import SHARED_SECONDS, DiscoveryLoop, Entry, Lifecycle, Roster
+from syncer.engine.controllers.lifecycle import SHARED_SECONDS, DiscoveryLoop, LateSyncers, Lifecycle, Roster
 from syncer.engine.controllers.pair import Condition
 from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.worker import Workers
@@ -55,7 +55,7 @@ Duty = Callable[[], Coroutine[Any, Any, None]]
 class ProcessParts(Protocol):
     """The parts of a process that its virtual clusters share."""
 
-    host: Cluster
+    host: SideClient
     metrics: Metrics
     queue: Queue
     statuses: RequestStatuses
@@ -82,10 +82,10 @@ class ServedCluster:
         settings: Settings,
         enabled: Iterable[tuple[Syncer, Config]],
         *,
-        virtual: Cluster,
-        entries: Iterable[Entry] = (),
+        virtual: SideClient,
+        entries: Iterable[LateSyncers] = (),
         contention: ContentionRules = OFF,
-        budget: Budget | None = None,
+        budget: MemoryBudget | None = None,
     ) -> None:
         """Create it as configured; nothing is sent yet. ``entries`` become syncers once their kinds are served."""
         self.name = settings.cluster
@@ -307,7 +307,7 @@ class ServedCluster:
         if all(each.up for each in self.connections.values()):
             self._process.queue.resume(self.name)
 
-    def warn(self, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
+    def warn(self, request: SyncRequest, reason: str, message: str, *, about: Obj | None) -> None:
         """Record an event for the owner of the virtual object, with virtual names.
 
         Without that object, it is about the object for whose copy the host makes the host object.
@@ -347,7 +347,7 @@ class ServedCluster:
             syncer,
             self.pair.virtual,
             self.pair.host,
-            lambda key: self._process.queue.add(Request(self.name, syncer, key)),
+            lambda key: self._process.queue.add(SyncRequest(self.name, syncer, key)),
             settings=self.pair.settings,
             tell=lambda sentence, detail: self._degraded(syncer, sentence, detail),
         )

@@ -15,8 +15,8 @@ from syncer.api.errors import ClusterError, Forbidden, Missing
 from syncer.api.objects import Key, Obj, key_of, uid_of
 from syncer.api.paths import dig
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
-from syncer.kubelet.errors import Refused
+from syncer.clusters.client import SideClient
+from syncer.kubelet.errors import RefusedRequest
 from syncer.resources.kinds import POD_METRICS
 from syncer.resources.pods.fields import CONTAINERS
 from syncer.steps import STEP_OBJECTS
@@ -107,7 +107,7 @@ class Usages:
     def __init__(
         self,
         settings: Settings,
-        host: Cluster,
+        host: SideClient,
         copied: Callable[[Key], Copied | None],
         say: Callable[[str, str], None],
     ) -> None:
@@ -162,7 +162,7 @@ class Usages:
                 self._until = clock() + kept
                 self._say(self._why, details)
             if self._why:
-                raise Refused(503, self._why)
+                raise RefusedRequest(503, self._why)
 
     async def _read(self) -> None:
         """Ask the host.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncer.api import LONGEST_LABEL, ClusterError, Conflict, Key, Missing, Obj
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.leaderelection.lease import LEASES, reason
 from syncer.observe.logs import get_logger
 from syncer.translate.times import written_in_micros
@@ -74,7 +74,7 @@ def labels_of_fleet(name: str) -> Mapping[str, str]:
     return {LABEL: name[-LONGEST_LABEL:].lstrip("-.")}
 
 
-async def leases_of(client: Cluster, fleet: Key) -> list[Obj]:
+async def leases_of(client: SideClient, fleet: Key) -> list[Obj]:
     """Return all Leases of a fleet.
 
     Raises:
@@ -94,7 +94,7 @@ class Members:
 
     def __init__(
         self,
-        client: Cluster,
+        client: SideClient,
         *,
         fleet: Key,
         identity: str,

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from syncer.api import ClusterError, Key
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.leaderelection.lease import LEAST_WAIT, Lease, reason
 from syncer.leaderelection.members import Members
 from syncer.leaderelection.rendezvous import ranked, shard_of
@@ -64,7 +64,7 @@ class Shards:
 
     def __init__(
         self,
-        client: Cluster,
+        client: SideClient,
         *,
         fleet: Key,
         number: int,

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 
 from syncer.api import Key, Obj, SyncerError
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.leaderelection.lease import Lease, LeaseRecord
 from syncer.leaderelection.members import Member, leases_of, member_prefix
 
@@ -110,7 +110,7 @@ class Uninstalls:
 
 @asynccontextmanager
 async def uninstalling(
-    client: Cluster,
+    client: SideClient,
     lease: Lease,
     *,
     fleet: Key,

@@ -31,10 +31,10 @@ from syncer.multicluster.cluster_events import ClusterEvent, Happening
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.cluster_options import Part
 from syncer.multicluster.cluster_status import Health, State
-from syncer.multicluster.errors import TooLarge
+from syncer.multicluster.errors import CacheTooLarge
 from syncer.multicluster.handshake import from_inside, greet, is_here, probe, reason_of
 from syncer.multicluster.logins import CannotConnect, Reason
-from syncer.multicluster.providers import Member
+from syncer.multicluster.providers import ProvidedCluster
 from syncer.observe.logs import get_logger
 from syncer.steps import STEP_OBJECTS
 
@@ -55,7 +55,7 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class NamedWatch:
     """A named watch of a cluster."""
 
     name: str
@@ -110,7 +110,7 @@ def requeue(*durations: float | None) -> float:
 class ClusterConnection:
     """The connection of a cluster, with its health, watches and caches."""
 
-    def __init__(self, name: str, member: Member, around: Surroundings) -> None:
+    def __init__(self, name: str, member: ProvidedCluster, around: Surroundings) -> None:
         self.name, self.member = name, member
         self.state, self.reason, self.message = State.UNKNOWN, "", ""
         self.health = Health()
@@ -127,7 +127,7 @@ class ClusterConnection:
         self._running: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._showing: set[asyncio.Task[None]] = set()
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, NamedWatch] = {}
         self._informers: dict[str, ClusterInformer] = {}
         self._wake = asyncio.Event()
         self._not_before = float("-inf")
@@ -190,7 +190,7 @@ class ClusterConnection:
 
     # -- told by the cache ---------------------------------------------------------------------------
 
-    def update(self, member: Member) -> None:
+    def update(self, member: ProvidedCluster) -> None:
         """Replace what is known of the cluster: a login that may have changed is read at once."""
         if member.version != self.member.version:
             self._look_at = self._not_before = float("-inf")
@@ -204,7 +204,7 @@ class ClusterConnection:
         self._is_suspected = self.is_connected
         self._wake.set()
 
-    def watch(self, watch: Watch) -> None:
+    def watch(self, watch: NamedWatch) -> None:
         """Begin a watch, unless one of its name exists.
 
         Raises:
@@ -259,7 +259,7 @@ class ClusterConnection:
             return await self._try_to_connect()
         if self._running is not None and self._running.done():
             error = _error_of(self._running)
-            if not isinstance(error, TooLarge):
+            if not isinstance(error, CacheTooLarge):
                 self._disconnect(Reason.NOT_SYNCED, "its caches have ended by themselves")
                 return 0.0
             self._disconnect(Reason.TOO_LARGE, str(error), anew=True)
@@ -398,7 +398,7 @@ class ClusterConnection:
                 self.cluster = None  # with its memory
                 self._around.turned(self)
                 error = _error_of(running)
-                reason = Reason.TOO_LARGE if isinstance(error, TooLarge) else Reason.NOT_SYNCED
+                reason = Reason.TOO_LARGE if isinstance(error, CacheTooLarge) else Reason.NOT_SYNCED
                 raise CannotConnect(reason, f"its caches have ended: {error}") from error
         except BaseException as error:
             running.cancel()
@@ -491,7 +491,7 @@ class ClusterConnection:
     async def _end(self, running: asyncio.Task[None], client: Client | None, cluster: Cluster) -> None:
         running.cancel()
         for ended in await asyncio.gather(running, return_exceptions=True):
-            if isinstance(ended, Exception) and not isinstance(ended, TooLarge):
+            if isinstance(ended, Exception) and not isinstance(ended, CacheTooLarge):
                 log.error("the caches of a cluster ended by themselves", cluster=self.name, error=str(ended))
         cluster.forget_unused()
         if client is not None:
@@ -499,14 +499,14 @@ class ClusterConnection:
 
     # -- inside --------------------------------------------------------------------------------------
 
-    def _attach(self, watch: Watch, cluster: Cluster) -> None:
+    def _attach(self, watch: NamedWatch, cluster: Cluster) -> None:
         informer = cluster.informer(watch.resource, **watch.part._asdict())
         informer.add_handler(watch.handler, owner=watch.owner)
         self._informers[watch.name] = informer
         if informer.synced:
             self._start(self._show_all(watch, informer))
 
-    async def _show_all(self, watch: Watch, informer: ClusterInformer) -> None:
+    async def _show_all(self, watch: NamedWatch, informer: ClusterInformer) -> None:
         """Show the handler of a watch the objects that were there before it, while the watch is there."""
         has_raised = False
         for number, key in enumerate(list(informer.keys()), start=1):

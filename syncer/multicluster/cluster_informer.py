@@ -7,7 +7,7 @@ from math import inf
 from syncer.api import selectors
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Json, Key, Obj, Resource, labels_of
-from syncer.cache.budget import Budget
+from syncer.cache.budget import MemoryBudget
 from syncer.cache.informer import Informer
 from syncer.cache.reflector import Reflector
 from syncer.clusters import codec
@@ -39,7 +39,7 @@ class ClusterInformer(Informer):
         transform: Callable[[Obj], Obj] | None = None,
         clock: Callable[[], float],
         ordered: Callable[[], bool],
-        budget: Budget | None = None,
+        budget: MemoryBudget | None = None,
     ) -> None:
         super().__init__(resource, clock=clock, ordered=ordered, budget=budget)
         self.cluster, self.namespace, self.selector, self.fields = cluster, namespace, selector, fields

@@ -133,7 +133,7 @@ class Controller:
         #: How many engaged clusters lead to requests of a cluster's name by themselves.
         self._names: Counter[str] = Counter()
         #: The requests being reconciled.
-        self._in_flight: dict[objects.Request, asyncio.Task[None]] = {}
+        self._in_flight: dict[objects.SyncRequest, asyncio.Task[None]] = {}
         #: The reconciles that have ended, by the cluster of their request and their result.
         self._results: Counter[tuple[str, str]] = Counter()
         self._room = asyncio.Semaphore(self.options.workers)
@@ -454,14 +454,14 @@ class Controller:
                     raise RuntimeError(f"{what} asked for a result that was cancelled") from error
 
         def again(key: Key, error: Exception) -> None:
-            seconds = self._queue.retry(objects.Request(cluster.name, owner, key), at_most=self.options.last_retry)
+            seconds = self._queue.retry(objects.SyncRequest(cluster.name, owner, key), at_most=self.options.last_retry)
             about = {"cluster": cluster.name, "controller": self.name, "kind": informer.resource.kind, "key": key}
             text = "a map function or predicate raised, will ask again about the object"
             self._log.error(text, **about, retry_in=round(seconds, 3), exc_info=error)
 
         informer.add_map_function(mapped, "change", self.enqueue, owner=owner, on_error=again)
 
-    def _map_again(self, item: objects.Request) -> None:
+    def _map_again(self, item: objects.SyncRequest) -> None:
         """Have a watch map an object for which its function or predicate has raised."""
         engaged = self._engaged.get(item.cluster)
         watches = engaged.watches if engaged is not None else ()
@@ -585,7 +585,7 @@ class Controller:
             self._in_flight[request] = task
             task.add_done_callback(partial(self._ended, request, self._clock()))
 
-    async def _work(self, item: objects.Request) -> None:
+    async def _work(self, item: objects.SyncRequest) -> None:
         if item.syncer != self.name:
             self._map_again(item)
             return
@@ -620,7 +620,7 @@ class Controller:
         engaged = self._engaged.get(name)
         return engaged.holds if engaged else 0
 
-    def _lost(self, item: objects.Request, error: BaseException, *, is_back: bool) -> None:
+    def _lost(self, item: objects.SyncRequest, error: BaseException, *, is_back: bool) -> None:
         """Drop a request whose cluster is lost, or let it wait for a cluster that is held or was so meanwhile."""
         engaged = self._engaged.get(item.cluster)
         is_kept = is_back or (engaged is not None and engaged.is_held)
@@ -630,7 +630,7 @@ class Controller:
         about = {"cluster": item.cluster, "controller": self.name, "key": item.key}
         self._log.debug("the cluster of a request is lost", **about, error=str(error), waits=is_kept)
 
-    def _failed(self, item: objects.Request, error: BaseException) -> None:
+    def _failed(self, item: objects.SyncRequest, error: BaseException) -> None:
         self._results[item.cluster, "error"] += 1
         at_least = error.retry_after if isinstance(error, TooMany) else 0.0
         seconds = self._queue.retry(item, at_least=at_least, at_most=self.options.last_retry)
@@ -655,7 +655,7 @@ class Controller:
         more = {"others_before": others} if others else {}
         self._log.warning("a reconcile failed, will try again", **about, error=str(error), **more)
 
-    def _ended(self, item: objects.Request, since: float, task: "asyncio.Task[None]") -> None:
+    def _ended(self, item: objects.SyncRequest, since: float, task: "asyncio.Task[None]") -> None:
         """Finish a request, also one that was cancelled before it began."""
         del self._in_flight[item]
         self._room.release()
@@ -674,11 +674,11 @@ def _is_lost(cluster: str, error: BaseException) -> bool:
     return isinstance(error, NotConnected | ClusterNotFound) and error.cluster == cluster
 
 
-def _item(request: Request, controller: str) -> objects.Request:
+def _item(request: Request, controller: str) -> objects.SyncRequest:
     """Return the item of the queue for a request: a uid is in the place of the host's key, which tells items apart."""
     uid = Key("", request.uid) if request.uid else None
-    return objects.Request(request.cluster, controller, request.key, uid)
+    return objects.SyncRequest(request.cluster, controller, request.key, uid)
 
 
-def _request(item: objects.Request) -> Request:
+def _request(item: objects.SyncRequest) -> Request:
     return Request(item.cluster, *item.key, item.host_key.name if item.host_key else "")

@@ -18,7 +18,7 @@ import hashlib
 import re
 
 from syncer.api import LONGEST_NAME
-from syncer.names.forms import Form
+from syncer.names.forms import NameForm
 
 SEPARATOR = "-x-"
 #: Two overlapping separators, which :meth:`str.count` counts as one.
@@ -30,7 +30,7 @@ _NEITHER_LETTER_NOR_DIGIT = re.compile(r"[^a-z0-9]+")
 _JOINTS = re.compile(r"(?:-x)+(?=-)")
 
 
-def join(parts: tuple[str, ...], form: Form) -> str:
+def join(parts: tuple[str, ...], form: NameForm) -> str:
     """Return the name for these parts.
 
     It is readable if that is unambiguous and fits the form, otherwise hashed.
@@ -46,7 +46,7 @@ def split(name: str) -> tuple[str, ...]:
     return (name,) if _OVERLAP in name else tuple(name.split(SEPARATOR))
 
 
-def _hashed(parts: tuple[str, ...], form: Form) -> str:
+def _hashed(parts: tuple[str, ...], form: NameForm) -> str:
     digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_DIGITS]
     readable = SEPARATOR.join(part[:LONGEST_NAME] for part in parts)
     text = _NEITHER_LETTER_NOR_DIGIT.sub("-", readable.lower()).strip("-")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from syncer.api import Key
-from syncer.names.forms import LABEL, SUBDOMAIN, Form
+from syncer.names.forms import LABEL, SUBDOMAIN, NameForm
 
 #: The fields that may stand in braces.
 FIELDS = ("cluster", "namespace", "name")
@@ -45,7 +45,7 @@ class Template:
         """Return True if the template contains a field."""
         return ("field", field) in self._parts
 
-    def render(self, cluster: str, key: Key, form: Form) -> str:
+    def render(self, cluster: str, key: Key, form: NameForm) -> str:
         """Return the name for a key, readable or hashed."""
         values = {"cluster": cluster, "namespace": key.namespace, "name": key.name}
         text = ""

@@ -62,7 +62,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class KeyPair:
     """A certificate with its private key."""
 
     certificate: x509.Certificate
@@ -89,7 +89,7 @@ class Pair:
         return key_pem(self.key)
 
 
-def read_pair(certificate: bytes, key: bytes) -> Pair:
+def read_pair(certificate: bytes, key: bytes) -> KeyPair:
     """Return a certificate with its key from their files.
 
     Raises:
@@ -101,7 +101,7 @@ def read_pair(certificate: bytes, key: bytes) -> Pair:
         raise Unusable("the certificate can't be read") from error
     if len(found) != 1:
         raise Unusable(f"there are {len(found)} certificates instead of one")
-    pair = Pair(found[0], read_key(key))
+    pair = KeyPair(found[0], read_key(key))
     try:
         belongs = pair.certificate.public_key() == pair.key.public_key()
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -148,7 +148,7 @@ def holds(file: bytes, public: bytes) -> bool:
     return b"".join(public.split()) in b"".join(file.split())
 
 
-def new_authority(name: str, now: datetime, key: PrivateKey | None = None) -> Pair:
+def new_authority(name: str, now: datetime, key: PrivateKey | None = None) -> KeyPair:
     """Return a CA, with a new key unless there is one."""
     if key is None:
         key = new_key()
@@ -160,10 +160,10 @@ def new_authority(name: str, now: datetime, key: PrivateKey | None = None) -> Pa
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     builder = builder.add_extension(_key_usage(authority=True), critical=True)
     builder = builder.add_extension(identifier, critical=False)
-    return Pair(builder.sign(key, hashes.SHA256()), key)
+    return KeyPair(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue(leaf: Leaf, authority: Pair, now: datetime) -> Pair:
+def issue(leaf: Leaf, authority: KeyPair, now: datetime) -> KeyPair:
     """Return a new certificate with a new key. It ends no later than its CA."""
     key = new_key()
     ends = min(now + LIFE, authority.ends)
@@ -178,10 +178,10 @@ def issue(leaf: Leaf, authority: Pair, now: datetime) -> Pair:
     if leaf.names:
         names = x509.SubjectAlternativeName([_name(name) for name in leaf.names])
         builder = builder.add_extension(names, critical=False)
-    return Pair(builder.sign(authority.key, hashes.SHA256()), key)
+    return KeyPair(builder.sign(authority.key, hashes.SHA256()), key)
 
 
-def is_authority(pair: Pair) -> bool:
+def is_authority(pair: KeyPair) -> bool:
     """Return True if a certificate is that of a CA, which may sign certificates."""
     try:
         extensions = pair.certificate.extensions
@@ -193,7 +193,7 @@ def is_authority(pair: Pair) -> bool:
         return False
 
 
-def fault(pair: Pair, leaf: Leaf, authority: Pair, now: datetime) -> str:
+def fault(pair: KeyPair, leaf: Leaf, authority: KeyPair, now: datetime) -> str:
     """Return why a certificate is to be renewed; ``""`` if it can stay."""
     certificate = pair.certificate
     try:
@@ -266,7 +266,7 @@ def _key_usage(*, authority: bool) -> x509.KeyUsage:
     )
 
 
-def _authority_identifier(authority: Pair) -> x509.AuthorityKeyIdentifier:
+def _authority_identifier(authority: KeyPair) -> x509.AuthorityKeyIdentifier:
     """Return the CA's own identifier, or that of its key if it has none."""
     extensions = authority.certificate.extensions
     try:

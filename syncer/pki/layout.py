@@ -52,7 +52,7 @@ _HTTPS = 443
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PkiSettings:
     """The settings: the Service in front of the virtual API server, Secrets, and further names."""
 
     namespace: str
@@ -83,7 +83,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServiceName:
     """The addresses at which clients reach the Service."""
 
     #: Its IP addresses and those of its load balancer, with the load balancer's DNS names.
@@ -103,7 +103,7 @@ class Address:
         return f"https://{host}:{self.port}"
 
 
-def address_of(service: Obj) -> Address:
+def address_of(service: Obj) -> ServiceName:
     """Return the addresses of a Service. Its port is that named ``https``, or else the first."""
     spec = service.get("spec") or {}
     status = service.get("status") or {}
@@ -122,7 +122,7 @@ def address_of(service: Obj) -> Address:
             port = each
             break
 
-    return Address(
+    return ServiceName(
         names=(*own, *external),
         external=external[0] if external else "",
         port=int(port["port"]),
@@ -130,7 +130,7 @@ def address_of(service: Obj) -> Address:
     )
 
 
-def server_names(wanted: Wanted, address: Address) -> tuple[str, ...]:
+def server_names(wanted: PkiSettings, address: ServiceName) -> tuple[str, ...]:
     """Return the names of the API server."""
     short = f"{wanted.service}.{wanted.namespace}"
     names = [*OWN_NAMES, wanted.service, short, f"{short}.svc", f"{short}.svc.cluster.local"]
@@ -141,7 +141,7 @@ def server_names(wanted: Wanted, address: Address) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def leaves(wanted: Wanted, address: Address) -> Mapping[str, tuple[str, Leaf]]:
+def leaves(wanted: PkiSettings, address: ServiceName) -> Mapping[str, tuple[str, Leaf]]:
     """Return the certificates of the control plane: the CA of each, and its contents.
 
     etcd's members take turns as each other's clients. To a member, another's certificate must name
@@ -163,7 +163,7 @@ def leaves(wanted: Wanted, address: Address) -> Mapping[str, tuple[str, Leaf]]:
     }
 
 
-def controller_manager_kubeconfig(wanted: Wanted) -> bytes:
+def controller_manager_kubeconfig(wanted: PkiSettings) -> bytes:
     """Return kube-controller-manager's kubeconfig.
 
     It names the files beside it, which are read again when they change.
@@ -177,7 +177,7 @@ def controller_manager_kubeconfig(wanted: Wanted) -> bytes:
     )
 
 
-def daemon_kubeconfig(wanted: Wanted, address: Address) -> bytes:
+def daemon_kubeconfig(wanted: PkiSettings, address: ServiceName) -> bytes:
     """Return the daemon's kubeconfig.
 
     It names the files beside it, which are read again when they change.
@@ -192,8 +192,8 @@ def daemon_kubeconfig(wanted: Wanted, address: Address) -> bytes:
 
 
 def super_admin_kubeconfig(
-    wanted: Wanted,
-    address: Address,
+    wanted: PkiSettings,
+    address: ServiceName,
     files: Mapping[str, bytes],
 ) -> bytes:
     """Return the kubeconfig for an emergency, for the host's network. It needs no other file."""
@@ -201,7 +201,7 @@ def super_admin_kubeconfig(
     return _whole_kubeconfig(wanted.service, server, SUPER_ADMIN, files, "super-admin")
 
 
-def tenant_kubeconfig(wanted: Wanted, address: Address, files: Mapping[str, bytes]) -> bytes:
+def tenant_kubeconfig(wanted: PkiSettings, address: ServiceName, files: Mapping[str, bytes]) -> bytes:
     """Return the kubeconfig of the tenant's administrator. It needs no other file."""
     server = wanted.server
     if not server:
@@ -210,7 +210,7 @@ def tenant_kubeconfig(wanted: Wanted, address: Address, files: Mapping[str, byte
     return _whole_kubeconfig(wanted.service, server, ADMIN, files, "tls")
 
 
-def role(wanted: Wanted) -> Obj:
+def role(wanted: PkiSettings) -> Obj:
     """Return the Role with the rights that are needed.
 
     A right to create can't be narrowed to names.

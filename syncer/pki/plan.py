@@ -15,8 +15,8 @@ from syncer.api.errors import SyncerError
 from syncer.api.marks import CLUSTER_SECRET, CLUSTER_SECRET_HOME, CLUSTER_SECRET_NAME
 from syncer.api.objects import Obj, labels_of
 from syncer.pki import certificates, layout
-from syncer.pki.certificates import LIFE, Leaf, Pair, PrivateKey, Unusable, day
-from syncer.pki.layout import MARK, Address, Wanted
+from syncer.pki.certificates import LIFE, KeyPair, Leaf, PrivateKey, Unusable, day
+from syncer.pki.layout import MARK, PkiSettings, ServiceName
 
 #: The file of the key that signs tokens of ServiceAccounts.
 TOKEN_KEY = "sa.key"  # noqa: S105 - a name of a file
@@ -28,7 +28,7 @@ class Damaged(SyncerError):
     """A Secret can't be used as it is; nothing was written."""
 
 
-class Outcome(NamedTuple):
+class FileOutcome(NamedTuple):
     """The result for a file of a Secret."""
 
     secret: str
@@ -41,25 +41,25 @@ class Outcome(NamedTuple):
     why: str = ""
 
 
-class Step(NamedTuple):
+class SecretStep(NamedTuple):
     """A Secret with the results for its files."""
 
     #: The Secret to write; None if it stays unchanged. With a resourceVersion, it replaces that
     #: version.
     write: Obj | None
-    outcomes: list[Outcome]
+    outcomes: list[FileOutcome]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SecretsPlan:
     """The Secrets, in the order in which they are written."""
 
-    steps: list[Step]
+    steps: list[SecretStep]
     warnings: list[str]
-    address: Address
+    address: ServiceName
 
 
-def plan(wanted: Wanted, service: Obj, found: Mapping[str, Obj], now: datetime) -> Plan:
+def plan(wanted: PkiSettings, service: Obj, found: Mapping[str, Obj], now: datetime) -> SecretsPlan:
     """Return the Secrets to write.
 
     Args:
@@ -83,16 +83,16 @@ def plan(wanted: Wanted, service: Obj, found: Mapping[str, Obj], now: datetime) 
     daemon.client(Leaf(layout.DAEMON, layout.DAEMONS), authority, now)
     daemon.text("config", layout.daemon_kubeconfig(wanted, address))
 
-    steps: list[Step] = []
+    steps: list[SecretStep] = []
     for folder in (main, tenant, daemon):
         write = _changed(found.get(folder.secret), folder, wanted, service)
-        steps.append(Step(write, folder.outcomes))
-    return Plan(steps, main.warnings, address)
+        steps.append(SecretStep(write, folder.outcomes))
+    return SecretsPlan(steps, main.warnings, address)
 
 
-def _complete(folder: "_Folder", wanted: Wanted, address: Address, now: datetime) -> Pair:
+def _complete(folder: "_Folder", wanted: PkiSettings, address: ServiceName, now: datetime) -> KeyPair:
     """Complete the files of the control plane; return the CA of its clients."""
-    authorities: dict[str, Pair] = {}
+    authorities: dict[str, KeyPair] = {}
     for name, common_name in layout.AUTHORITIES.items():
         authorities[name] = folder.authority(name, common_name, now)
     folder.token_keys()
@@ -110,7 +110,7 @@ class _Folder:
     namespace: str
     secret: str
     files: dict[str, bytes]
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[FileOutcome] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -118,7 +118,7 @@ class _Folder:
         """The Secret, as messages name it."""
         return f"Secret {self.namespace}/{self.secret}"
 
-    def authority(self, name: str, common_name: str, now: datetime) -> Pair:
+    def authority(self, name: str, common_name: str, now: datetime) -> KeyPair:
         """Return a CA: the one that is there, or a new one.
 
         If its key alone is there, it gets a new certificate: clients of the old one trust the
@@ -199,7 +199,7 @@ class _Folder:
         self._note(TOKEN_KEY, content)
         self._note(TOKEN_PUBLIC, public)
 
-    def leaf(self, name: str, leaf: Leaf, authority: Pair, now: datetime) -> None:
+    def leaf(self, name: str, leaf: Leaf, authority: KeyPair, now: datetime) -> None:
         """Complete a certificate and its key: keep those that are there, or replace both."""
         certificate = f"{name}.crt"
         key = f"{name}.key"
@@ -219,7 +219,7 @@ class _Folder:
         self._put(key, pair.key_pem)
         self._note(certificate, pair.certificate_pem, pair, why)
 
-    def client(self, leaf: Leaf, authority: Pair, now: datetime) -> None:
+    def client(self, leaf: Leaf, authority: KeyPair, now: datetime) -> None:
         """Complete the certificate of a client, and the CA of its server beside it."""
         self.text("ca.crt", authority.certificate_pem)
         self.leaf("tls", leaf, authority, now)
@@ -236,7 +236,7 @@ class _Folder:
         """
         raise Damaged(f"{self.place}: {file} can't be used: {why}. Nothing was written. {hint}.")
 
-    def _note(self, file: str, content: bytes, pair: Pair | None = None, why: str = "") -> None:
+    def _note(self, file: str, content: bytes, pair: KeyPair | None = None, why: str = "") -> None:
         """Put a file, and note the result."""
         before = self.files.get(file)
         if before is None:
@@ -246,7 +246,7 @@ class _Folder:
         else:
             action = "renewed"
         ends = day(pair.ends) if pair else ""
-        self.outcomes.append(Outcome(self.secret, file, action, ends, why))
+        self.outcomes.append(FileOutcome(self.secret, file, action, ends, why))
         self._put(file, content)
 
     def _put(self, file: str, content: bytes) -> None:
@@ -261,7 +261,7 @@ def _rotation(certificate: str) -> str:
     )
 
 
-def _opened(name: str, secret: Obj | None, wanted: Wanted) -> _Folder:
+def _opened(name: str, secret: Obj | None, wanted: PkiSettings) -> _Folder:
     """Return the files of a Secret.
 
     Raises:
@@ -306,7 +306,7 @@ def _refuse_if_lost(folder: _Folder, signed: Sequence[str]) -> None:
     raise Damaged(f"{folder.place} {why}. Nothing was written. {hint}.")
 
 
-def _changed(found: Obj | None, folder: _Folder, wanted: Wanted, service: Obj) -> Obj | None:
+def _changed(found: Obj | None, folder: _Folder, wanted: PkiSettings, service: Obj) -> Obj | None:
     """Return the Secret to write; None if it is as it should be."""
     before = found or {
         "apiVersion": "v1",

@@ -10,9 +10,9 @@ from datetime import datetime
 
 from syncer.api.errors import Conflict, Exists, Missing, SyncerError
 from syncer.api.objects import Key, Obj, Resource
-from syncer.clusters.client import Cluster
-from syncer.pki.layout import Wanted, address_of
-from syncer.pki.plan import Outcome, Plan, plan
+from syncer.clusters.client import SideClient
+from syncer.pki.layout import PkiSettings, address_of
+from syncer.pki.plan import FileOutcome, SecretsPlan, plan
 from syncer.resources.kinds import SECRETS, SERVICES
 from syncer.translate.times import utcnow
 
@@ -28,15 +28,15 @@ class NoService(SyncerError):
 
 
 @dataclass(slots=True)
-class Report:
+class StoreReport:
     """The results for all files."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[FileOutcome] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     #: True if the load balancer had no address in time.
     is_awaited: bool = False
 
-    def add(self, outcomes: list[Outcome]) -> None:
+    def add(self, outcomes: list[FileOutcome]) -> None:
         """Add the results for the files of a Secret.
 
         A file that was made before and is kept now stays one that was made.
@@ -52,12 +52,12 @@ class Report:
 
 
 async def complete(
-    host: Cluster,
-    wanted: Wanted,
+    host: SideClient,
+    wanted: PkiSettings,
     *,
     wait: float = 0.0,
     clock: Callable[[], datetime] = utcnow,
-) -> Report:
+) -> StoreReport:
     """Complete the Secrets.
 
     With ``wait``, wait that many seconds at most for the address of a load balancer, and add it.
@@ -68,7 +68,7 @@ async def complete(
         NoService: There is no such Service.
         ClusterError: A request failed.
     """
-    report = Report()
+    report = StoreReport()
     loop = asyncio.get_running_loop()
     until = loop.time() + wait
     done = await _written(host, wanted, clock, report)
@@ -83,11 +83,11 @@ async def complete(
 
 
 async def _written(
-    host: Cluster,
-    wanted: Wanted,
+    host: SideClient,
+    wanted: PkiSettings,
     clock: Callable[[], datetime],
-    report: Report,
-) -> Plan:
+    report: StoreReport,
+) -> SecretsPlan:
     """Write the planned Secrets; after a conflict, plan again.
 
     Another process may be doing the same. The Secret with the CAs is written first: the second
@@ -120,7 +120,7 @@ async def _written(
     return planned
 
 
-async def _service(host: Cluster, wanted: Wanted) -> Obj:
+async def _service(host: SideClient, wanted: PkiSettings) -> Obj:
     key = Key(wanted.namespace, wanted.service)
     found = await _get(host, SERVICES, key)
     if found is None:
@@ -129,7 +129,7 @@ async def _service(host: Cluster, wanted: Wanted) -> Obj:
     return found
 
 
-async def _get(host: Cluster, resource: Resource, key: Key) -> Obj | None:
+async def _get(host: SideClient, resource: Resource, key: Key) -> Obj | None:
     try:
         return await host.get(resource, key)
     except Missing:

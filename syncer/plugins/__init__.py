@@ -2,15 +2,15 @@
 
 from syncer.plugins.conflicts import clashes
 from syncer.plugins.installed import OURS, Installed, installed, roles_of
-from syncer.plugins.loading import SYNCERS, TRANSLATORS, Found, Origin, origin_of, raised_by
+from syncer.plugins.loading import SYNCERS, TRANSLATORS, FoundPlugin, PluginOrigin, origin_of, raised_by
 
 __all__ = [
     "OURS",
     "SYNCERS",
     "TRANSLATORS",
-    "Found",
+    "FoundPlugin",
     "Installed",
-    "Origin",
+    "PluginOrigin",
     "clashes",
     "installed",
     "origin_of",

@@ -5,14 +5,14 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from syncer.api import Side, Syncer
 from syncer.directions import way_of
-from syncer.plugins.loading import Origin, refusal
+from syncer.plugins.loading import PluginOrigin, refusal
 
 #: A syncer or its class: both have a name, resources and a section.
-AnySyncer = Syncer | type[Syncer]
-OriginOf = Callable[[AnySyncer], Origin]
+SyncerOrType = Syncer | type[Syncer]
+OriginOf = Callable[[SyncerOrType], PluginOrigin]
 
 
-def refuse_conflicts(syncers: Sequence[AnySyncer], origin: OriginOf) -> None:
+def refuse_conflicts(syncers: Sequence[SyncerOrType], origin: OriginOf) -> None:
     """Refuse syncers with the same name, or that would write the same objects.
 
     Raises:
@@ -24,12 +24,12 @@ def refuse_conflicts(syncers: Sequence[AnySyncer], origin: OriginOf) -> None:
         raise refusal(syncer.name, origin(syncer), f"{why}. {way_out}")
 
 
-def clashes(syncers: Sequence[AnySyncer]) -> Iterator[tuple[AnySyncer, AnySyncer, str]]:
+def clashes(syncers: Sequence[SyncerOrType]) -> Iterator[tuple[SyncerOrType, SyncerOrType, str]]:
     """Yield each syncer that conflicts with an earlier one.
 
     Yields both, and the reason: a sentence that ends before the name of the earlier one.
     """
-    seen: dict[Hashable, AnySyncer] = {}
+    seen: dict[Hashable, SyncerOrType] = {}
     for syncer in syncers:
         for key, claim in _claims(syncer):
             if key in seen:
@@ -41,7 +41,7 @@ def clashes(syncers: Sequence[AnySyncer]) -> Iterator[tuple[AnySyncer, AnySyncer
 def shared_sections(
     syncers: Sequence[type[Syncer]],
     origin: OriginOf,
-) -> Iterator[tuple[AnySyncer, str]]:
+) -> Iterator[tuple[SyncerOrType, str]]:
     """Yield each syncer that has the section of an earlier one and can't share it, with the reason.
 
     Syncers of one package may share a section if it has the same meaning for each.
@@ -70,7 +70,7 @@ def refuse_shared_sections(syncers: Sequence[type[Syncer]], origin: OriginOf) ->
         raise refusal(syncer.name, origin(syncer), why)
 
 
-def _claims(syncer: AnySyncer) -> Iterator[tuple[Hashable, str]]:
+def _claims(syncer: SyncerOrType) -> Iterator[tuple[Hashable, str]]:
     """Yield the names and objects that a syncer claims, each with a phrase for messages."""
     yield syncer.name, f"is called {syncer.name}, as is"
 

@@ -9,7 +9,7 @@ from syncer.api import NameTranslator, PluginError, Syncer
 from syncer.api.contract import ROLES, Fault, syncer_faults, translator_faults
 from syncer.api.registration import registered
 from syncer.plugins.conflicts import (
-    AnySyncer,
+    SyncerOrType,
     refuse_conflicts,
     refuse_shared_sections,
     shared_sections,
@@ -17,8 +17,8 @@ from syncer.plugins.conflicts import (
 from syncer.plugins.loading import (
     SYNCERS,
     TRANSLATORS,
-    Found,
-    Origin,
+    FoundPlugin,
+    PluginOrigin,
     look_at,
     origin_of,
     problem_of,
@@ -49,10 +49,10 @@ class Installed:
         self._own = list(own)
         self._find_others = others
         self._registered = registered or {}
-        self._found: dict[Hashable, Found] = {}
-        self._origins: dict[type, Origin] = {}
+        self._found: dict[Hashable, FoundPlugin] = {}
+        self._origins: dict[type, PluginOrigin] = {}
         for syncer, module in self._registered.items():
-            self._origins[syncer] = Origin("", "", module)
+            self._origins[syncer] = PluginOrigin("", "", module)
 
     def syncers(self, named: Iterable[str] = ()) -> Sequence[type[Syncer]]:
         """Return the built-in and registered syncers, and those of plugins with these sections.
@@ -94,7 +94,7 @@ class Installed:
         """Return the names of all installed name translators."""
         return sorted({name for name, _ in self.translators()})
 
-    def translators(self) -> Sequence[tuple[str, Origin]]:
+    def translators(self) -> Sequence[tuple[str, PluginOrigin]]:
         """Return every installed name translator with its package, without importing it."""
         points = (*self._own_translators, *self._other_translators)
         return [(point.name, origin_of(point)) for point in points]
@@ -104,15 +104,15 @@ class Installed:
         """The entry points of syncers that are not built in."""
         return [point for point in self._find_others(SYNCERS) if origin_of(point).package != OURS]
 
-    def origin(self, plugin: Any) -> Origin:
+    def origin(self, plugin: Any) -> PluginOrigin:
         """Return the origin of a loaded plugin.
 
         A syncer made from configuration has the origin of its class.
         """
         cls = plugin if isinstance(plugin, type) else type(plugin)
-        return self._origins.get(cls, Origin(OURS, ""))
+        return self._origins.get(cls, PluginOrigin(OURS, ""))
 
-    def refuse_conflicts(self, syncers: Sequence[AnySyncer]) -> None:
+    def refuse_conflicts(self, syncers: Sequence[SyncerOrType]) -> None:
         """Refuse syncers with the same name, or that would write the same objects.
 
         Raises:
@@ -126,14 +126,14 @@ class Installed:
         found.extend(syncer.name for syncer in self._registered)
         return found
 
-    def found(self, names: Collection[str]) -> Iterator[Found]:
+    def found(self, names: Collection[str]) -> Iterator[FoundPlugin]:
         """Import the named plugins, and yield them with their problems."""
         for point in self._points():
             if point.name in names:
                 yield self._with_conflicts(self._look_at(point))
         for syncer in self._registered:
             if syncer.name in names:
-                found = Found(SYNCERS, syncer.name, self._origins[syncer], syncer)
+                found = FoundPlugin(SYNCERS, syncer.name, self._origins[syncer], syncer)
                 yield self._with_conflicts(found)
 
     def _points(self) -> Sequence[EntryPoint]:
@@ -187,7 +187,7 @@ class Installed:
         plugin: type[Any] = found.plugin
         return plugin
 
-    def _look_at(self, point: EntryPoint) -> Found:
+    def _look_at(self, point: EntryPoint) -> FoundPlugin:
         key = (point.group, point.name, point.value, origin_of(point))
         if key not in self._found:
             faults = self._faults_of(point)
@@ -215,7 +215,7 @@ class Installed:
 
         return faults
 
-    def _with_conflicts(self, found: Found) -> Found:
+    def _with_conflicts(self, found: FoundPlugin) -> FoundPlugin:
         """Return the same plugin, with the conflicts that keep it from being used."""
         if found.problems or found.plugin in self._own_plugins:
             return found

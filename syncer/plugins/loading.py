@@ -21,7 +21,7 @@ TRANSLATORS = "syncer.names"
 REMEMBERED = 64
 
 
-class Origin(NamedTuple):
+class PluginOrigin(NamedTuple):
     """The origin of a plugin: an installed package, or the module that registered it."""
 
     package: str
@@ -41,7 +41,7 @@ class Origin(NamedTuple):
         return f"from {self}"
 
 
-class Found(NamedTuple):
+class FoundPlugin(NamedTuple):
     """A plugin that was looked up.
 
     With ``problems`` it can't be used; ``plugin`` is None if it can't be imported.
@@ -49,7 +49,7 @@ class Found(NamedTuple):
 
     group: str
     name: str
-    origin: Origin
+    origin: PluginOrigin
     plugin: Any = None
     problems: tuple[Problem, ...] = ()
 
@@ -71,38 +71,38 @@ class Found(NamedTuple):
         return refusal(self.name, self.origin, f"{why}{way_out}")
 
 
-def refusal(name: str, origin: Origin, why: str) -> PluginError:
+def refusal(name: str, origin: PluginOrigin, why: str) -> PluginError:
     """Return the error for a plugin that can't be used."""
     if origin.module:
         return PluginError(name, f"{origin}: {why}")
     return PluginError(name, why, package=origin.package, version=origin.version)
 
 
-def origin_of(point: EntryPoint) -> Origin:
+def origin_of(point: EntryPoint) -> PluginOrigin:
     """Return the origin of an entry point."""
     if point.dist is None:
-        return Origin("an unknown package", "")
+        return PluginOrigin("an unknown package", "")
     return _origin(point.dist)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _origin(dist: Distribution) -> Origin:
+def _origin(dist: Distribution) -> PluginOrigin:
     """Return a package's name and version.
 
     Reading them parses all its metadata, including the README.
     """
     metadata = dist.metadata
-    return Origin(metadata["Name"], metadata["Version"])
+    return PluginOrigin(metadata["Name"], metadata["Version"])
 
 
-def look_at(point: EntryPoint, faults: Callable[[Any], Sequence[Fault]]) -> Found:
+def look_at(point: EntryPoint, faults: Callable[[Any], Sequence[Fault]]) -> FoundPlugin:
     """Import the class that an entry point names, and check its contract."""
     origin = origin_of(point)
     plugin, problem = _imported(point)
     if problem:
-        return Found(point.group, point.name, origin, problems=(problem,))
+        return FoundPlugin(point.group, point.name, origin, problems=(problem,))
     problems = tuple(problem_of(plugin, fault) for fault in faults(plugin))
-    return Found(point.group, point.name, origin, plugin, problems)
+    return FoundPlugin(point.group, point.name, origin, plugin, problems)
 
 
 def problem_of(plugin: Any, fault: Fault) -> Problem:

@@ -30,7 +30,7 @@ _NOT_COPIED = frozenset({"apiVersion", "kind", "metadata", "involvedObject", "me
 _CONTAINER = re.compile(r"spec\.(?P<part>\w+)\{(?P<name>.*)\}", re.DOTALL)
 
 
-class Subject(NamedTuple):
+class EventSubject(NamedTuple):
     """The virtual object that a host Event is about."""
 
     kind: CopiedKind
@@ -71,7 +71,7 @@ class EventSyncer(Syncer, SyncFromHost):
         return apply(virtual=_translated(ctx, host, subject))
 
 
-def _subject(ctx: Context, event: Obj) -> Subject | None:
+def _subject(ctx: Context, event: Obj) -> EventSubject | None:
     """Return the virtual object that an Event of the host is about; None if there is none."""
     involved = event.get("involvedObject") or {}
     if not involved.get("name"):
@@ -85,7 +85,7 @@ def _subject(ctx: Context, event: Obj) -> Subject | None:
     return None
 
 
-def _with_copy(ctx: Context, kind: CopiedKind, key: Key, involved: Obj) -> Subject | None:
+def _with_copy(ctx: Context, kind: CopiedKind, key: Key, involved: Obj) -> EventSubject | None:
     """Return the object of a kind if an Event is about the copy of it; None otherwise."""
     copy = ctx.host(kind.host_resource, key)
     if copy is None:
@@ -99,10 +99,10 @@ def _with_copy(ctx: Context, kind: CopiedKind, key: Key, involved: Obj) -> Subje
     if virtual is None:
         return None
     uid = copy["metadata"]["annotations"].get(ctx.marks.uid, "")
-    return Subject(kind, virtual, uid, copy)
+    return EventSubject(kind, virtual, uid, copy)
 
 
-def _is_about_other_container(ctx: Context, event: Obj, subject: Subject) -> bool:
+def _is_about_other_container(ctx: Context, event: Obj, subject: EventSubject) -> bool:
     """Return True if an Event is about a container of a Pod that the tenant's Pod doesn't have."""
     if subject.kind.resource != PODS:
         return False
@@ -115,7 +115,7 @@ def _is_about_other_container(ctx: Context, event: Obj, subject: Subject) -> boo
     return named["name"] not in sent.get(named["part"], ())
 
 
-def _by_name(ctx: Context, kind: CopiedKind, key: Key) -> Subject | None:
+def _by_name(ctx: Context, kind: CopiedKind, key: Key) -> EventSubject | None:
     """Find the virtual object of an Event by the name of the copy.
 
     An Event may arrive before the copy, or after the copy is gone.
@@ -126,10 +126,10 @@ def _by_name(ctx: Context, kind: CopiedKind, key: Key) -> Subject | None:
     virtual = ctx.virtual(kind.resource, found)
     if virtual is None or kind.host_key(found) != key:
         return None
-    return Subject(kind, found, uid_of(virtual))
+    return EventSubject(kind, found, uid_of(virtual))
 
 
-def _place(event: Obj, subject: Subject) -> Key:
+def _place(event: Obj, subject: EventSubject) -> Key:
     """Return the key of the virtual Event.
 
     The name begins with that of the virtual object where the host's begins with that of the copy.
@@ -145,7 +145,7 @@ def _place(event: Obj, subject: Subject) -> Key:
     return Key(namespace, name)
 
 
-def _translated(ctx: Context, host: Obj, subject: Subject) -> Obj:
+def _translated(ctx: Context, host: Obj, subject: EventSubject) -> Obj:
     """Return the virtual Event of one of the host's."""
     virtual = ctx.virtual_copy(host, _place(host, subject))
     for part, value in host.items():
@@ -170,7 +170,7 @@ def _translated(ctx: Context, host: Obj, subject: Subject) -> Obj:
     return virtual
 
 
-def _named(ctx: Context, subject: Subject) -> Iterable[tuple[Resource, Key]]:
+def _named(ctx: Context, subject: EventSubject) -> Iterable[tuple[Resource, Key]]:
     """Return further objects that a message may name: those that the object itself refers to."""
     virtual = ctx.virtual(subject.kind.resource, subject.key)
     if virtual is None:

@@ -115,7 +115,7 @@ def _amount(given: str) -> str:
 TaintPattern = Annotated[str, AfterValidator(_pattern)]
 Amount = Annotated[str, AfterValidator(_amount)]
 NodeLabels = Annotated[dict[str, str], AfterValidator(_pairs)]
-Labels = Annotated[dict[str, str], AfterValidator(_labels)]
+LabelsOption = Annotated[dict[str, str], AfterValidator(_labels)]
 Annotations = Annotated[dict[str, str], AfterValidator(_annotations)]
 QuotaSpec = Annotated[dict[str, Any], AfterValidator(_quota)]
 LimitSpec = Annotated[dict[str, Any], AfterValidator(_limits)]

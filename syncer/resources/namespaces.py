@@ -29,8 +29,8 @@ from syncer.api import (
     wait,
 )
 from syncer.resources.kinds import LIMIT_RANGES, NAMESPACES, PODS, RESOURCE_QUOTAS
-from syncer.resources.namespace_values import ENFORCE, Annotations, Labels, LimitSpec, QuotaSpec
-from syncer.resources.pods.security import Level
+from syncer.resources.namespace_values import ENFORCE, Annotations, LabelsOption, LimitSpec, QuotaSpec
+from syncer.resources.pods.security import SecurityLevel
 
 #: Namespaces that every cluster has for itself.
 BUILT_IN = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
@@ -50,13 +50,13 @@ def is_built_in(name: str) -> bool:
 class NamespaceConfig(Config):
     """The options of Namespaces."""
 
-    pod_security: Level | Literal[""] = "baseline"
+    pod_security: SecurityLevel | Literal[""] = "baseline"
     """The Pod Security level that the host enforces in each host namespace
     (`pod-security.kubernetes.io/enforce`). Empty: no such label is set, so the host's default
     holds.
     """
 
-    labels: Labels = Field(default={})
+    labels: LabelsOption = Field(default={})
     """Labels that each host namespace gets; a tenant's can't override them. `podSecurity` sets that
     of its level.
     """

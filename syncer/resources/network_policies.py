@@ -39,9 +39,8 @@ from syncer.resources.selected_namespaces import (
     decisive_values,
     label_values,
 )
+from syncer.resources.service_ranges import Network
 from syncer.translate.messages import LONGEST_LABEL_QUOTE, LONGEST_QUOTE, MOST_NAMED
-
-Network = IPv4Network | IPv6Network
 
 #: The index of virtual Namespaces by label, and of the policies by the values that decide about
 #: them.

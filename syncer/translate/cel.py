@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any
 
 from syncer.api import ConfigError, Problem
-from syncer.translate.cel_cost import LIMIT, RANGE, Budget, Polynomial, Unknown, bound, price
+from syncer.translate.cel_cost import LIMIT, RANGE, CostBudget, Polynomial, Unknown, bound, price
 from syncer.translate.pointers import Unfit
 
 #: The variables of an expression.
@@ -76,7 +76,7 @@ class Expression:
         """The variables that the expression uses; only these must be given."""
         return self._used.keys()
 
-    def result(self, variables: Mapping[str, Any], budget: Budget | None = None) -> Any:
+    def result(self, variables: Mapping[str, Any], budget: CostBudget | None = None) -> Any:
         """Evaluate the expression to plain JSON.
 
         Args:
@@ -88,7 +88,7 @@ class Expression:
         """
         given = {name: _pruned(variables[name], chains) for name, chains in self._used.items()}
         if budget is None:
-            budget = Budget()
+            budget = CostBudget()
         if not budget.spend(price(self._cost, given)):
             why = "evaluating it would take too long for values of this size"
             raise Unfit(f"{why}; let it read a smaller part")

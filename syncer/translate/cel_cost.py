@@ -99,7 +99,7 @@ def bound(text: str, *, variables: Collection[str], python: Collection[str]) -> 
     return _sum(found.cost, _times(found.size, _OUT))
 
 
-class Budget:
+class CostBudget:
     """The cost that all expressions of a write may have together."""
 
     def __init__(self, limit: float = LIMIT) -> None:

@@ -4,22 +4,22 @@ from collections.abc import Callable
 from typing import Any
 
 from syncer.api import Key, Obj, Resource, Side, selectors
-from syncer.translate.pointers import MISSING, Place, Unfit, at
+from syncer.translate.pointers import MISSING, Unfit, ValuePath, at
 from syncer.translate.writing import Writing
 
 #: Returns the resource with a configured name; None if there is none at present.
-Find = Callable[[str], Resource | None]
+FindResource = Callable[[str], Resource | None]
 #: Returns the new value at a place; ``MISSING`` removes it.
-Rule = Callable[[Any, Obj, Place, Writing], Any]
+PatchRule = Callable[[Any, Obj, ValuePath, Writing], Any]
 
 
-def renaming(kind: str, find: Find) -> Rule:
+def renaming(kind: str, find: FindResource) -> PatchRule:
     """Return the rule for the name of an object of this kind.
 
     The value may also be a mapping with its ``name`` and ``namespace``.
     """
 
-    def rule(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
+    def rule(value: Any, obj: Obj, place: ValuePath, write: Writing) -> Any:
         resource = find(kind)
         if resource is None:
             raise Unfit(f"no {kind} is known on either side")
@@ -34,7 +34,7 @@ def renaming(kind: str, find: Find) -> Rule:
     return rule
 
 
-def _renamed_pair(resource: Resource, pair: Obj, place: Place, write: Writing) -> Obj:
+def _renamed_pair(resource: Resource, pair: Obj, place: ValuePath, write: Writing) -> Obj:
     """Return a mapping with the ``name`` and ``namespace`` of the side that is written to."""
     name = pair["name"]
     if not name:
@@ -47,7 +47,7 @@ def _renamed_pair(resource: Resource, pair: Obj, place: Place, write: Writing) -
     return renamed
 
 
-def _renamed(resource: Resource, namespace: str, name: str, place: Place, write: Writing) -> Key:
+def _renamed(resource: Resource, namespace: str, name: str, place: ValuePath, write: Writing) -> Key:
     """Return the key on the side that is written to.
 
     A name without a namespace is in the object's own namespace, and must stay there.
@@ -68,7 +68,7 @@ def _renamed(resource: Resource, namespace: str, name: str, place: Place, write:
     raise Unfit(f"the name there is not that of the host copy of a virtual {resource.kind}")
 
 
-def _virtual(resource: Resource, host: Key, place: Place, write: Writing) -> Key | None:
+def _virtual(resource: Resource, host: Key, place: ValuePath, write: Writing) -> Key | None:
     """Return the virtual key of a host key.
 
     It comes from the name, from the virtual object's value, or from the copy's marks.
@@ -100,7 +100,7 @@ def _key(resource: Resource, namespace: str, name: str) -> Key:
     return Key(namespace, name)
 
 
-def narrowing(form: selectors.Form) -> Rule:
+def narrowing(form: selectors.SelectorForm) -> PatchRule:
     """Return the rule for a label selector of this form.
 
     A selector of another form is refused, as it would select too much: a host drops unknown fields,
@@ -112,7 +112,7 @@ def narrowing(form: selectors.Form) -> Rule:
         "text": "a label selector written as text",
     }[form]
 
-    def rule(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
+    def rule(value: Any, obj: Obj, place: ValuePath, write: Writing) -> Any:
         if value is MISSING or value is None:
             return value
         if not selectors.fits(form, value):

@@ -29,13 +29,13 @@ from syncer.api import (
 from syncer.translate import pointers
 from syncer.translate.alike import same
 from syncer.translate.cel import Expression
-from syncer.translate.patch_rules import Find, Rule, narrowing, renaming
-from syncer.translate.pointers import MISSING, Place, Unfit, at
+from syncer.translate.patch_rules import FindResource, PatchRule, narrowing, renaming
+from syncer.translate.pointers import MISSING, Unfit, ValuePath, at
 from syncer.translate.quantities import canonical
 from syncer.translate.writing import Writing, writing
 
 #: Returns the patched object; the same object if the patch doesn't concern this write.
-Change = Callable[[Obj, Writing], Obj]
+ApplyPatch = Callable[[Obj, Writing], Obj]
 
 _PATCHED = (Verb.APPLY, Verb.MERGE, Verb.REVOKE)
 _MAPS = (("metadata", "labels"), ("metadata", "annotations"))
@@ -65,7 +65,7 @@ class _Compiled:
     """A compiled patch, and its place in the configuration."""
 
     where: str
-    change: Change
+    change: ApplyPatch
     #: True if it changes labels or annotations, which include our marks.
     metadata: bool
 
@@ -84,7 +84,7 @@ class _Compiled:
 class Patcher:
     """The patches of a syncer."""
 
-    def __init__(self, patches: Patches, *, section: str, find: Find) -> None:
+    def __init__(self, patches: Patches, *, section: str, find: FindResource) -> None:
         """Compile the patches.
 
         Args:
@@ -163,7 +163,7 @@ class Patcher:
         return replace(write, obj=obj)
 
 
-def _compiled(patch: Patch, where: str, find: Find) -> _Compiled:
+def _compiled(patch: Patch, where: str, find: FindResource) -> _Compiled:
     name: str
     if patch.op:
         name = patch.op
@@ -215,7 +215,7 @@ def _canonical(amount: Any) -> Any:
 # -- RFC 6902 --------------------------------------------------------------------------------------
 
 
-def _operation(patch: Patch) -> Change:
+def _operation(patch: Patch) -> ApplyPatch:
     place = patch.steps
     source = patch.from_steps if patch.from_ else place
 
@@ -232,7 +232,7 @@ def _operation(patch: Patch) -> Change:
     return change
 
 
-def operation(patch: Patch, obj: Obj, place: Place, source: Place) -> Obj:
+def operation(patch: Patch, obj: Obj, place: ValuePath, source: ValuePath) -> Obj:
     """Apply an operation of RFC 6902.
 
     Raises:
@@ -256,7 +256,7 @@ def operation(patch: Patch, obj: Obj, place: Place, source: Place) -> Obj:
             return _added(pointers.removed(obj, source), place, value)
 
 
-def _added(obj: Obj, place: Place, value: Any) -> Obj:
+def _added(obj: Obj, place: ValuePath, value: Any) -> Obj:
     """Apply ``add``.
 
     Missing and empty labels mean the same, so their difference in RFC 6902 must not matter.
@@ -269,7 +269,7 @@ def _added(obj: Obj, place: Place, value: Any) -> Obj:
 # -- at a path -------------------------------------------------------------------------------------
 
 
-def _everywhere(steps: Place, rule: Rule) -> Change:
+def _everywhere(steps: ValuePath, rule: PatchRule) -> ApplyPatch:
     """Return the change that applies a rule at each place that a path leads to.
 
     All values are computed from the original object.
@@ -292,7 +292,7 @@ def _everywhere(steps: Place, rule: Rule) -> Change:
     return change
 
 
-def _evaluating(text: str, where: str) -> Rule:
+def _evaluating(text: str, where: str) -> PatchRule:
     """Return the rule of a CEL expression.
 
     Raises:
@@ -304,7 +304,7 @@ def _evaluating(text: str, where: str) -> Rule:
         problems = [Problem(problem.message, path=where) for problem in error.problems]
         raise ConfigError(*problems) from None
 
-    def rule(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
+    def rule(value: Any, obj: Obj, place: ValuePath, write: Writing) -> Any:
         variables = {
             "value": None if value is MISSING else value,
             "self": obj,
@@ -343,7 +343,7 @@ def _refuse_other_marks(before: Obj, after: Obj, marks: Marks) -> None:
             raise Unfit(f"it would change a mark below {marks.prefix}/ in {pointers.written(place)}")
 
 
-def _marks_in(obj: Obj, place: Place, marks: Marks) -> Obj:
+def _marks_in(obj: Obj, place: ValuePath, marks: Marks) -> Obj:
     found = at(obj, place)
     if not isinstance(found, dict):
         return {}

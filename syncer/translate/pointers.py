@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from syncer.api import EACH, Obj, path_steps
 
-Place = tuple[str, ...]
+ValuePath = tuple[str, ...]
 
 
 class Unfit(Exception):
@@ -27,12 +27,12 @@ class _Missing(Enum):
 MISSING: Final = _Missing.MISSING
 
 
-def written(place: Place) -> str:
+def written(place: ValuePath) -> str:
     """Format a place as a JSON pointer."""
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in place)
 
 
-def at(value: Any, place: Place) -> Any:
+def at(value: Any, place: ValuePath) -> Any:
     """Return the value at a place, or ``MISSING``."""
     for step in place:
         if isinstance(value, dict):
@@ -47,7 +47,7 @@ def at(value: Any, place: Place) -> Any:
     return value
 
 
-def places(value: Any, steps: Place, so_far: Place = ()) -> Iterator[Place]:
+def places(value: Any, steps: ValuePath, so_far: ValuePath = ()) -> Iterator[ValuePath]:
     """Yield the places that a path leads to; its steps may be ``EACH``.
 
     Without ``EACH``, that is a single place, which need not exist.
@@ -70,7 +70,7 @@ def places(value: Any, steps: Place, so_far: Place = ()) -> Iterator[Place]:
         yield from places(item, after, (*so_far, *before, str(number)))
 
 
-def added(obj: Obj, place: Place, value: Any) -> Obj:
+def added(obj: Obj, place: ValuePath, value: Any) -> Obj:
     """Apply ``add``: set a field, or insert a list item before the index (``-``: at the end)."""
 
     def change(container: Any, step: str) -> None:
@@ -82,7 +82,7 @@ def added(obj: Obj, place: Place, value: Any) -> Obj:
     return _changed(obj, place, change)
 
 
-def replaced(obj: Obj, place: Place, value: Any) -> Obj:
+def replaced(obj: Obj, place: ValuePath, value: Any) -> Obj:
     """Apply ``replace``: change an existing value."""
 
     def change(container: Any, step: str) -> None:
@@ -96,7 +96,7 @@ def replaced(obj: Obj, place: Place, value: Any) -> Obj:
     return _changed(obj, place, change)
 
 
-def removed(obj: Obj, place: Place) -> Obj:
+def removed(obj: Obj, place: ValuePath) -> Obj:
     """Apply ``remove``: remove an existing value."""
 
     def change(container: Any, step: str) -> None:
@@ -128,7 +128,7 @@ def patched(obj: Obj, operations: Iterable[Obj]) -> Obj:
     return obj
 
 
-def put(obj: Obj, place: Place, value: Any) -> Obj:
+def put(obj: Obj, place: ValuePath, value: Any) -> Obj:
     """Set a field, with missing parent mappings, or replace a list item."""
     for depth in range(1, len(place)):
         if at(obj, place[:depth]) in (MISSING, None):
@@ -136,13 +136,13 @@ def put(obj: Obj, place: Place, value: Any) -> Obj:
     return _put(obj, place, value)
 
 
-def _put(obj: Obj, place: Place, value: Any) -> Obj:
+def _put(obj: Obj, place: ValuePath, value: Any) -> Obj:
     if isinstance(at(obj, place[:-1]), list):
         return replaced(obj, place, value)
     return added(obj, place, value)
 
 
-def found(obj: Any, place: Place) -> Any:
+def found(obj: Any, place: ValuePath) -> Any:
     """Return the value at a place.
 
     Raises:
@@ -154,13 +154,13 @@ def found(obj: Any, place: Place) -> Any:
     return value
 
 
-def _changed(obj: Obj, place: Place, change: Callable[[Any, str], None]) -> Obj:
+def _changed(obj: Obj, place: ValuePath, change: Callable[[Any, str], None]) -> Obj:
     """Return the object with ``change(copy of the container, last step)`` applied at a place."""
     changed: Obj = _rebuilt(obj, place, 0, change)
     return changed
 
 
-def _rebuilt(value: Any, place: Place, depth: int, change: Callable[[Any, str], None]) -> Any:
+def _rebuilt(value: Any, place: ValuePath, depth: int, change: Callable[[Any, str], None]) -> Any:
     if not isinstance(value, dict | list):
         where = written(place[:depth]) or "the object"
         raise Unfit(f"{where} is neither a mapping nor a list")
@@ -189,7 +189,7 @@ def _number(step: str) -> int | None:
     return int(step)
 
 
-def _numbered(step: str, items: list[Any], place: Place, *, more: int = 0) -> int:
+def _numbered(step: str, items: list[Any], place: ValuePath, *, more: int = 0) -> int:
     """Return the index of a list item; with ``more`` the list may get so many further items."""
     if more and step == "-":
         return len(items)
@@ -201,5 +201,5 @@ def _numbered(step: str, items: list[Any], place: Place, *, more: int = 0) -> in
     return number
 
 
-def _nothing_at(place: Place) -> Unfit:
+def _nothing_at(place: ValuePath) -> Unfit:
     return Unfit(f"there is nothing at {written(place)}")

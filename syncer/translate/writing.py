@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from syncer.api import Context, Key, Obj, Side, Write, key_of, labels_of
 from syncer.translate.alike import same
-from syncer.translate.cel_cost import Budget
-from syncer.translate.pointers import MISSING, Place, at
+from syncer.translate.cel_cost import CostBudget
+from syncer.translate.pointers import MISSING, ValuePath, at
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Writing:
     #: The live object, if the write only sets the fields that change; otherwise None.
     live: Obj | None
     #: The cost that its expressions may have together.
-    budget: Budget = field(default_factory=Budget)
+    budget: CostBudget = field(default_factory=CostBudget)
 
-    def concerns(self, obj: Obj, place: Place) -> bool:
+    def concerns(self, obj: Obj, place: ValuePath) -> bool:
         """Return True if the value at a place is part of this write.
 
         Labels and annotations always are.

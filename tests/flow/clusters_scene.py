@@ -10,11 +10,11 @@ from harness import admin, built_in, namespace, place, utcnow
 
 from hack.side_tasks import helped_by
 from syncer.api import Side
-from syncer.clusters.client import Cluster
-from syncer.clusters.errors import Origin
+from syncer.clusters.client import SideClient
+from syncer.clusters.errors import ClusterOrigin
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream
 from syncer.config import VirtualCluster, config_with
-from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.fleet.fleet import ServedFleet
 from syncer.daemon.pages.status import clusters
 from syncer.daemon.process import Process
 from syncer.names import SingleNamespace
@@ -71,18 +71,18 @@ class World:
         #: What tells that a kubeconfig has come to be of another server, by virtual cluster.
         self.moved: dict[str, Callable[[], None]] = {}
 
-    def connect(self, given: object, side: Side, name: str, *rest: Any) -> Cluster:
+    def connect(self, given: object, side: Side, name: str, *rest: Any) -> SideClient:
         """Stand in for the connection by a kubeconfig."""
         self.moved[name] = rest[-1]
-        return Cluster(name, side, Line(self, name), origin=Origin(f"https://{name}"))
+        return SideClient(name, side, Line(self, name), origin=ClusterOrigin(f"https://{name}"))
 
     @contextlib.asynccontextmanager
-    async def served(self, *served: VirtualCluster) -> AsyncIterator[tuple[Process, Fleet]]:
+    async def served(self, *served: VirtualCluster) -> AsyncIterator[tuple[Process, ServedFleet]]:
         """Serve these while the block runs."""
         process = Process(
             host=admin(self.host, Side.HOST), metrics=Metrics(version="test"), utcnow=utcnow, rng=random.Random("fleet")
         )
-        fleet = Fleet(process, served)
+        fleet = ServedFleet(process, served)
         async with process.running(), helped_by(fleet.run(), process.work()):
             yield process, fleet
 

@@ -15,7 +15,7 @@ from sampled import registry
 from hack.side_tasks import helped_by
 from kube_envtest import EPOCH, Logged, virtual_time
 from syncer.api import Key, Obj, Side, Syncer
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import Transport
 from syncer.config import SyncerConfig, config_with
 from syncer.daemon.pages.status import settle
@@ -105,7 +105,7 @@ class Two:
     async def candidate(self, syncers: Iterable[SyncerClass], user: str) -> AsyncIterator["Daemon"]:
         """Yield a daemon that works only while it leads, and reaches the host as this user."""
 
-        def lease(host: Cluster) -> Lease:
+        def lease(host: SideClient) -> Lease:
             return Lease(host, key=Key(HOME, "vsyncer"), identity=user, duration=15, renew_deadline=10, retry_period=2)
 
         tenants = [Tenant(self.virtual, options=ALL)]
@@ -167,7 +167,7 @@ async def serving(
     *,
     user: str = "admin",
     workers: int = 8,
-    lease: Callable[[Cluster], Lease] | None = None,
+    lease: Callable[[SideClient], Lease] | None = None,
 ) -> AsyncIterator[Daemon]:
     """One process for several virtual clusters, which works while it holds the Lease, if there is one."""
     served = [(configured(tenant, syncers), tenant.server) for tenant in tenants]
@@ -183,12 +183,12 @@ async def between(
     user: str = "admin",
     tenant: str = "admin",
     workers: int = 8,
-    lease: Callable[[Cluster], Lease] | None = None,
+    lease: Callable[[SideClient], Lease] | None = None,
 ) -> AsyncIterator[Daemon]:
     """Yield a process with these configurations; ``user`` is who it is on the host, ``tenant`` in
     the virtual clusters.
     """
-    here = Cluster("host", Side.HOST, host.transport(user))
+    here = SideClient("host", Side.HOST, host.transport(user))
     held = lease(here) if lease else None
     process = Process(
         host=here,
@@ -215,7 +215,7 @@ def add(process: Process, config: SyncerConfig, server: Reachable, *, user: str 
     process.add(
         cluster.settings(),
         [(each.syncer, each.section) for each in cluster.enabled()],
-        virtual=Cluster(cluster.name, Side.VIRTUAL, server.transport(user)),
+        virtual=SideClient(cluster.name, Side.VIRTUAL, server.transport(user)),
         entries=cluster.custom_entries(),
         contention=contention_rules(cluster),
     )
@@ -271,9 +271,9 @@ def asked(server: ApiServer, since: int = 0) -> list[Logged]:
     return [one for one in list(server.requests)[since:] if one.path not in PROBES]
 
 
-def admin(server: ApiServer, side: Side) -> Cluster:
+def admin(server: ApiServer, side: Side) -> SideClient:
     """Return a client for what people do by hand."""
-    return Cluster(side.value, side, server.transport())
+    return SideClient(side.value, side, server.transport())
 
 
 async def until(reached: Callable[[], object], *, within: float = 60.0) -> float:

@@ -13,11 +13,11 @@ from clusters_scene import HOME, World
 from harness import utcnow
 
 from syncer.api import Key, Side
-from syncer.clusters.client import Cluster
-from syncer.clusters.errors import Origin
+from syncer.clusters.client import SideClient
+from syncer.clusters.errors import ClusterOrigin
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream
 from syncer.config import VirtualCluster
-from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.fleet.fleet import ServedFleet
 from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.daemon.process import Process
 from syncer.leaderelection.rendezvous import shard_of
@@ -60,7 +60,7 @@ class Replica:
         self.flows.set()
         self.metrics = Metrics(version="test")
         replicas.by_metrics[id(self.metrics)] = self
-        host = Cluster("host", Side.HOST, Wire(self, replicas.world.host, ""))
+        host = SideClient("host", Side.HOST, Wire(self, replicas.world.host, ""))
         identity = f"{name}_{name}"
         self.shards = Shards(
             host, fleet=FLEET, number=SHARDS, identity=identity, random=random.Random(name).random, utcnow=utcnow
@@ -73,7 +73,7 @@ class Replica:
             utcnow=utcnow,
             rng=random.Random(name),
         )
-        self.fleet = Fleet(self.process, replicas.clusters)
+        self.fleet = ServedFleet(self.process, replicas.clusters)
         self.shared = SharedFleet(self.process, self.fleet, self.shards)
         self._task = asyncio.create_task(self._run())
         self._sharing: asyncio.Task[None] | None = None
@@ -129,10 +129,12 @@ class Replicas:
         self.by_metrics: dict[int, Replica] = {}
         self.wrong: list[str] = []
 
-    def connect(self, given: object, side: Side, name: str, *rest: Any) -> Cluster:
+    def connect(self, given: object, side: Side, name: str, *rest: Any) -> SideClient:
         """Stand in for the connection by a kubeconfig."""
         replica = self.by_metrics[id(rest[1])]
-        return Cluster(name, side, Wire(replica, self.world.servers[name], name), origin=Origin(f"https://{name}"))
+        return SideClient(
+            name, side, Wire(replica, self.world.servers[name], name), origin=ClusterOrigin(f"https://{name}")
+        )
 
     def join(self, name: str) -> Replica:
         """Start a replica."""

@@ -17,7 +17,7 @@ from syncer.clusters.dialer import Dialer
 from syncer.clusters.transport import ConnectionFailed, Endpoint, HttpRequest, HttpResponse, Stream
 from syncer.config import SyncerConfig
 from syncer.daemon.fleet.cluster_sources import ClusterSources
-from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.fleet.fleet import ServedFleet
 from syncer.daemon.process import Process
 from syncer.observe.metrics import Metrics
 from syncer.testing.in_process import MemoryTransport
@@ -128,7 +128,7 @@ class Secrets(World):
             utcnow=utcnow,
             rng=random.Random("secrets"),
         )
-        fleet = Fleet(process, config.clusters())
+        fleet = ServedFleet(process, config.clusters())
         sources = ClusterSources(process, config, fleet.update)
         async with process.running(), helped_by(sources.run(), fleet.run(), process.work()) as tasks:
             yield process, sources

@@ -13,7 +13,7 @@ from shop_scene import status, the_copy
 from kube_envtest import Rule
 from kube_envtest.apiserver.faults import AFTER, BEFORE
 from syncer.api import annotations_of
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.testing.objects import configmap, service
 
 MAPS = {"toHost": {"configMaps": {"all": True, "authority": {"data": "both"}}}}
@@ -193,7 +193,7 @@ def test_translated_field_is_refused_with_an_event() -> None:
         async with running(two, config) as daemon:
             await until(lambda: events(two, "SyncRefused"))
             stands = status(daemon, "x", "services")
-            assert stands.state is State.PARKED
+            assert stands.state is RequestState.PARKED
             assert "spec.externalIPs: its owner can't be both" in stands.reason
 
     play(scenario)

@@ -16,8 +16,8 @@ from harness import ALL, Daemon, Tenant, built_in, configured, namespace, servin
 
 from hack.ports import free_port
 from hack.side_tasks import helped_by
-from syncer.api import Key, Obj, Request, Side, Unreachable
-from syncer.cache.reflector import State
+from syncer.api import Key, Obj, Side, SyncRequest, Unreachable
+from syncer.cache.reflector import ReflectorState
 from syncer.cli.daemon import Unanswered, ask
 from syncer.config import Loaded, SyncerConfig
 from syncer.daemon.pages import endpoints
@@ -150,7 +150,7 @@ def test_metric_of_watches_is_0_while_one_is_broken(tmp_path: Path) -> None:
         assert set((await watched()).values()) == {1.0}
         for place, reflector in daemon.process.pairs["shop"].reflectors.items():
             if place == (Side.HOST, CONFIG_MAPS):
-                monkeypatch.setattr(reflector, "state", State.LISTING)
+                monkeypatch.setattr(reflector, "state", ReflectorState.LISTING)
         broken = {place for place, value in (await watched()).items() if not value}
         assert broken == {("shop", "host", "configmaps")}
 
@@ -245,7 +245,7 @@ def test_control_answers_are_about_the_virtual_cluster_that_is_asked_about(tmp_p
             return await asyncio.to_thread(ask, Loaded(config), method, path, {"cluster": cluster})
 
         await scanned(daemon)
-        request = Request("bank", "configmaps", Key("shop", "x"))
+        request = SyncRequest("bank", "configmaps", Key("shop", "x"))
         for pair in daemon.process.pairs.values():
             held = HeldDeletions(
                 "configmaps", Side.HOST, 2, {(request.key, "uid"): request._replace(cluster=pair.name)}
@@ -266,7 +266,7 @@ def test_control_answers_are_about_the_virtual_cluster_that_is_asked_about(tmp_p
     shown(tmp_path, scene, taken=True)
 
 
-def freeze(pair: ClusterPair, request: Request) -> None:
+def freeze(pair: ClusterPair, request: SyncRequest) -> None:
     """Let a field count as one that another manager keeps setting back."""
     contention, place = pair.policies.contention, Place(Side.HOST, CONFIG_MAPS, request.key)
     field = Frozen(place, ("data", "color"), request, ours=1, until=math.inf, ends="")

@@ -16,7 +16,7 @@ from rules_scene import WIDGETS, Guarded, configured, edit, on, running
 
 from syncer.api import Obj, Side
 from syncer.cli.patrol import lines
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.config import SyncerConfig
 from syncer.daemon.patrol_once import scan_once
 from syncer.daemon.process import Process
@@ -126,7 +126,7 @@ def rack(two: Two) -> str | None:
 
 async def patrolled_once(two: Guarded, config: SyncerConfig) -> dict[str, Any]:
     """Return the report of a scan by a command while another process leads, so that nothing is repaired."""
-    host = Cluster("host", Side.HOST, two.host.transport())
+    host = SideClient("host", Side.HOST, two.host.transport())
     process = Process(
         host=host,
         metrics=Metrics(version="test"),

@@ -19,7 +19,7 @@ from syncer.config import config_with
 from syncer.daemon.pages import control as control_api
 from syncer.daemon.pages.endpoints import measure
 from syncer.daemon.pages.status import degraded
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.engine.reconcile.plan import Frozen
 from syncer.names import SingleNamespace
 from syncer.observe.control import Control
@@ -106,7 +106,7 @@ def test_field_of_a_stubborn_manager_is_frozen_and_the_rest_synced(
             assert writes(two.host)[before:] == []
             status = daemon.status("x")
             assert status
-            assert status.state is State.PENDING
+            assert status.state is RequestState.PENDING
             assert status.reason.startswith(
                 "data.color of the host ConfigMap flips between what vsyncer and kubectl-edit write; frozen until 2"
             )

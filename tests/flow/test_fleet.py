@@ -12,7 +12,7 @@ from harness import admin, built_in, play, until
 from prometheus_client import generate_latest
 
 from kube_envtest import Rule
-from syncer.api import Key, Refused, Request, Side
+from syncer.api import Key, Refused, Side, SyncRequest
 from syncer.api.errors import Problem
 from syncer.api.networking import ApiServerAddress
 from syncer.clusters.kubeconfig import NoKubeconfig
@@ -183,7 +183,7 @@ def test_series_and_requests_of_one_that_leaves_go_with_it(world: World) -> None
             fleet.update([bank])
             await until(lambda: "shop" not in process.pairs)
             assert stores.budget.used == 0
-            assert await process.workers.handle(Request("shop", "configmaps", Key("shop", "x")), 0.0) == (0, 0.0)
+            assert await process.workers.handle(SyncRequest("shop", "configmaps", Key("shop", "x")), 0.0) == (0, 0.0)
             text = generate_latest(process.metrics.registry).decode()
             assert ('cluster="bank"' in text, 'cluster="shop"' in text) == (True, False)
 
@@ -368,7 +368,7 @@ def test_one_that_leaves_finishes_what_is_in_work(world: World) -> None:
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
 
-        def working() -> list[Request]:
+        def working() -> list[SyncRequest]:
             return [request for request in process.queue.running() if request.cluster == "shop"]
 
         async with world.served(bank, shop) as (process, fleet):

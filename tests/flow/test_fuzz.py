@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from odd_objects import JUNK, OldServer, odd, replaced
 from sampled import MADE, define
 
-from syncer.api import Key, Obj, Request
+from syncer.api import Key, Obj, SyncRequest
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, host_copy, ingress, pod_mounting, secret, service, serviceaccount
 
@@ -77,7 +77,7 @@ class Old:
     def _accounted(self, daemon: Daemon, syncer: str, name: str) -> None:
         kind = MADE[syncer].plural if syncer in MADE else syncer
         if self.two.copy(kind, name) is None:
-            status = daemon.process.statuses.of(Request(CLUSTER, syncer, Key(NAMESPACE, name)))
+            status = daemon.process.statuses.of(SyncRequest(CLUSTER, syncer, Key(NAMESPACE, name)))
             assert status, f"nothing is said of {kind} {name}"
             assert status.reason
 

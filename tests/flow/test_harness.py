@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from harness import Two, built_in, play
 
-from syncer.api import Request
+from syncer.api import SyncRequest
 from syncer.testing.objects import configmap
 
 MAPS = built_in("configmaps")
@@ -23,7 +23,7 @@ def test_error_of_a_worker_ends_the_scenario(two: Two) -> None:
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
 
-            async def handle(request: Request, *rest: Any) -> Any:
+            async def handle(request: SyncRequest, *rest: Any) -> Any:
                 raise Broken(request.key.name)
 
             daemon.process.workers.handle = handle  # type: ignore[method-assign, assignment]

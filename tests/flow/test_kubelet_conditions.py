@@ -31,7 +31,7 @@ from syncer.daemon.served_cluster import ServedCluster
 from syncer.engine.controllers.pair import Condition
 from syncer.kubelet import certificates
 from syncer.kubelet.certificates import NotSigned, Serving
-from syncer.kubelet.pods import Place
+from syncer.kubelet.pods import HostedPod
 from syncer.kubelet.ports import PortsInUse
 from syncer.observe.control import Control
 from syncer.resources.kinds import NODES
@@ -157,7 +157,7 @@ def test_refusal_of_the_host_is_told_without_names_of_the_host(two: Two) -> None
                 NodeServer(connected(daemon), Kubelet(), PortsInUse()),
                 key_of(two.copy("pods", "web") or {}),
             )
-            place = Place(key, "h-1", Key("default", "web"), "v-1")
+            place = HostedPod(key, "h-1", Key("default", "web"), "v-1")
             for text, said in (
                 (
                     f'path "/var/log/pods/{key.namespace}_{key.name}_h-1/c/0.log"',

@@ -15,7 +15,7 @@ from syncer.api import Key, Obj
 from syncer.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.cache.store import Store
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.reconcile.controller import MOST_NAMED, Controller
+from syncer.engine.reconcile.controller import MOST_NAMED, BoundSyncer
 from syncer.engine.stores.fan_out import FEW
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, service
@@ -273,7 +273,7 @@ def test_copies_whose_originals_are_gone_are_found_by_their_metadata_and_many_in
     asking: list[bool] = []
     ask_all = ClusterPair.ask_all
 
-    def asking_all(pair: ClusterPair, controller: Controller) -> None:
+    def asking_all(pair: ClusterPair, controller: BoundSyncer) -> None:
         asking.append(True)
         ask_all(pair, controller)
         asking.clear()

@@ -13,7 +13,7 @@ from kube_envtest import Rule
 from syncer.api import Config, Context, Decision, Key, Obj, Refused, Side, Source, dig, wait
 from syncer.daemon.pages import control as control_api
 from syncer.daemon.pages.control import parked, selection
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.engine.controllers.retry_policy import PARKED_SECONDS
 from syncer.engine.controllers.wakeups import LOOK_SECONDS
 from syncer.observe.control import Control
@@ -37,7 +37,7 @@ def test_object_over_quota_is_synced_soon_after_the_quota_is_raised(two: Gated) 
     async def scenario() -> None:
         async with without_room(two) as daemon:
             stands = status(daemon, "x", "maps")
-            assert (stands.state, stands.error) == (State.PARKED, "QuotaExceeded")
+            assert (stands.state, stands.error) == (RequestState.PARKED, "QuotaExceeded")
             refused, seen = two.gate.refused, len(two.host.requests)
             await asyncio.sleep(120)
             assert two.gate.refused == refused
@@ -100,7 +100,7 @@ def test_right_that_is_granted_wakes_all_requests_after_one_review(two: Gated) -
         many(two, 20)
         async with settled(two.daemon([Maps], user=USER)) as daemon:
             stands = status(daemon, "c0", "maps")
-            assert (stands.state, stands.error) == (State.PARKED, "Forbidden")
+            assert (stands.state, stands.error) == (RequestState.PARKED, "Forbidden")
             assert 'resources: ["configmaps"], verbs: ["create"]' in stands.reason
             seen = len(two.host.requests)
             await asyncio.sleep(60)
@@ -144,7 +144,9 @@ def test_missing_object_is_noticed_at_once_when_it_appears(two: Gated, manner: s
         two.virtual.put(configmap("y", {manner: "yes"}))
         async with two.daemon([Needy]) as daemon:
             await asyncio.sleep(100)
-            assert status(daemon, "x", "needy").state is (State.PENDING if manner == "patient" else State.PARKED)
+            assert status(daemon, "x", "needy").state is (
+                RequestState.PENDING if manner == "patient" else RequestState.PARKED
+            )
             waits = {one.key.name: daemon.process.workers.wakeups.reasons(one) for one in daemon.requests("needy")}
             assert waits == {name: [f"a change of the virtual Secret shop/{name}"] for name in "xy"}
             two.virtual.put(secret("x"))

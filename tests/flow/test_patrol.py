@@ -25,7 +25,7 @@ from rules_scene import edit
 from shop_scene import copy_name, many, the_copy, the_original
 
 from kube_envtest import Rule
-from syncer.api import Key, Obj, Request
+from syncer.api import Key, Obj, SyncRequest
 from syncer.cli.patrol import is_left, lines
 from syncer.clusters.transport import HttpRequest
 from syncer.engine.patrol.patroller import GRACE_SECONDS
@@ -129,7 +129,7 @@ def test_recent_change_is_no_drift_however_long_its_write_takes(two: Two, second
             scanning = asyncio.create_task(scanned(daemon))
             await asyncio.sleep(GRACE_SECONDS / 2)
             two.host.faults.add(Rule(verb="patch", resource="configmaps", latency=seconds))
-            daemon.process.queue.add(Request("vc", "configmaps", Key("shop", "x")))
+            daemon.process.queue.add(SyncRequest("vc", "configmaps", Key("shop", "x")))
             assert told(await scanning) == []
             assert await until(lambda: the_copy(two, "configmaps", "x")["data"] == BLUE) <= seconds
 
@@ -154,7 +154,7 @@ def test_repairs_come_after_everything_else(two: Two, monkeypatch: pytest.Monkey
         async with drifted(two) as daemon:
             added, add = list[bool](), daemon.process.queue.add
 
-            def spy(request: Request, *, after: float = 0.0, low: bool = False) -> None:
+            def spy(request: SyncRequest, *, after: float = 0.0, low: bool = False) -> None:
                 added.append(low)
                 add(request, after=after, low=low)
 

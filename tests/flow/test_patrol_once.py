@@ -16,7 +16,7 @@ from shop_scene import copy_name, forget, many, settled, the_copy
 from kube_envtest import Rule
 from syncer.api import Refused, Side
 from syncer.cli.patrol import is_left, lines
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.daemon.patrol_once import scan_once
 from syncer.daemon.process import Process
 from syncer.observe.metrics import Metrics
@@ -25,7 +25,7 @@ from syncer.testing.objects import configmap, pod, secret, serviceaccount
 
 async def once(two: Two, *kinds: str, confirm: bool = False, leader: str = "", **patrol: Any) -> dict[str, Any]:
     """Return the report of the command; ``leader`` is the holder of the Lease, if any."""
-    host = Cluster("host", Side.HOST, two.host.transport())
+    host = SideClient("host", Side.HOST, two.host.transport())
     may_write_until = -math.inf if leader else math.inf
     process = Process(
         host=host,

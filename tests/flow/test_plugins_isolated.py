@@ -39,7 +39,7 @@ from syncer.api import (
     skip,
 )
 from syncer.daemon.pages.status import degraded
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret
@@ -154,7 +154,7 @@ def test_request_that_raises_is_alone_with_it(
             assert 6 <= errors(daemon) <= 30, "it is tried again, each time later"
             status = daemon.status("bad", "maps")
             assert status
-            assert (status.state, status.error) == (State.PARKED, "Bug")
+            assert (status.state, status.error) == (RequestState.PARKED, "Bug")
             await others_go_on(two, daemon, "a")
             assert capsys.readouterr().err.count("Traceback") == 1
 
@@ -262,7 +262,7 @@ def test_object_without_a_place_is_parked_and_told(two: Two) -> None:
             await daemon.settled()
             status = daemon.status("bad", "maps")
             assert status
-            assert (status.state, status.reason) == (State.PARKED, "there is no place for it")
+            assert (status.state, status.reason) == (RequestState.PARKED, "there is no place for it")
             await others_go_on(two, daemon, "a")
 
     play(scenario)

@@ -12,8 +12,8 @@ from harness import Tenant as Given
 from hack.side_tasks import helped_by
 from kube_envtest import Rule
 from syncer.api import ConfigError, Forbidden, Key, Side
-from syncer.clusters.client import Cluster
-from syncer.clusters.errors import Origin
+from syncer.clusters.client import SideClient
+from syncer.clusters.errors import ClusterOrigin
 from syncer.config import SyncerConfig
 from syncer.daemon import runner
 from syncer.daemon.pages import status
@@ -34,9 +34,9 @@ def config(two: Two, *, elect: bool) -> SyncerConfig:
 
 @pytest.fixture(autouse=True)
 def _connected(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    def connect(given: object, side: Side, *_: object) -> Cluster:
+    def connect(given: object, side: Side, *_: object) -> SideClient:
         cluster = admin(two.host if side is Side.HOST else two.virtual, side)
-        cluster.origin = Origin(f"https://{side}")
+        cluster.origin = ClusterOrigin(f"https://{side}")
         return cluster
 
     monkeypatch.setattr(connecting, "_connect", connect)

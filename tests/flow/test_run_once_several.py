@@ -10,8 +10,8 @@ from harness import admin, play, until, writes
 from hack.side_tasks import helped_by
 from syncer.api import ConfigError, Key, Side
 from syncer.api.errors import Problem
-from syncer.clusters.client import Cluster
-from syncer.clusters.errors import Origin
+from syncer.clusters.client import SideClient
+from syncer.clusters.errors import ClusterOrigin
 from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import SyncerConfig
 from syncer.daemon import runner
@@ -34,14 +34,14 @@ def config(*names: str, shards: int = 0) -> SyncerConfig:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World(*NAMES)
 
-    def connect(given: Any, side: Side, name: str, *_: object) -> Cluster:
+    def connect(given: Any, side: Side, name: str, *_: object) -> SideClient:
         if side is Side.HOST:
             host = admin(made.host, Side.HOST)
-            host.origin = Origin("https://host")
+            host.origin = ClusterOrigin("https://host")
             return host
         if name in made.moved:  # stands for a kubeconfig that isn't there
             raise NoKubeconfig(Problem("doesn't exist.", path=f"kubeconfig of virtual cluster {name}"))
-        return Cluster(name, side, Line(made, name), origin=Origin(f"https://{name}"))
+        return SideClient(name, side, Line(made, name), origin=ClusterOrigin(f"https://{name}"))
 
     monkeypatch.setattr(connecting, "_connect", connect)
     return made

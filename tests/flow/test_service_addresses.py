@@ -10,7 +10,7 @@ from harness import HOME, NAMESPACE, Tenant, Two, admin, built_in, namespace, pl
 from kube_envtest import Rule
 from syncer.api import Key, Obj, Side
 from syncer.daemon.pages.status import degraded, hindered, waiting
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import SERVICES
 from syncer.resources.service_addresses import MOST_DRAWS, PLACEHOLDER
 from syncer.resources.services import LOOK_SECONDS
@@ -197,7 +197,7 @@ def test_addresses_differ_once_the_host_has_drawn_a_few_in_vain(two: Two) -> Non
             assert (after["metadata"]["uid"], after["spec"]) == (before["metadata"]["uid"], before["spec"])
             status = daemon.status("web", "services")
             assert status is not None
-            assert status.state is State.PENDING
+            assert status.state is RequestState.PENDING
             [event] = [each for each in two.virtual.objects("events") if each["reason"] == "AddressDiffers"]
             assert event["involvedObject"]["name"] == "web"
             tried = [one for one in two.host.requests if (one.verb, one.resource) == ("delete", "services")]
@@ -378,7 +378,7 @@ def test_node_port_that_the_virtual_side_cannot_have_parks_the_service_and_the_r
             assert node_port(two.copy("services", "web")) == 30000, "the host draws the first one that is free"
             status = daemon.status("web", "services")
             assert status is not None
-            assert (status.state, "nodePort" in status.reason) == (State.PARKED, True)
+            assert (status.state, "nodePort" in status.reason) == (RequestState.PARKED, True)
             await client.patch(SERVICES, Key(NAMESPACE, "web"), {"spec": {"selector": {"tier": "back"}}})
             await daemon.settled()
             assert (two.copy("services", "web") or {})["spec"]["selector"]["tier"] == "back"

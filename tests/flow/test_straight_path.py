@@ -8,7 +8,7 @@ from harness import HOME, Two, built_in, place, play, until, writes
 from sampled import MADE, define, to_host
 
 from kube_envtest import Rule
-from syncer.api import Obj, Request, Side, annotations_of, labels_of
+from syncer.api import Obj, Side, SyncRequest, annotations_of, labels_of
 from syncer.daemon.pages.status import states
 from syncer.resources.kinds import ENDPOINT_SLICES, PRIORITY_CLASSES
 from syncer.testing.merge import merged
@@ -52,7 +52,7 @@ def test_writes_of_our_own_cause_no_further_reconcile(two: Two, monkeypatch: pyt
             await daemon.settled()
             handle = daemon.process.workers.handle
 
-            async def noted(request: Request, changed: float) -> tuple[int, float]:
+            async def noted(request: SyncRequest, changed: float) -> tuple[int, float]:
                 looked.append(request.key.name)
                 return await handle(request, changed)
 

@@ -11,7 +11,7 @@ from harness import ALL, HOME, NAMESPACE, Two, built_in, place, play, until, ver
 from kube_envtest import Rule
 from syncer.api import Side
 from syncer.daemon.pages.status import degraded
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, service
@@ -125,7 +125,7 @@ def test_object_that_the_other_server_refuses_is_parked_with_an_event(two: Two) 
             await daemon.settled()
             status = daemon.status("big")
             assert status
-            assert (status.state, status.error) == (State.PARKED, "Invalid")
+            assert (status.state, status.error) == (RequestState.PARKED, "Invalid")
             [told] = [one for one in two.virtual.objects("events", NAMESPACE) if one["reason"] == "SyncFailed"]
             assert told["involvedObject"]["name"] == "big"
             assert rule.hits == 1

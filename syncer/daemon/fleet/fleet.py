@@ -7,7 +7,7 @@ from typing import Any
 
 from syncer.api.errors import SyncerError, Unreachable
 from syncer.api.objects import Resource
-from syncer.cache.budget import Budget
+from syncer.cache.budget import MemoryBudget
 from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import VirtualCluster
 from syncer.daemon.fleet.memory_limit import memory_limit
@@ -38,7 +38,7 @@ class OverBudget(SyncerError):
     """The objects of a virtual cluster take too much of the daemon's memory."""
 
 
-class Fleet:
+class ServedFleet:
     """Serves virtual clusters. What is wrong with one delays no other."""
 
     def __init__(self, process: Process, clusters: Sequence[VirtualCluster]) -> None:
@@ -177,7 +177,7 @@ class Fleet:
         async with AsyncExitStack() as stack:
             virtual = connect_virtual(cluster, process.metrics, stack, moved=move)
             must_be_another(name, virtual, process.host)
-            budget = Budget(self._most(cluster), over=ended.set)
+            budget = MemoryBudget(self._most(cluster), over=ended.set)
             served = startup.add(process, cluster, virtual, budget=budget)
             stack.push_async_callback(process.remove, name)
             if await _ends_before(startup.prepare(served, cluster, waits=True), ended):

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from types import MappingProxyType
 
 from syncer.api.objects import Key
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.config import SyncerConfig
 from syncer.leaderelection.lease import Lease
 from syncer.leaderelection.members import labels_of_fleet
@@ -18,7 +18,7 @@ from syncer.leaderelection.shards import Shards, lease_name
 from syncer.leaderelection.uninstalls import LOOKS, uninstall_name, uninstalling
 
 
-def lease_of(host: Cluster, config: SyncerConfig) -> Lease | None:
+def lease_of(host: SideClient, config: SyncerConfig) -> Lease | None:
     """Return the Lease of this configuration; None without leader election, or if a fleet is shared."""
     election = config.leader_election
     if not election.enabled or election.shards > 1:
@@ -26,7 +26,7 @@ def lease_of(host: Cluster, config: SyncerConfig) -> Lease | None:
     return _lease(host, config, config.lease_name)
 
 
-def shards_of(host: Cluster, config: SyncerConfig) -> Shards | None:
+def shards_of(host: SideClient, config: SyncerConfig) -> Shards | None:
     """Return the shards of this configuration; None if there is a single leader, or none."""
     election = config.leader_election
     if not election.enabled or election.shards == 1:
@@ -52,7 +52,7 @@ def lease_names(config: SyncerConfig, clusters: Iterable[str]) -> list[str]:
 
 @asynccontextmanager
 async def leading(
-    host: Cluster, config: SyncerConfig, clusters: Iterable[str]
+    host: SideClient, config: SyncerConfig, clusters: Iterable[str]
 ) -> AsyncIterator[Callable[[], float] | None]:
     """Hold the Leases of these virtual clusters while the block runs, so that no daemon writes for them meanwhile.
 
@@ -88,7 +88,7 @@ class CommandTerm:
         return -math.inf if self._competes else math.inf
 
     @asynccontextmanager
-    async def leading(self, host: Cluster, config: SyncerConfig, clusters: Collection[str]) -> AsyncIterator[None]:
+    async def leading(self, host: SideClient, config: SyncerConfig, clusters: Collection[str]) -> AsyncIterator[None]:
         """Hold the Leases as :func:`leading` does. Where that fails, nothing may be written any more.
 
         Raises:
@@ -106,7 +106,7 @@ def _unbounded() -> float:
 
 
 @asynccontextmanager
-async def alone_with(host: Cluster, config: SyncerConfig, cluster: str) -> AsyncIterator[Callable[[], float] | None]:
+async def alone_with(host: SideClient, config: SyncerConfig, cluster: str) -> AsyncIterator[Callable[[], float] | None]:
     """Hold what an uninstall of a virtual cluster needs, as :func:`leading` does. Replicas that share a fleet go on
     with the other virtual clusters, if this one is no longer in their configuration.
 
@@ -135,7 +135,9 @@ def _identity() -> str:
     return f"{f'{namespace}/' if namespace else ''}{pod}_{uuid.uuid4().hex[:8]}"
 
 
-def _lease(host: Cluster, config: SyncerConfig, name: str, labels: Mapping[str, str] = MappingProxyType({})) -> Lease:
+def _lease(
+    host: SideClient, config: SyncerConfig, name: str, labels: Mapping[str, str] = MappingProxyType({})
+) -> Lease:
     election = config.leader_election
     return Lease(
         host,

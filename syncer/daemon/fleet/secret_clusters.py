@@ -53,7 +53,7 @@ class _Stream(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedCluster:
     """A Secret that is taken: the virtual cluster that it names."""
 
     secret: Key
@@ -78,12 +78,12 @@ class _Held:
 
 
 #: What is wrong, by namespace and Secret.
-Refused = dict[tuple[str, str], Condition]
+RefusedSecrets = dict[tuple[str, str], Condition]
 
 
 def chosen(
     config: SyncerConfig, listed: Sequence[VirtualCluster], found: Sequence[Sequence[Obj]]
-) -> tuple[list[Wanted], Refused]:
+) -> tuple[list[WantedCluster], RefusedSecrets]:
     """Return the virtual clusters of Secrets, and why others are refused.
 
     Each entry of the configuration has a list of Secrets in ``found``. Those of earlier entries come first, then older
@@ -91,8 +91,8 @@ def chosen(
     """
     names = {each.name: "virtualClusters" for each in listed}
     places = {place_of(each.translator): each.name for each in listed}
-    taken: list[Wanted] = []
-    refused: Refused = {}
+    taken: list[WantedCluster] = []
+    refused: RefusedSecrets = {}
     for number, (entry, secrets) in enumerate(zip(config.virtual_cluster_secrets, found, strict=True)):
         ordered = sorted(secrets, key=_age)
         for secret in ordered[: entry.max_clusters]:
@@ -106,7 +106,7 @@ def chosen(
             names[cluster.name] = f"the Secret {at}"
             places[place_of(cluster.translator)] = cluster.name
             version = str(secret["metadata"].get("resourceVersion")), entry.key
-            taken.append(Wanted(at, version, cluster, number))
+            taken.append(WantedCluster(at, version, cluster, number))
         if (beyond := len(ordered) - entry.max_clusters) > 0:
             why = f"{beyond} further Secrets, as there are more than {entry.max_clusters} (maxClusters)"
             refused[entry.namespace, BEYOND] = Condition(why, "too many Secrets")
@@ -234,7 +234,7 @@ class SecretClusters:
         self._show(refused)
         return clusters, is_complete
 
-    async def _read(self, wanted: Wanted, turns: asyncio.Semaphore) -> None:
+    async def _read(self, wanted: WantedCluster, turns: asyncio.Semaphore) -> None:
         """Read the login of a Secret if that has changed, and use it."""
         held = self._held[wanted.secret]
         if held.version == wanted.version:
@@ -252,7 +252,7 @@ class SecretClusters:
         else:
             held.login.put(login)
 
-    def _show(self, refused: Refused) -> None:
+    def _show(self, refused: RefusedSecrets) -> None:
         """Show what is refused, and log what is so newly."""
         before = self._process.unserved.refuse(refused)
         for place, why in refused.items():
@@ -263,7 +263,7 @@ class SecretClusters:
                 )
 
 
-def _kept(held: _Held, login: HeldLogin, wanted: Wanted, config: SyncerConfig, common: object) -> SecretCluster:
+def _kept(held: _Held, login: HeldLogin, wanted: WantedCluster, config: SyncerConfig, common: object) -> SecretCluster:
     """Return the virtual cluster of a Secret: the same object while nothing of it has changed."""
     known, now = held.cluster, wanted.cluster
     if (

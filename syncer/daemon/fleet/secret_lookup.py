@@ -12,7 +12,7 @@ from syncer.api.errors import ClusterError, ConfigError, Problem
 from syncer.api.marks import Marks
 from syncer.api.objects import Obj
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import HeldLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
 from syncer.config.problems import guess
@@ -58,7 +58,7 @@ async def secret_cluster(config: SyncerConfig, name: str, *, login: bool = True)
         return SecretCluster.of(wanted.cluster, HeldLogin(read), None)
 
 
-async def _listed(host: Cluster, entry: VirtualClusterSecretsSection, mark: str, name: str) -> Sequence[Obj]:
+async def _listed(host: SideClient, entry: VirtualClusterSecretsSection, mark: str, name: str) -> Sequence[Obj]:
     """Return the outlines of the Secrets of an entry.
 
     Raises:

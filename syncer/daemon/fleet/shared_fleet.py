@@ -2,7 +2,7 @@
 
 import asyncio
 
-from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.fleet.fleet import ServedFleet
 from syncer.daemon.pages import status
 from syncer.daemon.process import Process
 from syncer.daemon.unserved import NOT_BEGUN
@@ -12,7 +12,7 @@ from syncer.leaderelection.shards import Shards
 class SharedFleet:
     """Works on the virtual clusters of the shards that this replica leads, and serves those that it keeps."""
 
-    def __init__(self, process: Process, fleet: Fleet, shards: Shards) -> None:
+    def __init__(self, process: Process, fleet: ServedFleet, shards: Shards) -> None:
         """``process`` leads, and writes until, as ``shards`` say."""
         self._process, self._fleet, self._shards = process, fleet, shards
         fleet.serve_only(shards.keeps)

@@ -18,10 +18,10 @@ from syncer.api.objects import Key, Obj, Resource, Side, labels_of
 from syncer.daemon.served_cluster import ServedCluster
 from syncer.kubelet import certificates, http, pages
 from syncer.kubelet.certificates import Serving
-from syncer.kubelet.client import Client
-from syncer.kubelet.errors import Refused
-from syncer.kubelet.http import Head
-from syncer.kubelet.listener import Bounds, Listener, listen
+from syncer.kubelet.client import ClientConnection
+from syncer.kubelet.errors import RefusedRequest
+from syncer.kubelet.http import MessageHead
+from syncer.kubelet.listener import Bounds, KubeletPort, listen
 from syncer.kubelet.metrics_api import GROUP, VERSION, FrontProxy, MetricsApi
 from syncer.kubelet.usage import Usages
 from syncer.observe.logs import get_logger
@@ -49,7 +49,7 @@ class MetricsServer:
         self._bounds = bounds
         self._say = say
         self._api = MetricsApi(served.pair.virtual, usages, self._labels)
-        self._listener: Listener | None = None
+        self._listener: KubeletPort | None = None
         self._serving: Serving | None = None
         self._tls: ssl.SSLContext | None = None
         self._trusted = b""
@@ -121,10 +121,10 @@ class MetricsServer:
                 raise OSError(f"the CA of the virtual API server's front proxy can't be used: {error}") from error
         return self._serving
 
-    def _listening(self, host: str, ports: range) -> Listener:
+    def _listening(self, host: str, ports: range) -> KubeletPort:
         for port in reversed(ports):
             with suppress(OSError):
-                return Listener(listen(host, port), self._answer, self._context, self._bounds)
+                return KubeletPort(listen(host, port), self._answer, self._context, self._bounds)
         raise OSError(f"none of the ports {ports.start} to {ports.stop - 1} is free")
 
     def _context(self) -> ssl.SSLContext:
@@ -132,9 +132,9 @@ class MetricsServer:
             raise RuntimeError("no port is open before there is a certificate")
         return self._tls
 
-    async def _answer(self, client: Client, head: Head) -> None:
+    async def _answer(self, client: ClientConnection, head: MessageHead) -> None:
         if not self._bounds.trust(client, CLIENTS):
-            raise Refused(503, "there are too many connections; try again later")
+            raise RefusedRequest(503, "there are too many connections; try again later")
         try:
             status, body = await self._api.answer(client.certificate, head)
             await self._bounds.send(client, http.reply(status, body, pages.JSON))

@@ -24,7 +24,7 @@ from syncer.engine.stores.informers import SideInformer
 from syncer.kubelet import certificates
 from syncer.kubelet.cadvisor import HostKubelets, Own
 from syncer.kubelet.certificates import NotSigned, Serving
-from syncer.kubelet.pods import Place
+from syncer.kubelet.pods import HostedPod
 from syncer.kubelet.ports import PortsInUse, choose, port_of
 from syncer.kubelet.server import KubeletServer
 from syncer.kubelet.usage import Copied, Usages
@@ -387,7 +387,7 @@ class NodeServer:
         about = {"metadata": {"name": node.name, "uid": node.uid}}
         self._served.events.warning(NODES, about, "KubeletServer", why)
 
-    def _told(self, place: Place, text: str) -> str:
+    def _told(self, place: HostedPod, text: str) -> str:
         virtual, host = place.virtual, place.key
         known = {str(host): str(virtual), host.name: virtual.name, place.uid: place.virtual_uid}
         return self._pair.host_names(PODS, known, namespace=virtual.namespace).virtual(text)

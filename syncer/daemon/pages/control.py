@@ -6,34 +6,34 @@ from datetime import timedelta
 from typing import Any
 
 from syncer.api.errors import Refused
-from syncer.api.objects import Request
+from syncer.api.objects import SyncRequest
 from syncer.daemon.pages.status import IN_STEP, clusters, failed, syncers
 from syncer.daemon.process import Process
 from syncer.directions import resources_of
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestStatus, State
+from syncer.engine.controllers.request_status import RequestState, RequestStatus
 from syncer.engine.patrol.patrollers import confirm, report
-from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.reconciler import cannot_be_read
 from syncer.observe.control import Control
 from syncer.translate.times import written
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class CommandSelection:
     """The selection of a command: cluster pairs, names of syncers, and a key (``""`` for every key)."""
 
     pairs: Sequence[ClusterPair]
     syncers: frozenset[str]
     key: str = ""
 
-    def has(self, request: Request) -> bool:
+    def has(self, request: SyncRequest) -> bool:
         """Return True if a request is selected."""
         meant = request.syncer in self.syncers and self.key in ("", str(request.key))
         return meant and any(pair.name == request.cluster for pair in self.pairs)
 
 
-def selection(process: Process, *, cluster: str = "", kinds: Iterable[str] = ("",), key: str = "") -> Selection:
+def selection(process: Process, *, cluster: str = "", kinds: Iterable[str] = ("",), key: str = "") -> CommandSelection:
     """Return the selection for these words; ``""`` selects every virtual cluster, kind or key.
 
     A kind is the name of a syncer, a kind, or a plural.
@@ -50,7 +50,7 @@ def selection(process: Process, *, cluster: str = "", kinds: Iterable[str] = (""
         there = ", ".join(sorted(process.pairs)) or "none at present"
         raise Refused(f"this daemon serves no virtual cluster {cluster!r}; it serves {there}")
     names: frozenset[str] = frozenset()
-    return Selection(pairs, names.union(*(_syncers(pairs, kind) for kind in kinds)), key)
+    return CommandSelection(pairs, names.union(*(_syncers(pairs, kind) for kind in kinds)), key)
 
 
 def _syncers(pairs: Iterable[ClusterPair], kind: str) -> frozenset[str]:
@@ -62,20 +62,20 @@ def _syncers(pairs: Iterable[ClusterPair], kind: str) -> frozenset[str]:
     return found
 
 
-def _names(controller: Controller) -> Iterable[str]:
+def _names(controller: BoundSyncer) -> Iterable[str]:
     for resource in resources_of(controller.syncer):
         yield from (str(resource).lower(), resource.plural.lower(), resource.kind.lower())
     yield controller.syncer.name.lower()
 
 
-def parked(process: Process, chosen: Selection) -> list[dict[str, Any]]:
+def parked(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
     """Return the parked requests of a selection, the longest parked first."""
     found = sorted(_parked(process, chosen), key=lambda each: (each[1].since, each[0].syncer, each[0].key))
     parked = [_said(process, request, status) for request, status in found]
     return [*parked, *_held(process, chosen), *_unreadable(process, chosen)]
 
 
-def _held(process: Process, chosen: Selection) -> Iterator[dict[str, Any]]:
+def _held(process: Process, chosen: CommandSelection) -> Iterator[dict[str, Any]]:
     """Yield the requests that nothing but a person ends: copies that a pause on the host keeps, and
     objects that are made and deleted again and again.
     """
@@ -83,11 +83,11 @@ def _held(process: Process, chosen: Selection) -> Iterator[dict[str, Any]]:
         contended = {one.request: "Contended" for one in pair.policies.contention.frozen() if not one.path}
         for request, kind in {**contended, **dict.fromkeys(pair.policies.pause.kept, "Paused")}.items():
             status = process.statuses.of(request)
-            if status is not None and status.state is State.PENDING and chosen.has(request):
+            if status is not None and status.state is RequestState.PENDING and chosen.has(request):
                 yield {**_said(process, request, status), "class": kind}
 
 
-def _unreadable(process: Process, chosen: Selection) -> Iterator[dict[str, Any]]:
+def _unreadable(process: Process, chosen: CommandSelection) -> Iterator[dict[str, Any]]:
     """Yield the quarantined objects that no parked request is about, because they are only read, and those
     about which an index or a watch of a syncer raised.
     """
@@ -127,7 +127,7 @@ def standing(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, A
             "standing": one.standing.value,
             "mapped": one.mapped,
             "inStep": one.objects.get(IN_STEP, 0),
-            **{state.value: one.objects.get(state, 0) for state in State},
+            **{state.value: one.objects.get(state, 0) for state in RequestState},
             "collisions": one.collisions,
             "reason": one.reason or _lost(process, one.cluster),
         }
@@ -142,7 +142,7 @@ def _lost(process: Process, cluster: str) -> str:
     return "; ".join(str(each.error) for each in connections if each.error)
 
 
-def retry(process: Process, chosen: Selection) -> list[dict[str, Any]]:
+def retry(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
     """Retry the parked requests of a selection now, and return them like :func:`parked`."""
     found = parked(process, chosen)
     for request, _ in list(_parked(process, chosen)):
@@ -150,13 +150,13 @@ def retry(process: Process, chosen: Selection) -> list[dict[str, Any]]:
     return found
 
 
-def _parked(process: Process, chosen: Selection) -> Iterator[tuple[Request, RequestStatus]]:
+def _parked(process: Process, chosen: CommandSelection) -> Iterator[tuple[SyncRequest, RequestStatus]]:
     for request, status in process.statuses.troubles():
-        if status.state is State.PARKED and chosen.has(request):
+        if status.state is RequestState.PARKED and chosen.has(request):
             yield request, status
 
 
-def _said(process: Process, request: Request, status: RequestStatus) -> dict[str, Any]:
+def _said(process: Process, request: SyncRequest, status: RequestStatus) -> dict[str, Any]:
     now = process.clock()
     due = process.queue.delayed().get(request, now)
     return {
@@ -172,7 +172,7 @@ def _said(process: Process, request: Request, status: RequestStatus) -> dict[str
     }
 
 
-def thaw(process: Process, chosen: Selection) -> list[dict[str, Any]]:
+def thaw(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
     """Thaw the frozen fields of a selection, and return them."""
     found = []
     for pair in chosen.pairs:
@@ -197,7 +197,7 @@ def add(control: Control, process: Process) -> None:
     A request may name a virtual cluster (``cluster``); otherwise it is about all of them.
     """
 
-    def objects(given: Mapping[str, Any]) -> Selection:
+    def objects(given: Mapping[str, Any]) -> CommandSelection:
         cluster, kind, key = (str(given.get(word) or "") for word in ("cluster", "kind", "key"))
         return selection(process, cluster=cluster, kinds=(kind,), key=key)
 

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from syncer.api.errors import ConfigError
 from syncer.api.objects import Side
-from syncer.cache.reflector import State
+from syncer.cache.reflector import ReflectorState
 from syncer.config import SyncerConfig
 from syncer.daemon.connections import Connection
 from syncer.daemon.pages import control as control_api
@@ -195,7 +195,7 @@ def _connections(process: Process) -> Mapping[tuple[str, ...], Connection]:
 def _watched(pair: ClusterPair) -> Mapping[tuple[str, ...], float]:
     """Return whether each cache has a watch, by side and resource."""
     return {
-        (side.value, str(resource)): float(reflector.state is State.WATCHING)
+        (side.value, str(resource)): float(reflector.state is ReflectorState.WATCHING)
         for (side, resource), reflector in list(pair.reflectors.items())
     }
 

@@ -14,8 +14,8 @@ from syncer.daemon.served_cluster import LOOK
 from syncer.daemon.unserved import NOT_BEGUN
 from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import State
-from syncer.engine.reconcile.controller import Controller
+from syncer.engine.controllers.request_status import RequestState
+from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.stores.informers import SideInformer
 
 #: The state of objects that are as they should be on both sides.
@@ -228,7 +228,7 @@ def mappings(process: Process) -> Mapping[tuple[str, ...], int]:
     }
 
 
-def mapped(pair: ClusterPair, controller: Controller) -> int | None:
+def mapped(pair: ClusterPair, controller: BoundSyncer) -> int | None:
     """Count a syncer's objects with a counterpart; None if it creates nothing on the other side.
 
     That is the size of the store of the syncer's own objects, unless it contains objects of others.
@@ -246,7 +246,7 @@ def mapped(pair: ClusterPair, controller: Controller) -> int | None:
     return sum(settings.marks.is_from_here(obj, cluster=settings.identity) for obj in objects if obj is not None)
 
 
-def _made(controller: Controller) -> SideInformer | None:
+def _made(controller: BoundSyncer) -> SideInformer | None:
     """Return the store of the side on which a syncer creates objects; None if it creates none."""
     if controller.direction.goes_down:
         return controller.host
@@ -294,7 +294,7 @@ def syncers(process: Process, pairs: Iterable[ClusterPair]) -> Iterator[SyncerSt
                 *place,
                 *_standing(controller, troubles.get(place, ""), is_paused=pair.policies.pause.is_paused(name)),
                 mapped(pair, controller) if controller is not None else None,
-                {state: counts.get((*place, state), 0) for state in (IN_STEP, *State)},
+                {state: counts.get((*place, state), 0) for state in (IN_STEP, *RequestState)},
                 taken.get(place, 0),
             )
         for name in sorted(pair.policies.pause.syncers - names):
@@ -303,7 +303,7 @@ def syncers(process: Process, pairs: Iterable[ClusterPair]) -> Iterator[SyncerSt
             yield SyncerStatus(pair.name, part, Standing.DEGRADED, pair.conditions[part].message)
 
 
-def _standing(controller: Controller | None, trouble: str, *, is_paused: bool) -> tuple[Standing, str]:
+def _standing(controller: BoundSyncer | None, trouble: str, *, is_paused: bool) -> tuple[Standing, str]:
     if controller is None:
         return Standing.WAITING, trouble
     if is_paused:
@@ -369,5 +369,5 @@ def _must_come_back(process: Process) -> bool:
 
 def _undecided(process: Process) -> bool:
     """Return True if a failing or waiting request may still come right by itself."""
-    failing = any(status.state is State.FAILING for _, status in process.statuses.troubles())
+    failing = any(status.state is RequestState.FAILING for _, status in process.statuses.troubles())
     return failing or bool(waiting(process)) or any(True for _ in process.statuses.pending())

@@ -5,8 +5,8 @@ from functools import partial
 
 from syncer.api.context import Settings
 from syncer.api.errors import ClusterError, ConfigError, Forbidden
-from syncer.cache.budget import Budget
-from syncer.clusters.client import Cluster
+from syncer.cache.budget import MemoryBudget
+from syncer.clusters.client import SideClient
 from syncer.clusters.login import Login
 from syncer.config import VirtualCluster
 from syncer.daemon.process import Process
@@ -26,7 +26,9 @@ AGAIN_SECONDS = 2.0
 log = get_logger(__name__)
 
 
-def add(process: Process, cluster: VirtualCluster, virtual: Cluster, *, budget: Budget | None = None) -> ServedCluster:
+def add(
+    process: Process, cluster: VirtualCluster, virtual: SideClient, *, budget: MemoryBudget | None = None
+) -> ServedCluster:
     """Add a virtual cluster to a process as it is configured, with a limit of its memory if there is one."""
     return process.add(
         cluster.settings(),
@@ -76,7 +78,7 @@ async def check_certificate(pair: ClusterPair, cluster: VirtualCluster) -> None:
         log.warning("clients in pods don't trust their API server", cluster=pair.name, error=problem)
 
 
-async def untrusted(settings: Settings, login: Login, host: Cluster) -> str:
+async def untrusted(settings: Settings, login: Login, host: SideClient) -> str:
     """Return why clients in pods don't trust their API server; ``""`` if they do, or there are no pods.
 
     Raises:
@@ -90,7 +92,7 @@ async def untrusted(settings: Settings, login: Login, host: Cluster) -> str:
         return f"the address of its API server can't be read: {error}"
 
 
-async def _has_waited(served: ServedCluster, host: Cluster, *, waits: bool) -> bool:
+async def _has_waited(served: ServedCluster, host: SideClient, *, waits: bool) -> bool:
     """Wait for the host namespace. Return True if it wasn't there at once.
 
     Raises:

@@ -18,9 +18,9 @@ from syncer.api.errors import (
 )
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, key_of, labels_of, uid_of
-from syncer.cache.assumed import Writing
+from syncer.cache.assumed import WriteInProgress
 from syncer.clusters.api_requests import PatchKind
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.directions import collision
 from syncer.engine.apply.field_managers import name_others
 from syncer.engine.apply.preconditions import (
@@ -34,9 +34,9 @@ from syncer.engine.apply.preconditions import (
 )
 from syncer.engine.apply.tokens import with_tokens
 from syncer.engine.reconcile.calls import Call, Operation
-from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.nulls import has_nulls, json_patch
-from syncer.engine.reconcile.plan import Answer, HeldFields, Plan, PlannedWrite
+from syncer.engine.reconcile.plan import HeldFields, Plan, PlannedWrite, ServerAnswer
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import Informers
 
@@ -48,7 +48,7 @@ _STRATEGIC = (Operation.CONDITIONS, Operation.MERGE)
 _REFUSALS = (Refused, Invalid, Denied, Forbidden, QuotaExceeded)
 
 
-class Recorder(Protocol):
+class WriteRecorder(Protocol):
     """Receives counts of writes, for metrics."""
 
     def wrote(self, side: Side, verb: str) -> None:
@@ -86,13 +86,13 @@ class Applier:
 
     identity: str
     marks: Marks
-    virtual: Cluster
-    host: Cluster
+    virtual: SideClient
+    host: SideClient
     informers: Informers
     homes: HostNamespaces
     claim: Claim = field(default_factory=Claim)
 
-    async def apply(self, plan: Plan, recorder: Recorder) -> set[Side]:
+    async def apply(self, plan: Plan, recorder: WriteRecorder) -> set[Side]:
         """Make the calls of a plan in order. Return the sides on which calls were made.
 
         A merge that is refused holds up no other write.
@@ -117,7 +117,7 @@ class Applier:
                     raise
         return sides
 
-    async def _write_otherwise(self, plan: Plan, write: Write, error: Invalid, recorder: Recorder) -> Side:
+    async def _write_otherwise(self, plan: Plan, write: Write, error: Invalid, recorder: WriteRecorder) -> Side:
         """Make the write that a refused one names instead. Return its side.
 
         Raises:
@@ -136,7 +136,7 @@ class Applier:
 
     # -- a single write ----------------------------------------------------------------------------
 
-    async def _write(self, plan: Plan, planned: PlannedWrite, recorder: Recorder) -> int:
+    async def _write(self, plan: Plan, planned: PlannedWrite, recorder: WriteRecorder) -> int:
         made, write, results = 0, planned.write, plan.results
         if planned is not plan.writes[0] and self._has_changed(planned):
             planned = plan.again(write)  # by an earlier write of this plan, or concurrently
@@ -175,7 +175,7 @@ class Applier:
         return made
 
     async def _note(
-        self, plan: Plan, merged: PlannedWrite, annotations: Callable[[Obj], Mapping[str, str]], recorder: Recorder
+        self, plan: Plan, merged: PlannedWrite, annotations: Callable[[Obj], Mapping[str, str]], recorder: WriteRecorder
     ) -> int:
         """Set the annotations that follow from a merge that was accepted. Return the number of calls."""
         place = merged.place
@@ -193,10 +193,10 @@ class Applier:
             return (entry is None) is not (live is None)
         return bool(entry.version != live["metadata"]["resourceVersion"])
 
-    def _cluster(self, side: Side) -> Cluster:
+    def _cluster(self, side: Side) -> SideClient:
         return self.virtual if side is Side.VIRTUAL else self.host
 
-    async def _send(self, controller: Controller, planned: PlannedWrite, call: Call) -> Answer:
+    async def _send(self, controller: BoundSyncer, planned: PlannedWrite, call: Call) -> ServerAnswer:
         write, (side, resource, key) = planned.write, planned.place
         cluster = self.virtual if side is Side.VIRTUAL else self.host
         if write.tokens:
@@ -210,12 +210,14 @@ class Applier:
                 match call.kind:
                     case Operation.CREATE:
                         reply = await cluster.create(resource, body, body=call.take())
-                        return Answer(call, reply, store.wrote(key, writing, reply))
+                        return ServerAnswer(call, reply, store.wrote(key, writing, reply))
                     case Operation.DELETE:
-                        return Answer(call, None, await self._delete(controller, cluster, resource, write, writing))
+                        return ServerAnswer(
+                            call, None, await self._delete(controller, cluster, resource, write, writing)
+                        )
                     case Operation.BIND:
                         await cluster.create(resource, body, subresource="binding", key=key)
-                        return Answer(call, None, True)
+                        return ServerAnswer(call, None, True)
                     case _:
                         return await self._patch(cluster, resource, key, call, writing, write.subresource)
             except (Conflict, Exists, Missing) as error:
@@ -229,8 +231,8 @@ class Applier:
                 raise
 
     async def _patch(
-        self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing, subresource: str
-    ) -> Answer:
+        self, cluster: SideClient, resource: Resource, key: Key, call: Call, writing: WriteInProgress, subresource: str
+    ) -> ServerAnswer:
         store = self.informers.store(cluster.side, resource)
         under = subresource or ("" if call.kind is Operation.PATCH else "status")
         live = None if resource.is_built_in or not has_nulls(call.body) else store.get(key)
@@ -239,10 +241,17 @@ class Applier:
         else:
             kind: PatchKind = "strategic" if call.kind in _STRATEGIC else "merge"
             reply = await cluster.patch(resource, key, call.body, kind=kind, subresource=under)
-        return Answer(call, reply, store.wrote(key, writing, reply))
+        return ServerAnswer(call, reply, store.wrote(key, writing, reply))
 
     async def _patch_with_nulls(
-        self, cluster: Cluster, resource: Resource, key: Key, patch: Obj, live: Obj, writing: Writing, subresource: str
+        self,
+        cluster: SideClient,
+        resource: Resource,
+        key: Key,
+        patch: Obj,
+        live: Obj,
+        writing: WriteInProgress,
+        subresource: str,
     ) -> Obj:
         """Patch this very version of an object, as places in it are named that another version may not have.
 
@@ -262,7 +271,7 @@ class Applier:
             raise
 
     async def _delete(
-        self, controller: Controller, cluster: Cluster, resource: Resource, write: Write, writing: Writing
+        self, controller: BoundSyncer, cluster: SideClient, resource: Resource, write: Write, writing: WriteInProgress
     ) -> bool:
         key, uid = key_of(write.obj), uid_of(write.obj)
         store = self.informers.store(cluster.side, resource)
@@ -288,7 +297,7 @@ class Applier:
             return True
         return store.wrote(key, writing, left)
 
-    async def _must_hold(self, controller: Controller, precondition: Precondition) -> None:
+    async def _must_hold(self, controller: BoundSyncer, precondition: Precondition) -> None:
         """Check a precondition on the live API server.
 
         Raises:
@@ -315,14 +324,14 @@ class Applier:
             if key.namespace:
                 await must_have_home(self.host, key.namespace, since=then, mark=mark)
 
-    async def _may_hold(self, controller: Controller, key: Key) -> bool:
+    async def _may_hold(self, controller: BoundSyncer, key: Key) -> bool:
         """Return True if there may be a host object of a syncer's at a key: only then is the key looked up."""
         if not key.namespace or not controller.is_among_copies:
             return True
         return await holds_copies(self.host, self.homes, key.namespace)
 
     async def _check_uid(
-        self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing, error: Invalid
+        self, cluster: SideClient, resource: Resource, key: Key, call: Call, writing: WriteInProgress, error: Invalid
     ) -> None:
         """Turn the error of a refused patch into a conflict if the object is another one by now.
 
@@ -340,7 +349,7 @@ class Applier:
         if entry is None or entry.uid != meant:
             raise Conflict(f"{error}: it is another object of this name by now", side=cluster.side) from error
 
-    async def _look(self, cluster: Cluster, resource: Resource, key: Key, writing: Writing) -> None:
+    async def _look(self, cluster: SideClient, resource: Resource, key: Key, writing: WriteInProgress) -> None:
         """Read the live object into the store, which is behind, so that the next decision is made
         from fresh state.
 

@@ -10,13 +10,13 @@ from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.optional_roles import Indexes, Refers, Watches
 from syncer.api.roles import Syncer
 from syncer.api.sources import Index, Source, Watch
-from syncer.cache.budget import Budget
-from syncer.clusters.client import Cluster
+from syncer.cache.budget import MemoryBudget
+from syncer.clusters.client import SideClient
 from syncer.directions import direction_of, resources_of
 from syncer.engine.apply.applier import Applier
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.reference_requests import ReferenceRequests
-from syncer.engine.reconcile.controller import Controller, View, safely
+from syncer.engine.reconcile.controller import BoundSyncer, View, safely
 from syncer.engine.reconcile.pipeline import Policies, pipelines
 from syncer.engine.reconcile.policies.bound_pods import BoundPods
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
@@ -33,7 +33,7 @@ from syncer.engine.reconcile.policies.room import Room
 from syncer.engine.reconcile.policies.write_pace import WritePace
 from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.engine.stores.fan_out import FanOut
-from syncer.engine.stores.informers import Informers, Place, Selection, SideInformer
+from syncer.engine.stores.informers import Informers, SideInformer, StoreKey, WatchedSelection
 from syncer.engine.stores.references import References
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, KNOWN
 from syncer.rights.rbac import sources
@@ -50,8 +50,8 @@ def build_pair(
     settings: Settings,
     enabled: Iterable[tuple[Syncer, Config]],
     *,
-    virtual: Cluster,
-    host: Cluster,
+    virtual: SideClient,
+    host: SideClient,
     queue: Queue,
     clock: Callable[[], float],
     utcnow: Callable[[], datetime],
@@ -60,7 +60,7 @@ def build_pair(
     minor: Callable[[Side], int] = lambda side: 0,
     rules: ContentionRules = OFF,
     homes: Callable[[Settings, Informers], HostNamespaces] = HostNamespaces,
-    budget: Budget | None = None,
+    budget: MemoryBudget | None = None,
     definitions_changed: Callable[[], None] = _nothing,
     paused_or_not: Callable[[], None] = _nothing,
 ) -> ClusterPair:
@@ -71,7 +71,7 @@ def build_pair(
     """
     informers = Informers(clock=clock, ordered=ordered, budget=budget)
     fan_out = FanOut()
-    controllers: dict[str, Controller] = {}
+    controllers: dict[str, BoundSyncer] = {}
     requests = ReferenceRequests(controllers, queue)
     references = References(informers, fan_out, used_or_not=requests.may_be_used, ask=requests.ask)
     view = View(settings, informers, references, utcnow, controllers, minor)
@@ -124,7 +124,7 @@ def build_pair(
     return pair
 
 
-def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
+def join(pair: ClusterPair, syncer: Syncer, config: Config) -> BoundSyncer:
     """Add a syncer to a pair.
 
     It is called only after its stores are filled and ``ClusterPair.begin`` was called.
@@ -133,7 +133,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
     extras = _extras(wanted)
     stores, others = (tuple(_want(pair, syncer, source) for source in each) for each in (wanted - extras, extras))
     ownership = ownership_of(syncer, config, pair.settings)
-    controller = pair.controllers[syncer.name] = Controller(
+    controller = pair.controllers[syncer.name] = BoundSyncer(
         syncer,
         config,
         pair.reconciler.view,
@@ -159,7 +159,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
     return controller
 
 
-def _listen(pair: ClusterPair, controller: Controller) -> None:
+def _listen(pair: ClusterPair, controller: BoundSyncer) -> None:
     """Turn changes of the syncer's own objects into requests."""
     direction, name = controller.direction, controller.name
     if direction.by_virtual and controller.virtual is not None:
@@ -172,7 +172,7 @@ def _has_predicate(syncer: Syncer) -> bool:
     return type(syncer).predicate is not Syncer.predicate
 
 
-def leave(pair: ClusterPair, name: str) -> list[Place]:
+def leave(pair: ClusterPair, name: str) -> list[StoreKey]:
     """Remove a syncer. Return the stores that nothing needs any more, whose reflectors are to end."""
     del pair.controllers[name], pair.reconciler.pipelines[name]
     pair.references.remove(name)
@@ -199,13 +199,13 @@ def _want(pair: ClusterPair, syncer: Syncer, source: Source) -> SideInformer:
     return store
 
 
-def _selection(settings: Settings, source: Source) -> Selection:
+def _selection(settings: Settings, source: Source) -> WatchedSelection:
     """Return the namespaces and the label selector with which to watch a source."""
     marked = settings.marks.selector(settings.identity) if source.marked else ""
     selector = ",".join(filter(None, (marked, source.selector)))
     if source.side is Side.VIRTUAL or not source.resource.namespaced:
-        return Selection(None, selector)
-    return Selection(source.namespaces or settings.names.host_namespaces(), selector)
+        return WatchedSelection(None, selector)
+    return WatchedSelection(source.namespaces or settings.names.host_namespaces(), selector)
 
 
 def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
@@ -214,7 +214,7 @@ def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
     return frozenset(source for source in wanted if source.optional_with and (source.side, source.resource) not in firm)
 
 
-def _add_indexes(pair: ClusterPair, controller: Controller, indexes: Sequence[Index]) -> None:
+def _add_indexes(pair: ClusterPair, controller: BoundSyncer, indexes: Sequence[Index]) -> None:
     for index in indexes:
         store = pair.informers.store(index.source.side, index.source.resource)
         values = _of_copies(pair.settings, index) if index.copies_only else index.values
@@ -233,7 +233,7 @@ def _of_copies(settings: Settings, index: Index) -> Callable[[Obj], Iterable[str
     return values
 
 
-def _add_watches(pair: ClusterPair, controller: Controller, watches: Sequence[Watch]) -> None:
+def _add_watches(pair: ClusterPair, controller: BoundSyncer, watches: Sequence[Watch]) -> None:
     for watch in watches:
 
         def keys(obj: Obj, watch: Watch = watch) -> Iterable[Key]:

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping
 
 from syncer.api.objects import Key, Resource
-from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.workqueue.queue import Queue
 
 
 class ReferenceRequests:
     """Queues what a reference that begins or ends concerns, for controllers that are ready."""
 
-    def __init__(self, controllers: Mapping[str, Controller], queue: Queue) -> None:
+    def __init__(self, controllers: Mapping[str, BoundSyncer], queue: Queue) -> None:
         """Create it for the controllers of a virtual cluster, by the names of their syncers; later ones may join."""
         self._controllers = controllers
         self._queue = queue

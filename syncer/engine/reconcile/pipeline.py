@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from syncer.api.decision import Decision
-from syncer.api.objects import Request, Side
+from syncer.api.objects import Side, SyncRequest
 from syncer.api.optional_roles import Grants
 from syncer.api.roles import Syncer
 from syncer.directions import resources_of
-from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.plan import Deferred, Observed, Plan, PlannedWrite, Results
 from syncer.engine.reconcile.policies.bound_pods import BoundPods
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
@@ -39,13 +39,13 @@ P = TypeVar("P")
 
 #: Lets the calls of a plan go out now, or returns why not. The text is the version of the original that the request
 #: has just written from; None if it has written nothing yet.
-Gate = Callable[[Plan, str | None], Deferred | None]
+AdmissionGate = Callable[[Plan, str | None], Deferred | None]
 #: Answers a request instead of its syncer, or returns None.
 Answer = Callable[[Observed], Decision | None]
 #: Takes a decision and returns the one that applies. May raise Refused.
 DecisionPolicy = Callable[[Observed, Decision], Decision]
 #: Takes a planned write and returns it with the calls to make.
-CallPolicy = Callable[[PlannedWrite, Request], PlannedWrite]
+CallPolicy = Callable[[PlannedWrite, SyncRequest], PlannedWrite]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Pipeline:
     """The policies for the requests of a controller, in order."""
 
     #: Policies that let the calls of a plan go out now; the first that doesn't defers them all.
-    gates: tuple[Gate, ...]
+    gates: tuple[AdmissionGate, ...]
     #: Takes what is no longer granted out of a copy, before anything else is asked, and also if the
     #: virtual object can't be read; None for a syncer whose copies grant nothing.
     revocation: Answer | None
@@ -97,7 +97,7 @@ class Policies:
     confirmations: ConfirmationPace
 
 
-def pipelines(controller: Controller, policies: Policies, patcher: Patcher, ownership: Ownership | None) -> Pipelines:
+def pipelines(controller: BoundSyncer, policies: Policies, patcher: Patcher, ownership: Ownership | None) -> Pipelines:
     """Return the pipelines of a controller; ``ownership`` is its policy for ``authority`` and
     ``onHostDeletion``, None if both have their defaults.
 
@@ -109,7 +109,7 @@ def pipelines(controller: Controller, policies: Policies, patcher: Patcher, owne
 
 
 def _pipeline(
-    controller: Controller, policies: Policies, patcher: Patcher, ownership: Ownership | None, *, scan: bool
+    controller: BoundSyncer, policies: Policies, patcher: Patcher, ownership: Ownership | None, *, scan: bool
 ) -> Pipeline:
     is_pod = PODS in resources_of(controller.syncer)[1:]
     binds = _sees_pods(controller)
@@ -157,13 +157,13 @@ def _pipeline(
     )
 
 
-def _chooses_homes(controller: Controller) -> bool:
+def _chooses_homes(controller: BoundSyncer) -> bool:
     """Return True if a tenant's namespaces decide in which host namespaces the copies are put."""
     is_free = controller.settings.names.host_namespaces() is None
     return is_free and controller.direction.goes_down and controller.syncer.host_resource.namespaced
 
 
-def _sees_pods(controller: Controller) -> bool:
+def _sees_pods(controller: BoundSyncer) -> bool:
     """Return True if a syncer has virtual Pods, which it may bind."""
     stores = (*controller.stores, *controller.extras)
     return any(store.side is Side.VIRTUAL and store.resource == PODS for store in stores)

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from syncer.api.context import Context
 from syncer.api.decision import Decision, Outcome, Write
 from syncer.api.errors import Refused, SyncerError
-from syncer.api.objects import Key, Obj, Request, Resource, Side
+from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
 from syncer.api.values import value_class
 from syncer.engine.reconcile.calls import Call
-from syncer.engine.reconcile.controller import Controller, Read, Vacant
+from syncer.engine.reconcile.controller import BoundSyncer, Read, Vacant
 
 
 class Place(NamedTuple):
@@ -37,7 +37,7 @@ class Frozen:
     place: Place
     #: The field names from the top; ``()`` is the whole object.
     path: tuple[str, ...]
-    request: Request
+    request: SyncRequest
     #: The hash of the wanted value.
     ours: int
     #: The end, in seconds of the engine's clock.
@@ -60,8 +60,8 @@ class Frozen:
 class Observed:
     """A request with private copies of its two cached objects."""
 
-    controller: Controller
-    request: Request
+    controller: BoundSyncer
+    request: SyncRequest
     ctx: Context
     virtual: Obj | None
     host: Obj | None
@@ -101,7 +101,7 @@ class PlannedWrite(NamedTuple):
     refused: HeldFields | None = None
 
 
-class Answer(NamedTuple):
+class ServerAnswer(NamedTuple):
     """The answer of an API server to a call."""
 
     #: The call as it was sent, with the tokens that its write asks for.
@@ -117,7 +117,7 @@ class Results:
     """The policies that learn from what was sent and what came back; each sort in order."""
 
     #: From each call of a write, with its answer; None if it failed.
-    sent: tuple[Callable[[PlannedWrite, Call, Answer | None], None], ...] = ()
+    sent: tuple[Callable[[PlannedWrite, Call, ServerAnswer | None], None], ...] = ()
     #: From the fields that a write was made without, as another manager writes them, too.
     held: tuple[Callable[[Sequence[Frozen]], None], ...] = ()
     #: From the same fields, once their other managers are known; each returns the report about them.

@@ -12,12 +12,12 @@ from syncer.api.context import Settings
 from syncer.api.decision import Decision, Write, wait
 from syncer.api.errors import NotYet, Refused
 from syncer.api.marks import Marks
-from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side, key_of, labels_of
+from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, SyncRequest, key_of, labels_of
 from syncer.cache.parts import refuse_many_keys, refuse_many_parts
 from syncer.clusters import codec
 from syncer.directions import collision
 from syncer.engine.reconcile.calls import needed
-from syncer.engine.reconcile.controller import Controller, Reads, View
+from syncer.engine.reconcile.controller import BoundSyncer, Reads, View
 from syncer.engine.reconcile.dispatch import dispatch
 from syncer.engine.reconcile.pipeline import Answer, Pipeline, Pipelines
 from syncer.engine.reconcile.plan import Deferred, Observed, Place, Plan, PlannedWrite
@@ -39,8 +39,8 @@ class Reconciler:
 
     def reconcile(
         self,
-        controller: Controller,
-        request: Request,
+        controller: BoundSyncer,
+        request: SyncRequest,
         reads: Reads | None = None,
         pipeline: Pipeline | None = None,
     ) -> Plan:
@@ -86,7 +86,7 @@ class Reconciler:
                 return deferred
         return None
 
-    def scan(self, controller: Controller, request: Request) -> Plan:
+    def scan(self, controller: BoundSyncer, request: SyncRequest) -> Plan:
         """Return the plan with everything that is not as it should be, including writes that a
         policy holds back.
 
@@ -95,7 +95,7 @@ class Reconciler:
         return self.reconcile(controller, request, pipeline=self.pipelines[controller.name].scan)
 
     def decide(
-        self, controller: Controller, request: Request, reads: Reads, pipeline: Pipeline
+        self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline
     ) -> tuple[Observed, Decision]:
         """Return the decision, and the objects that it was made from.
 
@@ -127,7 +127,7 @@ class Reconciler:
             return seen, wait(str(missing), on=(missing.on,))
         return seen, _with_deletions(seen, decision, pipeline)
 
-    def observe(self, controller: Controller, request: Request, reads: Reads) -> Observed:
+    def observe(self, controller: BoundSyncer, request: SyncRequest, reads: Reads) -> Observed:
         """Return a request with private copies of its two objects. A name that can't be translated has no host
         object, so nothing is left of it once the virtual object is gone.
 
@@ -160,7 +160,7 @@ class Reconciler:
             host = None
         return Observed(controller, request, ctx, virtual, host, host_key)
 
-    def is_gone(self, controller: Controller, request: Request) -> bool:
+    def is_gone(self, controller: BoundSyncer, request: SyncRequest) -> bool:
         """Return True if neither object of a request exists."""
         direction = controller.direction
         from_virtual = (direction.goes_down or direction.fakes) and request.host_key is None
@@ -172,7 +172,7 @@ class Reconciler:
                 return True
         return self.observe(controller, request, self.view.reads()).host is None
 
-    def plan(self, controller: Controller, decision: Decision) -> Plan:
+    def plan(self, controller: BoundSyncer, decision: Decision) -> Plan:
         """Return the plan of a decision that was made elsewhere, from the cached objects."""
         request, pipeline = controller.request(Key("", "")), self.pipelines[controller.name].scan
         seen = Observed(controller, request, controller.context(), None, None, request.key)
@@ -227,7 +227,7 @@ class Reconciler:
         calls = [self.planned(seen, write, pipeline, is_latest=True).calls for write in revoked.writes]
         return _with_deletions(seen, revoked, pipeline) if any(calls) else None
 
-    def _in_part(self, controller: Controller, request: Request, reads: Reads, pipeline: Pipeline) -> Observed:
+    def _in_part(self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline) -> Observed:
         """Return a request of which an object can't be read, with its copy alone if that may be revoked."""
         ctx = controller.context(reads)
         if pipeline.revocation is None:
@@ -241,7 +241,7 @@ class Reconciler:
             host = _remains(controller.host, place, self.view.settings.marks)
         return Observed(controller, request, ctx, None, host, place, is_unreadable)
 
-    def _virtual(self, controller: Controller, key: Key) -> Obj | None:
+    def _virtual(self, controller: BoundSyncer, key: Key) -> Obj | None:
         try:
             return _last_seen(controller.virtual, key)
         except Refused:
@@ -250,7 +250,7 @@ class Reconciler:
                 raise
             return remains
 
-    def _host(self, controller: Controller, key: Key, virtual: Obj | None) -> Obj | None:
+    def _host(self, controller: BoundSyncer, key: Key, virtual: Obj | None) -> Obj | None:
         try:
             return _last_seen(controller.host, key)
         except Refused:
@@ -261,7 +261,7 @@ class Reconciler:
                 raise
             return remains
 
-    def _store(self, controller: Controller, write: Write) -> SideInformer:
+    def _store(self, controller: BoundSyncer, write: Write) -> SideInformer:
         syncer = controller.syncer
         default = syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource
         return self.view.informers.store(write.side, write.resource or default)

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from syncer.api import Config, Marks, NameTranslator, Reference, Resource, Shown, Side, Syncer
 from syncer.names.templated import keeps_names, lack
 from syncer.resources.custom.config import CustomConfig, Related
-from syncer.resources.custom.from_host import FromHost
-from syncer.resources.custom.mirror import Kind, Retained, Ties, ToHost
+from syncer.resources.custom.from_host import CustomFromHost
+from syncer.resources.custom.mirror import CustomKind, CustomToHost, Retained, Ties
 from syncer.resources.custom.references import referred
-from syncer.resources.custom.related import Belongs, Found, Named
+from syncer.resources.custom.related import Belongs, SameNames, TranslatedNames
 from syncer.translate.named import named
 
 #: Returns a resource that a side serves, in its preferred version unless the name has one:
 #: ``certificates.cert-manager.io/v1``.
-Find = Callable[[Side, str], Resource | None]
+FindServed = Callable[[Side, str], Resource | None]
 
 
 class _Waits(Exception):
@@ -25,7 +25,7 @@ class _Waits(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CustomEntry:
     """An entry of ``sync.custom``."""
 
     #: ``<plural>.<group>``.
@@ -43,7 +43,7 @@ class Entry:
         """The path of the entry, below ``sync``."""
         return f"custom.{self.name}"
 
-    def syncers(self, find: Find) -> Sequence[Syncer] | str:
+    def syncers(self, find: FindServed) -> Sequence[Syncer] | str:
         """Return the syncers of the entry, the custom resource's first.
 
         If the entry must wait, return the reason instead.
@@ -69,19 +69,19 @@ class Entry:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _made(self, find: Find) -> Iterator[Syncer]:
+    def _made(self, find: FindServed) -> Iterator[Syncer]:
         kind = self._kind(find, self.name, self.config)
         config = self.config.of(self.name)
         self._check(kind)
         if config.direction == "fromHost":
-            yield FromHost(kind, config)
+            yield CustomFromHost(kind, config)
             return
-        make = Retained if config.on_delete == "retain" else ToHost
+        make = Retained if config.on_delete == "retain" else CustomToHost
         yield make(kind, config, self._ties(find))
         for name, related in self._from_host():
             yield self._belongs(name, kind, related, find)
 
-    def _check(self, kind: Kind) -> None:
+    def _check(self, kind: CustomKind) -> None:
         """Check the options against the kind as it is served.
 
         Raises:
@@ -111,7 +111,7 @@ class Entry:
             if is_given and not kind.host.namespaced:
                 raise _Waits(f"{self._where}.namespaces is given, but the kind has none")
 
-    def _kind(self, find: Find, name: str, config: CustomConfig) -> Kind:
+    def _kind(self, find: FindServed, name: str, config: CustomConfig) -> CustomKind:
         """Return a custom resource in a version that both sides serve.
 
         Raises:
@@ -127,18 +127,18 @@ class Entry:
         assert host is not None
         assert virtual is not None
         if same := find(Side.VIRTUAL, f"{name}/{host.version}"):
-            return Kind(name, same, host)
+            return CustomKind(name, same, host)
         if other := find(Side.HOST, f"{name}/{virtual.version}"):
-            return Kind(name, virtual, other)
+            return CustomKind(name, virtual, other)
         versions = f"the host cluster prefers {host.version}, the virtual cluster {virtual.version}"
         raise _Waits(f"there is no version of {name} that both sides serve: {versions}")
 
-    def _missing(self, find: Find, side: Side, name: str, version: str) -> str:
+    def _missing(self, find: FindServed, side: Side, name: str, version: str) -> str:
         if version and find(side, name):
             return f"the {side} cluster does not serve {name} in version {version}"
         return f"the {side} cluster does not serve {name} yet; its CRD is missing there"
 
-    def _ties(self, find: Find) -> Ties:
+    def _ties(self, find: FindServed) -> Ties:
         """Return the relations of the entry's objects to other objects.
 
         Raises:
@@ -172,7 +172,7 @@ class Entry:
                 references[path] = replace(references[path], comes_later=True)
         return Ties(references, selected, owned, made)
 
-    def _target(self, find: Find, word: str) -> Resource | Shown:
+    def _target(self, find: FindServed, word: str) -> Resource | Shown:
         """Return the resource of a kind or plural.group.
 
         Raises:
@@ -183,7 +183,7 @@ class Entry:
         config = self.entries.get(word, CustomConfig())
         kind = self._kind(find, word, config)
         if config.direction == "fromHost":
-            return Shown(kind.virtual, FromHost(kind, config.of(word)))
+            return Shown(kind.virtual, CustomFromHost(kind, config.of(word)))
         return kind.virtual
 
     def _from_host(self) -> Iterator[tuple[str, Related]]:
@@ -202,7 +202,7 @@ class Entry:
                 name = f"{name}:{number}"
             yield name, related
 
-    def _belongs(self, name: str, kind: Kind, related: Related, find: Find) -> Belongs:
+    def _belongs(self, name: str, kind: CustomKind, related: Related, find: FindServed) -> Belongs:
         """Return the syncer of objects that operators create on the host.
 
         Raises:
@@ -217,13 +217,13 @@ class Entry:
                 why = f"{why}, so it isn't known where its {resource.plural} belong"
                 how = "find them by.reference, with a path of references"
                 raise _Waits(f"{self._where}.related: {why}; {how}")
-            return Found(name, kind, resource, by, marks=self.marks)
+            return SameNames(name, kind, resource, by, marks=self.marks)
 
         if keeps_names(self.names) and not (by.owner or by.selector):
             why = f"by {by.reference}, tenants could name any object of the host"
             why = f"{why}: they set the name, and names.translator leaves it as it is"
             raise _Waits(f"{self._where}.related: {why}; give by.selector or by.owner")
-        return Named(
+        return TranslatedNames(
             name,
             kind,
             resource,

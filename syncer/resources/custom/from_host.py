@@ -22,18 +22,18 @@ from syncer.api import (
 )
 from syncer.resources.custom.config import CustomConfig
 from syncer.resources.custom.contents import USUAL, shown
-from syncer.resources.custom.mirror import Kind
+from syncer.resources.custom.mirror import CustomKind
 from syncer.resources.kinds import NAMESPACES
 
 _NAMESPACES = Source(Side.VIRTUAL, NAMESPACES)
 
 
-class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConfig]):
+class CustomFromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConfig]):
     """The host owns the ``up`` paths; changes by a tenant are reverted."""
 
     reverts_virtual_changes = True
 
-    def __init__(self, kind: Kind, options: CustomConfig) -> None:
+    def __init__(self, kind: CustomKind, options: CustomConfig) -> None:
         self._options = options
         self._to_host = {virtual: host for host, virtual in options.namespaces.items()}
         namespaces = tuple(options.namespaces) if kind.host.namespaced else ()

@@ -25,7 +25,7 @@ from syncer.resources.custom.config import CustomConfig, NamedSelector
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CustomKind:
     """A custom resource as both sides serve it."""
 
     name: str
@@ -56,7 +56,7 @@ class Ties:
     made: Mapping[str, Reference] = field(default_factory=dict)
 
 
-class ToHost(Mirror[CustomConfig]):
+class CustomToHost(Mirror[CustomConfig]):
     """The virtual side owns the ``down`` paths, the host the ``up`` paths.
 
     Names at either are translated.
@@ -64,7 +64,7 @@ class ToHost(Mirror[CustomConfig]):
 
     follows = True
 
-    def __init__(self, kind: Kind, options: CustomConfig, ties: Ties) -> None:
+    def __init__(self, kind: CustomKind, options: CustomConfig, ties: Ties) -> None:
         self._options = options
         self._ties = ties
         self._made = ReferencePaths(_going_down(options, ties.made))
@@ -112,8 +112,8 @@ def _going_down(
     return {path: each for path, each in references.items() if options.goes_down(path)}
 
 
-class Retained(ToHost, SyncUp):
-    """Like ``ToHost``, but the host copy outlives the virtual object.
+class Retained(CustomToHost, SyncUp):
+    """Like ``CustomToHost``, but the host copy outlives the virtual object.
 
     The next virtual object of the same name takes the copy over.
     """

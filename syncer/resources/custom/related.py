@@ -55,7 +55,7 @@ from syncer.resources.custom.contents import (
     shown,
     top_level,
 )
-from syncer.resources.custom.mirror import Kind
+from syncer.resources.custom.mirror import CustomKind
 from syncer.resources.custom.references import referred
 
 #: Below the marks' prefix: on a virtual object, the syncer that made it, and the host key of its
@@ -84,7 +84,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
 
     reverts_virtual_changes = True
 
-    def __init__(self, name: str, kind: Kind, resource: Resource, by: By, *, marks: Marks) -> None:
+    def __init__(self, name: str, kind: CustomKind, resource: Resource, by: By, *, marks: Marks) -> None:
         self._kind = kind
         self._by = by
         self._marks = marks
@@ -253,13 +253,13 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return f"it is kept by {made_for or 'another syncer'}"
 
 
-class Named(Belongs, Watches):
+class TranslatedNames(Belongs, Watches):
     """Objects that the custom object names and whose host name is translated, by ``references``."""
 
     def __init__(
         self,
         name: str,
-        kind: Kind,
+        kind: CustomKind,
         resource: Resource,
         by: By,
         *,
@@ -306,10 +306,10 @@ class Named(Belongs, Watches):
         return ()
 
 
-class Found(Belongs, Watches):
+class SameNames(Belongs, Watches):
     """Objects that have the same names on both sides, which an operator on the host chooses."""
 
-    def __init__(self, name: str, kind: Kind, resource: Resource, by: By, *, marks: Marks) -> None:
+    def __init__(self, name: str, kind: CustomKind, resource: Resource, by: By, *, marks: Marks) -> None:
         super().__init__(name, kind, resource, by, marks=marks)
         named = {}
         if by.reference:

@@ -7,11 +7,11 @@ https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement.
 
 from syncer.api import Context, Obj, Pair, annotations_of
 from syncer.resources.pods import tolerations
-from syncer.resources.pods.containers import Sent
+from syncer.resources.pods.containers import SentContainers
 from syncer.resources.pods.spec import IMAGES, images_digest
 
 
-def spec_changes(ctx: Context, pair: Pair, sent: Sent) -> Obj:
+def spec_changes(ctx: Context, pair: Pair, sent: SentContainers) -> Obj:
     """Return the fields of the host pod's spec to change, with their new values; usually none.
 
     Of its containers, only those change that were sent.

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from syncer.api import Config, Duration, Kind, Section, Subdomain
+from syncer.api import Config, Duration, OptionType, Section, Subdomain
 from syncer.resources.namespace_values import NodeLabels
-from syncer.resources.pods.security import Level
+from syncer.resources.pods.security import SecurityLevel
 
 #: The fields of a Volume, and those of a projected volume's source
 #: (Kubernetes 1.36, API reference, "Volume").
@@ -37,7 +37,7 @@ def _volume_type(value: str) -> str:
     return value
 
 
-_VolumeType = Annotated[str, Kind("volume type"), AfterValidator(_volume_type)]
+_VolumeType = Annotated[str, OptionType("volume type"), AfterValidator(_volume_type)]
 
 
 class Toleration(Section):
@@ -69,7 +69,7 @@ class Toleration(Section):
 class PodConfig(Config):
     """The options of Pods."""
 
-    pod_security: Level = "baseline"
+    pod_security: SecurityLevel = "baseline"
     """The level of the Pod Security Standards that a Pod must keep to.
 
     A Pod that doesn't is not sent to the host, and an event gives the reason. The host may be

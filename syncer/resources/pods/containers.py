@@ -19,7 +19,7 @@ SENT = "containers"
 
 #: The names of the containers that were sent, by the list in a Pod's spec; lists without any are
 #: missing.
-Sent = Mapping[str, Collection[str]]
+SentContainers = Mapping[str, Collection[str]]
 
 #: The lists that never change once a Pod is there.
 _FIXED = ("containers", "initContainers")
@@ -35,7 +35,7 @@ def has_record(marks: Marks, host: Obj) -> bool:
     return mark(marks) in annotations_of(host)
 
 
-def recorded(marks: Marks, host: Obj) -> Sent:
+def recorded(marks: Marks, host: Obj) -> SentContainers:
     """Return the containers of a host pod that were sent; none without a readable record."""
     try:
         found = json.loads(annotations_of(host).get(mark(marks), "{}"))
@@ -51,12 +51,12 @@ def recorded(marks: Marks, host: Obj) -> Sent:
     return result
 
 
-def created(virtual: Obj) -> Sent:
+def created(virtual: Obj) -> SentContainers:
     """Return the containers that the copy of a Pod is created with."""
     return _named({part: _names(virtual, part) for part in _FIXED})
 
 
-def known(marks: Marks, pair: Pair) -> Sent:
+def known(marks: Marks, pair: Pair) -> SentContainers:
     """Return the containers of a copy that were sent, as the record should have them.
 
     A copy that an earlier version made has no record. That version sent the containers that both
@@ -72,18 +72,18 @@ def known(marks: Marks, pair: Pair) -> Sent:
     return _named(result)
 
 
-def with_further(sent: Sent, part: str, name: str) -> Sent:
+def with_further(sent: SentContainers, part: str, name: str) -> SentContainers:
     """Return a record with one container more."""
     return {**sent, part: [*sent.get(part, ()), name]}
 
 
-def written(sent: Sent) -> str:
+def written(sent: SentContainers) -> str:
     """Return a record as the text of the annotation."""
     lists = {part: list(names) for part, names in sent.items()}
     return json.dumps(lists, separators=(",", ":"), sort_keys=True)
 
 
-def names_of(sent: Sent) -> frozenset[str]:
+def names_of(sent: SentContainers) -> frozenset[str]:
     """Return the names of all containers in a record; no two containers of a Pod share one."""
     return frozenset().union(*sent.values())
 
@@ -96,5 +96,5 @@ def _texts(values: list[Any]) -> list[str]:
     return [value for value in values if isinstance(value, str)]
 
 
-def _named(found: Mapping[str, list[str]]) -> Sent:
+def _named(found: Mapping[str, list[str]]) -> SentContainers:
     return {part: names for part, names in found.items() if names}

@@ -21,7 +21,7 @@ FIELD = "ephemeralContainers"
 TAKEN = "the host has another container of this name in the pod; choose another name"
 
 
-def added(ctx: Context[PodConfig], pair: Pair, sent: containers.Sent) -> Decision | None:
+def added(ctx: Context[PodConfig], pair: Pair, sent: containers.SentContainers) -> Decision | None:
     """Return the merges of the ephemeral containers that the host pod lacks; None if it has all.
 
     Each is recorded once the host has accepted it: only then is it the tenant's. A decision without
@@ -72,7 +72,7 @@ def added(ctx: Context[PodConfig], pair: Pair, sent: containers.Sent) -> Decisio
 def _merged(
     ctx: Context[PodConfig],
     pair: Pair,
-    sent: containers.Sent,
+    sent: containers.SentContainers,
     container: Obj,
 ) -> Decision:
     """Return the merge of an ephemeral container into the host pod, and then into the record."""
@@ -88,7 +88,7 @@ def _merged(
     return merge(host=host, subresource=SUBRESOURCE, reason=reason, afterwards=note)
 
 
-def _note(marks: Marks, sent: containers.Sent, name: str, host: Obj) -> Obj:
+def _note(marks: Marks, sent: containers.SentContainers, name: str, host: Obj) -> Obj:
     """Return the annotation that records an ephemeral container which the host has accepted."""
     latest = sent
     if containers.has_record(marks, host):
@@ -97,7 +97,7 @@ def _note(marks: Marks, sent: containers.Sent, name: str, host: Obj) -> Obj:
     return {containers.mark(marks): containers.written(record)}
 
 
-def _refuse_other_target(container: Obj, sent: containers.Sent) -> None:
+def _refuse_other_target(container: Obj, sent: containers.SentContainers) -> None:
     """Refuse a container that shares the processes of one which isn't the tenant's.
 
     Raises:

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator
 
 from syncer.api import Obj
-from syncer.resources.pods.containers import Sent
+from syncer.resources.pods.containers import SentContainers
 
 #: The subresource that resources are changed through.
 SUBRESOURCE = "resize"
@@ -45,7 +45,7 @@ def _resources(spec: Obj) -> Iterator[tuple[str, Obj]]:
                 yield container["name"], container["resources"]
 
 
-def lacking(wanted: Obj, actual: Obj, sent: Sent) -> Obj:
+def lacking(wanted: Obj, actual: Obj, sent: SentContainers) -> Obj:
     """Return the part of a spec with the cpu and memory that another spec lacks.
 
     ``{}`` if it lacks none. Of the containers, only those count that were sent.

@@ -12,7 +12,7 @@ from syncer.api import Obj, annotations_of
 from syncer.resources.pods.fields import CONTAINERS
 
 #: A level of the standards; each contains the one before.
-Level = Literal["privileged", "baseline", "restricted"]
+SecurityLevel = Literal["privileged", "baseline", "restricted"]
 
 #: Capabilities that a container may add.
 _CAPABILITIES = frozenset(
@@ -93,10 +93,10 @@ class _Checked:
 
 
 #: Yields a phrase for each field that breaks a rule.
-Rule = Callable[[_Checked], Iterator[str]]
+SecurityRule = Callable[[_Checked], Iterator[str]]
 
 
-def violations(level: Level, pod: Obj, *, user_namespaces: bool = True) -> list[str]:
+def violations(level: SecurityLevel, pod: Obj, *, user_namespaces: bool = True) -> list[str]:
     """Return a phrase for each way in which a Pod breaks a level; empty if it keeps to it.
 
     Args:
@@ -106,7 +106,7 @@ def violations(level: Level, pod: Obj, *, user_namespaces: bool = True) -> list[
             which lifts some rules. One that doesn't know the field drops it, and the Pod would be
             root of the node.
     """
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[SecurityRule, ...] = ()
     if level != "privileged":
         rules = _BASELINE
     if level == "restricted":
@@ -283,7 +283,7 @@ def _is_windows(spec: Obj) -> bool:
     return (spec.get("os") or {}).get("name") == "windows"
 
 
-_BASELINE: tuple[Rule, ...] = (
+_BASELINE: tuple[SecurityRule, ...] = (
     _host_process,
     _host_namespaces,
     _privileged,
@@ -297,7 +297,7 @@ _BASELINE: tuple[Rule, ...] = (
     _seccomp,
     _sysctls,
 )
-_RESTRICTED: tuple[Rule, ...] = (
+_RESTRICTED: tuple[SecurityRule, ...] = (
     _proc_unmasked,
     _volume_types,
     _escalation,

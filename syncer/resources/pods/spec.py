@@ -91,7 +91,7 @@ def _lacking(wanted: Obj, there: Obj) -> list[str]:
     return sorted(name for name in wanted.keys() - there.keys() if wanted[name] not in _NOTHING)
 
 
-def metadata(ctx: Context, virtual: Obj, sent: containers.Sent) -> Obj:
+def metadata(ctx: Context, virtual: Obj, sent: containers.SentContainers) -> Obj:
     """Return the host pod without a spec.
 
     It has a name, labels and annotations, the marks, the record of the containers that were sent,

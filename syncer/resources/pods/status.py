@@ -6,7 +6,7 @@ written, except for the conditions that the tenant's own controllers set.
 """
 
 from syncer.api import Obj, Pair
-from syncer.resources.pods.containers import Sent
+from syncer.resources.pods.containers import SentContainers
 
 #: Conditions that the host's control plane and kubelet set. Of others, those that only the virtual
 #: Pod has are kept.
@@ -37,7 +37,7 @@ _STATUSES = (
 )
 
 
-def virtual_status(pair: Pair, sent: Sent, *, behind: bool = False) -> Obj | None:
+def virtual_status(pair: Pair, sent: SentContainers, *, behind: bool = False) -> Obj | None:
     """Return the status of the virtual Pod, or None if the host hasn't reported one yet.
 
     Args:

@@ -253,7 +253,7 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
     return bind(virtual=pair.virtual, node=node).then(report)
 
 
-def _updated(ctx: Context, pair: Pair, sent: containers.Sent) -> Obj:
+def _updated(ctx: Context, pair: Pair, sent: containers.SentContainers) -> Obj:
     """Return the host pod with only the fields that may change."""
     host = metadata(ctx, pair.virtual, sent)
     if changes := spec_changes(ctx, pair, sent):
@@ -263,7 +263,7 @@ def _updated(ctx: Context, pair: Pair, sent: containers.Sent) -> Obj:
     return host
 
 
-def _resized(ctx: Context, pair: Pair, host: Obj, sent: containers.Sent) -> Obj | None:
+def _resized(ctx: Context, pair: Pair, host: Obj, sent: containers.SentContainers) -> Obj | None:
     """Return the host pod with the resources that it lacks since the tenant changed them.
 
     None if it lacks none. Then ``host``, which will be written, gets their digest, so that the host
@@ -294,7 +294,7 @@ def _bound_apart(pair: Pair) -> Refused:
 def _reported(
     ctx: Context,
     pair: Pair,
-    sent: containers.Sent,
+    sent: containers.SentContainers,
     *,
     behind: bool = False,
 ) -> Obj | None:

@@ -7,9 +7,9 @@ from custom_scene import CERTIFICATES, ISSUERS
 
 from chaos.guards import MARKS, home, owner_of
 from chaos.people import INGRESSES, KINDS, SAMPLED, SERVICE_ACCOUNTS
-from syncer.api import Key, Obj, Request, annotations_of, is_deleting, uid_of
+from syncer.api import Key, Obj, SyncRequest, annotations_of, is_deleting, uid_of
 from syncer.daemon.process import Process
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.pods.lifecycle import has_started, is_finished
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _unfinished(process: Process, tenant: str) -> Iterator[str]:
     for request, status in process.statuses.troubles():
         if request.cluster != tenant:
             continue
-        if status.state is State.FAILING or not any(word in status.reason for word in ACCEPTED):
+        if status.state is RequestState.FAILING or not any(word in status.reason for word in ACCEPTED):
             yield f"{request} of {request.cluster} is {status.state}: {status.reason}"
         elif request not in queue.delayed():
             yield f"{request} of {request.cluster} is parked for ever: {status.reason}"
@@ -62,7 +62,7 @@ def _originals(stage: "Stage", process: Process, tenant: str, kind: str) -> Iter
     for original in stage.tenants[tenant].objects(kind):
         space, name = original["metadata"]["namespace"], original["metadata"]["name"]
         copy = stage.copy(tenant, kind, space, name)
-        if process.statuses.of(Request(tenant, SYNCERS.get(kind, kind), Key(space, name))) is not None:
+        if process.statuses.of(SyncRequest(tenant, SYNCERS.get(kind, kind), Key(space, name))) is not None:
             continue  # something is said of it; whether that may be, is looked at above
         if copy is not None and owner_of(copy) == tenant and MARKS.name in annotations_of(copy):
             yield from (f"{tenant} {kind} {space}/{name} {what}" for what in _unlike(kind, original, copy))

@@ -18,10 +18,10 @@ from harness import built_in, utcnow
 from sampled import to_host
 
 from chaos.servers import Server, Wire
-from syncer.api import Key, Request, Side, SyncerError
-from syncer.clusters.client import Cluster
+from syncer.api import Key, Side, SyncerError, SyncRequest
+from syncer.clusters.client import SideClient
 from syncer.config import SyncerConfig, config_with
-from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.fleet.fleet import ServedFleet
 from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.daemon.process import Process
 from syncer.daemon.tasks import beside
@@ -85,7 +85,7 @@ class Cast:
 CANDIDATES = Cast()
 
 
-class _Served(Fleet):
+class _Served(ServedFleet):
     """The virtual clusters of a replica, all of which it serves from its start to its end."""
 
     def __init__(self, process: Process, names: Collection[str]) -> None:
@@ -192,7 +192,7 @@ class Daemon:
                 return
 
     async def _serve(self) -> None:
-        here = Cluster("host", Side.HOST, self._wire(self._host))
+        here = SideClient("host", Side.HOST, self._wire(self._host))
         rng = random.Random(self.user)
         lease = Lease(here, key=Key(SYSTEM, LEASE), identity=self.user, random=rng.random, utcnow=self._utcnow)
         shards = self._shards_of(here, rng) if self._shards > 1 else None
@@ -212,7 +212,7 @@ class Daemon:
             process.add(
                 cluster.settings(),
                 [(each.syncer, each.section) for each in cluster.enabled()],
-                virtual=Cluster(cluster.name, Side.VIRTUAL, self._wire(server)),
+                virtual=SideClient(cluster.name, Side.VIRTUAL, self._wire(server)),
                 entries=cluster.custom_entries(),
             )
         self._watch_workers(process)
@@ -223,10 +223,10 @@ class Daemon:
         async with process.running():
             await lease.lead(process.work)
 
-    def _fleet(self, process: Process) -> Fleet:
+    def _fleet(self, process: Process) -> ServedFleet:
         return _Served(process, [config.cluster().name for config, _ in self._tenants])
 
-    def _shards_of(self, host: Cluster, rng: random.Random) -> Shards:
+    def _shards_of(self, host: SideClient, rng: random.Random) -> Shards:
         return Shards(
             host,
             fleet=Key(SYSTEM, LEASE),
@@ -256,10 +256,10 @@ class Daemon:
 
     def _watch_workers(self, process: Process) -> None:
         """Say so where two workers are at one request, or an error isn't one of those that may happen."""
-        busy: Counter[Request] = Counter()
+        busy: Counter[SyncRequest] = Counter()
         handle = process.workers.handle
 
-        async def handled(request: Request, *args: Any, **kwargs: Any) -> tuple[int, float]:
+        async def handled(request: SyncRequest, *args: Any, **kwargs: Any) -> tuple[int, float]:
             busy[request] += 1
             if busy[request] > 1:
                 self._wrong(f"two workers are at {request}")

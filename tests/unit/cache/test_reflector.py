@@ -26,7 +26,7 @@ from reflector_scene import (
 
 from syncer.api import Key, Obj
 from syncer.api.errors import Forbidden, SyncerError, Unreachable
-from syncer.cache.reflector import FIRST_WAIT, LAST_WAIT, SILENCE_SECONDS, SLOW_WAIT, State
+from syncer.cache.reflector import FIRST_WAIT, LAST_WAIT, SILENCE_SECONDS, SLOW_WAIT, ReflectorState
 from syncer.clusters import codec
 from syncer.clusters.transport import ConnectionFailed
 from syncer.steps import STEP_BYTES
@@ -210,7 +210,7 @@ def test_reflector_fills_the_informer() -> None:
             await asyncio.sleep(2)
             assert scene.versions() == {"a": "8"}
             assert scene.informer.saw_go(B)
-            assert scene.reflector.state is State.WATCHING
+            assert scene.reflector.state is ReflectorState.WATCHING
 
     play(scenario)
 
@@ -432,7 +432,7 @@ def test_relist_while_the_watch_is_away_leaves_it_to_come_back(wrong: list[Key])
         lists: list[Answer] = [page("5", obj(1)), LOST, LOST, LOST, LOST, page("9", obj(7)), page("9")]
         async with running(Scene(lists, [[3.0, CUT]])) as scene:
             await asyncio.sleep(3 + FIRST_WAIT + ONE + TWO + THREE + ONE)
-            assert scene.reflector.state is State.LISTED
+            assert scene.reflector.state is ReflectorState.LISTED
             assert await scene.reflector.relist(wrong.append)
             assert scene.versions() == {"a": "7"}
             await asyncio.sleep(5)

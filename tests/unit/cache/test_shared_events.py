@@ -9,7 +9,7 @@ from shared_scene import HOME, MARK, marked, raw
 from syncer.api import Key, Obj
 from syncer.cache import shared
 from syncer.cache.informer import Informer
-from syncer.cache.shared import ENOUGH_WAITING, Part, Seat, SharedWatch
+from syncer.cache.shared import ENOUGH_WAITING, Seat, SharedWatch, WatchedPart
 from syncer.clusters import codec
 from syncer.clusters.codec import WatchEvent
 from syncer.steps import STEP_BYTES
@@ -21,7 +21,7 @@ class Seats:
     """A shared watch with seats whose reflectors take all events."""
 
     def __init__(self, *clusters: str) -> None:
-        self.watch = SharedWatch(None, Part(MAPS, HOME, MARK, ""))  # type: ignore[arg-type]  # it isn't opened
+        self.watch = SharedWatch(None, WatchedPart(MAPS, HOME, MARK, ""))  # type: ignore[arg-type]  # it isn't opened
         self.seats = {name: Seat(Informer(MAPS, trusted=True, clock=lambda: 0.0), name) for name in clusters}
         for name, seat in self.seats.items():
             self.watch._seats[name] = [seat]

@@ -11,7 +11,7 @@ from cluster_servers import Call, plain_transport, serve
 
 from syncer.api.errors import Missing, Unreachable
 from syncer.api.objects import LONGEST_NAME, Resource, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Changes, Discovery
 
 #: group → versions, preferred first → (plural, kind, namespaced, subresources, short names)
@@ -71,7 +71,7 @@ class Server:
         return {
             "resource": plural,
             "responseKind": {"group": group, "version": version, "kind": kind},
-            "scope": "Namespaced" if namespaced else "Cluster",
+            "scope": "Namespaced" if namespaced else "SideClient",
             "singularResource": kind.lower(),
             "shortNames": short,
             "verbs": VERBS,
@@ -116,7 +116,7 @@ def run(server: Server, test: Any) -> int:
 
     async def main() -> int:
         async with serve(server.answer) as peer:
-            cluster = Cluster("vc", Side.VIRTUAL, plain_transport(peer.endpoint()))
+            cluster = SideClient("vc", Side.VIRTUAL, plain_transport(peer.endpoint()))
             await test(Discovery(cluster))
             await cluster.close()
             return len(peer.calls)

@@ -14,7 +14,7 @@ from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
 from syncer.api import Side
 from syncer.api.errors import Missing, NoCredentials, Unauthorized, Unreachable
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import ConnectionFailed, CredentialsAwaited, CredentialsFailed, HttpRequest, HttpResponse
 from syncer.daemon.connections import DIALS, LAST_PROBE, PROBE_INTERVAL, PROBE_SECONDS, PROBES_LOST, Connections
 from syncer.testing.in_process import ApiServer, MemoryTransport
@@ -69,7 +69,7 @@ class Kept:
     def __init__(self, connections: Connections, name: str = "shop", side: Side = Side.VIRTUAL) -> None:
         self.line, self.told = Line(), list[str]()
         self.connection = connections.add(
-            Cluster(name, side, self.line),
+            SideClient(name, side, self.line),
             lost=lambda: self.told.append("lost"),
             back=lambda: self.told.append("back"),
         )

@@ -19,6 +19,7 @@ from remote_scene import REMOTES, Scene, login, remote
 from kube_envtest import Rule
 from syncer.api import Key, Obj
 from syncer.multicluster import (
+    CacheTooLarge,
     ClusterCache,
     ClusterCacheOptions,
     ClusterOptions,
@@ -31,7 +32,6 @@ from syncer.multicluster import (
     SecretsProvider,
     StackState,
     State,
-    TooLarge,
 )
 from syncer.testing.in_process import ApiServer
 from syncer.testing.objects import pod, secret
@@ -196,7 +196,7 @@ def test_host_of_a_secret_that_answers_oddly_is_unreachable_and_read_no_further_
 
 @pytest.mark.parametrize(
     ("reply", "reason"),
-    [(gigabytes, "TooLarge"), (endless_chunks, "TooLarge"), (endless_head, "Unreachable")],
+    [(gigabytes, "CacheTooLarge"), (endless_chunks, "CacheTooLarge"), (endless_head, "Unreachable")],
     ids=lambda given: getattr(given, "__name__", ""),
 )
 def test_object_whose_host_answers_with_too_much_says_so_and_the_others_run(
@@ -343,7 +343,7 @@ async def test_cluster_that_is_run_by_itself_raises_if_it_has_too_many_objects()
     await asyncio.sleep(1)
     for number in range(200):
         site.server.put(big(number))
-    with pytest.raises(TooLarge, match="the objects of cluster eu take more than"):
+    with pytest.raises(CacheTooLarge, match="the objects of cluster eu take more than"):
         await running_
     assert not site.cluster.is_running
 
@@ -367,7 +367,7 @@ async def test_controllers_that_end_by_themselves_are_seen_and_started_again() -
         await eventually(lambda: scene.ready() == ("True", "Running"))
         for number in range(200):
             scene.sites["eu"].server.put(big(number))
-        await eventually(lambda: scene.ready() == ("False", "TooLarge"))
+        await eventually(lambda: scene.ready() == ("False", "CacheTooLarge"))
         assert "take more than 0.2 MB" in scene.message()
         assert registry.status() == {}
         for number in range(200):

@@ -12,7 +12,7 @@ from pki_scene import AUTHORITIES, NOW, WANTED, actions, certificate, files, put
 
 from syncer.api import Obj
 from syncer.pki import certificates, layout
-from syncer.pki.certificates import Leaf, Pair
+from syncer.pki.certificates import KeyPair, Leaf
 from syncer.pki.plan import Damaged
 
 YEAR = timedelta(days=365)
@@ -26,12 +26,12 @@ def secrets() -> dict[str, Obj]:
     return made
 
 
-def pair(secrets: dict[str, Obj], name: str, secret: str = "api-pki") -> Pair:
+def pair(secrets: dict[str, Obj], name: str, secret: str = "api-pki") -> KeyPair:
     found = files(secrets[secret])
     return certificates.read_pair(found[f"{name}.crt"], found[f"{name}.key"])
 
 
-def place(secrets: dict[str, Obj], name: str, made: Pair, secret: str = "api-pki") -> None:
+def place(secrets: dict[str, Obj], name: str, made: KeyPair, secret: str = "api-pki") -> None:
     put(secrets[secret], f"{name}.crt", made.certificate_pem)
     put(secrets[secret], f"{name}.key", made.key_pem)
 
@@ -90,7 +90,7 @@ LEAF = Leaf("kube-apiserver", names=("localhost",), client=False)
     ],
 )
 def test_damaged_certificate_is_renewed(
-    secrets: dict[str, Obj], damage: Callable[[Pair], tuple[bytes, bytes]], why: str
+    secrets: dict[str, Obj], damage: Callable[[KeyPair], tuple[bytes, bytes]], why: str
 ) -> None:
     crt, key = damage(pair(secrets, "apiserver"))
     put(secrets["api-pki"], "apiserver.crt", crt)
@@ -247,7 +247,7 @@ def test_rsa_ca_of_the_operator_is_kept_and_signs(secrets: dict[str, Obj]) -> No
     name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "Our CA")])
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + 10 * YEAR)
     bare = builder.add_extension(x509.BasicConstraints(True, None), critical=True).sign(key, hashes.SHA256())
-    place(secrets, "ca", Pair(bare, key))
+    place(secrets, "ca", KeyPair(bare, key))
     assert actions(run(secrets), "renewed")["api-pki/apiserver.crt"] == "it was signed by another CA"
     assert files(secrets["api-pki"])["ca.crt"] == bare.public_bytes(serialization.Encoding.PEM)
     assert writes(run(secrets)) == []

@@ -5,7 +5,7 @@ The queue counts the bytes of each virtual cluster, and hands a request that wai
 
 from collections.abc import Callable
 
-from syncer.api.objects import Request
+from syncer.api.objects import SyncRequest
 from syncer.engine.reconcile.calls import Operation
 from syncer.engine.reconcile.plan import Deferred, Plan
 
@@ -18,7 +18,7 @@ TOO_HEAVY = "other large objects of this virtual cluster are worked on first, as
 class Room:
     """The room of the queue, whose ``may_hold`` returns True if a request may hold objects of so many bytes of JSON."""
 
-    def __init__(self, may_hold: Callable[[Request, int], bool]) -> None:
+    def __init__(self, may_hold: Callable[[SyncRequest, int], bool]) -> None:
         self._may_hold = may_hold
 
     def admit(self, plan: Plan, written_from: str | None) -> Deferred | None:

@@ -11,7 +11,7 @@ from math import inf
 
 from syncer.api.objects import Side
 from syncer.engine.reconcile.calls import Call
-from syncer.engine.reconcile.plan import Answer, Deferred, Place, Plan, PlannedWrite
+from syncer.engine.reconcile.plan import Deferred, Place, Plan, PlannedWrite, ServerAnswer
 
 #: Seconds within which a host object is written twice at most.
 WINDOW = 1.0
@@ -55,7 +55,7 @@ class WritePace:
             return None
         return Deferred(PACED, seconds, backs_off=written_from == plan.original)
 
-    def sent(self, planned: PlannedWrite, call: Call, answer: Answer | None) -> None:
+    def sent(self, planned: PlannedWrite, call: Call, answer: ServerAnswer | None) -> None:
         """Record a call to the host, also one that failed, and forget those that were long ago."""
         place = planned.place
         if place.side is not Side.HOST:

@@ -22,7 +22,7 @@ from syncer.api import (
     Write,
     key_of,
 )
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.fenced import Fenced
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
@@ -70,8 +70,8 @@ class Bench:
         self.pair: ClusterPair = build_pair(
             settings,
             [(self.syncer, Config())],
-            virtual=Cluster("vc", Side.VIRTUAL, self._fenced(self.virtual)),
-            host=Cluster("host", Side.HOST, self._fenced(self.host)),
+            virtual=SideClient("vc", Side.VIRTUAL, self._fenced(self.virtual)),
+            host=SideClient("host", Side.HOST, self._fenced(self.host)),
             queue=Queue(clock=lambda: 0.0),
             clock=lambda: self.now,
             utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),

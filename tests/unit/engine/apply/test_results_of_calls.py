@@ -7,7 +7,7 @@ from applier_bench import Bench, copy, ours, play
 
 from syncer.api import Decision, Refused, apply, delete
 from syncer.engine.reconcile.calls import Call
-from syncer.engine.reconcile.plan import Answer, PlannedWrite, Results
+from syncer.engine.reconcile.plan import PlannedWrite, Results, ServerAnswer
 from syncer.resources.kinds import SERVICES
 from syncer.testing.objects import configmap, service
 
@@ -23,7 +23,7 @@ class Learning:
         self.sent: list[Learned] = []
         self.order: list[str] = []
 
-    def _learn(self, planned: PlannedWrite, call: Call, answer: Answer | None) -> None:
+    def _learn(self, planned: PlannedWrite, call: Call, answer: ServerAnswer | None) -> None:
         learned = (answer.obj is not None, answer.changed) if answer is not None else None
         self.sent.append((str(call.kind), learned))
         self.order.append("first")

@@ -44,7 +44,7 @@ from syncer.api import (
 )
 from syncer.cache import newcomers
 from syncer.cache.newcomers import MANY
-from syncer.engine.controllers.lifecycle import DOUBT_SECONDS, Entry
+from syncer.engine.controllers.lifecycle import DOUBT_SECONDS, LateSyncers
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.objects import build, crd, crd_version, secret
 
@@ -356,7 +356,7 @@ def test_reflector_that_got_a_404_tries_again_at_once_after_a_discovery() -> Non
 )
 def test_secret_counts_as_unused_only_after_the_seconds_of_doubt(
     syncers: list[Syncer],
-    entries: list[Entry],
+    entries: list[LateSyncers],
     served: list[tuple[Side, Resource]],
     seconds: float,
     used: bool | None,

@@ -14,10 +14,10 @@ from syncer.api import (
     Obj,
     Pair,
     Refused,
-    Request,
     Resource,
     Side,
     Source,
+    SyncRequest,
     TooLarge,
     apply,
     skip,
@@ -25,7 +25,7 @@ from syncer.api import (
 from syncer.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.clusters import codec
 from syncer.engine.reconcile.controller import MOST_READS
-from syncer.engine.reconcile.pipeline import Gate
+from syncer.engine.reconcile.pipeline import AdmissionGate
 from syncer.engine.reconcile.plan import Deferred, Observed, Plan
 from syncer.testing import World
 from syncer.testing.merge import merged
@@ -51,8 +51,8 @@ class Maps(Mirror):
         return super().translate(ctx, virtual)
 
 
-def request(name: str) -> Request:
-    return Request("vc", "maps", Key("shop", name))
+def request(name: str) -> SyncRequest:
+    return SyncRequest("vc", "maps", Key("shop", name))
 
 
 def plan(world: World, name: str) -> Plan:
@@ -180,7 +180,7 @@ def test_first_gate_that_defers_a_plan_decides_and_no_gate_is_asked_about_a_plan
     world = shown(configmap("a"))
     reconciler, asked = world.pair.reconciler, list[str]()
 
-    def gate(name: str, deferred: Deferred | None) -> Gate:
+    def gate(name: str, deferred: Deferred | None) -> AdmissionGate:
         def admit(plan: Plan, written_from: str | None) -> Deferred | None:
             asked.append(f"{name} {written_from}")
             return deferred

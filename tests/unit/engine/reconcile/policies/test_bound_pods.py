@@ -2,14 +2,14 @@
 
 import pytest
 
-from syncer.api import Key, Request, Side, Verb, Write
+from syncer.api import Key, Side, SyncRequest, Verb, Write
 from syncer.engine.reconcile.calls import Call, Operation
-from syncer.engine.reconcile.plan import Answer, Place, PlannedWrite
+from syncer.engine.reconcile.plan import Place, PlannedWrite, ServerAnswer
 from syncer.engine.reconcile.policies.bound_pods import BoundPods
 from syncer.resources.kinds import PODS
 from syncer.testing.objects import pod
 
-REQUEST = Request("vc", "pods", Key("shop", "web"))
+REQUEST = SyncRequest("vc", "pods", Key("shop", "web"))
 BIND = Call(Operation.BIND, {})
 
 
@@ -20,7 +20,7 @@ def planned(uid: str, verb: Verb = Verb.BIND) -> PlannedWrite:
 
 def bound(uid: str) -> BoundPods:
     pods = BoundPods()
-    pods.sent(planned(uid), BIND, Answer(BIND, None, changed=True))
+    pods.sent(planned(uid), BIND, ServerAnswer(BIND, None, changed=True))
     return pods
 
 

@@ -1,6 +1,6 @@
 """A plan of large objects waits until the queue has room for them; a small one never does."""
 
-from syncer.api import Key, Mirror, Request, Resource
+from syncer.api import Key, Mirror, Resource, SyncRequest
 from syncer.engine.reconcile.plan import Deferred
 from syncer.engine.reconcile.policies.room import SMALL, TOO_HEAVY, Room
 from syncer.testing import World
@@ -13,7 +13,7 @@ class Maps(Mirror):
     down = ("data",)
 
 
-REQUEST = Request("vc", "maps", Key("shop", "a"))
+REQUEST = SyncRequest("vc", "maps", Key("shop", "a"))
 
 
 class Scene:
@@ -22,11 +22,11 @@ class Scene:
     def __init__(self, text: str) -> None:
         self.world = World([Maps]).given(virtual=[configmap("a", {"text": text})])
         self.world.decide(Maps, "shop/a")  # lets the stores hold what the server has
-        self.asked: list[tuple[Request, int]] = []
+        self.asked: list[tuple[SyncRequest, int]] = []
         self.fits = False
         self.room = Room(self._may_hold)
 
-    def _may_hold(self, request: Request, size: int) -> bool:
+    def _may_hold(self, request: SyncRequest, size: int) -> bool:
         self.asked.append((request, size))
         return self.fits
 
