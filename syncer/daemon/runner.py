@@ -185,8 +185,8 @@ async def _prepared(
     preparations = (startup.prepare(process.served[each.name], each) for each in added)
     ended = await asyncio.gather(*preparations, return_exceptions=True)
     for each, result in zip(added, ended, strict=True):
-        if isinstance(error, Exception):
-            errors[each.name] = error
+        if isinstance(result, Exception):
+            errors[each.name] = result
     _must_have_some(clusters, errors)
     return process, {name: await _failed(process, name, error) for name, error in errors.items()}
 

@@ -212,9 +212,8 @@ class Applier:
                         reply = await cluster.create(resource, body, body=call.take())
                         return ServerAnswer(call, reply, store.wrote(key, writing, reply))
                     case Operation.DELETE:
-                        return ServerAnswer(
-                            call, None, await self._delete(controller, cluster, resource, write, writing)
-                        )
+                        changed = await self._delete(controller, cluster, resource, write, writing)
+                        return ServerAnswer(call, None, changed)
                     case Operation.BIND:
                         await cluster.create(resource, body, subresource="binding", key=key)
                         return ServerAnswer(call, None, True)
