@@ -72,6 +72,7 @@ class ClusterSource:
         Raises:
             ValueError: The source was made without such a function.
         """
+        self._must_be_mapped()
         async for event in self:
             for request in self.requests_of(event):
                 yield request
@@ -82,9 +83,12 @@ class ClusterSource:
         Raises:
             ValueError: The source was made without such a function.
         """
+        return self._must_be_mapped()(event.cluster)
+
+    def _must_be_mapped(self) -> MapCluster:
         if self._map is None:
             raise ValueError(f"source {self.name} maps clusters to nothing: give it a function")
-        return self._map(event.cluster)
+        return self._map
 
     def repeat(self, event: ClusterEvent) -> None:
         """Add an event that the consumer has taken and could not handle, unless an equal one waits."""
