@@ -158,7 +158,7 @@ class Demo:
 
 
 def _rbac(kind: str) -> Resource:
-    plural, namespaced = f"{kind.lower()}s", not kind.startswith("SideClient")
+    plural, namespaced = f"{kind.lower()}s", not kind.startswith("Cluster")
     return Resource("rbac.authorization.k8s.io/v1", kind, plural, namespaced)
 
 

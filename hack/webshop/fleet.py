@@ -167,5 +167,5 @@ def _pod(name: str) -> Obj:
 
 async def _grant(cluster: SideClient, objects: Sequence[Obj]) -> None:
     for obj in objects:
-        plural, namespaced = f"{obj['kind'].lower()}s", not obj["kind"].startswith("SideClient")
+        plural, namespaced = f"{obj['kind'].lower()}s", not obj["kind"].startswith("Cluster")
         await cluster.create(Resource(obj["apiVersion"], obj["kind"], plural, namespaced), obj)

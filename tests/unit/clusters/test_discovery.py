@@ -71,7 +71,7 @@ class Server:
         return {
             "resource": plural,
             "responseKind": {"group": group, "version": version, "kind": kind},
-            "scope": "Namespaced" if namespaced else "SideClient",
+            "scope": "Namespaced" if namespaced else "Cluster",
             "singularResource": kind.lower(),
             "shortNames": short,
             "verbs": VERBS,

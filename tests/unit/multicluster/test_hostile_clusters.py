@@ -196,7 +196,7 @@ def test_host_of_a_secret_that_answers_oddly_is_unreachable_and_read_no_further_
 
 @pytest.mark.parametrize(
     ("reply", "reason"),
-    [(gigabytes, "CacheTooLarge"), (endless_chunks, "CacheTooLarge"), (endless_head, "Unreachable")],
+    [(gigabytes, "TooLarge"), (endless_chunks, "TooLarge"), (endless_head, "Unreachable")],
     ids=lambda given: getattr(given, "__name__", ""),
 )
 def test_object_whose_host_answers_with_too_much_says_so_and_the_others_run(
@@ -367,7 +367,7 @@ async def test_controllers_that_end_by_themselves_are_seen_and_started_again() -
         await eventually(lambda: scene.ready() == ("True", "Running"))
         for number in range(200):
             scene.sites["eu"].server.put(big(number))
-        await eventually(lambda: scene.ready() == ("False", "CacheTooLarge"))
+        await eventually(lambda: scene.ready() == ("False", "TooLarge"))
         assert "take more than 0.2 MB" in scene.message()
         assert registry.status() == {}
         for number in range(200):
