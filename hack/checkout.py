@@ -2,10 +2,16 @@
 
 import argparse
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from hack.commands import run
+
+#: Where checkouts of commits are kept, each with its `.venv`.
+COMMITS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vsyncer" / "commits"
+#: Seconds that the environment of a checkout may take.
+VENV_SECONDS = 1200.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +80,38 @@ def checkout(path: str) -> Checkout:
         why = f"{found.folder} has no .venv/bin/syncer"
         raise argparse.ArgumentTypeError(f"{why}. Make it with: cd {found.folder} && hack/venv")
     return found
+
+
+def checkout_or_commit(given: str) -> Checkout:
+    """Return the checkout at a path of the command line, or that of a commit, which is made if it isn't there.
+
+    Raises:
+        argparse.ArgumentTypeError: It is neither, or the checkout can't be made.
+    """
+    if Path(os.environ.get("OLDPWD", "."), given).exists():
+        return checkout(given)
+    found = run(["git", "-C", str(THIS.folder), "rev-parse", "--verify", "--quiet", f"{given}^{{commit}}"])
+    if found.returncode:
+        raise argparse.ArgumentTypeError(f"{given} is neither a folder nor a commit of this repository")
+    return _of_commit(found.stdout.strip())
+
+
+def _of_commit(commit: str) -> Checkout:
+    """Return the checkout of a commit with its environment.
+
+    Raises:
+        argparse.ArgumentTypeError: It can't be made.
+    """
+    made = Checkout(COMMITS / commit)
+    steps: list[list[str | Path]] = []
+    if not (made.folder / "hack" / "venv").exists():
+        steps.append(["git", "clone", "--quiet", "--shared", "--no-checkout", THIS.folder, made.folder])
+        steps.append(["git", "-C", made.folder, "checkout", "--quiet", "--detach", commit])
+    steps.append([made.folder / "hack" / "venv"])
+    print(f"{made.folder}: preparing the checkout of the commit", file=sys.stderr)
+    for step in steps:
+        ended = run(step, seconds=VENV_SECONDS)
+        if ended.returncode:
+            command = " ".join(map(str, step))
+            raise argparse.ArgumentTypeError(f"{command} failed: {ended.stderr.strip()}. Remove {made.folder}")
+    return checkout(str(made.folder))

@@ -13,7 +13,7 @@ from typing import Any
 
 from syncer.api import ClusterError, Exists, Key, Missing, Obj, dig, is_deleting, key_of, uid_of
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.resources.kinds import (
     EVENTS,
     NODES,
@@ -49,7 +49,7 @@ def _is_half_gone(pod: Obj) -> bool:
 class Kubelet:
     """Simulates scheduler and kubelet for all pods in a namespace."""
 
-    cluster: Cluster
+    cluster: SideClient
     namespace: str
     node: str = "node-1"
     #: Seconds between the steps of a pod's life.

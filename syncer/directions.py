@@ -22,9 +22,9 @@ from syncer.api.objects import (
     Obj,
     ObjectRef,
     Pair,
-    Request,
     Resource,
     Side,
+    SyncRequest,
     annotations_of,
     is_deleting,
     key_of,
@@ -38,7 +38,7 @@ from syncer.api.sources import Right, Source
 WRITE = ("create", "patch", "delete")
 
 
-class Sight(Protocol):
+class SyncerView(Protocol):
     """The view that a direction has of its controller."""
 
     @property
@@ -50,7 +50,7 @@ class Sight(Protocol):
         """Return the syncer's context, as of now."""
         ...
 
-    def request(self, key: Key, host_key: Key | None = None) -> Request:
+    def request(self, key: Key, host_key: Key | None = None) -> SyncRequest:
         """Return the request for a virtual key."""
         ...
 
@@ -122,7 +122,7 @@ class Direction(ABC):
         """Yield the rights to write that follow from the syncer's roles and paths."""
 
     @abstractmethod
-    def request_for(self, sight: Sight, side: Side, key: Key, obj: Obj | None) -> Request | None:
+    def request_for(self, sight: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
         """Return the request that a changed object of the syncer's resource belongs to, or None.
 
         ``obj`` is None for a virtual object of which only the key is known. An exception of the
@@ -189,7 +189,7 @@ class ToHost(Direction):
         yield from by_path(Side.HOST, syncer.host_resource, syncer.down)
         yield from by_path(Side.VIRTUAL, syncer.resource, (*(syncer.up if self._sync else ()), *syncer.both))
 
-    def request_for(self, sight: Sight, side: Side, key: Key, obj: Obj | None) -> Request | None:
+    def request_for(self, sight: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
         """Return the request of a virtual object that may have a copy, or of a copy."""
         syncer, settings = self.syncer, sight.settings
         if side is Side.VIRTUAL:
@@ -337,7 +337,7 @@ class FromHost(Direction):
         yield from by_path(Side.VIRTUAL, syncer.resource, (*(syncer.up if self._sync else ()), *syncer.both))
         yield from by_path(Side.HOST, syncer.host_resource, syncer.down if self._sync else ())
 
-    def request_for(self, sight: Sight, side: Side, key: Key, obj: Obj | None) -> Request | None:
+    def request_for(self, sight: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
         """Return the request of a host object that appears, or of our virtual object.
 
         A virtual object that was deleted may have been a tenant's own, in the way of ours: it is a
@@ -407,7 +407,7 @@ class Fake(Direction):
         yield Right(Side.VIRTUAL, self.syncer.resource, ("patch",), "status")
         yield from by_path(Side.VIRTUAL, self.syncer.resource, self.syncer.both)
 
-    def request_for(self, sight: Sight, side: Side, key: Key, obj: Obj | None) -> Request | None:
+    def request_for(self, sight: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
         """Return the request of a virtual object; host objects have none."""
         return sight.request(key) if side is Side.VIRTUAL else None
 
@@ -449,7 +449,7 @@ class _OrFake(Direction):
         yield from self._first.rights()
         yield from self._fake.rights()
 
-    def request_for(self, sight: Sight, side: Side, key: Key, obj: Obj | None) -> Request | None:
+    def request_for(self, sight: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
         """Return the request of any virtual object, or of a host object that concerns the other direction."""
         way = self._fake if side is Side.VIRTUAL else self._first
         return way.request_for(sight, side, key, obj)
@@ -494,7 +494,7 @@ class Nowhere(Direction):
         """Return no rights."""
         return ()
 
-    def request_for(self, sight: Sight, side: Side, key: Key, obj: Obj | None) -> Request | None:
+    def request_for(self, sight: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
         """Return None: no object leads to a request."""
         return None
 

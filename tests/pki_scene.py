@@ -9,12 +9,12 @@ from typing import Any
 from cryptography import x509
 
 from syncer.api import Obj
-from syncer.pki.layout import Wanted
-from syncer.pki.plan import Plan, plan
+from syncer.pki.layout import PkiSettings
+from syncer.pki.plan import SecretsPlan, plan
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 MEMBERS = ("api-control-plane-0", "api-control-plane-1", "api-control-plane-2")
-WANTED = Wanted("shop", "api", "api-pki", "api-kubeconfig", "api-daemon", "api-etcd", MEMBERS)
+WANTED = PkiSettings("shop", "api", "api-pki", "api-kubeconfig", "api-daemon", "api-etcd", MEMBERS)
 AUTHORITIES = ("ca", "front-proxy-ca", "etcd-ca")
 
 
@@ -31,8 +31,8 @@ def service(*, uid: str = "1", ingress: Iterable[Mapping[str, str]] = (), **spec
 
 
 def run(
-    secrets: dict[str, Obj], *, now: datetime = NOW, of: Obj | None = None, wanted: Wanted = WANTED, **changed: Any
-) -> Plan:
+    secrets: dict[str, Obj], *, now: datetime = NOW, of: Obj | None = None, wanted: PkiSettings = WANTED, **changed: Any
+) -> SecretsPlan:
     """Plan, and store what is planned, as an API server does."""
     made = plan(replace(wanted, **changed), service() if of is None else of, secrets, now)
     for step in made.steps:
@@ -42,12 +42,12 @@ def run(
     return made
 
 
-def writes(made: Plan) -> list[str]:
+def writes(made: SecretsPlan) -> list[str]:
     """Return the names of the Secrets that a plan writes."""
     return [step.write["metadata"]["name"] for step in made.steps if step.write is not None]
 
 
-def actions(made: Plan, *kinds: str) -> dict[str, str]:
+def actions(made: SecretsPlan, *kinds: str) -> dict[str, str]:
     """Return, by ``SECRET/FILE``, why the files were made or renewed, of which these became."""
     outcomes = [each for step in made.steps for each in step.outcomes]
     return {f"{each.secret}/{each.file}": each.why for each in outcomes if each.action in kinds}

@@ -31,7 +31,7 @@ from syncer.api import ClusterError, Key, NotConnected, Obj
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream
-from syncer.multicluster import ClusterCache, ClusterCacheOptions, FolderProvider, Index, State
+from syncer.multicluster import ClusterCache, ClusterCacheOptions, FieldIndex, FolderProvider, State
 from syncer.observe.logs import configure
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.objects import configmap
@@ -227,7 +227,7 @@ async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts
 
 async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequence[str], n: int, seconds: float) -> int:
     """Measure by turns; return the exit code."""
-    index = Index(CONFIG_MAPS, "name", lambda obj: [obj["metadata"]["name"]])
+    index = FieldIndex(CONFIG_MAPS, "name", lambda obj: [obj["metadata"]["name"]])
     options, counts = ClusterCacheOptions(user_agent="bench", indexes=[index]), Counts()
     provider = FolderProvider(folder, environ={}, interval=ROTATION / 4)
     cache = ClusterCache([provider], options, environ={}, dial=lambda login, chosen: Counting(login, chosen, counts))

@@ -21,7 +21,7 @@ from hack.planes import find_programs
 from kube_envtest import ControlPlane
 from syncer.api import Obj, Side, dig, labels_of
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.clusters.discovery import Discovery
 from syncer.resources.definitions.config import PUBLIC_LABEL
@@ -76,7 +76,7 @@ def _part(rng: random.Random) -> Obj:
 class Arrivals:
     """The CRDs that a cluster has and serves, by a watch."""
 
-    def __init__(self, cluster: Cluster, wanted: int) -> None:
+    def __init__(self, cluster: SideClient, wanted: int) -> None:
         self._cluster, self._wanted = cluster, wanted
         self._there, self._served = set[str](), set[str]()
         self.there, self.served = asyncio.Event(), asyncio.Event()
@@ -129,7 +129,7 @@ class Bench:
             await host.close()
             await virtual.close()
 
-    async def _start(self, phase: str, virtual: Cluster) -> None:
+    async def _start(self, phase: str, virtual: SideClient) -> None:
         arrivals = Arrivals(virtual, len(self.public))
         watching = asyncio.create_task(arrivals.run())
         await asyncio.sleep(0.5)
@@ -212,7 +212,7 @@ async def plain(options: argparse.Namespace, plane: ControlPlane) -> None:
     await cluster.close()
 
 
-async def _discovered(cluster: Cluster, number: int) -> None:
+async def _discovered(cluster: SideClient, number: int) -> None:
     """Wait until an API server's discovery has this number of kinds; it takes seconds if many are new."""
     discovery = Discovery(cluster)
     while sum(GROUP in resource.group for resource in discovery.resources()) < number:
@@ -220,7 +220,7 @@ async def _discovered(cluster: Cluster, number: int) -> None:
         await discovery.refresh()
 
 
-async def _create_all(cluster: Cluster, objects: Iterable[Obj]) -> float:
+async def _create_all(cluster: SideClient, objects: Iterable[Obj]) -> float:
     queue, began = iter(objects), time.perf_counter()
 
     async def creator() -> None:
@@ -231,7 +231,7 @@ async def _create_all(cluster: Cluster, objects: Iterable[Obj]) -> float:
     return time.perf_counter() - began
 
 
-def _connect(plane: ControlPlane, side: Side) -> Cluster:
+def _connect(plane: ControlPlane, side: Side) -> SideClient:
     return connect(ConnectionSettings(str(plane.kubeconfig())), side=side, environ={})
 
 

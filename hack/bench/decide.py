@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 
-from syncer.api import Key, Obj, Request, key_of
+from syncer.api import Key, Obj, SyncRequest, key_of
 from syncer.testing.objects import configmap, pod, secret, service, serviceaccount
 from syncer.testing.world import World
 
@@ -26,7 +26,7 @@ def measure(kind: str, obj: Obj) -> None:
     world = World(config=EVERYTHING).given(virtual=[serviceaccount("default"), obj])
     key = key_of(obj)
     pair = world.pair
-    request = Request(pair.name, kind, key)
+    request = SyncRequest(pair.name, kind, key)
 
     def look() -> object:
         return pair.plan(request).calls

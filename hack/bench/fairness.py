@@ -1,6 +1,6 @@
 """Latency of regular virtual clusters, alone and beside greedy, slow and failing ones of the same daemon, by turns.
 
-Engine and API servers are in this process. The objects of the others are all known to the daemon when those of the
+Process and API servers are in this process. The objects of the others are all known to the daemon when those of the
 regular ones are created, all at once; a latency is from there until the host has stored the copy. Ends with 1 if a
 ratio is over its limit.
 """
@@ -22,11 +22,11 @@ from hack.endings import interrupt_on_sigterm
 from hack.side_tasks import helped_by
 from kube_envtest import Rule
 from syncer.api import Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream
 from syncer.config import config_with
-from syncer.daemon.engine import Engine
 from syncer.daemon.pages.status import settle
+from syncer.daemon.process import Process
 from syncer.daemon.start import startup
 from syncer.names import SingleNamespace
 from syncer.observe.logs import configure
@@ -90,10 +90,10 @@ class Clocked:
 
 
 @contextlib.asynccontextmanager
-async def serving(host: Clocked, servers: dict[str, ApiServer], workers: int) -> AsyncIterator[Engine]:
-    """Yield an engine at work on virtual clusters."""
-    here = Cluster("host", Side.HOST, host)
-    engine = Engine(host=here, metrics=Metrics(version="bench"), workers=workers)
+async def serving(host: Clocked, servers: dict[str, ApiServer], workers: int) -> AsyncIterator[Process]:
+    """Yield a process at work on virtual clusters."""
+    here = SideClient("host", Side.HOST, host)
+    process = Process(host=here, metrics=Metrics(version="bench"), workers=workers)
     given = {
         "virtualClusters": [{"name": name, "hostNamespace": f"vc-{name}"} for name in servers],
         "sync": {"toHost": {"configMaps": {"all": True}}},
@@ -101,14 +101,14 @@ async def serving(host: Clocked, servers: dict[str, ApiServer], workers: int) ->
     }
     kinds = [syncer for syncer in installed().syncers() if syncer.name == CONFIG_MAPS.plural]
     for each in config_with(kinds, translator=SingleNamespace).model_validate(given).clusters():
-        startup.add(engine, each, Cluster(each.name, Side.VIRTUAL, servers[each.name].transport()))
-    await engine.prepare()
-    async with engine.running(), helped_by(engine.work()):
+        startup.add(process, each, SideClient(each.name, Side.VIRTUAL, servers[each.name].transport()))
+    await process.prepare()
+    async with process.running(), helped_by(process.work()):
         try:
-            await settle(engine)
-            yield engine
+            await settle(process)
+            yield process
         finally:
-            engine.queue.close()
+            process.queue.close()
 
 
 async def latency(case: Case, workers: int) -> tuple[float, int]:
@@ -125,12 +125,12 @@ async def latency(case: Case, workers: int) -> tuple[float, int]:
     if case.fault is not None:
         server.faults.add(case.fault)
     host = Clocked(server.transport())
-    async with serving(host, servers, workers) as engine:
+    async with serving(host, servers, workers) as process:
         fill(servers, case.others, OBJECTS)
-        informers = [engine.pairs[name].informers for name in case.others]
+        informers = [process.pairs[name].informers for name in case.others]
         while any(len(one.keys(Side.VIRTUAL, CONFIG_MAPS)) < OBJECTS for one in informers):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-        waiting = engine.queue.depth() + len(engine.queue.delayed())
+        waiting = process.queue.depth() + len(process.queue.delayed())
         fill(servers, REGULAR, REGULAR_OBJECTS)
         begun = time.perf_counter()
         async with asyncio.timeout(PATIENCE):

@@ -25,7 +25,7 @@ from hack.kubelet import Kubelet, is_ready
 from hack.side_tasks import helped_by
 from kube_envtest import User
 from syncer.api import Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.observe.logs import configure
 from syncer.resources.kinds import PODS
 from syncer.testing import ApiServer
@@ -59,7 +59,7 @@ async def serve(folder: Path, names: Sequence[str]) -> None:
         await server.start(tls=True)
         server.kubeconfig(folder / f"{name}.kubeconfig", "daemon")
     if HOST in servers:
-        kubelet = Kubelet(Cluster(HOST, Side.HOST, servers[HOST].transport()), HOME)
+        kubelet = Kubelet(SideClient(HOST, Side.HOST, servers[HOST].transport()), HOME)
         playing.append(kubelet.run())
     else:
         for server in servers.values():

@@ -2,8 +2,10 @@
 
 The daemon runs under valgrind's callgrind between two real API servers. So the counts are those of user space
 alone, caches and branches are simulated, and other processes don't change them: of two runs they differ by some
-thousandths, as the daemon reads more or fewer events at a time. With `--against PATH`, the checkout at PATH is counted
-after this one, and the last line has the ratios of this checkout's counts to the other's.
+thousandths, as the daemon reads more or fewer events at a time. With `--life` these are Pods, and the phases are
+their whole life: `create` until they are Ready, with bind and statuses by a simulation of scheduler and kubelet,
+`update`, and `delete` until they have gone. With `--against COMMIT`, or the path of a checkout, that is counted after
+this one, and the last line has the ratios of this checkout's counts to the other's.
 """
 
 import argparse
@@ -11,6 +13,7 @@ import asyncio
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ import uvloop
 
 from hack.bench.phases import RESOURCES, Arrival, Bench, Figures, Load, Write
 from hack.bench.scene import Planes, fresh_planes, scene
-from hack.checkout import THIS, Checkout, checkout
+from hack.checkout import THIS, Checkout, checkout_or_commit
 from hack.commands import run
 from hack.endings import interrupt_on_sigterm
 
@@ -77,7 +80,7 @@ async def measure(installed: Checkout, load: Load, planes: Planes) -> list[Figur
     """Return the figures of an installation, by phase."""
     async with scene(planes, command(installed, planes.folder)) as made:
         found: list[Figures] = []
-        for each in (Load(kind=load.kind, n=WARM_UP, prefix="warm-up"), load):
+        for each in (replace(load, n=WARM_UP, prefix="warm-up"), load):
             bench = Counting(each, made.virtual, made.host, made.daemon)
             async with bench.watching():
                 await bench.control("--instr=on")
@@ -98,15 +101,20 @@ def ratios(this: Sequence[Figures], other: Sequence[Figures]) -> dict[str, dict[
     return {**by_phase, "all": ratio(whole(this), whole(other))}
 
 
-def parse() -> argparse.Namespace:
-    """Parse the command line."""
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line, or these arguments."""
     parser = argparse.ArgumentParser(prog="hack/bench/instructions", description=__doc__)
     add = parser.add_argument
-    add("--kind", choices=sorted(RESOURCES), default="configmaps", help="what is written (configmaps)")
+    add("--kind", choices=sorted(RESOURCES), help="what is written (configmaps, with --life pods)")
+    add("--life", action="store_true", help="the whole life of pods: simulate scheduler and kubelet")
     add("-n", type=int, default=300, help="objects (300)")
     add("--size", type=int, default=1000, help="bytes of content an object (1000)")
-    add("--against", type=checkout, metavar="PATH", help="another checkout")
-    options = parser.parse_args()
+    add("--against", type=checkout_or_commit, metavar="COMMIT", help="a commit, or the path of another checkout")
+    options = parser.parse_args(arguments)
+    if options.life and options.kind not in (None, "pods"):
+        parser.error(f"--life is of pods, not of {options.kind}")
+    if options.kind is None:
+        options.kind = "pods" if options.life else "configmaps"
     if options.n < 1:
         parser.error(f"-n {options.n}: at least 1")
     if not shutil.which("valgrind"):
@@ -121,7 +129,7 @@ def main() -> None:
     for name, installed in {"this": THIS, "other": options.against}.items():
         if installed is None:
             continue
-        load = Load(kind=options.kind, n=options.n, size=options.size)
+        load = Load(kind=options.kind, n=options.n, size=options.size, life=options.life)
         with fresh_planes() as planes:
             found.append(uvloop.run(measure(installed, load, planes)))
         for figures in found[-1]:

@@ -28,7 +28,7 @@ from hack.side_tasks import helped_by
 from kube_envtest import ControlPlane, start_all
 from syncer.api import ClusterError, Key, Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources.kinds import CONFIG_MAPS
 
@@ -56,7 +56,7 @@ class Tenant:
     """A virtual cluster, its daemon, and its latencies in ms without and with the red ones."""
 
     name: str
-    cluster: Cluster
+    cluster: SideClient
     daemon: Daemon
     latencies: dict[bool, list[float]] = field(default_factory=lambda: {False: [], True: []})
     cpu: dict[bool, float] = field(default_factory=lambda: {False: 0.0, True: 0.0})
@@ -69,7 +69,7 @@ class Tenant:
 class Bench:
     """A run of the benchmark."""
 
-    def __init__(self, options: argparse.Namespace, tenants: list[Tenant], host: Cluster) -> None:
+    def __init__(self, options: argparse.Namespace, tenants: list[Tenant], host: SideClient) -> None:
         self.options, self.tenants, self.host = options, tenants, host
         self._arrived: dict[str, asyncio.Future[float]] = {}
         self._numbers = iter(range(1_000_000))
@@ -243,7 +243,7 @@ async def measure(options: argparse.Namespace, pair: list[ControlPlane], folder:
             await cluster.close()
 
 
-def _connect(plane: ControlPlane, side: Side) -> Cluster:
+def _connect(plane: ControlPlane, side: Side) -> SideClient:
     return connect(ConnectionSettings(str(plane.kubeconfig()), ""), side=side, environ={})
 
 

@@ -22,8 +22,8 @@ from hack.endings import interrupt_on_sigterm
 from hack.side_tasks import helped_by
 from kube_envtest import ApiServer
 from syncer.config import SyncerConfig, config_with
-from syncer.daemon.engine import Engine
 from syncer.daemon.pages.status import settle
+from syncer.daemon.process import Process
 from syncer.daemon.runner import prepared
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol.findings import Scan
@@ -86,15 +86,15 @@ def configured(folder: Path) -> SyncerConfig:
 
 
 @contextlib.asynccontextmanager
-async def in_step(folder: Path) -> AsyncIterator[tuple[Engine, ClusterPair]]:
-    """Yield an engine and its pair once both sides are in step."""
+async def in_step(folder: Path) -> AsyncIterator[tuple[Process, ClusterPair]]:
+    """Yield a process and its pair once both sides are in step."""
     config = configured(folder)
-    async with prepared(config, config.cluster()) as (engine, pair), engine.running(), helped_by(engine.work()):
+    async with prepared(config, config.cluster()) as (process, pair), process.running(), helped_by(process.work()):
         try:
-            await settle(engine, quiet=2.0)
-            yield engine, pair
+            await settle(process, quiet=2.0)
+            yield process, pair
         finally:
-            engine.queue.close()
+            process.queue.close()
 
 
 def rss() -> float:
@@ -105,21 +105,21 @@ def rss() -> float:
     return 0.0
 
 
-def requests(engine: Engine) -> int:
+def requests(process: Process) -> int:
     """Return the number of requests sent."""
     return int(
         sum(
             sample.value
-            for family in engine.metrics.registry.collect()
+            for family in process.metrics.registry.collect()
             for sample in family.samples
             if sample.name == "rest_client_requests_total"
         )
     )
 
 
-async def scanned(engine: Engine, pair: ClusterPair, *, fresh: bool) -> tuple[float, Scan]:
+async def scanned(process: Process, pair: ClusterPair, *, fresh: bool) -> tuple[float, Scan]:
     """Scan once; return the CPU seconds that it took, and the scan."""
-    [patroller] = engine.patrollers()
+    [patroller] = process.patrollers()
     start = time.process_time()
     scan = await patroller.scan(pair.controllers[KIND], fresh=fresh)
     taken = time.process_time() - start
@@ -136,26 +136,26 @@ def show(what: str, **figures: Any) -> None:
 
 async def measure(folder: Path, scans: int) -> None:
     """Print all figures."""
-    async with in_step(folder) as (engine, pair):
-        cpu, scan = await scanned(engine, pair, fresh=False)
+    async with in_step(folder) as (process, pair):
+        cpu, scan = await scanned(process, pair, fresh=False)
         show("first scan", pairs=scan.verified, cpu_s=cpu)
         for fresh, number in ((False, 10), (True, 5)):
-            before, times = requests(engine), list[float]()
+            before, times = requests(process), list[float]()
             for _ in range(number):
-                cpu, scan = await scanned(engine, pair, fresh=fresh)
+                cpu, scan = await scanned(process, pair, fresh=fresh)
                 times.append(cpu)
             figures = {"pairs": scan.verified + scan.skipped, "cpu_s": median(times), "cpu_s_max": max(times)}
             what = "scan from fresh lists" if fresh else "scan of the stores, unchanged"
-            show(what, **figures, requests=(requests(engine) - before) / number, skipped=scan.skipped)
-        await steady(engine, pair, scans)
+            show(what, **figures, requests=(requests(process) - before) / number, skipped=scan.skipped)
+        await steady(process, pair, scans)
 
 
-async def steady(engine: Engine, pair: ClusterPair, scans: int) -> None:
+async def steady(process: Process, pair: ClusterPair, scans: int) -> None:
     """Print the memory over many scans, every tenth from fresh lists."""
     gc.collect()
     before, highest = rss(), 0.0
     for number in range(scans):
-        await scanned(engine, pair, fresh=number % 10 == 9)
+        await scanned(process, pair, fresh=number % 10 == 9)
         highest = max(highest, rss())
     gc.collect()
     show("memory", scans=scans, rss_mb_before=before, rss_mb_after=rss(), rss_mb_highest=highest)

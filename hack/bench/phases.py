@@ -14,7 +14,7 @@ from hack.kubelet import Kubelet, is_ready
 from hack.side_tasks import helped_by
 from syncer.api import Key, Obj, Unreachable
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
 
 NAMESPACE, HOST_NAMESPACE = "shop", "vc-shop"
@@ -42,7 +42,7 @@ class Load:
     rate: float = 0.0
     #: Concurrent writers.
     concurrency: int = 16
-    #: For Pods only: simulate scheduler and kubelet until they are Ready.
+    #: For Pods only: simulate scheduler and kubelet, until they are Ready, and until they have ended.
     life: bool = False
     #: The prefix of the objects' names.
     prefix: str = "object"
@@ -66,6 +66,11 @@ class Load:
                 container = {**named, "env": [{"name": "TEXT", "value": text}]}
                 obj["spec"] = {"containers": [container], "terminationGracePeriodSeconds": 1}
         return obj
+
+    def change(self, name: str) -> Obj:
+        """Return the patch of an update; most of a Pod can't be changed."""
+        changed = self.make(name, 1)
+        return {"metadata": changed["metadata"]} if self.kind == "pods" else changed
 
 
 @dataclass
@@ -116,7 +121,7 @@ class Reading:
 class Bench:
     """A daemon under a load. Each phase returns its figures."""
 
-    def __init__(self, load: Load, virtual: Cluster, host: Cluster, daemon: Daemon) -> None:
+    def __init__(self, load: Load, virtual: SideClient, host: SideClient, daemon: Daemon) -> None:
         self.load, self.virtual, self.host, self.daemon = load, virtual, host, daemon
         self.resource = RESOURCES[load.kind]
         self.names = [f"{load.prefix}-{number:06d}" for number in range(load.n)]
@@ -226,7 +231,7 @@ class Bench:
         await self.virtual.create(self.resource, self.load.make(name, 0))
 
     async def _update(self, name: str) -> None:
-        await self.virtual.patch(self.resource, Key(NAMESPACE, name), self.load.make(name, 1))
+        await self.virtual.patch(self.resource, Key(NAMESPACE, name), self.load.change(name))
 
     async def _delete(self, name: str) -> None:
         await self.virtual.delete(self.resource, Key(NAMESPACE, name))
@@ -235,37 +240,36 @@ class Bench:
 
     def _is_written(self, wanted: str, revision: int) -> Arrival:
         def arrival(event: str, obj: Obj) -> str | None:
-            annotations = obj["metadata"].get("annotations") or {}
-            fits = event == wanted and annotations.get("revision") == str(revision)
-            return annotations.get("vsyncer.dev/virtual-name") if fits else None
+            revised = (obj["metadata"].get("annotations") or {}).get("revision")
+            return _original(obj) if event == wanted and revised == str(revision) else None
 
         return arrival
 
     def _is_ready(self, event: str, obj: Obj) -> str | None:
-        return obj["metadata"]["name"] if is_ready(obj) else None
+        return obj["metadata"]["name"] if is_ready(obj) and _original(obj) is None else None
 
     def _is_gone(self, event: str, obj: Obj) -> str | None:
-        metadata = obj["metadata"]
-        annotations = metadata.get("annotations") or {}
-        name: str = annotations.get("vsyncer.dev/virtual-name") or metadata["name"]
-        return name if event == "DELETED" else None
+        if event != "DELETED":
+            return None
+        original = _original(obj)
+        if self.load.life:  # its copy goes first
+            return obj["metadata"]["name"] if original is None else None
+        return original or obj["metadata"]["name"]
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Watch arrivals while the block runs; simulate the kubelet if configured."""
-        helpers = [self._watch()]
+        """Watch arrivals while the block runs; with `life`, watch the virtual side, too, and simulate the kubelet."""
+        helpers = [self._watch(self.host, HOST_NAMESPACE, MARK)]
         if self.load.life:
+            helpers.append(self._watch(self.virtual, NAMESPACE, ""))
             self.kubelet = Kubelet(self.host, HOST_NAMESPACE)
             helpers.append(self.kubelet.run())
         async with helped_by(*helpers):
             await asyncio.sleep(0.5)
             yield
 
-    async def _watch(self) -> None:
-        """Watch arrivals: on the host, or with `life` the status on the virtual side."""
-        cluster, namespace, selector = self.host, HOST_NAMESPACE, MARK
-        if self.load.life:
-            cluster, namespace, selector = self.virtual, NAMESPACE, ""
+    async def _watch(self, cluster: SideClient, namespace: str, selector: str) -> None:
+        """Watch arrivals in a cluster."""
         version = ""
         while True:  # the API server ends the watch of a slow reader
             try:
@@ -284,3 +288,9 @@ class Bench:
         if name:
             self.waiting.arrive(name)
         return str(obj["metadata"].get("resourceVersion", ""))
+
+
+def _original(obj: Obj) -> str | None:
+    """Return the name of the virtual object that an object is the copy of; None if it is none."""
+    name: str | None = (obj["metadata"].get("annotations") or {}).get("vsyncer.dev/virtual-name")
+    return name

@@ -23,7 +23,7 @@ import uvloop
 from hack.endings import interrupt_on_sigterm
 from syncer.api import Key, Obj, Settings, Side
 from syncer.cli.run import spare_memory
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.dialer import Dialer
 from syncer.clusters.login import Login, Material
@@ -99,7 +99,7 @@ async def serve(kind: str, folder: Path, upstream: int) -> None:
     if kind == "ours":
         login = Login(endpoint, ca=Material(path=folder / "ca.crt"), token="t")
         dialer = Dialer(endpoint, LoginCredentials(login))
-        virtual, host = (Cluster(str(side), side, Answers(), dialer=dialer) for side in (Side.VIRTUAL, Side.HOST))
+        virtual, host = (SideClient(str(side), side, Answers(), dialer=dialer) for side in (Side.VIRTUAL, Side.HOST))
         server = KubeletServer(
             SETTINGS,
             virtual,

@@ -10,7 +10,7 @@ from hack.bench.daemon import Daemon, two_planes
 from hack.bench.phases import HOST_NAMESPACE, NAMESPACE, Bench, Load
 from kube_envtest import ControlPlane
 from syncer.api import Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import ConnectionSettings, connect
 
 
@@ -52,8 +52,8 @@ class Scene:
     """A running daemon, and the connections of the load."""
 
     daemon: Daemon
-    virtual: Cluster
-    host: Cluster
+    virtual: SideClient
+    host: SideClient
 
     def bench(self, load: Load) -> Bench:
         """Return the phases for a load."""

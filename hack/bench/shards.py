@@ -20,7 +20,7 @@ import click
 
 from kube_envtest import virtual_time
 from syncer.api import Key, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import HttpRequest, HttpResponse
 from syncer.leaderelection.rendezvous import shard_of
 from syncer.leaderelection.shards import Shards
@@ -106,7 +106,7 @@ class Replica:
     def __init__(self, world: World, name: str) -> None:
         self._world, self.name = world, name
         world.replicas[name] = self
-        client = Cluster("host", Side.HOST, Wire(world, name))
+        client = SideClient("host", Side.HOST, Wire(world, name))
         rng = random.Random(name)
         self.shards = Shards(
             client,

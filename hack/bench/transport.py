@@ -25,7 +25,7 @@ from hack.bench.store import rss
 from hack.commands import SECONDS
 from syncer.api.objects import Obj, Resource, Side
 from syncer.cli.run import spare_memory
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login, Material
@@ -140,7 +140,7 @@ def _bare(transport: Transport) -> Callable[[], Awaitable[object]]:
 
 
 def _by_client(transport: Transport) -> Callable[[], Awaitable[object]]:
-    cluster, obj = Cluster("host", Side.HOST, transport), config_map(BODY_BYTES)
+    cluster, obj = SideClient("host", Side.HOST, transport), config_map(BODY_BYTES)
     return lambda: cluster.create(CONFIGMAPS, obj)
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from syncer.api import ClusterError, Exists, Obj, Resource, is_deleting, key_of, uid_of
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, SECRETS
 
 CRD: Obj = yaml.safe_load(Path(__file__).with_name("databases.yaml").read_text())
@@ -29,7 +29,7 @@ PAUSE = 0.2
 class Operator:
     """Creates the Secret with the login for each Database in a namespace, and sets its status."""
 
-    cluster: Cluster
+    cluster: SideClient
     namespace: str
 
     async def run(self) -> None:
@@ -67,7 +67,7 @@ class Operator:
         await self.cluster.patch(DATABASES, key, status, subresource="status")
 
 
-async def served(cluster: Cluster) -> None:
+async def served(cluster: SideClient) -> None:
     """Wait until a cluster serves the kind."""
     while True:
         try:

@@ -23,7 +23,7 @@ from hack.webshop.state import Row, read, rows
 from hack.webshop.visit import Visit
 from hack.webshop.waiting import Failed, in_thread, say
 from syncer.api import ClusterError, Resource, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources.kinds import NAMESPACES
 
@@ -90,7 +90,7 @@ class Demo:
             await release.uninstall()
 
     async def _shop(
-        self, clusters: Clusters, visit: Visit, sides: tuple[Cluster, Cluster], daemon: Daemon | Release
+        self, clusters: Clusters, visit: Visit, sides: tuple[SideClient, SideClient], daemon: Daemon | Release
     ) -> None:
         """Apply the web shop, visit it where its containers are real, and show what becomes of it."""
         samples, begun = Samples(deployments=clusters.deployments), time.monotonic()
@@ -109,7 +109,7 @@ class Demo:
         async for command, said in visit.run():
             say(f"   $ {command}", *_indented(said))
 
-    async def _daemon(self, clusters: Clusters, admins: Mapping[Side, Cluster], stack: AsyncExitStack) -> Daemon:
+    async def _daemon(self, clusters: Clusters, admins: Mapping[Side, SideClient], stack: AsyncExitStack) -> Daemon:
         daemon = make(clusters, self.folder)
         daemon.write()
         for side, objects in daemon.rights(DAEMON).items():
@@ -121,7 +121,7 @@ class Demo:
         say(f"   It is the user {DAEMON!r}, who may do what `syncer rbac --user {DAEMON}` prints, and nothing else.")
         return daemon
 
-    async def _begun(self, log: Path | str, virtual: Cluster) -> None:
+    async def _begun(self, log: Path | str, virtual: SideClient) -> None:
         """Wait until tenants can use the host's services."""
         try:
             async with asyncio.timeout(self.timeout):
@@ -130,13 +130,13 @@ class Demo:
             reason = f"the virtual cluster has no {databases.NAME} after {self.timeout:g} s"
             raise Failed(f"{reason}; the daemon's log: {log}") from late
 
-    async def _apply(self, clusters: Clusters, samples: Samples, virtual: Cluster) -> None:
+    async def _apply(self, clusters: Clusters, samples: Samples, virtual: SideClient) -> None:
         command = " ".join(_short(part) for part in shop.command(clusters, samples))
         files = " ".join(_short(file) for file in samples.files)
         say("", f"3. The web shop, in the virtual cluster: {command or f'{files} (there is no kubectl)'}")
         say(*_indented(await shop.apply(clusters, samples, virtual, self.folder)))
 
-    async def _follow(self, virtual: Cluster, host: Cluster, samples: Samples, daemon: Daemon | Release) -> None:
+    async def _follow(self, virtual: SideClient, host: SideClient, samples: Samples, daemon: Daemon | Release) -> None:
         """Show the state repeatedly; the samples' objects are required only until all of them are there."""
         wanted: Samples | None = samples
         screen, found = table.screen(), list[Row]()
@@ -162,7 +162,7 @@ def _rbac(kind: str) -> Resource:
     return Resource("rbac.authorization.k8s.io/v1", kind, plural, namespaced)
 
 
-async def _look(virtual: Cluster, host: Cluster, wanted: Samples | None) -> list[Row]:
+async def _look(virtual: SideClient, host: SideClient, wanted: Samples | None) -> list[Row]:
     """Return the rows; none while a cluster can't be reached."""
     try:
         return rows(await read(virtual, host, HOST_NAMESPACE), wanted)
@@ -178,7 +178,7 @@ def missing(found: Iterable[Row], seconds: float, log: Path | str) -> str:
 
 
 @asynccontextmanager
-async def _connected(clusters: Clusters) -> AsyncIterator[tuple[Cluster, Cluster]]:
+async def _connected(clusters: Clusters) -> AsyncIterator[tuple[SideClient, SideClient]]:
     """Yield clients of both clusters, virtual and host."""
     virtual, host = (
         connect(ConnectionSettings(str(clusters.kubeconfigs[side])), side=side, environ={})
@@ -191,13 +191,13 @@ async def _connected(clusters: Clusters) -> AsyncIterator[tuple[Cluster, Cluster
         await host.close()
 
 
-async def _make_host_namespace(host: Cluster) -> None:
+async def _make_host_namespace(host: SideClient) -> None:
     """Create the namespace for the copies."""
     await host.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOST_NAMESPACE}})
 
 
 @asynccontextmanager
-async def _simulation(host: Cluster, *, pods: bool) -> AsyncIterator[None]:
+async def _simulation(host: SideClient, *, pods: bool) -> AsyncIterator[None]:
     """Play the operator of Databases, and scheduler and kubelet if asked to, while the block runs."""
     playing = [databases.Operator(host, HOST_NAMESPACE).run()]
     if pods:

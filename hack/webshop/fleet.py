@@ -20,7 +20,7 @@ from hack.webshop.daemon import NETWORKING, Daemon
 from hack.webshop.waiting import Failed, in_thread, say
 from kube_envtest import ControlPlane, NotAvailable, start_all
 from syncer.api import Key, Obj, Resource, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources.kinds import NAMESPACES, PODS
 from syncer.testing.objects import namespace, pod, serviceaccount
@@ -90,7 +90,7 @@ class FleetDemo:
         await in_thread(partial(start_all, *planes.values()))
         return planes
 
-    async def _admin(self, name: str, plane: ControlPlane, stack: AsyncExitStack) -> Cluster:
+    async def _admin(self, name: str, plane: ControlPlane, stack: AsyncExitStack) -> SideClient:
         path = plane.kubeconfig("admin", path=self.folder / f"{name}.kubeconfig")
         side = Side.HOST if name == "host" else Side.VIRTUAL
         made = connect(ConnectionSettings(str(path)), side=side, environ={})
@@ -100,7 +100,7 @@ class FleetDemo:
     async def _daemon(
         self,
         planes: Mapping[str, ControlPlane],
-        admins: Mapping[str, Cluster],
+        admins: Mapping[str, SideClient],
         names: Sequence[str],
         stack: AsyncExitStack,
     ) -> Daemon:
@@ -133,7 +133,7 @@ class FleetDemo:
         found: list[Obj] = json.loads(result.stdout)["items"]
         return found
 
-    async def _ready(self, cluster: Cluster, name: str) -> float:
+    async def _ready(self, cluster: SideClient, name: str) -> float:
         """Wait until a pod is Ready; return the seconds."""
         begun = time.monotonic()
         while not is_ready(await cluster.get(PODS, Key(SHOP, name))):
@@ -165,7 +165,7 @@ def _pod(name: str) -> Obj:
     return made
 
 
-async def _grant(cluster: Cluster, objects: Sequence[Obj]) -> None:
+async def _grant(cluster: SideClient, objects: Sequence[Obj]) -> None:
     for obj in objects:
         plural, namespaced = f"{obj['kind'].lower()}s", not obj["kind"].startswith("Cluster")
         await cluster.create(Resource(obj["apiVersion"], obj["kind"], plural, namespaced), obj)

@@ -10,7 +10,7 @@ from hack.webshop.clusters import ROOT, Clusters
 from hack.webshop.databases import DATABASES
 from hack.webshop.waiting import output_of
 from syncer.api import Obj, Resource, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.resources.kinds import CONFIG_MAPS, INGRESSES, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
 
 WEBSHOP = ROOT / "examples" / "webshop"
@@ -49,7 +49,7 @@ def command(clusters: Clusters, samples: Samples) -> list[str]:
     return [*clusters.kubectl, "--kubeconfig", str(clusters.kubeconfigs[Side.VIRTUAL]), "apply", *files]
 
 
-async def apply(clusters: Clusters, samples: Samples, virtual: Cluster, folder: Path) -> Sequence[str]:
+async def apply(clusters: Clusters, samples: Samples, virtual: SideClient, folder: Path) -> Sequence[str]:
     """Apply them with kubectl, or else with the client; return a line for each."""
     if with_kubectl := command(clusters, samples):
         environ = {**os.environ, "KUBECACHEDIR": str(folder / "kubectl-cache"), "KUBERC": "off"}

@@ -13,7 +13,7 @@ from hack.webshop.samples import DEPLOYMENTS, Samples
 from syncer.api import Key, Marks, Missing, Obj, Resource, annotations_of, dig, key_of, labels_of
 from syncer.api.marks import kind_mark
 from syncer.clusters.api_requests import FIELD_MANAGER
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.resources.definitions.config import PUBLIC_LABEL
 from syncer.resources.kinds import (
     CONFIG_MAPS,
@@ -66,7 +66,7 @@ class State:
     host: Mapping[Resource, list[Obj]]
 
 
-async def read(virtual: Cluster, host: Cluster, namespace: str) -> State:
+async def read(virtual: SideClient, host: SideClient, namespace: str) -> State:
     """Read both clusters; the host in its namespace."""
     up = asyncio.gather(*(_list(virtual, resource) for resource in VIRTUAL))
     down = asyncio.gather(*(_list(host, resource, namespace if resource.namespaced else "") for resource in HOST))
@@ -74,7 +74,7 @@ async def read(virtual: Cluster, host: Cluster, namespace: str) -> State:
     return State(dict(zip(VIRTUAL, ups, strict=True)), dict(zip(HOST, downs, strict=True)))
 
 
-async def _list(cluster: Cluster, resource: Resource, namespace: str = "") -> list[Obj]:
+async def _list(cluster: SideClient, resource: Resource, namespace: str = "") -> list[Obj]:
     """Return all objects; none of a kind that isn't served yet."""
     try:
         return await cluster.list(resource, namespace=namespace)

@@ -33,7 +33,7 @@ from syncer.api.decision import (
 )
 from syncer.api.dns_names import LABEL_KEY, LABEL_VALUE, Subdomain
 from syncer.api.drift import DriftPolicies
-from syncer.api.durations import Duration, Kind
+from syncer.api.durations import Duration, OptionType
 from syncer.api.errors import (
     ClusterError,
     ConfigError,
@@ -67,14 +67,16 @@ from syncer.api.metadata_rules import KeyRules, MetadataRules
 from syncer.api.names import NameTranslator
 from syncer.api.networking import ApiServerAddress, Networking
 from syncer.api.objects import (
+    LONGEST_LABEL,
+    LONGEST_NAME,
     Json,
     Key,
     Obj,
     ObjectRef,
     Pair,
-    Request,
     Resource,
     Side,
+    SyncRequest,
     annotations_of,
     is_deleting,
     key_of,
@@ -133,7 +135,7 @@ from syncer.api.roles import (
     SyncUp,
 )
 from syncer.api.section import Section
-from syncer.api.selection import Expression, Selector
+from syncer.api.selection import LabelRequirement, Selector
 from syncer.api.sources import Index, Right, Source, Watch
 from syncer.api.texts import shortened
 
@@ -142,6 +144,8 @@ __all__ = [
     "EACH",
     "LABEL_KEY",
     "LABEL_VALUE",
+    "LONGEST_LABEL",
+    "LONGEST_NAME",
     "NOTES_OF_TOOLS",
     "TOKENS_ENDING",
     "AllowedFields",
@@ -161,7 +165,6 @@ __all__ = [
     "Excludes",
     "Exists",
     "Expired",
-    "Expression",
     "FakeSyncUp",
     "FieldPath",
     "Forbidden",
@@ -175,7 +178,7 @@ __all__ = [
     "Json",
     "Key",
     "KeyRules",
-    "Kind",
+    "LabelRequirement",
     "Live",
     "LiveClient",
     "Marks",
@@ -192,6 +195,7 @@ __all__ = [
     "NotYet",
     "Obj",
     "ObjectRef",
+    "OptionType",
     "Outcome",
     "OwnController",
     "Owner",
@@ -211,7 +215,6 @@ __all__ = [
     "Referred",
     "Refers",
     "Refused",
-    "Request",
     "Resource",
     "Rewritten",
     "Right",
@@ -228,6 +231,7 @@ __all__ = [
     "Sync",
     "SyncDown",
     "SyncFromHost",
+    "SyncRequest",
     "SyncUp",
     "Syncer",
     "SyncerError",

@@ -6,12 +6,10 @@ from typing import TypeAlias
 from syncer.api.errors import Refused
 from syncer.api.objects import Json
 from syncer.api.paths import EACH, FieldPath, path_steps
+from syncer.api.texts import LONGEST_FIELD
 
 #: The allowed fields by name; an empty mapping allows everything below.
 _Tree: TypeAlias = Mapping[str, "_Tree"]
-
-#: Longest name of a field in a message; names are the tenant's.
-_LONGEST = 63
 
 
 class AllowedFields:
@@ -64,6 +62,6 @@ def _others(value: Json, tree: _Tree, path: str) -> Iterator[str]:
             if name in tree:
                 yield from _others(field, tree[name], f"{path}.{name}")
             elif field is not None:
-                yield f"{path}.{name[:_LONGEST]}"
+                yield f"{path}.{name[:LONGEST_FIELD]}"
     elif value != "":
         yield path

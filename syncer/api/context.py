@@ -20,7 +20,7 @@ from syncer.api.patrol import Patrol
 from syncer.api.values import value_class
 
 C = TypeVar("C", bound=Config, default=Config, covariant=True)
-Section = TypeVar("Section", bound=Config)
+ConfigT = TypeVar("ConfigT", bound=Config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Settings:
         given = self.networking.api_server
         object.__setattr__(self, "api_server", ApiServerAddress(given.host, given.port))
 
-    def section(self, syncer: str, config: type[Section]) -> Section | None:
+    def section(self, syncer: str, config: type[ConfigT]) -> ConfigT | None:
         """Return the section of another syncer.
 
         Args:

@@ -8,7 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from syncer.api.durations import Kind
+from syncer.api.durations import OptionType
+from syncer.api.objects import LONGEST_LABEL, LONGEST_NAME
+
+#: The longest name of a virtual cluster, in characters: it is part of the names of copies.
+LONGEST_CLUSTER = 40
 
 #: RFC 1123 label and subdomain, as Kubernetes validates namespaces and most other names.
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
@@ -39,24 +43,30 @@ _SUBDOMAIN = "a DNS name: lower-case letters, digits, - and dots"
 
 ClusterName = Annotated[
     str,
-    Kind("DNS label"),
-    _named(_LABEL, DNS_LABEL, 40),
-    WithJsonSchema({"type": "string", "pattern": DNS_LABEL, "minLength": 1, "maxLength": 40}),
+    OptionType("DNS label"),
+    _named(_LABEL, DNS_LABEL, LONGEST_CLUSTER),
+    WithJsonSchema({"type": "string", "pattern": DNS_LABEL, "minLength": 1, "maxLength": LONGEST_CLUSTER}),
 ]
 Label = Annotated[
-    str, Kind("DNS label"), _named(_LABEL, DNS_LABEL, 63), WithJsonSchema({"type": "string", "maxLength": 63})
+    str,
+    OptionType("DNS label"),
+    _named(_LABEL, DNS_LABEL, LONGEST_LABEL),
+    WithJsonSchema({"type": "string", "maxLength": LONGEST_LABEL}),
 ]
 Subdomain = Annotated[
-    str, Kind("DNS name"), _named(_SUBDOMAIN, DNS_SUBDOMAIN, 253), WithJsonSchema({"type": "string", "maxLength": 253})
+    str,
+    OptionType("DNS name"),
+    _named(_SUBDOMAIN, DNS_SUBDOMAIN, LONGEST_NAME),
+    WithJsonSchema({"type": "string", "maxLength": LONGEST_NAME}),
 ]
 ServiceKey = Annotated[
     str,
-    Kind("namespace/name"),
-    _named("a Service as namespace/name", DNS_LABEL[:-1] + "/" + DNS_LABEL[1:], 127),
+    OptionType("namespace/name"),
+    _named("a Service as namespace/name", DNS_LABEL[:-1] + "/" + DNS_LABEL[1:], 2 * LONGEST_LABEL + 1),
     WithJsonSchema({"type": "string", "examples": ["kube-system/kube-dns"]}),
 ]
 CustomName = Annotated[
     str,
-    Kind("plural.group"),
-    _named("a plural and its group, such as certificates.cert-manager.io", PLURAL_GROUP, 253),
+    OptionType("plural.group"),
+    _named("a plural and its group, such as certificates.cert-manager.io", PLURAL_GROUP, LONGEST_NAME),
 ]

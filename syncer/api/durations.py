@@ -10,7 +10,7 @@ _DURATION = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$|^0$"
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 
 
-class Kind(str):
+class OptionType(str):
     """The type of an option in its help, where the Python type doesn't say it: ``duration``, ``address``."""
 
     __slots__ = ()
@@ -46,7 +46,7 @@ def duration_text(value: float) -> str:
 #: Seconds; written as ``15s``, ``5m`` or ``1h30m`` in the configuration.
 Duration = Annotated[
     float,
-    Kind("duration"),
+    OptionType("duration"),
     BeforeValidator(seconds),
     PlainSerializer(duration_text, return_type=str),
     WithJsonSchema({"type": "string", "pattern": _DURATION, "examples": ["15s", "1h30m"]}),

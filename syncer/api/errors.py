@@ -152,7 +152,7 @@ class TooLarge(Refused):
         super().__init__(why, path=path, reason="TooLarge", about=about)
 
 
-class Where(TypedDict, total=False):
+class RequestFields(TypedDict, total=False):
     """The failed request, as keyword arguments of every :class:`ClusterError`."""
 
     #: The name of the virtual cluster.
@@ -216,7 +216,12 @@ class QuotaExceeded(ClusterError):
     """403: a quota has no room for ``requested``, the amount of each resource that the request needs."""
 
     def __init__(
-        self, message: str, *, quota: str = "", requested: Mapping[str, str] | None = None, **where: Unpack[Where]
+        self,
+        message: str,
+        *,
+        quota: str = "",
+        requested: Mapping[str, str] | None = None,
+        **where: Unpack[RequestFields],
     ) -> None:
         self.quota, self.requested = quota, requested or {}
         super().__init__(message, **where)
@@ -241,7 +246,7 @@ class Forbidden(ClusterError):
     The message names the RBAC rule; ``right`` is the right as the API server named it.
     """
 
-    def __init__(self, message: str, *, right: MissingRight | None = None, **where: Unpack[Where]) -> None:
+    def __init__(self, message: str, *, right: MissingRight | None = None, **where: Unpack[RequestFields]) -> None:
         self.right = right
         super().__init__(message, **where)
 
@@ -249,7 +254,7 @@ class Forbidden(ClusterError):
 class TooMany(ClusterError):
     """429, or 503 with Retry-After: try again in ``retry_after`` seconds."""
 
-    def __init__(self, message: str, *, retry_after: float, **where: Unpack[Where]) -> None:
+    def __init__(self, message: str, *, retry_after: float, **where: Unpack[RequestFields]) -> None:
         self.retry_after = retry_after
         super().__init__(message, **where)
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from syncer.api.context import Context, Settings
 from syncer.api.errors import Refused
-from syncer.api.objects import Json, Key, Resource
+from syncer.api.objects import LONGEST_NAME, Json, Key, Resource
 from syncer.api.texts import shortened
 
 #: Stands for the host namespace, which tenants don't know, and for an object there that isn't theirs.
@@ -31,8 +31,6 @@ _IN_NONE = Resource("v1", "Namespace", "namespaces", namespaced=False)
 #: image of a container isn't the host's.
 _WORDS = r'image "[^"]*"|(?<![A-Za-z0-9.-])(?:[a-z0-9]+(?:(?:[.-]+|/)[a-z0-9]+)+|{plain})(?![A-Za-z0-9-])'
 _SEPARATOR = re.compile("[./-]")
-#: Longest name of an object, in characters.
-_LONGEST = 253
 #: The labels of a DNS name among which is a namespace: ``db-0.db.shop.svc``.
 _LABELS = 3
 
@@ -183,7 +181,7 @@ class HostNames:
         return self._words[word]
 
     def _looked_up(self, word: str) -> str:
-        if len(word) > _LONGEST:
+        if len(word) > LONGEST_NAME:
             return word
         if word in self._known:
             return self._known[word]

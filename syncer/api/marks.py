@@ -7,17 +7,16 @@ import hashlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from syncer.api.objects import Key, Obj, Resource, annotations_of, labels_of
+from syncer.api.objects import LONGEST_LABEL, Key, Obj, Resource, annotations_of, labels_of
 
 #: The prefix of all marks unless the configuration sets another.
 PREFIX = "vsyncer.dev"
+#: Marks of resources that are remembered.
+_REMEMBERED = 1024
 #: The label of a Secret with the kubeconfig of a virtual cluster; the annotations with the name of that, instead of the
 #: Secret's, and with its host namespace, instead of the first that is assigned to the Secret's namespace.
 CLUSTER_SECRET = f"{PREFIX}/virtual-cluster"
 CLUSTER_SECRET_NAME, CLUSTER_SECRET_HOME = f"{CLUSTER_SECRET}-name", f"{CLUSTER_SECRET}-host-namespace"
-
-#: The longest label value that Kubernetes accepts, in characters.
-LABEL_LIMIT = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ class Marks:
         return labels_of(obj).get(self.cluster) == cluster
 
 
-@lru_cache(1024)
+@lru_cache(maxsize=_REMEMBERED)
 def kind_mark(resource: Resource) -> str:
     """Format a resource for the ``kind`` mark: ``Pod``, ``Ingress.networking.k8s.io``."""
     return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
@@ -157,7 +156,7 @@ def label_value(text: str) -> str:
 
     A text over 63 characters is cut and gets a hash as its end.
     """
-    if len(text) <= LABEL_LIMIT:
+    if len(text) <= LONGEST_LABEL:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return f"{text[: LABEL_LIMIT - 17]}-{digest}"
+    return f"{text[: LONGEST_LABEL - 17]}-{digest}"

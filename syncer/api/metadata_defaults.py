@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 from syncer.api.metadata_rules import KeyRules, MetadataRules, matcher
 
+#: Rules of kinds that are remembered together with those of every kind.
+_REMEMBERED = 512
+
 
 class Family(NamedTuple):
     """Keys with the same effect, as patterns."""
@@ -343,7 +346,7 @@ def key_family(title: str) -> Callable[[str], bool]:
     return matcher({family.title: family.keys for family in FAMILIES}[title])
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=_REMEMBERED)
 def with_defaults(rules: MetadataRules, *, goes_down: bool) -> MetadataRules:
     """Return the rules of a kind together with those of every kind of its direction."""
     return rules.also_denying(GOING_DOWN if goes_down else COMING_UP)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from syncer.api.marks import PREFIX
+from syncer.api.objects import LONGEST_LABEL, LONGEST_NAME
 from syncer.api.paths import FieldPath, metadata_key
 from syncer.api.section import Section
 
@@ -21,9 +22,11 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 #: The longest key of a label or annotation that an API server accepts, in characters: a DNS
 #: subdomain, a slash, and a name.
-KEY_LIMIT = 253 + 1 + 63
+KEY_LIMIT = LONGEST_NAME + 1 + LONGEST_LABEL
 #: The number of keys whose answer is remembered, for the labels and for the annotations of a kind.
 _REMEMBERED = 2048
+#: Sets of patterns that are kept as a function.
+_MATCHERS = 64
 #: The names of mappings that hold labels and annotations.
 _HOLDERS = frozenset({"labels", "annotations"})
 
@@ -199,7 +202,7 @@ def without_keys(value: Any, stays: Callable[[str, str], bool], is_mark: Callabl
     return value
 
 
-@lru_cache(64)
+@lru_cache(maxsize=_MATCHERS)
 def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
     """Return a function that returns True if a key matches a pattern.
 

@@ -8,8 +8,12 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from syncer.api.dns_names import ServiceKey, Subdomain
-from syncer.api.durations import Kind
+from syncer.api.durations import OptionType
 from syncer.api.section import Section
+
+#: Addresses of API servers of which it is remembered whether they are IP addresses: asked for each Pod, of as many as
+#: there are virtual clusters.
+_REMEMBERED = 64
 
 
 def _cidr(value: Any) -> Any:
@@ -23,11 +27,11 @@ def _cidr(value: Any) -> Any:
 
 #: A range of addresses.
 Cidr = Annotated[
-    str, Kind("CIDR"), BeforeValidator(_cidr), WithJsonSchema({"type": "string", "examples": ["10.96.0.0/16"]})
+    str, OptionType("CIDR"), BeforeValidator(_cidr), WithJsonSchema({"type": "string", "examples": ["10.96.0.0/16"]})
 ]
 
 
-class ApiServer(Section):
+class ApiServerAccess(Section):
     """How pods reach the API server of their virtual cluster.
 
     By default it is the address in the virtual kubeconfig. If pods can't reach that one, such as a
@@ -52,7 +56,7 @@ class ApiServer(Section):
     """
 
     @model_validator(mode="after")
-    def _has_one_address(self) -> "ApiServer":
+    def _has_one_address(self) -> "ApiServerAccess":
         if self.host and self.service:
             raise ValueError("give either host or service")
         return self
@@ -73,7 +77,7 @@ class Networking(Section):
     ServiceCIDRs. Empty: the daemon finds them out at the start.
     """
 
-    api_server: ApiServer = ApiServer()
+    api_server: ApiServerAccess = ApiServerAccess()
     dns: Dns = Dns()
     cluster_domain: Subdomain = Field(default="cluster.local", min_length=1)
     """The DNS domain of Services in the virtual cluster."""
@@ -90,13 +94,18 @@ class ApiServerAddress:
     host: str = ""
     port: int = 443
 
+    def put(self, host: str, port: int) -> None:
+        """Set the address that was found."""
+        self.host = host
+        self.port = port
+
     @property
     def is_ip(self) -> bool:
         """True if ``host`` is an IP address, rather than a name."""
         return _is_ip(self.host)
 
 
-@lru_cache(maxsize=64)  # asked for each pod, of as many addresses as there are virtual clusters
+@lru_cache(maxsize=_REMEMBERED)
 def _is_ip(host: str) -> bool:
     try:
         ipaddress.ip_address(host)

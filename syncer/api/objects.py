@@ -13,6 +13,8 @@ Json = Any
 #: A Kubernetes object as the JSON that the API server sent. Nothing is converted, so nothing is
 #: lost.
 Obj = dict[str, Json]
+#: Groups with their versions of which it is remembered whether they are Kubernetes' own.
+_REMEMBERED = 1024
 
 
 class Side(StrEnum):
@@ -25,6 +27,12 @@ class Side(StrEnum):
     def other(self) -> "Side":
         """The opposite side."""
         return Side.HOST if self is Side.VIRTUAL else Side.VIRTUAL
+
+
+#: The longest name that an API server accepts, a DNS subdomain, in characters.
+LONGEST_NAME = 253
+#: The longest DNS label, such as the name of a Namespace, and the longest value of a label, in characters.
+LONGEST_LABEL = 63
 
 
 class Key(NamedTuple):
@@ -43,7 +51,7 @@ class Key(NamedTuple):
         return cls(namespace, name)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=_REMEMBERED)
 def _is_built_in(api_version: str) -> bool:
     """Return the same for a group and version; cached, as each write asks for it."""
     return is_built_in(api_version.rpartition("/")[0])
@@ -115,7 +123,7 @@ class Pair:
     host: Obj
 
 
-class Request(NamedTuple):
+class SyncRequest(NamedTuple):
     """A queue item: a key of a syncer in a virtual cluster, to be reconciled.
 
     ``host_key`` is set only if the virtual key doesn't lead to the host object: for objects that

@@ -173,9 +173,12 @@ class ReferencePaths:
 # -- compiling -------------------------------------------------------------------------------------
 
 
+#: Compiled tables of references that are kept.
+_REMEMBERED = 512
+
 #: The walkers of the tables that were compiled last, by path and identity of each reference, with the references,
 #: which so keep their identities.
-_compiled: LRUCache[tuple[tuple[str, int], ...], tuple[Walker, tuple[Referred, ...]]] = LRUCache(512)
+_compiled: LRUCache[tuple[tuple[str, int], ...], tuple[Walker, tuple[Referred, ...]]] = LRUCache(_REMEMBERED)
 
 
 @dataclass(frozen=True, slots=True)

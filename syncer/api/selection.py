@@ -10,7 +10,7 @@ from syncer.api.objects import Obj, labels_of
 from syncer.api.section import Section
 
 
-class Expression(Section):
+class LabelRequirement(Section):
     """A requirement on a label."""
 
     key: str = Field(min_length=1)
@@ -35,7 +35,7 @@ class Selector(Section):
     match_labels: dict[str, str] = Field(default={})
     """Labels that must all be present with these values."""
 
-    match_expressions: tuple[Expression, ...] = ()
+    match_expressions: tuple[LabelRequirement, ...] = ()
     """Further requirements, all of which must hold."""
 
     def __bool__(self) -> bool:

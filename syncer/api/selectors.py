@@ -13,7 +13,7 @@ from syncer.api.objects import Json, Obj
 Labels = Mapping[str, str]
 #: The forms of a selector: a LabelSelector (``matchLabels``, ``matchExpressions``), a mapping of
 #: labels, or text such as ``app=web``.
-Form = Literal["selector", "map", "text"]
+SelectorForm = Literal["selector", "map", "text"]
 
 _SELECTOR = {"matchLabels", "matchExpressions"}
 
@@ -110,7 +110,7 @@ def _written(expression: Mapping[str, Json]) -> str:
 # -- in any form -----------------------------------------------------------------------------------
 
 
-def fits(form: Form, value: Json) -> bool:
+def fits(form: SelectorForm, value: Json) -> bool:
     """Return True if a value is a selector of this form and has no other fields.
 
     An API server drops unknown fields, and a selector of which nothing is left may select
@@ -127,7 +127,7 @@ def fits(form: Form, value: Json) -> bool:
             return _are_labels(value.get("matchLabels") or {}) and isinstance(value.get("matchExpressions") or [], list)
 
 
-def narrowed_in(form: Form, value: Json, labels: Labels) -> Json:
+def narrowed_in(form: SelectorForm, value: Json, labels: Labels) -> Json:
     """Restrict a selector of any form to objects that also have these labels."""
     match form:
         case "text":
@@ -138,7 +138,7 @@ def narrowed_in(form: Form, value: Json, labels: Labels) -> Json:
             return narrowed(value, labels)
 
 
-def widened_in(form: Form, value: Json, is_narrowing: Callable[[str], bool]) -> Json:
+def widened_in(form: SelectorForm, value: Json, is_narrowing: Callable[[str], bool]) -> Json:
     """Remove the labels that a selector was narrowed by; ``is_narrowing`` says which those are."""
     match form:
         case "text":

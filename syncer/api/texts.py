@@ -3,6 +3,8 @@
 #: Most characters of a message that are worked on. An Event has 1024 bytes at most, and names in it
 #: become shorter when they are translated.
 LONGEST_MESSAGE = 4096
+#: Longest name of a field in a message, in characters; names are the tenant's.
+LONGEST_FIELD = 63
 
 
 def shortened(message: str) -> str:

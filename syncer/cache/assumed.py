@@ -42,7 +42,7 @@ class Assumed(NamedTuple):
     since: float
 
 
-class Writing:
+class WriteInProgress:
     """A write in progress, as a ``with`` block.
 
     Only the response tells which of the states that the watch shows meanwhile is our own doing. So
@@ -53,7 +53,7 @@ class Writing:
 
     __slots__ = ("_key", "_notify", "_under_way", "before", "held", "shown", "void")
 
-    def __init__(self, under_way: "dict[Key, list[Writing]]", key: Key, before: str, notify: Handler) -> None:
+    def __init__(self, under_way: "dict[Key, list[WriteInProgress]]", key: Key, before: str, notify: Handler) -> None:
         #: The version of the object when the write began; ``""`` if there was none.
         self.before = before
         #: The versions that the watch has shown meanwhile.
@@ -90,7 +90,7 @@ class AssumedObjects:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.table: dict[Key, Assumed] = {}
         #: The writes without a response yet.
-        self.under_way: dict[Key, list[Writing]] = {}
+        self.under_way: dict[Key, list[WriteInProgress]] = {}
         self._clock = clock
 
     def wrote(self, key: Key, version: str) -> None:

@@ -58,7 +58,7 @@ class Account(Protocol):
 
 
 @dataclass(slots=True)
-class Budget:
+class MemoryBudget:
     """The bytes that the stores of a virtual cluster take, and the most that they may; 0 is no limit.
 
     A virtual cluster has as many objects as its tenant likes, and the memory of a daemon is everybody's.
@@ -68,6 +68,10 @@ class Budget:
     used: int = 0
     #: Called when more is used, and that is too much.
     over: Callable[[], None] = _nothing
+
+    def limit(self, most: int) -> None:
+        """Allow so many bytes from the next object on; 0 is no limit."""
+        self.most = most
 
     def take(self, namespace: str, size: int) -> None:
         """Count so many bytes more."""
@@ -93,7 +97,7 @@ class Shares:
     one has room still. These are the dynamic thresholds by which network switches share a buffer between ports.
     """
 
-    budget: Budget
+    budget: MemoryBudget
     used: int = 0
     _by_namespace: dict[str, int] = field(default_factory=dict)
 

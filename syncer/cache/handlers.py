@@ -29,6 +29,9 @@ class MapFunction:
     notify: Callable[[Iterable[Any]], None]
     #: Counts what the keys that an object names take.
     charge: Charge = uncharged
+    #: Called with the key of an object for which one of the functions raised, and with the error; None: that is
+    #: logged, the first time only.
+    on_error: Callable[[Key, Exception], None] | None = None
     named: dict[Key, frozenset[Any]] = field(default_factory=dict)
     #: The keys of objects for which one of the functions raised.
     failed: set[Key] = field(default_factory=set)
@@ -60,10 +63,12 @@ class MapFunction:
         except NoRoom:
             self.failed.add(key)
             raise
-        except Exception:
+        except Exception as error:
             if obj is not None:
                 self.failed.add(key)
-            if not self.raised:
+            if self.on_error is not None:
+                self.on_error(key, error)
+            elif not self.raised:
                 log.exception("a watch raised", owner=self.owner)
             self.raised = True
 

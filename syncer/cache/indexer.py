@@ -14,7 +14,7 @@ log = get_logger(__name__)
 
 
 @dataclass(slots=True)
-class Index:
+class ValueIndex:
     """Keys by value, and values by key so that they can be removed; ``notify`` gets the values
     gained and lost, or with ``when="change"`` all that an object had or has, at every change.
     """
@@ -104,10 +104,10 @@ class Indexer:
 
     def __init__(self) -> None:
         #: Whoever changes an object updates each of them.
-        self.indexes: list[Index] = []
-        self._by_name: dict[str, Index] = {}
+        self.indexes: list[ValueIndex] = []
+        self._by_name: dict[str, ValueIndex] = {}
 
-    def add(self, name: str, index: Index) -> None:
+    def add(self, name: str, index: ValueIndex) -> None:
         """Add an index, replacing one of the same name."""
         self._set({**self._by_name, name: index})
 
@@ -160,7 +160,7 @@ class Indexer:
         for index in self.indexes:
             index.end()
 
-    def _set(self, by_name: dict[str, Index]) -> None:
+    def _set(self, by_name: dict[str, ValueIndex]) -> None:
         for name, index in self._by_name.items():
             if by_name.get(name) is not index:
                 index.end()

@@ -24,10 +24,10 @@ from math import inf
 from typing import Any, Literal
 
 from syncer.api.objects import Key, Obj, Resource, key_of
-from syncer.cache.assumed import AssumedObjects, Verdict, Writing
-from syncer.cache.budget import OVERHEAD, Account, Budget, NoRoom
+from syncer.cache.assumed import AssumedObjects, Verdict, WriteInProgress
+from syncer.cache.budget import OVERHEAD, Account, MemoryBudget, NoRoom
 from syncer.cache.handlers import Handler, Handlers, MapFunction, Waiters
-from syncer.cache.indexer import Index, Indexer
+from syncer.cache.indexer import Indexer, ValueIndex
 from syncer.cache.items import Items
 from syncer.cache.newcomers import Newcomers
 from syncer.cache.parts import MOST_PARTS
@@ -44,7 +44,7 @@ MOST_WITHOUT_ROOM = 1 << 10
 log = get_logger(__name__)
 
 #: Takes the items of a page, and the version of its list.
-Page = Callable[[Iterable[codec.Undecoded], str], None]
+TakePage = Callable[[Iterable[codec.Undecoded], str], None]
 
 
 class Informer(Store):
@@ -67,7 +67,7 @@ class Informer(Store):
         budget: Account | None = None,
         trusted: bool = False,
     ) -> None:
-        super().__init__(resource, budget or Budget())
+        super().__init__(resource, budget or MemoryBudget())
         self.items = Items(resource)
         #: True once a list was read to its end.
         self.synced = False
@@ -117,8 +117,8 @@ class Informer(Store):
         when: Literal["values", "change"] = "values",
         keeps: bool = True,
     ) -> None:
-        """Index objects by the values of a function; ``notify`` and ``keeps`` are those of :class:`Index`."""
-        index = Index(owner, values, notify, when, self.charge, keeps)
+        """Index objects by the values of a function; ``notify`` and ``keeps`` are those of :class:`ValueIndex`."""
+        index = ValueIndex(owner, values, notify, when, self.charge, keeps)
         self.newcomers.add(index)
         self.indexer.add(name, index)
 
@@ -129,11 +129,12 @@ class Informer(Store):
         notify: Callable[[Iterable[Any]], None],
         *,
         owner: str = "",
+        on_error: Callable[[Key, Exception], None] | None = None,
     ) -> None:
-        """Map each object to keys, and call ``notify`` with those that a change concerns; see
-        :class:`MapFunction`.
+        """Map each object to keys, and call ``notify`` with those that a change concerns, or ``on_error`` if a
+        function raises; see :class:`MapFunction`.
         """
-        function = MapFunction(owner, keys, when, notify, self.charge)
+        function = MapFunction(owner, keys, when, notify, self.charge, on_error)
         self.newcomers.add(function)
         self.handlers.map_functions.append(function)
 
@@ -289,7 +290,7 @@ class Informer(Store):
     # -- input from lists --------------------------------------------------------------------------
 
     @contextmanager
-    def replacing(self) -> Iterator[Page]:
+    def replacing(self) -> Iterator[TakePage]:
         """Replace everything by a list, without a watch beside it: the block feeds pages; other
         objects are removed afterwards.
 
@@ -342,7 +343,7 @@ class Informer(Store):
             self._notify_anew(key)
 
     @contextmanager
-    def comparing(self, wrong: Callable[[Key], None]) -> Iterator[Page]:
+    def comparing(self, wrong: Callable[[Key], None]) -> Iterator[TakePage]:
         """Compare with a list that is read beside the running watch; only with ordered versions.
 
         If the watch was past an object that the cache had otherwise, the cache was wrong: ``wrong``
@@ -395,12 +396,12 @@ class Informer(Store):
 
     # -- input from our own writes -----------------------------------------------------------------
 
-    def writing(self, key: Key) -> Writing:
+    def writing(self, key: Key) -> WriteInProgress:
         """Surround a write of ours; :meth:`wrote` or :meth:`deleted` is called in the block."""
         entry = self._entries.get(key)
-        return Writing(self._assumed.under_way, key, entry.version if entry else "", self.handlers.notify)
+        return WriteInProgress(self._assumed.under_way, key, entry.version if entry else "", self.handlers.notify)
 
-    def wrote(self, key: Key, writing: Writing, reply: Obj) -> bool:
+    def wrote(self, key: Key, writing: WriteInProgress, reply: Obj) -> bool:
         """Process the response to a create or change.
 
         Return False if it changed nothing: the version is the old one.
@@ -420,7 +421,7 @@ class Informer(Store):
             self._assumed.wrote_before(key, version)
         return True
 
-    def deleted(self, key: Key, writing: Writing, uid: str) -> None:
+    def deleted(self, key: Key, writing: WriteInProgress, uid: str) -> None:
         """Record that the object with this uid is gone at once."""
         if writing.void or self.saw_go(key, uid):
             return
@@ -430,7 +431,7 @@ class Informer(Store):
         if entry and entry.uid == uid:
             self._remove(key)
 
-    def seen_live(self, obj: Obj, writing: Writing | None = None) -> None:
+    def seen_live(self, obj: Obj, writing: WriteInProgress | None = None) -> None:
         """Process an object that was read from the API server, because the cache was behind.
 
         ``writing`` is the write that showed that. If the watch has shown the object meanwhile, the
@@ -443,7 +444,7 @@ class Informer(Store):
         if writing is None or not writing.shown:
             self._take(key_of(obj), obj, writing, own=False)
 
-    def gone_live(self, key: Key, writing: Writing | None = None) -> None:
+    def gone_live(self, key: Key, writing: WriteInProgress | None = None) -> None:
         """Record that the API server has no such object; ``writing`` as in :meth:`seen_live`."""
         if key in self._entries and (writing is None or not (writing.shown or writing.void)):
             self._remove(key, missed=True)
@@ -459,7 +460,7 @@ class Informer(Store):
         if key in self.left_out and entry is not None and entry.version == obj["metadata"]["resourceVersion"]:
             self._put(key, obj)
 
-    def _take(self, key: Key, obj: Obj, writing: Writing | None, *, own: bool) -> bool:
+    def _take(self, key: Key, obj: Obj, writing: WriteInProgress | None, *, own: bool) -> bool:
         """Store a response and return True, if it is newer than the cached state."""
         metadata = obj["metadata"]
         version, entry = metadata["resourceVersion"], self._entries.get(key)

@@ -8,23 +8,24 @@ from syncer.api.objects import Key
 from syncer.cache.budget import NoRoom
 from syncer.cache.entry import Entry
 from syncer.cache.handlers import MapFunction
-from syncer.cache.indexer import Index
+from syncer.cache.indexer import ValueIndex
 from syncer.clusters import codec
+from syncer.steps import STEP_BYTES
 
-#: Number of objects of a store from which on they are read in steps, and bytes of a step.
-MANY, BREATH = 100, 256 << 10
+#: Number of objects of a store from which on they are read in steps.
+MANY = 100
 
 
 class Newcomers:
     """The indexes and map functions of a store that haven't seen all of its objects yet.
 
-    An index is uncertain about these objects (:attr:`~syncer.cache.indexer.Index.doubted`). Changes
+    An index is uncertain about these objects (:attr:`~syncer.cache.indexer.ValueIndex.doubted`). Changes
     reach it as any other.
     """
 
     def __init__(self, entries: Mapping[Key, Entry], quarantined: Container[Key], most_parts: float) -> None:
         self._entries, self._quarantined, self._most_parts = entries, quarantined, most_parts
-        self._behind: list[tuple[Index | MapFunction, list[Key]]] = []
+        self._behind: list[tuple[ValueIndex | MapFunction, list[Key]]] = []
 
     def __bool__(self) -> bool:
         return bool(self._behind)
@@ -34,9 +35,9 @@ class Newcomers:
         entry = self._entries.get(key)
         return key in self._quarantined or (entry is not None and entry.parts > self._most_parts)
 
-    def add(self, newcomer: Index | MapFunction) -> None:
+    def add(self, newcomer: ValueIndex | MapFunction) -> None:
         """Show it all objects, or leave that to :meth:`catch_up` if there are many."""
-        if isinstance(newcomer, Index):
+        if isinstance(newcomer, ValueIndex):
             newcomer.doubted.update(self._entries)
         if len(self._entries) >= MANY:
             self._behind.append((newcomer, list(self._entries)))
@@ -50,7 +51,7 @@ class Newcomers:
 
     async def catch_up(self) -> None:
         """Show them the objects that they haven't seen, and let other tasks run in between."""
-        room = BREATH
+        room = STEP_BYTES
         while self._behind:
             newcomer, keys = self._behind[-1]
             if not keys:
@@ -59,9 +60,9 @@ class Newcomers:
             room -= self._show(newcomer, keys.pop())
             if room <= 0:
                 await asyncio.sleep(0)
-                room = BREATH
+                room = STEP_BYTES
 
-    def _show(self, newcomer: Index | MapFunction, key: Key) -> int:
+    def _show(self, newcomer: ValueIndex | MapFunction, key: Key) -> int:
         """Show it an object as it is now; return its size."""
         entry = self._entries.get(key)
         if entry is None or self.hides(key):

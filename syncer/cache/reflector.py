@@ -23,19 +23,13 @@ from typing import Protocol, TypeVar
 
 from syncer.api.errors import ClusterError, Expired, Forbidden, Missing, SyncerError, Unreachable
 from syncer.api.objects import Key
-from syncer.cache.informer import Informer, Page
+from syncer.cache.informer import Informer, TakePage
 from syncer.cache.versions import WentBack, is_later
 from syncer.clusters import codec
 from syncer.clusters.client import Client
 from syncer.observe.logs import get_logger
+from syncer.steps import STEP_BYTES, STEP_OBJECTS
 
-#: Objects in a page of a LIST.
-PAGE = 500
-#: Objects of a page after which other tasks may run, so that a Lease is renewed in time.
-BREATH = 100
-#: Bytes of an item that is decoded in a step of the event loop of its own. Lists and watches hand over
-#: larger ones last in a part of a page, or alone.
-LARGE = 256 << 10
 #: Requested lifetime of a watch in seconds, random so that not all watches end at once.
 WATCH_SECONDS = (300.0, 600.0)
 #: Seconds without a byte after which a watch counts as dead: API servers send a bookmark about each minute, so two are
@@ -59,7 +53,7 @@ log = get_logger(__name__)
 T = TypeVar("T")
 
 
-class State(StrEnum):
+class ReflectorState(StrEnum):
     """The state of a reflector."""
 
     EMPTY = "empty"
@@ -68,7 +62,7 @@ class State(StrEnum):
     WATCHING = "watching"
 
 
-class Listener(Protocol):
+class ReflectorEvents(Protocol):
     """Receives the notifications of reflectors."""
 
     def synced(self, reflector: "Reflector") -> None:
@@ -99,7 +93,7 @@ class Reflector:
         self,
         cluster: Client,
         store: Informer,
-        listener: Listener,
+        listener: ReflectorEvents,
         *,
         namespace: str = "",
         selector: str = "",
@@ -108,7 +102,7 @@ class Reflector:
     ) -> None:
         self.cluster, self.store, self.listener = cluster, store, listener
         self.namespace, self.selector, self.fields = namespace, selector, fields
-        self.state = State.EMPTY
+        self.state = ReflectorState.EMPTY
         #: The reason why it doesn't work at present, or None.
         self.error: SyncerError | None = None
         #: Number of opened watches.
@@ -132,7 +126,7 @@ class Reflector:
                 await self._step()
             except (Expired, WentBack):
                 self.store.left_behind()
-                self.state = State.EMPTY
+                self.state = ReflectorState.EMPTY
                 self.failures += 1
             except ClusterError as error:
                 self._fail(error)
@@ -156,7 +150,7 @@ class Reflector:
             ClusterError: The list failed; no object counts as gone then.
         """
         async with self._listing:
-            if self.state in (State.EMPTY, State.LISTING):
+            if self.state in (ReflectorState.EMPTY, ReflectorState.LISTING):
                 return False
             if not await self._compare(wrong):
                 await self._end_watch()
@@ -179,7 +173,7 @@ class Reflector:
 
     async def _step(self) -> None:
         """List if needed, then watch until the watch ends."""
-        if self.state in (State.EMPTY, State.LISTING):
+        if self.state in (ReflectorState.EMPTY, ReflectorState.LISTING):
             await self._list()
         elif self._cut_short and self.store.is_ordered:
             await self._check_version()
@@ -187,14 +181,14 @@ class Reflector:
 
     async def _list(self) -> None:
         async with self._listing:
-            if self.state is State.LISTED:
+            if self.state is ReflectorState.LISTED:
                 return  # everything was listed anew meanwhile
             await self._replace()
         self.listener.synced(self)
 
     async def _replace(self) -> None:
         """Read a whole list, and replace the cache by it."""
-        self.state = State.LISTING
+        self.state = ReflectorState.LISTING
         has_begun = False
         with self.store.replacing() as page:
 
@@ -206,7 +200,7 @@ class Reflector:
                 has_begun = True
 
             await self._pages(page_or_older)
-        self.state, self._cut_short = State.LISTED, False
+        self.state, self._cut_short = ReflectorState.LISTED, False
         self._works()
 
     async def _compare(self, wrong: Callable[[Key], None]) -> bool:
@@ -231,14 +225,14 @@ class Reflector:
                 raise WentBack
             break
 
-    async def _pages(self, page: Page) -> None:
+    async def _pages(self, page: TakePage) -> None:
         async for part in self.cluster.list_pages(
-            self.store.resource, namespace=self.namespace, selector=self.selector, fields=self.fields, limit=PAGE
+            self.store.resource, namespace=self.namespace, selector=self.selector, fields=self.fields
         ):
-            for start in range(0, len(part.items) or 1, BREATH):
-                items = part.items[start : start + BREATH]
+            for start in range(0, len(part.items) or 1, STEP_OBJECTS):
+                items = part.items[start : start + STEP_OBJECTS]
                 process = partial(page, items, part.resource_version)
-                if items and codec.size(items[-1]) > LARGE:
+                if items and codec.size(items[-1]) > STEP_BYTES:  # a larger one comes last in a part, or alone
                     await self._in_two_steps(items[-1], process)
                 else:
                     process()
@@ -256,7 +250,7 @@ class Reflector:
 
     async def _watch(self) -> None:
         """Watch until the watch ends, unless everything is to be listed anew."""
-        if self.state is not State.LISTED:
+        if self.state is not ReflectorState.LISTED:
             return
         seconds, loop = int(self._rng.uniform(*WATCH_SECONDS)), asyncio.get_running_loop()
         self._watching, self._cut_short = asyncio.timeout(None), True
@@ -266,7 +260,7 @@ class Reflector:
                 self._watching,
                 self._open(seconds) as events,
             ):
-                self.state = State.WATCHING
+                self.state = ReflectorState.WATCHING
                 self.restarts += 1
                 self.listener.watching(self)
                 self._works()
@@ -274,7 +268,7 @@ class Reflector:
                 begun = loop.time()
                 try:
                     async for batch in events:
-                        if len(batch) == 1 and batch[0].type != "DELETED" and codec.size(batch[0].object) > LARGE:
+                        if len(batch) == 1 and batch[0].type != "DELETED" and codec.size(batch[0].object) > STEP_BYTES:
                             known = await self._in_two_steps(batch[0].object, partial(self._take, batch))
                         else:
                             known = self._take(batch)
@@ -285,7 +279,7 @@ class Reflector:
                     if loop.time() - begun > SHORT_SECONDS:
                         self.failures = 0
                 self._cut_short = loop.time() - begun < seconds - EARLY_SECONDS
-            self.state = State.LISTED
+            self.state = ReflectorState.LISTED
         except TimeoutError:
             if not self._watching.expired():
                 raise
@@ -306,7 +300,7 @@ class Reflector:
 
     async def _end_watch(self) -> None:
         """End the watch, so that everything can be listed anew."""
-        self.state = State.EMPTY
+        self.state = ReflectorState.EMPTY
         if not self._unwatched.is_set():
             self._watching.reschedule(asyncio.get_running_loop().time())
             await self._unwatched.wait()
@@ -343,11 +337,11 @@ class Reflector:
 
         The error is kept without the frames that raised it, which hold the pages that were read.
         """
-        if self.state is State.WATCHING and isinstance(error, Unreachable):
-            self.state = State.LISTED
+        if self.state is ReflectorState.WATCHING and isinstance(error, Unreachable):
+            self.state = ReflectorState.LISTED
             return
         self.failures += 1
-        self.state = State.LISTED if self.state is State.WATCHING else self.state
+        self.state = ReflectorState.LISTED if self.state is ReflectorState.WATCHING else self.state
         error.__cause__ = error.__context__ = None
         self.error = error.with_traceback(None)
         self.listener.failed(self, error)

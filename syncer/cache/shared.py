@@ -29,26 +29,25 @@ from typing import NamedTuple
 
 from syncer.api.errors import ClusterError, Expired
 from syncer.api.objects import Key, Resource
-from syncer.cache.informer import Informer, Page
-from syncer.cache.reflector import CHANGES, LARGE, SILENCE_SECONDS, Batches, Listener, Reflector, State
+from syncer.cache.informer import Informer, TakePage
+from syncer.cache.reflector import CHANGES, SILENCE_SECONDS, Batches, Reflector, ReflectorEvents, ReflectorState
 from syncer.cache.versions import is_later
 from syncer.clusters import codec
 from syncer.clusters.client import Client
 from syncer.observe.logs import get_logger
+from syncer.steps import STEP_BYTES
 
 #: Bytes of events that may wait for a reflector before it has to list anew.
 MOST_WAITING = 32 << 20
 #: Bytes of events that may wait for a reflector while a large one is read.
 ENOUGH_WAITING = 1 << 20
-#: Bytes of events that a reflector processes in a step of the event loop.
-BREATH = 256 << 10
 #: Number of objects of which is remembered whose they are, 0.2 KB each.
 MOST_OWNERS = 50_000
 
 log = get_logger(__name__)
 
 
-class Part(NamedTuple):
+class WatchedPart(NamedTuple):
     """The part of a collection that is watched: a namespace (``""``: all), objects with a label of the name
     ``mark`` (``""``: all), and with these labels.
     """
@@ -162,11 +161,11 @@ class Seat:
 
     def _next(self) -> list[codec.WatchEvent]:
         batch: list[codec.WatchEvent] = []
-        room = BREATH
+        room = STEP_BYTES
         while self._waiting and room > 0:
             event, lost = self._waiting[0]
             size = codec.size(event.object)
-            is_alone = lost is not None or size > LARGE  # the store must have processed what comes before
+            is_alone = lost is not None or size > STEP_BYTES  # the store must have processed what comes before
             if is_alone and batch:
                 break
             self._waiting.popleft()
@@ -202,7 +201,7 @@ NOBODY: Sequence[Seat] = ()
 class SharedWatch:
     """A watch that is open while any reflector takes its events."""
 
-    def __init__(self, client: Client, part: Part) -> None:
+    def __init__(self, client: Client, part: WatchedPart) -> None:
         self.client, self.part = client, part
         #: The version up to which all events were passed on; ``""`` if everybody has to list.
         self.version = ""
@@ -367,7 +366,7 @@ class SharedWatch:
     async def _pass_all_on(self, batch: Iterable[codec.WatchEvent]) -> None:
         for event in batch:
             self._pass_on(event)
-            if codec.size(event.object) > LARGE:  # which takes a reflector longer than to read the next
+            if codec.size(event.object) > STEP_BYTES:  # which takes a reflector longer than to read the next
                 for seat in tuple(self._all()):
                     await seat.room()
 
@@ -438,10 +437,10 @@ class SharedReflector(Reflector):
     def __init__(
         self,
         watches: "SharedWatches",
-        part: Part,
+        part: WatchedPart,
         cluster: str,
         store: Informer,
-        listener: Listener,
+        listener: ReflectorEvents,
         *,
         selector: str,
         rng: Random,
@@ -457,8 +456,8 @@ class SharedReflector(Reflector):
         finally:
             self._watches.leave(self._part, self._seat)
 
-    async def _pages(self, page: Page) -> None:
-        if self.state is not State.LISTING:  # beside the watch
+    async def _pages(self, page: TakePage) -> None:
+        if self.state is not ReflectorState.LISTING:  # beside the watch
             await super()._pages(page)
             return
         async with self._watches.at(self._part).joining(self._seat) as begun:
@@ -478,12 +477,12 @@ class SharedWatches:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self._watches: dict[Part, SharedWatch] = {}
+        self._watches: dict[WatchedPart, SharedWatch] = {}
 
     def reflector(
         self,
         store: Informer,
-        listener: Listener,
+        listener: ReflectorEvents,
         *,
         mark: tuple[str, str],
         namespace: str,
@@ -493,16 +492,16 @@ class SharedWatches:
         """Return a reflector for a store; ``mark`` is the label on a cluster's objects, and the cluster's identity."""
         first, _, others = selector.partition(",")
         (label, cluster), rest = (mark, others) if first == f"{mark[0]}={mark[1]}" else (("", ""), selector)
-        part = Part(store.resource, namespace, label, rest)
+        part = WatchedPart(store.resource, namespace, label, rest)
         return SharedReflector(self, part, cluster, store, listener, selector=selector, rng=rng)
 
-    def at(self, part: Part) -> SharedWatch:
+    def at(self, part: WatchedPart) -> SharedWatch:
         """Return the watch of a part."""
         if part not in self._watches:
             self._watches[part] = SharedWatch(self.client, part)
         return self._watches[part]
 
-    def leave(self, part: Part, seat: Seat) -> None:
+    def leave(self, part: WatchedPart, seat: Seat) -> None:
         """Give up a seat, and forget the watch with the last one."""
         watch = self._watches.get(part)
         if watch is not None:

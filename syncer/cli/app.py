@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, modes, option, pass_given, settings
+from syncer.cli.options import GivenOptions, modes, option, pass_given, settings
 from syncer.cli.plugins_folder import search
 from syncer.cli.run import start
 from syncer.version import VERSION
@@ -99,7 +99,7 @@ def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> No
 )
 @pass_given
 @click.pass_context
-def app(ctx: click.Context, given: Given, plugins_folder: Path | None) -> None:
+def app(ctx: click.Context, given: GivenOptions, plugins_folder: Path | None) -> None:
     """Keep virtual Kubernetes clusters in step with a host cluster.
 
     `syncer --config FILE` runs the daemon, as `syncer run --config FILE` does; it takes all flags of `run`.

@@ -3,14 +3,14 @@
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, output, pass_given, settings
+from syncer.cli.options import GivenOptions, output, pass_given, settings
 
 
 @click.command()
 @settings()
 @output("table", "json", "yaml")
 @pass_given
-def clusters(given: Given, output: str, no_headers: bool) -> None:
+def clusters(given: GivenOptions, output: str, no_headers: bool) -> None:
     """Show the virtual clusters that the daemon serves.
 
     One is served, starting, silent (it or the host doesn't answer, or doesn't accept the credentials), or failing:

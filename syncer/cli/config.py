@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, Setting, option, output, pass_given, settings
+from syncer.cli.options import GivenOptions, Setting, option, output, pass_given, settings
 
 if TYPE_CHECKING:
     from syncer.config import Option, SyncerConfig
@@ -24,7 +24,7 @@ def config() -> None:
 @click.argument("file", required=False)
 @option("--offline", is_flag=True, help="Connect to no cluster.")
 @pass_given
-def validate(given: Given, file: str | None, offline: bool) -> None:
+def validate(given: GivenOptions, file: str | None, offline: bool) -> None:
     """Check a configuration file, and report every problem with its line.
 
     If pods are synced, the address of their API server must be known: from the virtual kubeconfig, if it
@@ -80,7 +80,7 @@ def _compared(config: "SyncerConfig") -> "Comparison":
 @config.command()
 @settings()
 @pass_given
-def schema(given: Given) -> None:
+def schema(given: GivenOptions) -> None:
     """Print the JSON schema, for editors and CI."""
     from syncer.cli.loading import model
     from syncer.config.render import schema as made
@@ -91,7 +91,7 @@ def schema(given: Given) -> None:
 @config.command()
 @settings()
 @pass_given
-def defaults(given: Given) -> None:
+def defaults(given: GivenOptions) -> None:
     """Print a complete file: every option with its default and its help.
 
     \b
@@ -108,7 +108,7 @@ def defaults(given: Given) -> None:
 @settings()
 @click.argument("path", default="")
 @pass_given
-def explain(given: Given, path: str) -> None:
+def explain(given: GivenOptions, path: str) -> None:
     """Explain the option at a dotted PATH, or the options at the top.
 
     To explain the options of a plugin, give a file that names its section with --config.
@@ -157,7 +157,7 @@ def _indented(text: str, indent: str) -> str:
 @settings()
 @output("table", "yaml", "json", "name")
 @pass_given
-def view(given: Given, output: str, no_headers: bool) -> None:
+def view(given: GivenOptions, output: str, no_headers: bool) -> None:
     """Show the configuration in force, with the origin of each value.
 
     \b

@@ -11,11 +11,10 @@ from urllib.parse import urlencode
 from syncer.api import SyncerError
 from syncer.config import Loaded
 from syncer.observe.control import is_peer_trusted
+from syncer.translate.messages import MOST_NAMED
 
 #: Timeout for an answer, in seconds; a little longer than the daemon's own.
 PATIENCE = 630.0
-#: Virtual clusters that a message names.
-NAMED = 3
 
 
 class NoDaemon(SyncerError):
@@ -82,7 +81,7 @@ def _unreachable(place: str, clusters: Sequence[str], error: Exception) -> str:
     there = "kubectl -n NAMESPACE exec deploy/NAME -- syncer …"
     why = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return (
-        f"no daemon of virtual cluster {', '.join(clusters[:NAMED])} answers at {place} ({why}). "
+        f"no daemon of virtual cluster {', '.join(clusters[:MOST_NAMED])} answers at {place} ({why}). "
         f"Where the daemon runs in a cluster, run this command in its pod: {there}"
     )
 

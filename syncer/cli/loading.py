@@ -1,11 +1,11 @@
 """Load the configuration from the flags of a command."""
 
-from syncer.cli.options import Given
+from syncer.cli.options import GivenOptions
 from syncer.config import Loaded, Override, SyncerConfig, VirtualCluster, load, model_for
 from syncer.plugins import Installed, installed
 
 
-def loaded(given: Given) -> tuple[Loaded, Installed]:
+def loaded(given: GivenOptions) -> tuple[Loaded, Installed]:
     """Return the configuration in force, and the plugins.
 
     Raises:
@@ -33,12 +33,12 @@ async def selected(found: Loaded, *, login: bool = True) -> VirtualCluster:
     return await secret_cluster(config, found.chosen, login=login)
 
 
-def model(given: Given) -> type[SyncerConfig]:
+def model(given: GivenOptions) -> type[SyncerConfig]:
     """Return the configuration model, with the plugins that the file names."""
     return model_for(given.file, installed())
 
 
-def overrides(given: Given) -> list[Override]:
+def overrides(given: GivenOptions) -> list[Override]:
     """Return the options that flags and environment variables set."""
     return [
         Override(path, setting.value, setting.origin)

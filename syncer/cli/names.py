@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, output, pass_given, settings
+from syncer.cli.options import GivenOptions, output, pass_given, settings
 
 if TYPE_CHECKING:
     from syncer.api import Key, Settings, Syncer
@@ -23,7 +23,7 @@ def names() -> None:
 @click.argument("kind")
 @click.argument("key")
 @pass_given
-def to_host(given: Given, kind: str, key: str, output: str, no_headers: bool) -> None:
+def to_host(given: GivenOptions, kind: str, key: str, output: str, no_headers: bool) -> None:
     """Print the namespace and name of the host copy of a virtual object.
 
     \b
@@ -41,7 +41,7 @@ def to_host(given: Given, kind: str, key: str, output: str, no_headers: bool) ->
 @click.argument("kind")
 @click.argument("key")
 @pass_given
-def to_virtual(given: Given, kind: str, key: str, output: str, no_headers: bool) -> None:
+def to_virtual(given: GivenOptions, kind: str, key: str, output: str, no_headers: bool) -> None:
     """Print the namespace and name of the virtual object that a host object is a copy of.
 
     Fails for a hashed host name, from which the virtual name can't be computed.
@@ -62,7 +62,7 @@ def to_virtual(given: Given, kind: str, key: str, output: str, no_headers: bool)
     _print(virtual, host, syncer, output, headers=not no_headers, side="virtual")
 
 
-def _syncer(given: Given, kind: str) -> "tuple[Syncer, Settings]":
+def _syncer(given: GivenOptions, kind: str) -> "tuple[Syncer, Settings]":
     """Return the syncer of a kind, and the settings of the virtual cluster."""
     import asyncio
 

@@ -60,7 +60,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(slots=True)
-class Given:
+class GivenOptions:
     """The options that the command line and the environment set."""
 
     file: str | None = None
@@ -94,7 +94,7 @@ def _setting(name: str, path: str) -> Callable[[click.Context, click.Parameter, 
         flag = source is ParameterSource.COMMANDLINE
         if flag or source is ParameterSource.ENVIRONMENT:
             origin = name.partition("/")[0] if flag else variable(name)
-            ctx.ensure_object(Given).put(path, Setting(value, origin, flag))
+            ctx.ensure_object(GivenOptions).put(path, Setting(value, origin, flag))
 
     return keep
 
@@ -125,7 +125,7 @@ def settings(*, hidden: bool = False) -> Callable[[F], F]:
 
 def _mode(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
-        setattr(ctx.ensure_object(Given), parameter.name or "", True)
+        setattr(ctx.ensure_object(GivenOptions), parameter.name or "", True)
 
 
 def modes(command: F) -> F:
@@ -152,4 +152,4 @@ def output(*formats: str) -> Callable[[F], F]:
     return decorate
 
 
-pass_given = click.make_pass_decorator(Given, ensure=True)
+pass_given = click.make_pass_decorator(GivenOptions, ensure=True)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, option, output, pass_given, settings
+from syncer.cli.options import GivenOptions, option, output, pass_given, settings
 
 
 @click.command()
@@ -16,7 +16,7 @@ from syncer.cli.options import Given, option, output, pass_given, settings
 @settings()
 @output("table", "wide", "json", "yaml")
 @pass_given
-def parked(given: Given, kind: str, key: str, retry: bool, output: str, no_headers: bool) -> None:
+def parked(given: GivenOptions, kind: str, key: str, retry: bool, output: str, no_headers: bool) -> None:
     """List parked objects, with the reason of each.
 
     KIND restricts the list to a kind, and KEY (namespace/name) to a single object. A parked object

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, option, pass_given, settings
+from syncer.cli.options import GivenOptions, option, pass_given, settings
 
 if TYPE_CHECKING:
     from syncer.config import Loaded
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Outcomes that leave no drift behind.
 _DONE = ("repaired", "ignored")
 
-Report = Mapping[str, Any]
+ClusterReport = Mapping[str, Any]
 
 
 @click.command()
@@ -30,7 +30,13 @@ Report = Mapping[str, Any]
 @pass_given
 @click.pass_context
 def patrol(
-    ctx: click.Context, given: Given, kinds: Sequence[str], once: bool, diff: bool, report: str | None, confirm: bool
+    ctx: click.Context,
+    given: GivenOptions,
+    kinds: Sequence[str],
+    once: bool,
+    diff: bool,
+    report: str | None,
+    confirm: bool,
 ) -> None:
     """Report drift, and repair it.
 
@@ -88,7 +94,7 @@ def _confirmed(configured: "Loaded", kinds: Sequence[str], *, here: bool) -> boo
     return True
 
 
-def _scanned(configured: "Loaded", kinds: Sequence[str], *, confirm: bool) -> list[Report]:
+def _scanned(configured: "Loaded", kinds: Sequence[str], *, confirm: bool) -> list[ClusterReport]:
     import asyncio
 
     from syncer.cli.loading import selected
@@ -98,23 +104,23 @@ def _scanned(configured: "Loaded", kinds: Sequence[str], *, confirm: bool) -> li
     log = configured.config.log
     configure("error" if log.level == "info" else log.level, log.format)
 
-    async def scan() -> Report:
+    async def scan() -> ClusterReport:
         return await patrol_once(configured.config, await selected(configured), kinds=kinds, confirm=confirm)
 
     return [asyncio.run(scan())]
 
 
-def _asked(configured: "Loaded", kinds: Sequence[str]) -> list[Report]:
+def _asked(configured: "Loaded", kinds: Sequence[str]) -> list[ClusterReport]:
     from syncer.cli.daemon import ask
 
-    found: list[Report] = ask(configured, "GET", "/patrol", {"kinds": ",".join(kinds)})
+    found: list[ClusterReport] = ask(configured, "GET", "/patrol", {"kinds": ",".join(kinds)})
     return found
 
 
 # -- for people ------------------------------------------------------------------------------------
 
 
-def is_left(report: Report) -> bool:
+def is_left(report: ClusterReport) -> bool:
     """Return True if an object is not in step, or could not be checked."""
     return bool(report["held"]) or any(
         kind["problem"] or kind["troubles"] or any(outcome not in _DONE for outcome in _outcomes(kind))
@@ -122,12 +128,12 @@ def is_left(report: Report) -> bool:
     )
 
 
-def _outcomes(kind: Report) -> Counter[str]:
+def _outcomes(kind: ClusterReport) -> Counter[str]:
     """Count the findings of a kind by outcome."""
     return Counter(one["outcome"] for one in kind["found"]) + Counter(kind.get("omitted", {}))
 
 
-def lines(report: Report, *, diff: bool) -> Iterator[str]:
+def lines(report: ClusterReport, *, diff: bool) -> Iterator[str]:
     """Yield a line for each finding, with ``diff`` also for each of its fields, and a summary."""
     outcomes: Counter[str] = Counter()
     for kind in report["kinds"]:
@@ -148,7 +154,7 @@ def lines(report: Report, *, diff: bool) -> Iterator[str]:
         yield f"{busy} more are worked on, wait or fail already; of those that fail `syncer parked` says why"
 
 
-def _kind(kind: Report, *, diff: bool) -> Iterator[str]:
+def _kind(kind: ClusterReport, *, diff: bool) -> Iterator[str]:
     if kind["problem"]:
         yield f"{kind['syncer']}: not looked at: {kind['problem']}"
     for corrected in kind["corrected"]:
@@ -163,7 +169,7 @@ def _kind(kind: Report, *, diff: bool) -> Iterator[str]:
         yield f"{kind['syncer']}: {omitted} more, which are only counted"
 
 
-def _line(found: Report) -> str:
+def _line(found: ClusterReport) -> str:
     reason = f" ({found['reason']})" if found.get("reason") else ""
     paths = ", ".join(change["path"] for change in found.get("changes", ()))
     what = f"{found['class']}: {paths}" if paths else found["class"]

@@ -11,8 +11,8 @@ from syncer.cli import show
 from syncer.cli.options import option, output
 
 if TYPE_CHECKING:
-    from syncer.pki.layout import Wanted
-    from syncer.pki.store import Report
+    from syncer.pki.layout import PkiSettings
+    from syncer.pki.store import StoreReport
 
 #: Most seconds to wait for the address of a load balancer.
 MOST_WAIT = 3600
@@ -100,7 +100,7 @@ def pki(
     from syncer.pki import layout
 
     members = etcd_members.split(",") if etcd_members else [f"{service}-control-plane-{n}" for n in range(MEMBERS)]
-    wanted = layout.Wanted(
+    wanted = layout.PkiSettings(
         _label(namespace, "--namespace"),
         _label(service, "--service"),
         _secret(secret or f"{service}-pki", "--secret"),
@@ -122,14 +122,14 @@ def pki(
     _show(_completed(wanted, wait, host_kubeconfig, host_context), wanted, output, headers=not no_headers)
 
 
-def _completed(wanted: "Wanted", wait: int, kubeconfig: str, context: str) -> "Report":
+def _completed(wanted: "PkiSettings", wait: int, kubeconfig: str, context: str) -> "StoreReport":
     import asyncio
 
     from syncer.api.objects import Side
     from syncer.clusters.connection import ConnectionSettings, connect
     from syncer.pki.store import complete
 
-    async def run() -> "Report":
+    async def run() -> "StoreReport":
         host = connect(ConnectionSettings(kubeconfig, context), side=Side.HOST, environ=os.environ)
         try:
             return await complete(host, wanted, wait=wait)
@@ -139,7 +139,7 @@ def _completed(wanted: "Wanted", wait: int, kubeconfig: str, context: str) -> "R
     return asyncio.run(run())
 
 
-def _show(report: "Report", wanted: "Wanted", output: str, *, headers: bool) -> None:
+def _show(report: "StoreReport", wanted: "PkiSettings", output: str, *, headers: bool) -> None:
     show.records([each._asdict() for each in report.outcomes], output, headers=headers)
     for warning in report.warnings:
         click.echo(show.red(f"warning: {warning}"), err=True)
@@ -150,16 +150,19 @@ def _show(report: "Report", wanted: "Wanted", output: str, *, headers: bool) -> 
 
 def _label(text: str, flag: str) -> str:
     from syncer.api.dns_names import DNS_LABEL
+    from syncer.api.objects import LONGEST_LABEL
 
-    if len(text) > 63 or not re.fullmatch(DNS_LABEL, text):
-        raise click.UsageError(f"{flag}: {text!r} is no name for it: lower-case letters, digits and -, at most 63")
+    if len(text) > LONGEST_LABEL or not re.fullmatch(DNS_LABEL, text):
+        form = f"lower-case letters, digits and -, at most {LONGEST_LABEL}"
+        raise click.UsageError(f"{flag}: {text!r} is no name for it: {form}")
     return text
 
 
 def _secret(text: str, flag: str) -> str:
     from syncer.api.dns_names import DNS_SUBDOMAIN
+    from syncer.api.objects import LONGEST_NAME
 
-    if len(text) > 253 or not re.fullmatch(DNS_SUBDOMAIN, text):
+    if len(text) > LONGEST_NAME or not re.fullmatch(DNS_SUBDOMAIN, text):
         raise click.UsageError(f"{flag}: {text!r} is no name of a Secret")
     return text
 

@@ -9,7 +9,7 @@ from syncer.api.contract import deprecations
 from syncer.config import SyncerConfig, VirtualCluster, config_with
 from syncer.config.render import schema
 from syncer.names import SingleNamespace
-from syncer.plugins import OURS, SYNCERS, Found, Installed, clashes, raised_by
+from syncer.plugins import OURS, SYNCERS, FoundPlugin, Installed, clashes, raised_by
 from syncer.rights.rbac import manifests, needed
 
 #: The configuration of a made-up virtual cluster.
@@ -20,14 +20,16 @@ _SAMPLES = (
 )
 
 
-def checked(plugins: Installed, names: Sequence[str], more: Callable[[Found], Iterable[Problem]]) -> list[Found]:
+def checked(
+    plugins: Installed, names: Sequence[str], more: Callable[[FoundPlugin], Iterable[Problem]]
+) -> list[FoundPlugin]:
     """Check the named plugins, and add their problems; ``more`` checks sound syncers further."""
     found = list(plugins.found(names))
     with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):  # reported by :func:`note`
         return [each if each.problems else each._replace(problems=tuple(_problems(each, more))) for each in found]
 
 
-def note(found: Found, plugins: Installed) -> str:
+def note(found: FoundPlugin, plugins: Installed) -> str:
     """Return a note about using a sound plugin beside the built-in syncers, or its deprecations;
     ``""`` if there is none.
     """
@@ -40,7 +42,7 @@ def note(found: Found, plugins: Installed) -> str:
     return next((f"{what} {other.name}: set sync.{other.section}.enabled to false" for what, other in others), "")
 
 
-def _problems(found: Found, more: Callable[[Found], Iterable[Problem]]) -> Iterator[Problem]:
+def _problems(found: FoundPlugin, more: Callable[[FoundPlugin], Iterable[Problem]]) -> Iterator[Problem]:
     plugin = found.plugin
     if found.group != SYNCERS:
         yield from _asked(plugin, {"its translations are wrong": lambda: _translate(plugin)})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncer.api import FieldPath, PluginError, Problem, Syncer, path_steps
 from syncer.directions import way_of
-from syncer.plugins import OURS, SYNCERS, Found, raised_by
+from syncer.plugins import OURS, SYNCERS, FoundPlugin, raised_by
 
 if TYPE_CHECKING:
     from syncer.api import Obj
@@ -31,12 +31,12 @@ def must_be_there() -> None:
     assert hypothesis
 
 
-def can_be_tried(found: Found) -> bool:
+def can_be_tried(found: FoundPlugin) -> bool:
     """Return True for a syncer to the host that is not built in: objects can be generated for it."""
     return found.group == SYNCERS and found.origin.package != OURS and way_of(found.plugin).goes_down
 
 
-def broken_laws(found: Found) -> Iterator[Problem]:
+def broken_laws(found: FoundPlugin) -> Iterator[Problem]:
     """Yield the first law that a syncer breaks; others are usually broken for the same reason."""
     if not can_be_tried(found):
         return

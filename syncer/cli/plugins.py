@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, option, output, pass_given, settings
+from syncer.cli.options import GivenOptions, option, output, pass_given, settings
 
 if TYPE_CHECKING:
     from syncer.api import Problem
     from syncer.config import Loaded, VirtualCluster
-    from syncer.plugins import Found, Installed
+    from syncer.plugins import FoundPlugin, Installed
 
 
 @click.group()
@@ -23,7 +23,7 @@ def plugins() -> None:
 @settings()
 @output("table", "json", "yaml", "name")
 @pass_given
-def list_(given: Given, output: str, no_headers: bool) -> None:
+def list_(given: GivenOptions, output: str, no_headers: bool) -> None:
     """List syncers and name translators.
 
     Built-in plugins are always loaded. An installed plugin is imported only if the configuration names it.
@@ -32,7 +32,7 @@ def list_(given: Given, output: str, no_headers: bool) -> None:
     show.records(list(_records(given)), output, headers=not no_headers)
 
 
-def _records(given: Given) -> Iterator[dict[str, Any]]:
+def _records(given: GivenOptions) -> Iterator[dict[str, Any]]:
     from syncer.cli.loading import loaded, model
     from syncer.directions import resources_of
     from syncer.plugins import installed, origin_of, roles_of
@@ -121,7 +121,7 @@ def check(names: tuple[str, ...], output: str, no_headers: bool, laws: bool) -> 
         show.fail(f"not sound: {wrong} of {len(found)}.", 3)
 
 
-def _no_more(found: "Found") -> "Sequence[Problem]":
+def _no_more(found: "FoundPlugin") -> "Sequence[Problem]":
     return ()
 
 
@@ -139,7 +139,7 @@ def _known(names: Sequence[str], known: Sequence[str]) -> Sequence[str]:
     return names or known
 
 
-def _results(found: "Sequence[Found]", there: "Installed", *, laws: bool) -> Iterator[dict[str, Any]]:
+def _results(found: "Sequence[FoundPlugin]", there: "Installed", *, laws: bool) -> Iterator[dict[str, Any]]:
     """Yield a record for each problem of a plugin, and for each sound plugin."""
     from syncer.cli.plugin_check import note
     from syncer.cli.plugin_laws import can_be_tried

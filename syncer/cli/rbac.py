@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, option, output, pass_given, settings
+from syncer.cli.options import GivenOptions, option, output, pass_given, settings
 
 if TYPE_CHECKING:
     from syncer.api import Obj
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 )
 @pass_given
 def rbac(
-    given: Given,
+    given: GivenOptions,
     output: str,
     side: str | None,
     only: str | None,

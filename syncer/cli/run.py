@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, modes, pass_given, settings
+from syncer.cli.options import GivenOptions, modes, pass_given, settings
 
 if TYPE_CHECKING:
     import asyncio
@@ -17,12 +17,8 @@ if TYPE_CHECKING:
 #: objects are hardly ever cyclic, so rare collections cost no memory and save a twentieth of the
 #: CPU of a start.
 GC_THRESHOLD = (20_000, 20, 20)
-#: mallopt(3) of glibc: its names for parameters, and the size in bytes from which a block is mapped
-#: by itself. By default that grows up to 32 MB with the first large block that is freed, and then
-#: the holes of large texts stay in the heap. The smallest such block is the one of 256 KiB that each
-#: TLS connection of uvloop has, and of which it uses little.
+#: mallopt(3) of glibc: its names for parameters.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-MAPPED_FROM = 256 << 10
 #: Unused bytes at the end of the heap that are given back. To take them again costs a fault for each 4 KiB.
 TRIMMED_FROM = 1 << 20
 
@@ -32,7 +28,7 @@ TRIMMED_FROM = 1 << 20
 @modes
 @pass_given
 @click.pass_context
-def run(ctx: click.Context, given: Given) -> None:
+def run(ctx: click.Context, given: GivenOptions) -> None:
     """Keep virtual clusters in step with the host cluster.
 
     The daemon ends on SIGTERM or Ctrl-C, or with --once when both sides are in step.
@@ -45,7 +41,7 @@ def run(ctx: click.Context, given: Given) -> None:
     ctx.exit(start(given))
 
 
-def start(given: Given) -> int:
+def start(given: GivenOptions) -> int:
     """Load the configuration, run the daemon, and return the exit status."""
     import asyncio
 
@@ -74,10 +70,12 @@ def spare_memory() -> None:
     import ctypes
     import gc
 
+    from syncer.clusters.codec import MAPPED
+
     gc.set_threshold(*GC_THRESHOLD)
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
     if set_option is not None:
-        set_option(M_MMAP_THRESHOLD, MAPPED_FROM)
+        set_option(M_MMAP_THRESHOLD, MAPPED)
         set_option(M_TRIM_THRESHOLD, TRIMMED_FROM)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, output, pass_given, settings
+from syncer.cli.options import GivenOptions, output, pass_given, settings
 
 #: Counts of objects by column.
 _COUNTS = {
@@ -23,7 +23,7 @@ _COUNTS = {
 @settings()
 @output("table", "json", "yaml")
 @pass_given
-def status(given: Given, output: str, no_headers: bool) -> None:
+def status(given: GivenOptions, output: str, no_headers: bool) -> None:
     """Show the state of each syncer, and the number of its objects.
 
     A syncer is ready, starting, waiting for its resource to be served, degraded or paused. MAPPED are its objects

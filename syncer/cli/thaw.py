@@ -3,7 +3,7 @@
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, output, pass_given, settings
+from syncer.cli.options import GivenOptions, output, pass_given, settings
 
 
 @click.command()
@@ -12,7 +12,7 @@ from syncer.cli.options import Given, output, pass_given, settings
 @settings()
 @output("table", "json", "yaml")
 @pass_given
-def thaw(given: Given, kind: str, key: str, output: str, no_headers: bool) -> None:
+def thaw(given: GivenOptions, kind: str, key: str, output: str, no_headers: bool) -> None:
     """Let the daemon write frozen fields again.
 
     KIND restricts this to a kind, and KEY (namespace/name) to a single object. A field is frozen

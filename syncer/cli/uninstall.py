@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, option, output, pass_given, settings
+from syncer.cli.options import GivenOptions, option, output, pass_given, settings
 
 if TYPE_CHECKING:
     from syncer.api import Side
-    from syncer.clusters.client import Cluster
+    from syncer.clusters.client import SideClient
     from syncer.config import Loaded
-    from syncer.daemon.uninstall.uninstall import Report
+    from syncer.daemon.uninstall.uninstall import UninstallReport
 
 
 @click.command()
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @pass_given
 @click.pass_context
 def uninstall(
-    ctx: click.Context, given: Given, yes: bool, keep: bool, side: str | None, output: str, no_headers: bool
+    ctx: click.Context, given: GivenOptions, yes: bool, keep: bool, side: str | None, output: str, no_headers: bool
 ) -> None:
     """Remove everything that was synced, on both sides.
 
@@ -77,7 +77,7 @@ def uninstall(
     ctx.exit(report.exit_code)
 
 
-async def _report(configured: "Loaded", *, yes: bool, keep: bool, side: str | None) -> "Report":
+async def _report(configured: "Loaded", *, yes: bool, keep: bool, side: str | None) -> "UninstallReport":
     from syncer.cli.loading import selected
     from syncer.daemon.start.connecting import connected
     from syncer.daemon.uninstall import uninstall as engine
@@ -89,7 +89,7 @@ async def _report(configured: "Loaded", *, yes: bool, keep: bool, side: str | No
 
 
 @asynccontextmanager
-async def _connected(configured: "Loaded") -> "AsyncIterator[Mapping[Side, Cluster]]":
+async def _connected(configured: "Loaded") -> "AsyncIterator[Mapping[Side, SideClient]]":
     """Yield clients of both sides; a kubeconfig is read only now."""
     from syncer.cli.loading import selected
     from syncer.daemon.start.connecting import connected
@@ -120,7 +120,7 @@ def _form(output: str) -> str:
     return "table" if output == "wide" else output
 
 
-def _records(report: "Report", *, keep: bool, each: bool) -> Iterator[dict[str, Any]]:
+def _records(report: "UninstallReport", *, keep: bool, each: bool) -> Iterator[dict[str, Any]]:
     """Yield a record for each of our objects, or, without ``each``, the number of objects by kind."""
     verb = "strip the marks" if keep else "delete"
     does = {item: f"leave: {report.left[item]}" if item in report.left else verb for item in report.items}
@@ -133,7 +133,7 @@ def _records(report: "Report", *, keep: bool, each: bool) -> Iterator[dict[str, 
         yield {"side": side, "kind": kind, "objects": number, "what": what}
 
 
-def _end(report: "Report", *, yes: bool) -> Iterator[str]:
+def _end(report: "UninstallReport", *, yes: bool) -> Iterator[str]:
     if report.done:
         yield "done"
     elif yes:

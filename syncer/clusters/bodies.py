@@ -13,6 +13,7 @@ times containers, are bounded by their kind before they are built.
 from typing import Any
 
 from syncer.api.errors import TooLarge
+from syncer.api.texts import LONGEST_FIELD
 from syncer.clusters import codec
 
 #: Largest body of a request, in bytes.
@@ -45,7 +46,7 @@ def _largest_part(value: Any, size: int) -> tuple[str, int]:
     while isinstance(value, dict) and value:
         sizes = {name: len(codec.encode(below)) for name, below in value.items()}
         name = max(sizes, key=lambda each: sizes[each])
-        if sizes[name] < size * _SHARE or len(name) > 63:
+        if sizes[name] < size * _SHARE or len(name) > LONGEST_FIELD:
             break
         path.append(name)
         value, size = value[name], sizes[name]

@@ -14,7 +14,7 @@ from syncer.clusters import api_requests, codec, errors
 from syncer.clusters.api_requests import PatchKind, Propagation
 from syncer.clusters.codec import Page
 from syncer.clusters.dialer import Dialer
-from syncer.clusters.errors import UNKNOWN_ORIGIN, Origin, Where
+from syncer.clusters.errors import UNKNOWN_ORIGIN, ClusterOrigin, FailedRequest
 from syncer.clusters.patient import Patient
 from syncer.clusters.transport import (
     LARGEST_REPLY,
@@ -25,7 +25,8 @@ from syncer.clusters.transport import (
     ReplyTooLarge,
     Transport,
 )
-from syncer.clusters.watching import Watch
+from syncer.clusters.watching import WatchStream
+from syncer.steps import STEP_BYTES
 
 if TYPE_CHECKING:
     from kubernetes.aio.client import ApiClient
@@ -41,8 +42,6 @@ _MOST_EMPTY = 10
 _MOST_FETCHED = 1_200_000
 #: The factor by which a page becomes smaller if it is too large, and larger again if there is room.
 _STEP = 4
-#: Bytes of a page after which other tasks may run.
-BREATH = 256 << 10
 
 Objs = list[Obj]
 
@@ -72,7 +71,7 @@ class Client:
         name: str,
         transport: Transport,
         *,
-        origin: Origin = UNKNOWN_ORIGIN,
+        origin: ClusterOrigin = UNKNOWN_ORIGIN,
         observer: Observer | None = None,
         timeout: float = REQUEST_SECONDS,
         dialer: Dialer | None = None,
@@ -222,8 +221,8 @@ class Client:
             empty += not page.items
             if page.next_token and (empty > _MOST_EMPTY or page.next_token == token):
                 raise codec.DecodeError(f"the list never ends: {empty} of its pages were empty")
-            if len(body) > BREATH:
-                parts = codec.parts(page, BREATH)
+            if len(body) > STEP_BYTES:
+                parts = codec.parts(page, STEP_BYTES)
                 while (part := next(parts, None)) is not None:  # so that none is held until the next page comes
                     await asyncio.sleep(0)
                     yield part
@@ -269,7 +268,7 @@ class Client:
         timeout_seconds: int | None = None,
         idle_timeout: float | None = None,
         metadata_only: bool = False,
-    ) -> Watch:
+    ) -> WatchStream:
         """Watch changes from a version on, with bookmarks, in batches of the events that have arrived.
 
         The server ends the watch after ``timeout_seconds``. ``idle_timeout`` seconds without a
@@ -288,10 +287,10 @@ class Client:
             accept=api_requests.METADATA_OF_ONE if metadata_only else "application/json",
         )
         start = time.perf_counter()
-        return Watch(
+        return WatchStream(
             self.transport,
             request,
-            where=Where(self.name, self.side, "watch", resource, Key(namespace, "")),
+            where=FailedRequest(self.name, self.side, "watch", resource, Key(namespace, "")),
             origin=self.origin,
             observe=lambda code: self._observe("WATCH", code, start),
         )
@@ -305,7 +304,7 @@ class Client:
 
     def error_of(self, event: codec.WatchEvent, resource: Resource) -> ClusterError:
         """Return the error that a watch of a resource has sent as its event ``ERROR``."""
-        where = Where(self.name, self.side, "watch", resource)
+        where = FailedRequest(self.name, self.side, "watch", resource)
         return errors.from_status(codec.decode(event.object), where, self.origin)
 
     def kubernetes_client(self) -> "ApiClient":
@@ -322,7 +321,7 @@ class Client:
     @property
     def place(self) -> str:
         """The cluster in messages: ``virtual cluster``, with its name if that adds something."""
-        return Where(self.name, self.side, "").place
+        return FailedRequest(self.name, self.side, "").place
 
     async def close(self) -> None:
         """Close all connections."""
@@ -342,12 +341,12 @@ class Client:
             response = await self.transport.send(request)
             code = response.status
         except ConnectionFailed as failure:
-            where = Where(self.name, self.side, verb, resource, key, subresource)
+            where = FailedRequest(self.name, self.side, verb, resource, key, subresource)
             raise errors.from_failure(failure, where, self.origin) from failure
         finally:
             self._observe(request.method, code, start)
         if code >= 300:
-            where = Where(self.name, self.side, verb, resource, key, subresource)
+            where = FailedRequest(self.name, self.side, verb, resource, key, subresource)
             raise errors.from_response(response, where, self.origin)
         return response
 
@@ -356,7 +355,7 @@ class Client:
             self.observer.request(method, code, time.perf_counter() - start)
 
 
-class Cluster(Client):
+class SideClient(Client):
     """A client of a virtual cluster or of the host."""
 
     side: Side
@@ -367,7 +366,7 @@ class Cluster(Client):
         side: Side,
         transport: Transport,
         *,
-        origin: Origin = UNKNOWN_ORIGIN,
+        origin: ClusterOrigin = UNKNOWN_ORIGIN,
         observer: Observer | None = None,
         timeout: float = REQUEST_SECONDS,
         dialer: Dialer | None = None,
@@ -375,13 +374,13 @@ class Cluster(Client):
         super().__init__(name, transport, origin=origin, observer=observer, timeout=timeout, dialer=dialer)
         self.side = side
 
-    def patient(self) -> "Cluster":
+    def patient(self) -> "SideClient":
         """Return a client of the same cluster that waits while the API server asks to come back later."""
         return self.over(Patient(self.transport))
 
-    def over(self, transport: Transport) -> "Cluster":
+    def over(self, transport: Transport) -> "SideClient":
         """Return a client of the same cluster with another transport, such as a wrapper of its own."""
-        return Cluster(
+        return SideClient(
             self.name,
             self.side,
             transport,

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from syncer.api.objects import Key, Obj
+from syncer.api.objects import LONGEST_NAME, Key, Obj
 from syncer.clusters import pieces
 
 #: Replaces the contents of an object that can't be used, with the reason. No API server sends a field
@@ -34,7 +34,9 @@ DecodeError = msgspec.DecodeError
 #: The exceptions of a decoder: msgspec raises the last for texts that aren't UTF-8.
 _MALFORMED = (DecodeError, RecursionError, UnicodeDecodeError)
 
-#: Above so many bytes, the daemon's allocator gives a text pages of its own (`MAPPED_FROM` in :mod:`syncer.cli.run`).
+#: Bytes of a block from which on the daemon's allocator maps it by itself (:mod:`syncer.cli.run`). By default that
+#: grows up to 32 MB with the first large block that is freed, and then the holes of large texts stay in the heap. The
+#: smallest such block is the one of 256 KiB that each TLS connection of uvloop has, and of which it uses little.
 MAPPED = 256 << 10
 
 _decode = msgspec.json.Decoder().decode
@@ -207,10 +209,11 @@ def identity(obj: Any, error: Exception, *, most: int | None = None) -> Obj:
     return {**found, "metadata": {"resourceVersion": "", **kept}, UNREADABLE: str(error)}
 
 
-#: What an object keeps without its contents, and the longest JSON of each.
+#: What an object keeps without its contents.
 _KIND = ("apiVersion", "kind")
 _TEXTS = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 _KEYS = ("labels", "annotations")
+#: Bytes of JSON of each of these.
 MOST_KEPT = 1 << 20
 
 
@@ -301,8 +304,6 @@ _BEGINNING = re.compile(
     rb',"resourceVersion":"([!#-\[\]-~]{1,512})"'
 ).match
 
-#: Maximum length of a name.
-LONGEST_NAME = 253
 #: Maximum length of a uid and of a resourceVersion, which are kept of objects that are gone, too. API servers give some
 #: 40 characters.
 LONGEST_VERSION = 512

@@ -9,10 +9,10 @@ from weakref import WeakSet
 
 from syncer.api.objects import Side
 from syncer.clusters import kubeconfig
-from syncer.clusters.client import Client, Cluster
+from syncer.clusters.client import Client, SideClient
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.dialer import Dialer
-from syncer.clusters.errors import Origin
+from syncer.clusters.errors import ClusterOrigin
 from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login
 from syncer.clusters.login_files import LoginFiles
@@ -54,7 +54,7 @@ def connect(
     environ: Mapping[str, str],
     name: str = "",
     moved: Callable[[], None] = _nothing,
-) -> Cluster:
+) -> SideClient:
     """Create the client of a virtual cluster or of the host, in a running event loop; nothing is sent yet.
 
     Its kubeconfig is read again when it changes. ``moved`` is called if it then leads to another server;
@@ -63,7 +63,7 @@ def connect(
     Raises:
         ConfigError: The kubeconfig can't be used.
     """
-    return Cluster(name or side, side, **_parts(_credentials(settings, environ, moved), settings))
+    return SideClient(name or side, side, **_parts(_credentials(settings, environ, moved), settings))
 
 
 def client(
@@ -124,23 +124,23 @@ class HeldLogin:
 
 def connect_held(
     login: HeldLogin, settings: ConnectionSettings, *, side: Side, name: str, moved: Callable[[], None] = _nothing
-) -> Cluster:
+) -> SideClient:
     """Create the client of a cluster with a login that somebody holds; otherwise like :func:`connect`."""
-    return Cluster(name, side, **_parts(login.credentials(moved), settings))
+    return SideClient(name, side, **_parts(login.credentials(moved), settings))
 
 
-def origin_of(credentials: LoginCredentials) -> Origin:
+def origin_of(credentials: LoginCredentials) -> ClusterOrigin:
     """Return the origin of a cluster for its messages."""
     endpoint = credentials.login.endpoint
     said = lambda: str(credentials.login)  # noqa: E731  (the login changes)
-    return Origin(endpoint.authority, endpoint.source, said, credentials.complaint, credentials.ends)
+    return ClusterOrigin(endpoint.authority, endpoint.source, said, credentials.complaint, credentials.ends)
 
 
 class _Parts(TypedDict):
     """The parts of a client."""
 
     transport: Transport
-    origin: Origin
+    origin: ClusterOrigin
     timeout: float
     dialer: Dialer
 
@@ -169,7 +169,7 @@ def read_login(settings: ConnectionSettings, environ: Mapping[str, str]) -> Logi
     return kubeconfig.read(settings.kubeconfig, context=settings.context, server=settings.server, environ=environ)
 
 
-async def first_contact(cluster: Cluster) -> str:
+async def first_contact(cluster: SideClient) -> str:
     """Return the API server's version, such as ``v1.36.3``: it is there, trusted, and accepts the
     credentials.
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from cachetools import LRUCache
 
 from syncer.api.errors import ClusterError, Forbidden, Missing, Unreachable
-from syncer.api.objects import Obj, Resource
+from syncer.api.objects import LONGEST_NAME, Obj, Resource
 from syncer.clusters import codec
 from syncer.clusters.client import Client
 
@@ -77,8 +77,6 @@ ORDERED_SINCE = 35
 _LIST = "APIGroupDiscoveryList"
 #: Raised by what reads a malformed document.
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError, codec.DecodeError)
-#: Most characters of a text: those of the longest name of an object. What is served is kept as long as it is.
-LONGEST = 253
 #: Characters that a part of a URL's path can't have.
 _FORBIDDEN = frozenset("/%?# ")
 
@@ -340,7 +338,7 @@ def _text(value: object) -> str:
         return ""
     if not isinstance(value, str):
         raise TypeError(f"it has a {type(value).__name__} where a text belongs")
-    if len(value) > LONGEST:
+    if len(value) > LONGEST_NAME:  # what is served is kept as long as it is
         raise ValueError(f"it has a text of {len(value)} characters")
     return value
 

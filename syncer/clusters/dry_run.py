@@ -29,7 +29,7 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedWrite:
+class UnsentWrite:
     """A write that was not sent: the RBAC verb, the target, and the object, patch or delete options in it."""
 
     verb: str
@@ -50,7 +50,7 @@ class DryRun:
     """
 
     def __init__(self, transport: Transport) -> None:
-        self.writes: list[PlannedWrite] = []
+        self.writes: list[UnsentWrite] = []
         self._transport = transport
         #: By path: the object as it would be, None if it would be gone.
         self._would_be: dict[str, Obj | None] = {}
@@ -123,7 +123,7 @@ class DryRun:
     async def _delete(self, target: Target, options: Obj, request: HttpRequest) -> HttpResponse:
         """Answer a DELETE; an object with finalizers is only marked, any other is gone."""
         if not target.key.name:
-            self.writes.append(PlannedWrite("deletecollection", target, options))
+            self.writes.append(UnsentWrite("deletecollection", target, options))
             return _status(200, "", "")
         live = await self._live(target, request)
         if live.status != 200:
@@ -156,7 +156,7 @@ class DryRun:
         return f"{MADE_UP}-{next(self._numbers)}"
 
     def _note(self, request: HttpRequest, target: Target, content: Any) -> None:
-        self.writes.append(PlannedWrite(_VERBS[request.method], target, content))
+        self.writes.append(UnsentWrite(_VERBS[request.method], target, content))
 
 
 def _response(status: int, obj: Obj) -> HttpResponse:

@@ -54,7 +54,9 @@ _TERMINATING = "being terminated"
 #: etcd's refusal of an object over its ``--max-request-bytes`` (by default 1.5 MiB), and that of the
 #: API server's client of etcd over 2 MiB. The API server passes both on with status 500.
 _TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
+#: Causes of a refusal that are shown whole.
 _MOST_CAUSES = 5
+#: Most characters of a text of a cause.
 _MOST_MESSAGE = 500
 #: The texts of a Status' details that are kept, and the causes at most.
 _DETAILS, _MOST_KEPT = ("name", "group", "kind", "uid"), 100
@@ -64,7 +66,7 @@ _DETAILS, _MOST_KEPT = ("name", "group", "kind", "uid"), 100
 _WRITES = ("create", "update", "patch", "delete")
 
 #: Creates an error from its message and the fields of a request.
-Kind = Callable[..., ClusterError]
+ErrorFactory = Callable[..., ClusterError]
 
 
 def _nothing() -> str:
@@ -76,7 +78,7 @@ def _never() -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ClusterOrigin:
     """The origin of a cluster in messages: its address, its file, and its credentials.
 
     ``credentials`` describes them; ``complaint`` is their known problem, or ``""``; ``ends`` is the end
@@ -90,11 +92,11 @@ class Origin:
     ends: Callable[[], float | None] = _never
 
 
-UNKNOWN_ORIGIN = Origin()
+UNKNOWN_ORIGIN = ClusterOrigin()
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class FailedRequest:
     """A request, as in messages."""
 
     cluster: str
@@ -127,13 +129,13 @@ class Where:
         }
 
 
-def from_response(reply: HttpResponse, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
+def from_response(reply: HttpResponse, where: FailedRequest, origin: ClusterOrigin = UNKNOWN_ORIGIN) -> ClusterError:
     """Return the error for a response whose status is not 2xx."""
     return from_status(_status_of(reply), where, origin, retry_after=_retry_after(reply))
 
 
 def from_status(
-    status: Obj, where: Where, origin: Origin = UNKNOWN_ORIGIN, *, retry_after: float | None = None
+    status: Obj, where: FailedRequest, origin: ClusterOrigin = UNKNOWN_ORIGIN, *, retry_after: float | None = None
 ) -> ClusterError:
     """Return the error for a ``Status`` object: a refused request, or an ERROR event of a watch."""
     status = _with_types(status)
@@ -175,7 +177,9 @@ def _texts(given: Obj, names: tuple[str, ...]) -> Obj:
     return {name: without_values(text)[:_MOST_MESSAGE] for name, text in found.items()}
 
 
-def from_failure(failure: ConnectionFailed, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
+def from_failure(
+    failure: ConnectionFailed, where: FailedRequest, origin: ClusterOrigin = UNKNOWN_ORIGIN
+) -> ClusterError:
     """Return the error for a request without a response."""
     if isinstance(failure, CredentialsAwaited):
         return NoCredentials(f"{where.place}: there are no credentials yet: {failure}", **where.fields())
@@ -191,18 +195,18 @@ def from_failure(failure: ConnectionFailed, where: Where, origin: Origin = UNKNO
     return Unreachable(f"{where}: {failure}{_reached_by(origin, str(failure))}", **where.fields())
 
 
-def _reached_by(origin: Origin, said: str) -> str:
+def _reached_by(origin: ClusterOrigin, said: str) -> str:
     address = "" if not origin.address or origin.address in said else f" at {origin.address}"
     source = f" (from {origin.source})" if origin.source else ""
     return f"{address}{source}{_complaint(origin)}"
 
 
-def _complaint(origin: Origin) -> str:
+def _complaint(origin: ClusterOrigin) -> str:
     complaint = origin.complaint()
     return f"; {complaint}" if complaint else ""
 
 
-def _kind_and_message(code: int, status: Obj, where: Where, origin: Origin) -> tuple[Kind, str]:
+def _kind_and_message(code: int, status: Obj, where: FailedRequest, origin: ClusterOrigin) -> tuple[ErrorFactory, str]:
     said = status["message"] or status["reason"] or f"status {code}"
     if code < 500 and _BY_POLICY.search(said):
         return Denied, f"{where} is not accepted: {said}"
@@ -231,20 +235,20 @@ def _kind_and_message(code: int, status: Obj, where: Where, origin: Origin) -> t
             return ClusterError, f"{where}: unexpected status {code}: {said}"
 
 
-def _not_accepted(origin: Origin) -> str:
+def _not_accepted(origin: ClusterOrigin) -> str:
     described = origin.credentials()
     whose = f"the credentials from {described}" if described else "the credentials"
     return f"{whose} are not accepted{_complaint(origin)}. Renew them."
 
 
-def _what_is_missing(status: Obj, where: Where) -> str:
+def _what_is_missing(status: Obj, where: FailedRequest) -> str:
     kind = (status.get("details") or {}).get("kind")
     if kind == "namespaces" and where.key and where.key.namespace:
         return f"the namespace {where.key.namespace} does not exist"
     return "not found" if kind else "not found: the API server does not serve this"
 
 
-def _forbidden(said: str, where: Where) -> tuple[Kind, str]:
+def _forbidden(said: str, where: FailedRequest) -> tuple[ErrorFactory, str]:
     """Return why a request is forbidden: a right is missing, a quota is exceeded, or admission refuses."""
     if refusal := _REFUSAL.search(said):
         user, verb, resource, group, namespace = (part or "" for part in refusal.groups())

@@ -21,6 +21,7 @@ from syncer.translate import times
 PLUGIN_SECONDS = 60.0
 #: Seconds after which a legacy provider's token, whose expiry is unknown here, is requested again.
 LEGACY_SECONDS = 300.0
+#: Bytes at the end of what a plugin prints that are kept, and of its complaint that are shown.
 _MOST_OUTPUT, _MOST_COMPLAINT = 1 << 20, 2000
 _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 

@@ -92,7 +92,7 @@ class _Gone(asyncio.Transport):
 GONE = _Gone()
 
 
-class Connection(asyncio.BufferedProtocol):
+class Http1Connection(asyncio.BufferedProtocol):
     """The common base of an exchange and a watch: the parser, the head of the response, the end of
     the connection.
     """
@@ -169,7 +169,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
         self._lost(failure)
 
-    def hand_over(self, heir: "Connection") -> None:
+    def hand_over(self, heir: "Http1Connection") -> None:
         """Let another object read what comes next on this connection, over which no request is in progress."""
         self.open = False
         self._deadline.close()
@@ -195,7 +195,7 @@ class Connection(asyncio.BufferedProtocol):
         return "content-length" not in headers and headers.get("transfer-encoding", "").lower() != "chunked"
 
 
-class Exchange(Connection):
+class Exchange(Http1Connection):
     """A keep-alive connection with a single request at a time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, access_tls: ssl.SSLContext | None = None) -> None:

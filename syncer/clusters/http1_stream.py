@@ -4,11 +4,11 @@ import asyncio
 import ssl
 from collections.abc import Mapping
 
-from syncer.clusters.http1 import NEVER, Connection
-from syncer.clusters.transport import LARGEST_REPLY, ConnectionFailed, Headers, Lines, ReplyTooLarge
+from syncer.clusters.http1 import NEVER, Http1Connection
+from syncer.clusters.transport import LARGEST_REPLY, ConnectionFailed, Headers, LineSplitter, ReplyTooLarge
 
 
-class LineStream(Connection):
+class LineStream(Http1Connection):
     """A connection for a watch: yields batches of lines as they arrive."""
 
     #: Memory of unread lines, in bytes, after which the server is slowed down.
@@ -18,7 +18,7 @@ class LineStream(Connection):
         super().__init__(loop, access_tls)
         self.status = 0
         self.idle_timeout: float | None = None
-        self._received = Lines()
+        self._received = LineSplitter()
         self._pieces: list[bytes] = []
         self._ended = self._paused = self._more = False
         self._body_size = 0

@@ -30,7 +30,7 @@ _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Section:
+class KubeconfigSection:
     """A mapping of a kubeconfig, with its file and path for error messages."""
 
     def __init__(self, values: Mapping[str, Any], *, file: Path, path: str) -> None:
@@ -52,12 +52,12 @@ class Section:
             self.refuse(name, f"expected a string, found {type(value).__name__}")
         return value or ""
 
-    def section(self, name: str) -> "Section":
+    def section(self, name: str) -> "KubeconfigSection":
         """Return a nested mapping, empty if it is not set."""
         value = self.values.get(name) or {}
         if not isinstance(value, Mapping):
             self.refuse(name, f"expected a mapping, found {type(value).__name__}")
-        return Section(value, file=self.file, path=f"{self.path}.{name}")
+        return KubeconfigSection(value, file=self.file, path=f"{self.path}.{name}")
 
     def entries(self, name: str) -> list[Any]:
         """Return a list, empty if it is not set."""
@@ -101,9 +101,9 @@ class Kubeconfig:
     def __init__(self, files: list[Path]) -> None:
         self.files = files
         self.current_context = ""
-        self._entries: dict[str, dict[str, Section]] = {name: {} for name in _LISTS}
+        self._entries: dict[str, dict[str, KubeconfigSection]] = {name: {} for name in _LISTS}
         for file in files:
-            self._add(Section(_load(file), file=file, path=""))
+            self._add(KubeconfigSection(_load(file), file=file, path=""))
 
     @classmethod
     def parsed(cls, data: bytes, source: str) -> "Kubeconfig":
@@ -114,7 +114,7 @@ class Kubeconfig:
         """
         made = cls([])
         made.files = [Path(source)]
-        made._add(Section(_parse(data, Path(source)), file=Path(source), path=""))
+        made._add(KubeconfigSection(_parse(data, Path(source)), file=Path(source), path=""))
         return made
 
     @property
@@ -137,9 +137,11 @@ class Kubeconfig:
         chosen = self._entry("contexts", name)
         cluster = self._entry("clusters", chosen.text("cluster"), chosen)
         if server:
-            cluster = Section({**cluster.values, "server": server}, file=cluster.file, path=cluster.path)
+            cluster = KubeconfigSection({**cluster.values, "server": server}, file=cluster.file, path=cluster.path)
         user_name = chosen.text("user")
-        user = self._entry("users", user_name, chosen) if user_name else Section({}, file=chosen.file, path="")
+        user = (
+            self._entry("users", user_name, chosen) if user_name else KubeconfigSection({}, file=chosen.file, path="")
+        )
         source = f"{chosen.file}, context {name}, user {user_name or '(none)'}"
         login = _with_user(_cluster_login(cluster, source), user)
         if user.values.get("auth-provider"):
@@ -149,14 +151,14 @@ class Kubeconfig:
             login = replace(login, plugin=_exec_plugin(user.section("exec"), cluster))
         return login
 
-    def _add(self, whole: Section) -> None:
+    def _add(self, whole: KubeconfigSection) -> None:
         self.current_context = self.current_context or whole.text("current-context")
         for list_name, inner in _LISTS.items():
             for index, (name, values) in enumerate(whole.named(list_name, inner).items()):
-                entry = Section({inner: values}, file=whole.file, path=f"{list_name}[{index}]")
+                entry = KubeconfigSection({inner: values}, file=whole.file, path=f"{list_name}[{index}]")
                 self._entries[list_name].setdefault(name, entry.section(inner))
 
-    def _entry(self, list_name: str, name: str, asked_by: Section | None = None) -> Section:
+    def _entry(self, list_name: str, name: str, asked_by: KubeconfigSection | None = None) -> KubeconfigSection:
         entry = self._entries[list_name].get(name)
         if entry is None:
             what = _LISTS[list_name]
@@ -254,7 +256,7 @@ def _parse(data: bytes, file: Path) -> Mapping[str, Any]:
     return loaded
 
 
-def _cluster_login(cluster: Section, source: str) -> Login:
+def _cluster_login(cluster: KubeconfigSection, source: str) -> Login:
     server = cluster.text("server")
     try:
         parts = urlsplit(server)
@@ -280,7 +282,7 @@ def _cluster_login(cluster: Section, source: str) -> Login:
     return Login(endpoint, ca=ca, insecure=insecure)
 
 
-def _proxy(cluster: Section) -> Proxy | None:
+def _proxy(cluster: KubeconfigSection) -> Proxy | None:
     url = cluster.text("proxy-url")
     try:
         return proxy.parse(url, source=f"proxy-url in {cluster.file}") if url else None
@@ -305,7 +307,7 @@ def through_proxy(login: Login, environ: Mapping[str, str]) -> Login:
     return replace(login, endpoint=replace(endpoint, proxy=found)) if found else login
 
 
-def _with_user(login: Login, user: Section) -> Login:
+def _with_user(login: Login, user: KubeconfigSection) -> Login:
     certificate, key = user.material("client-certificate"), user.material("client-key")
     if bool(certificate) != bool(key):
         user.refuse("client-key" if certificate else "client-certificate", "missing: a certificate needs its key")
@@ -321,7 +323,7 @@ def _with_user(login: Login, user: Section) -> Login:
     )
 
 
-def _impersonation(user: Section) -> Impersonation | None:
+def _impersonation(user: KubeconfigSection) -> Impersonation | None:
     extra = user.section("as-user-extra")
     who = Impersonation(
         user.text("as"),
@@ -334,7 +336,7 @@ def _impersonation(user: Section) -> Impersonation | None:
     return who if who.user else None
 
 
-def _exec_plugin(section: Section, cluster: Section) -> ExecPlugin:
+def _exec_plugin(section: KubeconfigSection, cluster: KubeconfigSection) -> ExecPlugin:
     command = section.text("command")
     if not command:
         section.refuse("command", "missing")
@@ -352,7 +354,7 @@ def _exec_plugin(section: Section, cluster: Section) -> ExecPlugin:
     )
 
 
-def _cluster_info(cluster: Section) -> dict[str, Any]:
+def _cluster_info(cluster: KubeconfigSection) -> dict[str, Any]:
     """Return ``spec.cluster`` of an ExecCredential (client.authentication.k8s.io/v1, type Cluster)."""
     ca = cluster.material("certificate-authority")
     info: dict[str, Any] = {
@@ -366,7 +368,7 @@ def _cluster_info(cluster: Section) -> dict[str, Any]:
     return {name: value for name, value in info.items() if value}
 
 
-def _content(cluster: Section, ca: Material) -> bytes:
+def _content(cluster: KubeconfigSection, ca: Material) -> bytes:
     try:
         return ca.read()
     except OSError as error:

@@ -6,7 +6,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from syncer.api.errors import TooMany
 from syncer.clusters import errors
-from syncer.clusters.errors import Where
+from syncer.clusters.errors import FailedRequest
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
 
 #: Most seconds that a request waits in all. The API server of a CRD that is seconds old asks for a second, some times.
@@ -49,7 +49,7 @@ def _seconds(response: HttpResponse) -> float | None:
     """Return the seconds after which an answer asks to come back; None if it doesn't."""
     if response.status not in (429, 503):
         return None
-    error = errors.from_response(response, Where("", None, ""))
+    error = errors.from_response(response, FailedRequest("", None, ""))
     return max(error.retry_after, LEAST_WAIT) if isinstance(error, TooMany) else None
 
 

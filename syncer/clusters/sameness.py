@@ -6,7 +6,7 @@ from pathlib import Path
 
 from syncer.api.errors import Forbidden, Missing
 from syncer.api.objects import Key, Resource, Side, uid_of
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.login import Login
 
 _NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
@@ -32,7 +32,7 @@ def _looked_up(host: str) -> frozenset[str]:
     return frozenset(str(address[0]) for *_, address in found)
 
 
-async def is_same_cluster(virtual: Cluster, host: Cluster, host_namespaces: Sequence[str] | None) -> bool | None:
+async def is_same_cluster(virtual: SideClient, host: SideClient, host_namespaces: Sequence[str] | None) -> bool | None:
     """Return True if a namespace has the same uid on both sides; None if that can't be read.
 
     ``host_namespaces`` are those that the host's user surely may read; None for all. Where none of them

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from syncer.api.values import value_class
 from syncer.clusters.proxy import Proxy
+from syncer.steps import STEP_BYTES, STEP_OBJECTS
 
 #: Timeout of a request, in seconds.
 REQUEST_SECONDS = 30.0
@@ -208,7 +209,7 @@ class Headers(Mapping[str, str]):
         return len(self._mapping())
 
 
-class Lines:
+class LineSplitter:
     """Splits a body that arrives in pieces into lines; a long line costs a single copy, however
     many pieces it has.
     """
@@ -217,9 +218,9 @@ class Lines:
 
     #: Longest accepted line, in bytes.
     LONGEST = LARGEST_REPLY
-    #: Most lines and bytes that are taken at once, so that no step of the event loop is long; a single
-    #: line may be longer.
-    MOST_LINES, MOST_BYTES = 100, 256 << 10
+    #: Most lines and bytes that are taken at once; a single line may be longer.
+    MOST_LINES = STEP_OBJECTS
+    MOST_BYTES = STEP_BYTES
     #: Memory that a line takes besides its bytes.
     OVERHEAD = 64
 

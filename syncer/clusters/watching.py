@@ -8,11 +8,11 @@ from typing import Self
 from syncer.api.errors import Expired
 from syncer.clusters import errors
 from syncer.clusters.codec import UNREADABLE, DecodeError, Raw, WatchEvent, watch_event
-from syncer.clusters.errors import Origin, Where
+from syncer.clusters.errors import ClusterOrigin, FailedRequest
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, ReplyTooLarge, Stream, Transport
 
 
-class Watch:
+class WatchStream:
     """``async with`` opens the watch, ``async for`` yields lists of events until the server ends it.
 
     Raises:
@@ -26,8 +26,8 @@ class Watch:
         transport: Transport,
         request: HttpRequest,
         *,
-        where: Where,
-        origin: Origin,
+        where: FailedRequest,
+        origin: ClusterOrigin,
         observe: Callable[[int], None],
     ) -> None:
         self._context: AbstractAsyncContextManager[Stream] = transport.stream(request)

@@ -8,7 +8,7 @@ from typing import Any
 
 from syncer.api import Key, Marks, NameTranslator
 from syncer.config.custom_checks import custom
-from syncer.config.document import Steps
+from syncer.config.document import Mistake, Steps
 from syncer.config.list_form import COMMON, LIST, SECRETS
 from syncer.config.model import SyncerConfig
 from syncer.config.namespace_checks import namespaces, trust
@@ -19,15 +19,13 @@ from syncer.config.virtual_cluster import place_of
 from syncer.directions import resources_of
 from syncer.resources.namespaces import BUILT_IN
 
-Found = tuple[Steps, str]
-
 #: A name of a virtual cluster, for checks of what Secrets have in common.
 PROBE = "probe"
 
 _OWN_NAMESPACE = "Create one for this virtual cluster, or set host.builtInNamespace to true."
 
 
-def across(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Found]:
+def across(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Mistake]:
     """Yield contradictions between options of a configuration in list form, each with how to resolve it."""
     yield from _addresses(data, model)
     entries, secrets = data.get(LIST), data.get(SECRETS)
@@ -56,7 +54,7 @@ def _own(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sections(
     data: Mapping[str, Any], entry: Mapping[str, Any], place: Steps, model: type[SyncerConfig]
-) -> Iterator[Found]:
+) -> Iterator[Mistake]:
     """Yield the problems of the sections of a virtual cluster."""
     own, whole = _own(entry), _whole(data, entry)
     names, translator = whole.get("names"), _translator(whole, entry, model)
@@ -74,7 +72,7 @@ def _sections(
         yield ((*place, *steps) if steps[0] in own else steps), message
 
 
-def _secrets(data: Mapping[str, Any], entries: list[Any], model: type[SyncerConfig]) -> Iterator[Found]:
+def _secrets(data: Mapping[str, Any], entries: list[Any], model: type[SyncerConfig]) -> Iterator[Mistake]:
     """Yield the problems of Secrets with virtual clusters."""
     seen: dict[tuple[Any, Any], int] = {}
     for number, entry in enumerate(entries):
@@ -98,7 +96,7 @@ def _secrets(data: Mapping[str, Any], entries: list[Any], model: type[SyncerConf
             yield (*place, "namespace"), f"is read by {SECRETS}[{other}], too, with the same selector."
 
 
-def _apart(data: Mapping[str, Any], entries: list[Any], model: type[SyncerConfig]) -> Iterator[Found]:
+def _apart(data: Mapping[str, Any], entries: list[Any], model: type[SyncerConfig]) -> Iterator[Mistake]:
     """Yield the virtual clusters that another one has the name of, or whose copies would be at the same places."""
     names: dict[str, int] = {}
     places: dict[Key, tuple[int, str]] = {}
@@ -119,7 +117,7 @@ def _apart(data: Mapping[str, Any], entries: list[Any], model: type[SyncerConfig
             yield (LIST, number, "name"), f"{why}: give it a names.translator that has the cluster's name in it."
 
 
-def _shared_lease(data: Mapping[str, Any]) -> Iterator[Found]:
+def _shared_lease(data: Mapping[str, Any]) -> Iterator[Mistake]:
     election = data.get("leaderElection")
     if isinstance(election, Mapping) and election.get("enabled") is True:
         for option, what in (
@@ -140,7 +138,7 @@ def _option(data: Mapping[str, Any], model: type[SyncerConfig], section: str, op
 
 def _namespace(
     data: Mapping[str, Any], entry: Mapping[str, Any], number: int, model: type[SyncerConfig]
-) -> Iterator[Found]:
+) -> Iterator[Mistake]:
     if (namespace := entry.get("hostNamespace", "")) != "":
         if problem := _built_in(data, namespace, model):
             yield (LIST, number, "hostNamespace"), problem
@@ -164,7 +162,7 @@ def _built_in(data: Mapping[str, Any], namespace: Any, model: type[SyncerConfig]
     return f"{why} {_OWN_NAMESPACE}"
 
 
-def _given_marks(data: Mapping[str, Any], marks: Marks) -> Iterator[Found]:
+def _given_marks(data: Mapping[str, Any], marks: Marks) -> Iterator[Mistake]:
     """Yield the labels and annotations for host namespaces that are marks."""
     section: Any = data
     for step in ("sync", "toHost", "namespaces"):
@@ -176,7 +174,7 @@ def _given_marks(data: Mapping[str, Any], marks: Marks) -> Iterator[Found]:
                 yield ("sync", "toHost", "namespaces", part), why
 
 
-def _allowed_marks(data: Mapping[str, Any], marks: Marks) -> Iterator[Found]:
+def _allowed_marks(data: Mapping[str, Any], marks: Marks) -> Iterator[Mistake]:
     """Yield the rules that allow a mark, which never crosses."""
     directions = data.get("sync")
     for direction, kinds in directions.items() if isinstance(directions, Mapping) else ():
@@ -191,7 +189,7 @@ def _allowed_marks(data: Mapping[str, Any], marks: Marks) -> Iterator[Found]:
                         yield ("sync", direction, kind, "metadata", part, "allow"), why
 
 
-def _addresses(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Found]:
+def _addresses(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Mistake]:
     metrics, health = (_option(data, model, section, "address") for section in ("metrics", "health"))
     if not (isinstance(metrics, str) and metrics == health):
         return

@@ -10,14 +10,12 @@ from syncer.api import NameTranslator, Reference, Resource, Syncer
 from syncer.api.dns_names import PLURAL_GROUP
 from syncer.api.groups import is_built_in
 from syncer.api.references import reference_of
-from syncer.config.document import Steps
+from syncer.config.document import Mistake
 from syncer.config.problems import guess
 from syncer.directions import way_of
 from syncer.names.templated import keeps_names, lack
 from syncer.resources.custom import CustomConfig
 from syncer.translate.named import named
-
-Found = tuple[Steps, str]
 
 #: By group, what the objects of a built-in kind do on the host; of the others, ``_EFFECT``.
 _EFFECTS = {
@@ -39,7 +37,7 @@ _EFFECTS = {
 _EFFECT = "act on the host by no rule of a syncer, and could name its objects"
 
 
-class _Given(NamedTuple):
+class _ReadEntries(NamedTuple):
     """The readable entries, and the syncers with sections of their own."""
 
     entries: Mapping[str, CustomConfig]
@@ -56,14 +54,14 @@ class _Given(NamedTuple):
 
 def custom(
     data: Mapping[str, Any], syncers: Sequence[type[Syncer]], translator: NameTranslator | None
-) -> Iterator[Found]:
+) -> Iterator[Mistake]:
     """Yield the problems of every entry.
 
     ``translator`` is None if the configured one can't be created.
     """
     sync = _mapping(data.get("sync"))
     entries = {name: config for name, each in _mapping(sync.get("custom")).items() if (config := _read(each))}
-    given = _Given(entries, syncers, sync)
+    given = _ReadEntries(entries, syncers, sync)
     for name, config in entries.items():
         if config.enabled:
             place = ("sync", "custom", name)
@@ -86,7 +84,7 @@ def _read(data: Any) -> CustomConfig | None:
         return None
 
 
-def _built_in(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]:
+def _built_in(given: _ReadEntries, name: str, config: CustomConfig) -> Iterator[Mistake]:
     """Yield a problem if tenants could create objects of a built-in kind past the syncer that has rules for it, or
     of one that no syncer knows.
     """
@@ -103,7 +101,7 @@ def _built_in(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]
         yield (), f"{why} If that is what you want, set builtIn to true, and list every name in references."
 
 
-def _conflict(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]:
+def _conflict(given: _ReadEntries, name: str, config: CustomConfig) -> Iterator[Mistake]:
     """Yield a problem if another syncer syncs the entry's kind in the same direction."""
     for syncer in given.syncers:
         way = way_of(syncer)
@@ -112,14 +110,14 @@ def _conflict(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]
             yield (), f"is synced by {syncer.name} already; set sync.{syncer.section}.enabled to false to have it here."
 
 
-def _kinds(given: _Given, config: CustomConfig) -> Iterator[Found]:
+def _kinds(given: _ReadEntries, config: CustomConfig) -> Iterator[Mistake]:
     """Yield a problem for each kind that an entry refers to and no syncer syncs."""
     for steps, word in config.kinds():
         if problem := _unsynced(given, word):
             yield steps, problem
 
 
-def _left_behind(name: str, config: CustomConfig) -> Iterator[Found]:
+def _left_behind(name: str, config: CustomConfig) -> Iterator[Mistake]:
     """Yield a problem for each reference that would do nothing, as its field doesn't cross by default."""
     own = config.of(name)
     for path in config.references:
@@ -128,7 +126,7 @@ def _left_behind(name: str, config: CustomConfig) -> Iterator[Found]:
             yield ("references", path), f"{why}."
 
 
-def _unsynced(given: _Given, word: str) -> str:
+def _unsynced(given: _ReadEntries, word: str) -> str:
     there = [syncer for syncer in given.syncers if way_of(syncer).goes_down]
     on = [syncer for syncer in there if given.is_on(syncer)]
     if named(word, [syncer.resource for syncer in on]) or _is_on(given.entries.get(word)):
@@ -150,7 +148,7 @@ def _is_on(config: CustomConfig | None) -> bool:
     return config is not None and config.enabled
 
 
-def _template(config: CustomConfig, translator: NameTranslator | None) -> Iterator[Found]:
+def _template(config: CustomConfig, translator: NameTranslator | None) -> Iterator[Mistake]:
     template = config.template
     if template is None or translator is None:
         return
@@ -160,7 +158,7 @@ def _template(config: CustomConfig, translator: NameTranslator | None) -> Iterat
         yield ("name",), f"{missing}.{hint}"
 
 
-def _referenced(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]:
+def _referenced(given: _ReadEntries, name: str, config: CustomConfig) -> Iterator[Mistake]:
     """Yield a problem if a kind that synced objects refer to has a template without the cluster.
 
     A reference to an object that the tenant doesn't have would be one to the host's own.
@@ -187,7 +185,7 @@ def _names(syncer: type[Syncer], name: str) -> bool:
     return any(str(target) == name for each in known for target in each.targets)
 
 
-def _related(config: CustomConfig, translator: NameTranslator | None) -> Iterator[Found]:
+def _related(config: CustomConfig, translator: NameTranslator | None) -> Iterator[Mistake]:
     """Yield a problem for each rule by which a tenant could name the host's own objects."""
     if translator is None or not keeps_names(translator):
         return

@@ -10,6 +10,8 @@ from syncer.api import ConfigError, Problem
 
 #: The steps to a value: keys of mappings and positions in lists, from the top of the document.
 Steps = tuple[str | int, ...]
+#: A mistake that a check has found: where it is, and the message.
+Mistake = tuple[Steps, str]
 
 try:
     from yaml import CSafeLoader as Loader

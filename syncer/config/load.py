@@ -109,7 +109,7 @@ def load(path: str | None, plugins: Plugins, overrides: Sequence[Override] = ())
 def build(document: Document, plugins: Plugins, overrides: Sequence[Override] = ()) -> Loaded:
     """Build the configuration from a parsed document; otherwise like :func:`load`."""
     model = config_with(plugins.syncers(_sections(document.data)), translators=plugins.translator)
-    given = _Given(document, model, overrides)
+    given = _GivenValues(document, model, overrides)
     config, problems = _validated(given, model, plugins)
     found = [*_translators(given, plugins), *checks.across(given.data, model)]
     problems += [given.report(steps, message, "") for steps, message in found]
@@ -128,7 +128,7 @@ def model_for(path: str | None, plugins: Plugins) -> type[SyncerConfig]:
     return config_with(plugins.syncers(_sections(document.data)), translators=plugins.translator)
 
 
-class _Given:
+class _GivenValues:
     """The values of the file in list form, with the overrides on top, and the origin of each."""
 
     def __init__(self, document: Document, model: type[SyncerConfig], overrides: Sequence[Override]) -> None:
@@ -231,7 +231,7 @@ def _format(document: Document) -> list[Problem]:
     ]
 
 
-def _translators(given: _Given, plugins: Plugins) -> Iterator[tuple[Steps, str]]:
+def _translators(given: _GivenValues, plugins: Plugins) -> Iterator[tuple[Steps, str]]:
     """Yield the configured name translators that don't exist."""
     known = plugins.known_translators()
     places: list[tuple[Steps, Any]] = [
@@ -250,7 +250,9 @@ def _translators(given: _Given, plugins: Plugins) -> Iterator[tuple[Steps, str]]
             yield (*steps, "names", "translator"), f"{message} {guess(name, known)}".rstrip()
 
 
-def _validated(given: _Given, model: type[SyncerConfig], plugins: Plugins) -> tuple[SyncerConfig | None, list[Problem]]:
+def _validated(
+    given: _GivenValues, model: type[SyncerConfig], plugins: Plugins
+) -> tuple[SyncerConfig | None, list[Problem]]:
     try:
         return model.model_validate(given.data), []
     except ValidationError as error:

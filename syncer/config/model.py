@@ -14,17 +14,17 @@ from syncer.config.list_form import list_form
 from syncer.config.options import (
     ClusterSections,
     ConnectionSection,
-    Control,
+    ControlOptions,
     Fights,
-    Health,
+    HealthOptions,
     HostSide,
     Kubelet,
     LeaderElection,
     Log,
     MarksSection,
-    Metrics,
+    MetricsOptions,
     Names,
-    Sync,
+    SyncOptions,
     VirtualClusterSecretsSection,
     VirtualClusterSection,
     VirtualSide,
@@ -79,12 +79,12 @@ class SyncerConfig(Section, defer_build=True):
     host: HostSide = HostSide()
     names: Names = Names()
     marks: MarksSection = MarksSection()
-    sync: Sync = Sync()
+    sync: SyncOptions = SyncOptions()
     networking: Networking = Networking()
     leader_election: LeaderElection = LeaderElection()
-    metrics: Metrics = Metrics()
-    health: Health = Health()
-    control: Control = Control()
+    metrics: MetricsOptions = MetricsOptions()
+    health: HealthOptions = HealthOptions()
+    control: ControlOptions = ControlOptions()
     fights: Fights = Fights()
     kubelet: Kubelet = Kubelet()
     patrol: Patrol = Patrol()

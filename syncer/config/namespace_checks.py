@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from syncer.api import NameTranslator, Syncer
-from syncer.config.document import Steps
+from syncer.config.document import Mistake
 from syncer.resources.namespaces import NamespaceSyncer
-
-Found = tuple[Steps, str]
 
 #: The options by which host namespaces are made, as in a file.
 _GIVEN = ("podSecurity", "labels", "annotations", "quota", "limits")
@@ -15,7 +13,7 @@ _GIVEN = ("podSecurity", "labels", "annotations", "quota", "limits")
 
 def namespaces(
     data: Mapping[str, Any], syncers: Sequence[type[Syncer]], translator: NameTranslator | None
-) -> Iterator[Found]:
+) -> Iterator[Mistake]:
     """Yield options that say nothing with this translator, or leave copies without a host namespace.
 
     ``translator`` is None if the configured one can't be created.
@@ -38,7 +36,7 @@ def namespaces(
         yield (*place, "enabled"), f"{why} Or list host namespaces in names.namespaces."
 
 
-def trust(names: Mapping[str, Any], translator: type[NameTranslator] | None) -> Iterator[Found]:
+def trust(names: Mapping[str, Any], translator: type[NameTranslator] | None) -> Iterator[Mistake]:
     """Yield a problem if the translator is only for a tenant that is trusted, and none is said to be, or the
     other way round.
     """

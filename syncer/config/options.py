@@ -8,7 +8,7 @@ from syncer.api import Marks, Networking, Patrol, Section
 from syncer.api.dns_names import PLURAL_GROUP, ClusterName, CustomName, Label, Subdomain
 from syncer.api.durations import Duration
 from syncer.api.marks import CLUSTER_SECRET
-from syncer.config.values import Address, SocketPath
+from syncer.config.values import ListenAddress, SocketPath
 from syncer.resources.custom import CustomConfig
 
 _BESIDE = "is the short form for a single virtual cluster, and virtualClusters is given, too. Write {}."
@@ -205,21 +205,21 @@ class LeaderElection(Section):
         return self
 
 
-class Metrics(Section):
+class MetricsOptions(Section):
     """Prometheus metrics at `/metrics`."""
 
-    address: Address = ":8080"
+    address: ListenAddress = ":8080"
     """Address to listen on. Empty or `0`: off."""
 
 
-class Health(Section):
+class HealthOptions(Section):
     """Health endpoints: `/livez`, `/readyz` and `/healthz`."""
 
-    address: Address = ":8081"
+    address: ListenAddress = ":8081"
     """Address to listen on. Empty or `0`: off."""
 
 
-class Control(Section):
+class ControlOptions(Section):
     """The unix socket on which `syncer parked` and other commands reach the running daemon.
 
     Only the daemon's user may connect.
@@ -324,7 +324,7 @@ def _without_nulls(value: Any) -> Any:
     return {key: {} if each is None else each for key, each in value.items()} if isinstance(value, dict) else value
 
 
-class Sync(Section):
+class SyncOptions(Section):
     """The kinds to sync.
 
     Each section belongs to a syncer; a plugin's section has the plugin's name.
@@ -344,7 +344,7 @@ class Sync(Section):
     """
 
 
-class _Named(Section):
+class _NamedOptions(Section):
     name: ClusterName = Field(min_length=1)
     """The name of the virtual cluster, a DNS label of at most 40 characters.
 
@@ -385,7 +385,7 @@ class ClusterSections(Section):
     Options that it doesn't set are taken from the section at the top.
     """
 
-    sync: Sync | None = None
+    sync: SyncOptions | None = None
     """The `sync` of this virtual cluster.
 
     Options that it doesn't set are taken from the section at the top, those of a `custom` entry
@@ -411,11 +411,11 @@ class ClusterSections(Section):
     """
 
 
-class VirtualClusterSection(ClusterSections, VirtualConnectionSection, _Named):
+class VirtualClusterSection(ClusterSections, VirtualConnectionSection, _NamedOptions):
     """A virtual cluster, and how to reach its API server, the one that tenants use."""
 
 
-class _Secrets(Section):
+class _SecretsOptions(Section):
     namespace: Label = Field(min_length=1)
     """The host namespace whose Secrets are read."""
 
@@ -442,7 +442,7 @@ class _Secrets(Section):
     """Requests that may exceed the rate at once. 0: as many as `qps`."""
 
 
-class VirtualClusterSecretsSection(ClusterSections, _Secrets):
+class VirtualClusterSecretsSection(ClusterSections, _SecretsOptions):
     """Secrets of a host namespace. Each that the selector takes is a virtual cluster; a kubeconfig is in it.
 
     Whoever may write Secrets there can have virtual clusters served in the host namespaces that are assigned here.

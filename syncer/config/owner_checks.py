@@ -24,11 +24,9 @@ from syncer.api import (
 )
 from syncer.api.metadata_defaults import with_defaults
 from syncer.api.metadata_rules import MetadataFilter
-from syncer.config.document import Steps
+from syncer.config.document import Mistake, Steps
 from syncer.directions import way_of
 from syncer.resources.custom import CustomConfig
-
-Found = tuple[Steps, str]
 
 _NO_MARK = "is a mark, by which our copies are known; it can't come from the other side."
 
@@ -51,7 +49,7 @@ class _Kind(NamedTuple):
     all_goes: bool = False
 
 
-def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]], marks: Marks) -> Iterator[Found]:
+def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]], marks: Marks) -> Iterator[Mistake]:
     """Yield the problems of every ``selector``, ``metadata``, ``authority`` and ``onHostDeletion``."""
     sync = _mapping(data.get("sync"))
     for syncer in syncers:
@@ -102,7 +100,7 @@ def _of_entry(name: str, section: Any) -> _Kind | None:
     return _Kind(goes_down, True, config.on_delete == "retain", down, (), (), MetadataRules(), qualified, all_goes)
 
 
-def _section(place: Steps, section: Mapping[str, Any], kind: _Kind, marks: Marks) -> Iterator[Found]:
+def _section(place: Steps, section: Mapping[str, Any], kind: _Kind, marks: Marks) -> Iterator[Mistake]:
     policy = section.get("onHostDeletion", "recreate")
     if policy != "recreate" and not (kind.goes_down and not kind.own_deletion):
         why = "has a rule of its own for that" if kind.goes_down else "has no copies on the host"

@@ -4,19 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from syncer.api import ConfigError, Marks, Resource, path_steps
-from syncer.config.document import Steps
+from syncer.config.document import Mistake, Steps
 from syncer.config.problems import guess
 from syncer.resources import kinds
 from syncer.translate.cel import Expression
 from syncer.translate.named import named
 
-Found = tuple[Steps, str]
-
 _KINDS = [one for one in vars(kinds).values() if isinstance(one, Resource)]
 _MAPS = (("metadata", "labels"), ("metadata", "annotations"))
 
 
-def patches(data: Mapping[str, Any], synced: Iterable[Resource], marks: Marks) -> Iterator[Found]:
+def patches(data: Mapping[str, Any], synced: Iterable[Resource], marks: Marks) -> Iterator[Mistake]:
     """Yield the problems of every patch; ``synced`` are the resources with a syncer."""
     known = [*synced, *_KINDS]
     for steps, patch in _given(data):
@@ -42,7 +40,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _expression(steps: Steps, patch: Mapping[str, Any]) -> Iterator[Found]:
+def _expression(steps: Steps, patch: Mapping[str, Any]) -> Iterator[Mistake]:
     text = patch.get("cel")
     if isinstance(text, str) and text:
         try:
@@ -52,7 +50,7 @@ def _expression(steps: Steps, patch: Mapping[str, Any]) -> Iterator[Found]:
                 yield (*steps, "cel"), problem.message
 
 
-def _kind(steps: Steps, patch: Mapping[str, Any], known: list[Resource]) -> Iterator[Found]:
+def _kind(steps: Steps, patch: Mapping[str, Any], known: list[Resource]) -> Iterator[Mistake]:
     kind = patch.get("rename")
     if not isinstance(kind, str) or not kind or "." in kind or named(kind, known):
         return
@@ -61,7 +59,7 @@ def _kind(steps: Steps, patch: Mapping[str, Any], known: list[Resource]) -> Iter
     yield (*steps, "rename"), f"{message} {hint}".rstrip()
 
 
-def _mark(steps: Steps, patch: Mapping[str, Any], marks: Marks) -> Iterator[Found]:
+def _mark(steps: Steps, patch: Mapping[str, Any], marks: Marks) -> Iterator[Mistake]:
     changed = {"test": (), "move": ("path", "from")}.get(str(patch.get("op")), ("path",))
     for option in changed:
         place = _place(patch.get(option))

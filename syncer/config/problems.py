@@ -11,12 +11,12 @@ from pydantic_core import ErrorDetails
 from syncer.api import Problem
 from syncer.config.document import Steps
 from syncer.config.types import option_names
+from syncer.translate.messages import LONGEST_QUOTE
 
 #: Makes a problem from steps, a message and a hint; adds the file and the line.
-Report = Callable[[Steps, str, str], Problem]
+MakeProblem = Callable[[Steps, str, str], Problem]
 
 _SECRET = re.compile(r"(password|passwd|token|secret|credentials?|privatekey|apikey|clientkey|keydata)$", re.IGNORECASE)
-_LONGEST_SHOWN = 60
 
 _EXPECTED = {
     "bool_parsing": "true or false",
@@ -55,15 +55,17 @@ def found(value: Any, steps: Steps = ()) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= _LONGEST_SHOWN and "\\n" not in text else f"a text of {len(str(value))} characters"
+    return text if len(text) <= LONGEST_QUOTE and "\\n" not in text else f"a text of {len(str(value))} characters"
 
 
-def explained(error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], report: Report) -> list[Problem]:
+def explained(
+    error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], report: MakeProblem
+) -> list[Problem]:
     """Return all problems that pydantic found in the data, in the order of the model."""
     return [_problem(details, model, data, report) for details in error.errors(include_url=False)]
 
 
-def _problem(details: ErrorDetails, model: type[BaseModel], data: Mapping[str, Any], report: Report) -> Problem:
+def _problem(details: ErrorDetails, model: type[BaseModel], data: Mapping[str, Any], report: MakeProblem) -> Problem:
     steps = _place(details["loc"], data)
     message, hint = _said(details, model, steps)
     return report(steps, message, hint)

@@ -7,7 +7,7 @@ from pydantic import Field, create_model
 
 from syncer.api import Config, NameTranslator, Section, Syncer
 from syncer.config.model import SyncerConfig
-from syncer.config.options import Sync, VirtualClusterSecretsSection, VirtualClusterSection
+from syncer.config.options import SyncOptions, VirtualClusterSecretsSection, VirtualClusterSection
 from syncer.config.virtual_cluster import field_name
 
 #: The groups of sections below ``sync``.
@@ -31,7 +31,7 @@ def config_with(
     known = tuple(syncers)
     parts = {field_name(direction): _part(direction, known) for direction in DIRECTIONS}
     fields: dict[str, Any] = {name: (part, Field(default=part())) for name, part in parts.items()}
-    sync = create_model("Sync", __base__=Sync, __doc__=Sync.__doc__, **fields)
+    sync = create_model("SyncOptions", __base__=SyncOptions, __doc__=SyncOptions.__doc__, **fields)
     entry = create_model(
         "VirtualCluster",
         __base__=VirtualClusterSection,

@@ -9,7 +9,7 @@ from pydantic import BaseModel, PlainSerializer
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
-from syncer.api.durations import Kind
+from syncer.api.durations import OptionType
 from syncer.config.docs import alternatives, document, item_in, section_in
 from syncer.config.document import Steps
 
@@ -127,7 +127,7 @@ def _doc(model: type[BaseModel]) -> str:
 
 
 def _takes(field: FieldInfo) -> str:
-    kinds = [str(mark) for mark in field.metadata if isinstance(mark, Kind)]
+    kinds = [str(mark) for mark in field.metadata if isinstance(mark, OptionType)]
     return kinds[0] if kinds else _type_text(field.annotation)
 
 
@@ -138,7 +138,7 @@ def _type_text(annotation: Any) -> str:
     if origin is Literal:
         return " | ".join(str(each) or '""' for each in arguments)
     if origin is Annotated:
-        return next((str(mark) for mark in arguments if isinstance(mark, Kind)), _type_text(arguments[0]))
+        return next((str(mark) for mark in arguments if isinstance(mark, OptionType)), _type_text(arguments[0]))
     if origin in (Union, types.UnionType):
         return " or ".join(_type_text(each) for each in arguments if each is not type(None))
     if isinstance(origin, type) and issubclass(origin, Mapping):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from syncer.api.durations import Kind
+from syncer.api.durations import OptionType
 
 _ADDRESS = re.compile(r"^(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^:\[\]\s]*):(?P<port>[0-9]{1,5})$")
 
@@ -36,16 +36,16 @@ def listen_on(value: str) -> tuple[str, int] | None:
 
 
 #: Host and port to listen on; ``""`` for off.
-Address = Annotated[
+ListenAddress = Annotated[
     str,
-    Kind("address"),
+    OptionType("address"),
     BeforeValidator(address),
     WithJsonSchema({"type": ["string", "integer"], "examples": [":8080", "0"]}),
 ]
 #: A path to listen on; ``"0"`` is off.
 SocketPath = Annotated[
     str,
-    Kind("path"),
+    OptionType("path"),
     BeforeValidator(lambda value: "0" if value == 0 and not isinstance(value, bool) else value),
     WithJsonSchema({"type": ["string", "integer"], "examples": ["/run/vsyncer.sock", "0"]}),
 ]

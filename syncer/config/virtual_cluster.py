@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from syncer.api import Config, Key, Marks, NameTranslator, Networking, Patrol, PluginError, Settings, Syncer
-from syncer.config.options import ConnectionSection, Fights, Kubelet, Names, Sync
+from syncer.config.options import ConnectionSection, Fights, Kubelet, Names, SyncOptions
 from syncer.directions import direction_of
 from syncer.names.templated import Templated
-from syncer.resources.custom import Entry
+from syncer.resources.custom import CustomEntry
 from syncer.resources.kinds import PODS
 
 
@@ -30,7 +30,7 @@ class VirtualCluster:
     host_namespace: str
     names: Names
     networking: Networking
-    sync: Sync
+    sync: SyncOptions
     patrol: Patrol
     fights: Fights
     kubelet: Kubelet
@@ -71,13 +71,13 @@ class VirtualCluster:
         settings = self._settings({syncer.name: section for syncer, section in switched_on})
         return tuple(Enabled(syncer, section) for syncer, section in switched_on if _applies(syncer, settings))
 
-    def custom_entries(self) -> tuple[Entry, ...]:
+    def custom_entries(self) -> tuple[CustomEntry, ...]:
         """Return the enabled entries of ``sync.custom``."""
         on = {name: config for name, config in self.sync.custom.items() if config.enabled}
         if not on:
             return ()
         copied = tuple(each.syncer.resource for each in self.enabled() if direction_of(each.syncer).goes_down)
-        return tuple(Entry(name, config, self.translator, self.marks, copied, on) for name, config in on.items())
+        return tuple(CustomEntry(name, config, self.translator, self.marks, copied, on) for name, config in on.items())
 
     def all_syncers(self) -> tuple[Syncer, ...]:
         """Return the enabled syncers, including those that the entries of ``sync.custom`` will become."""

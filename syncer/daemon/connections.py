@@ -5,19 +5,19 @@ got no answer or a 401; no request finds out for itself when the cluster is back
 """
 
 import asyncio
+import contextlib
 import random
-import sys
 from collections.abc import Callable, Mapping
 
-from syncer.api.errors import NoCredentials, SyncerError, TooMany, Unauthorized, Unreachable
+from syncer.api.errors import NoCredentials, NotConnected, SyncerError, TooMany, Unauthorized, Unreachable
 from syncer.api.objects import Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import first_contact
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.cluster_cache import ClusterCache
 from syncer.multicluster.cluster_status import ClusterStatus, State
 from syncer.multicluster.logins import Reason
-from syncer.multicluster.providers import Member
+from syncer.multicluster.providers import ProvidedCluster
 from syncer.observe.logs import get_logger
 
 #: Seconds between two probes of a cluster that answers. Each looks at the files of its credentials, too.
@@ -28,6 +28,9 @@ PROBES_LOST = 3
 LAST_PROBE = 5.0
 #: Timeout of a probe, in seconds.
 PROBE_SECONDS = 5.0
+#: Virtual clusters that are dialled at once: at a start, or after an outage, all of them want to be. One that doesn't
+#: answer takes its turn for the timeout of a probe, or two.
+DIALS = 50
 #: The host among the names of virtual clusters, of which none has a blank.
 _HOST = "the host"
 
@@ -54,13 +57,13 @@ class Connections:
             probe_threshold=PROBES_LOST,
             answers=lambda status: status < 500,
             retry=LAST_PROBE,
-            dials=sys.maxsize,
+            dials=DIALS,
         )
         self._cache = ClusterCache([], options, environ={}, clock=clock, rng=rng)
         self._source = self._cache.source("daemon")
         self._all: dict[str, Connection] = {}
 
-    def add(self, cluster: Cluster, *, lost: Callable[[], None], back: Callable[[], None]) -> "Connection":
+    def add(self, cluster: SideClient, *, lost: Callable[[], None], back: Callable[[], None]) -> "Connection":
         """Return the connection of a cluster; it is kept from :meth:`Connection.reach`, or while its
         :meth:`Connection.run` runs.
 
@@ -86,13 +89,18 @@ class Connections:
     def begin(self, connection: "Connection") -> None:
         """Keep a connection; nothing changes if it is kept already."""
         self._all[connection.name] = connection
-        self._cache.put(connection.name, Member(client=connection.cluster))
+        is_host = connection.cluster.side is Side.HOST
+        self._cache.put(connection.name, ProvidedCluster(client=connection.cluster, queue=not is_host))
 
     def end(self, connection: "Connection") -> None:
         """Keep a connection no longer, if it is kept."""
         if self._all.get(connection.name) is connection:
             del self._all[connection.name]
             self._cache.remove(connection.name)
+
+    async def dialled(self, name: str) -> None:
+        """Wait until a cluster has its turn to be dialled."""
+        await self._cache.dialled(name)
 
     async def attempted(self, name: str) -> ClusterStatus:
         """Wait until a connection is up, or the next attempt has failed; return its state then."""
@@ -113,7 +121,7 @@ class Connection:
     """
 
     def __init__(
-        self, among: Connections, name: str, cluster: Cluster, lost: Callable[[], None], back: Callable[[], None]
+        self, among: Connections, name: str, cluster: SideClient, lost: Callable[[], None], back: Callable[[], None]
     ) -> None:
         self.name, self.cluster = name, cluster
         self._error: SyncerError | None = None
@@ -159,19 +167,30 @@ class Connection:
         """Keep the connection until :meth:`end`, and wait until the cluster answers, whatever that is.
 
         Raises:
-            SyncerError: It hasn't answered in so many seconds, or not as an API server that accepts the credentials.
+            SyncerError: It hasn't answered in so many seconds from its first turn to be dialled, or not as an API
+                server that accepts the credentials.
         """
         self._among.begin(self)
+        limit = asyncio.timeout(None)
+        turn = asyncio.create_task(self._begin_time(limit, seconds))
         failure: Unreachable | None = None
         is_told = False
         try:
-            async with asyncio.timeout(seconds):
+            async with limit:
                 while failure := await self._attempted():
                     if not is_told:
                         log.warning("no answer yet, will try again", **self._about, error=str(failure))
                     is_told = True
         except TimeoutError:
             raise failure or self._silent(seconds) from None
+        finally:
+            turn.cancel()
+
+    async def _begin_time(self, limit: asyncio.Timeout, seconds: float) -> None:
+        """Let a wait end so many seconds after the first turn to be dialled."""
+        with contextlib.suppress(NotConnected):  # it has left
+            await self._among.dialled(self.name)
+            limit.reschedule(asyncio.get_running_loop().time() + seconds)
 
     async def _attempted(self) -> Unreachable | None:
         """Wait until the cluster answers, or an attempt has got no answer, whose error this returns.

@@ -1,10 +1,11 @@
 """Handles the notifications of a virtual cluster's reflectors."""
 
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from syncer.api.errors import Missing, SyncerError, Unauthorized, Unreachable
 from syncer.api.objects import Side
 from syncer.cache.reflector import Reflector
+from syncer.daemon.connections import Connection
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.stores.informers import SideInformer, store_of
 from syncer.observe.logs import get_logger
@@ -12,70 +13,67 @@ from syncer.observe.logs import get_logger
 log = get_logger(__name__)
 
 
-class StoreEvents(Protocol):
-    """Acts on changes in the state of a pair's stores and connections."""
-
-    def filled(self, pair: ClusterPair, store: SideInformer | None = None) -> None:
-        """Handle a store that was filled or given up."""
-        ...
-
-    def watch_restarted(self, pair: ClusterPair, store: SideInformer) -> None:
-        """Count a watch that began again."""
-        ...
-
-    def discover(self, pair: ClusterPair) -> None:
-        """Repeat the discovery of both sides soon."""
-        ...
-
-    def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
-        """Handle a request that got no answer from a side."""
-        ...
-
-    def answers(self, pair: ClusterPair, side: Side) -> bool:
-        """Return True unless a side is known not to answer."""
-        ...
-
-
 class Listener:
     """Receives the notifications of a pair's reflectors."""
 
-    def __init__(self, events: StoreEvents, pair: ClusterPair) -> None:
-        self._events = events
+    def __init__(
+        self,
+        pair: ClusterPair,
+        connections: Mapping[Side, Connection],
+        *,
+        filled: Callable[[SideInformer | None], None],
+        discover: Callable[[], None],
+        watch_restarted: Callable[[str, str, str], None],
+    ) -> None:
+        """Create it for a pair.
+
+        Args:
+            pair: The pair of the reflectors.
+            connections: Its connections, which learn of requests that got no answer.
+            filled: Handles a store that was filled, or was given up.
+            discover: Repeats the discovery of both sides soon.
+            watch_restarted: Counts a watch that began again, by virtual cluster, side and resource.
+        """
         self._pair = pair
+        self._connections = connections
+        self._filled = filled
+        self._discover = discover
+        self._watch_restarted = watch_restarted
         #: Reflectors whose resource was missing: a missing resource triggers discovery only once.
         self._missing: set[Reflector] = set()
 
     def synced(self, reflector: Reflector) -> None:
         """Handle a store that was filled."""
         self._pair.applier.claim.lists += store_of(reflector).side is Side.VIRTUAL
-        self._events.filled(self._pair, store_of(reflector))
+        self._filled(store_of(reflector))
 
     def watching(self, reflector: Reflector) -> None:
         """Count a watch that began again."""
         if reflector.restarts > 1:
-            self._events.watch_restarted(self._pair, store_of(reflector))
+            store = store_of(reflector)
+            self._watch_restarted(self._pair.name, store.side.value, str(store.resource))
 
     def failed(self, reflector: Reflector, error: SyncerError) -> None:
         """Handle a list or a watch that failed."""
-        side = store_of(reflector).side
+        connection = self._connections[store_of(reflector).side]
         is_lost = isinstance(error, Unauthorized) or (isinstance(error, Unreachable) and error.status == 0)
         if is_lost:
-            self._events.lost(self._pair, side, error)
-        if not is_lost or (reflector.failures > 1 and self._events.answers(self._pair, side)):
+            connection.lost(error)
+        if not is_lost or (reflector.failures > 1 and connection.up):
             log.warning("can't list or watch", cluster=self._pair.name, what=reflector, error=str(error))
             if isinstance(error, Missing) and reflector not in self._missing:
                 self._missing.add(reflector)
-                self._events.discover(self._pair)
-            self._events.filled(self._pair)
+                self._discover()
+            self._filled(None)
 
     def went_back(self, reflector: Reflector) -> None:
         """Handle an API server that shows an older state than before."""
         said = "the API server shows an older state than before, and all is decided anew from it"
         log.warning(said, cluster=self._pair.name, what=reflector)
-        self._pair.applier.bound.clear()  # a Pod may be unbound again
+        self._pair.policies.bound_pods.clear()
 
     def working(self, reflector: Reflector) -> None:
         """Handle a list or a watch that works again."""
         log.info("watching again", cluster=self._pair.name, what=reflector)
         self._missing.discard(reflector)
-        self._events.discover(self._pair)
+        self._discover()

@@ -15,7 +15,7 @@ from syncer.api.objects import Resource
 from syncer.cache.reflector import SILENCE_SECONDS, WATCH_SECONDS
 from syncer.clusters import codec
 from syncer.clusters.discovery import Discovery
-from syncer.daemon.engine import Engine
+from syncer.daemon.served_cluster import ServedCluster
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.observe.events import EventRecorder
 from syncer.observe.logs import get_logger
@@ -116,9 +116,8 @@ class Notices:
         return {"cluster": self._pair.name, "what": str(resource)}
 
 
-def notices_of(engine: Engine, cluster: str) -> Notices:
-    """Return the notices for the tenants of a virtual cluster that an engine serves."""
-    served = engine.served[cluster]
+def notices_of(served: ServedCluster) -> Notices:
+    """Return the notices for the tenants of a virtual cluster."""
     return Notices(served.pair, served.discovery, served.events)
 
 

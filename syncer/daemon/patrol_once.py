@@ -1,23 +1,21 @@
 """A single scan of everything from fresh lists, by a command rather than the daemon."""
 
 import asyncio
-import math
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
 from syncer.config import SyncerConfig, VirtualCluster
-from syncer.daemon.engine import Engine
-from syncer.daemon.fleet.leadership import leading
+from syncer.daemon.fleet.leadership import CommandTerm
 from syncer.daemon.pages import status
 from syncer.daemon.pages.control import selection
+from syncer.daemon.process import Process
 from syncer.daemon.runner import prepared
+from syncer.daemon.served_cluster import LOOK
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol.patrollers import alone, report
 from syncer.leaderelection.lease import AnotherLeads
 
-#: Seconds between checks whether everything is listed.
-LOOK = 0.02
 #: Seconds without progress after which the remaining lists are not awaited.
 PATIENCE = 60.0
 
@@ -38,43 +36,41 @@ async def patrol_once(
     Raises:
         SyncerError: A cluster can't be reached, or the scan fails.
     """
-    async with prepared(config, cluster) as (engine, pair), AsyncExitStack() as stack:
+    term = CommandTerm()
+    async with prepared(config, cluster, until=term.until) as (process, pair), AsyncExitStack() as stack:
         why = None
         try:
-            until = await stack.enter_async_context(leading(engine.host, config, (pair.name,)))
-            if until is not None:
-                engine.until = lambda _: until()
+            await stack.enter_async_context(term.leading(process.host, config, (pair.name,)))
         except AnotherLeads as error:
             why = f"{error.holder or 'another daemon'} leads, and repairs what it finds"
-            engine.until = lambda _: -math.inf
-        return await scan_once(engine, pair, kinds=kinds, confirm=confirm, hands_off=lambda: why)
+        return await scan_once(process, pair, kinds=kinds, confirm=confirm, hands_off=lambda: why)
 
 
 async def scan_once(
-    engine: Engine, pair: ClusterPair, *, kinds: Sequence[str], confirm: bool, hands_off: Callable[[], str | None]
+    process: Process, pair: ClusterPair, *, kinds: Sequence[str], confirm: bool, hands_off: Callable[[], str | None]
 ) -> dict[str, Any]:
-    """Scan with an engine that has no workers."""
-    async with engine.running():
-        await _filled(engine)
+    """Scan with a process that has no workers."""
+    async with process.running():
+        await _filled(process)
         if confirm:
             pair.policies.breaker.limits = None
-        patroller = alone(engine, pair, engine.workers.handle, hands_off)
+        patroller = alone(process, pair, process.served[pair.name].silent, process.workers.handle, hands_off)
         assert patroller is not None, "every configuration says how to patrol"
-        chosen = selection(engine, cluster=pair.name, kinds=kinds or ("",)).syncers
+        chosen = selection(process, cluster=pair.name, kinds=kinds or ("",)).syncers
         for scan in await patroller.scan_all(lambda name: name in chosen):
             await patroller.try_again(scan)
         return report(pair, patroller) | {"reportedOnly": hands_off() or ""}
 
 
-async def _filled(engine: Engine) -> None:
+async def _filled(process: Process) -> None:
     """Wait until everything is listed.
 
     Kinds that an API server keeps failing to list are left out, and their reports say so.
     """
-    before, since = status.unfilled(engine), engine.clock()
-    while now := status.unfilled(engine):
+    before, since = status.unfilled(process), process.clock()
+    while now := status.unfilled(process):
         if now != before:
-            before, since = now, engine.clock()
-        elif engine.clock() - since > PATIENCE:
+            before, since = now, process.clock()
+        elif process.clock() - since > PATIENCE:
             return
         await asyncio.sleep(LOOK)

@@ -1,33 +1,41 @@
 """The daemon's life: start order, leadership, signals and shutdown."""
 
 import asyncio
+import math
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncer.api.errors import ConfigError, Problem
+from syncer.api.errors import ConfigError, Problem, SyncerError
+from syncer.api.objects import Side
+from syncer.clusters.client import SideClient
 from syncer.clusters.dry_run import DryRun
 from syncer.config import SyncerConfig, VirtualCluster
-from syncer.daemon.engine import Engine
 from syncer.daemon.fleet.cluster_sources import ClusterSources
 from syncer.daemon.fleet.config_file import ConfigFile
-from syncer.daemon.fleet.fleet import Fleet
-from syncer.daemon.fleet.leadership import leading, lease_of, shards_of
+from syncer.daemon.fleet.fleet import ServedFleet
+from syncer.daemon.fleet.leadership import CommandTerm, lease_names, lease_of, shards_of
 from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.daemon.pages import status
 from syncer.daemon.pages.endpoints import serving
+from syncer.daemon.process import Process
 from syncer.daemon.start import startup
 from syncer.daemon.start.comparison import check_api_servers
-from syncer.daemon.start.connecting import START_SECONDS, Clusters, connect_all, connect_host
+from syncer.daemon.start.connecting import START_SECONDS, connect_host, connect_virtual, must_be_another
 from syncer.daemon.tasks import beside
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.leaderelection.lease import AnotherLeads, Lease
+from syncer.leaderelection.shards import Shards
 from syncer.observe.health import Heartbeat
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
 from syncer.version import VERSION
+
+#: Seconds for which requests that were cancelled at the end of the grace period are awaited.
+CANCELLED_SECONDS = 2.0
 
 log = get_logger(__name__)
 
@@ -44,11 +52,13 @@ class Summary:
     planned: list[str] = field(default_factory=list)
     #: Number of objects in step, by virtual cluster and syncer.
     in_step: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    #: Why virtual clusters could not be served, or not to the end, by name.
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
-        """0 if both sides are in step, otherwise 1."""
-        return 1 if self.troubles else 0
+        """0 if both sides of all virtual clusters are in step, otherwise 1."""
+        return 1 if self.troubles or self.failed else 0
 
     def lines(self) -> list[str]:
         """Return the summary for people."""
@@ -57,7 +67,8 @@ class Summary:
             for (cluster, syncer, side, verb), number in sorted(self.done.items()):
                 lines.append(f"{cluster}/{syncer}: {verb} on the {side} side: {number}")
         lines += [f"{cluster}/{syncer}: in step: {n}" for (cluster, syncer), n in sorted(self.in_step.items()) if n]
-        return [*lines, *(f"not in step: {line}" for line in self.troubles)]
+        lines += [f"not in step: {line}" for line in self.troubles]
+        return [*lines, *(f"failed: {cluster}: {why}" for cluster, why in sorted(self.failed.items()))]
 
 
 class _End:
@@ -87,7 +98,8 @@ async def run(
 
     Virtual clusters that join, leave or change in ``file`` do so in the daemon.
 
-    ``dry_run`` implies ``once`` and writes nothing.
+    ``dry_run`` implies ``once`` and writes nothing. With ``once``, each of several virtual clusters is done by itself:
+    one that can't be served is in :attr:`Summary.failed`.
 
     A kubeconfig of the host that comes to lead to another server, trust another authority or run another program is
     a new start: nothing that was read is kept, and all that a start compares is compared again. One of a virtual
@@ -110,122 +122,208 @@ async def _run(config: SyncerConfig, end: _End, *, once: bool, dry_run: bool, fi
     if once and config.virtual_cluster_secrets:
         why = "is only for a daemon that goes on: with --once or --dry-run, no Secrets are read."
         raise ConfigError(Problem(why, path="virtualClusterSecrets", hint="List the virtual clusters instead."))
-    metrics, served = Metrics(version=VERSION), config.clusters()
+    metrics = Metrics(version=VERSION)
     async with AsyncExitStack() as stack:
         if not once:
             host = connect_host(config, metrics, stack, moved=end.event.set)
-            engine = Engine(host=host, metrics=metrics, workers=config.workers)
-            stack.push_async_callback(engine.close)
-            return await _daemon(engine, config, Fleet(engine, served), end, file)
-        clusters = connect_all(config, served, metrics, stack)
-        if dry_run:
-            clusters = clusters.dry()
-        engine = await _prepared(config, served, clusters, metrics, stack)
-        if dry_run:
-            return await _once(engine, clusters)
-        async with leading(engine.host, config, engine.pairs) as until:
-            if until is not None:
-                engine.until = lambda _: until()
-            return await _once(engine, clusters)
+            return await _daemon(host, config, metrics, stack, end, file)
+        term = CommandTerm()
+        process, failed = await _prepared(config, config.clusters(), metrics, stack, dry_run=dry_run, until=term.until)
+        if not dry_run:
+            failed |= await _lead(process, config, term, stack)
+        return await _once(process, failed)
 
 
 @asynccontextmanager
-async def prepared(config: SyncerConfig, cluster: VirtualCluster) -> AsyncIterator[tuple[Engine, ClusterPair]]:
-    """Yield a prepared engine for a virtual cluster, for a command.
+async def prepared(
+    config: SyncerConfig, cluster: VirtualCluster, *, until: Callable[[str], float] = lambda cluster: math.inf
+) -> AsyncIterator[tuple[Process, ClusterPair]]:
+    """Yield a prepared process for a virtual cluster, for a command, which may write ``until`` then.
 
     Raises:
         SyncerError: A cluster can't be reached, or is not ours.
     """
-    metrics = Metrics(version=VERSION)
     async with AsyncExitStack() as stack:
-        clusters = connect_all(config, (cluster,), metrics, stack)
-        engine = await _prepared(config, (cluster,), clusters, metrics, stack)
-        yield engine, engine.pairs[cluster.name]
+        process, _ = await _prepared(config, (cluster,), Metrics(version=VERSION), stack, until=until)
+        yield process, process.pairs[cluster.name]
 
 
 async def _prepared(
     config: SyncerConfig,
-    served: Sequence[VirtualCluster],
-    clusters: Clusters,
+    clusters: Sequence[VirtualCluster],
     metrics: Metrics,
     stack: AsyncExitStack,
-) -> Engine:
-    """Return an engine with all these virtual clusters, prepared; its connections end with ``stack``."""
-    engine = Engine(host=clusters.host, metrics=metrics, workers=config.workers)
-    stack.push_async_callback(engine.close)
-    for each in served:
-        startup.add(engine, each, clusters.virtual[each.name])
-    await engine.host_connection.reach(START_SECONDS)
-    await asyncio.gather(*(startup.prepare(engine, each) for each in served))
-    return engine
+    *,
+    dry_run: bool = False,
+    until: Callable[[str], float],
+) -> tuple[Process, dict[str, str]]:
+    """Return a process with these virtual clusters, prepared, and why others of them can't be served, by name.
 
+    Its connections end with ``stack``.
 
-async def _once(engine: Engine, clusters: Clusters) -> Summary:
-    async with engine.running():
-        work = asyncio.create_task(engine.work())
+    Raises:
+        SyncerError: The host can't be reached, or the only virtual cluster can't be served.
+    """
+    host = connect_host(config, metrics, stack)
+    if dry_run:
+        host = host.over(DryRun(host.transport))
+    process = Process(host=host, metrics=metrics, workers=config.workers, until=until)
+    stack.push_async_callback(process.close)
+    errors: dict[str, Exception] = {}
+    for each in clusters:
         try:
-            await status.settle(engine)
-            summary = _summary(engine)
+            virtual = connect_virtual(each, metrics, stack)
+            must_be_another(each.name, virtual, host)
+            if dry_run:
+                virtual = virtual.over(DryRun(virtual.transport))
+            startup.add(process, each, virtual)
+        except SyncerError as error:
+            errors[each.name] = error
+    _must_have_some(clusters, errors)
+    await process.host_connection.reach(START_SECONDS)
+    added = [each for each in clusters if each.name not in errors]
+    preparations = (startup.prepare(process.served[each.name], each) for each in added)
+    ended = await asyncio.gather(*preparations, return_exceptions=True)
+    for each, result in zip(added, ended, strict=True):
+        if isinstance(result, Exception):
+            errors[each.name] = result
+    _must_have_some(clusters, errors)
+    return process, {name: await _failed(process, name, error) for name, error in errors.items()}
+
+
+def _must_have_some(clusters: Sequence[VirtualCluster], errors: Mapping[str, Exception]) -> None:
+    """Raise the error of a virtual cluster that is the only one."""
+    for error in errors.values():
+        if len(clusters) == 1:
+            raise error
+
+
+async def _failed(process: Process, name: str, error: Exception) -> str:
+    """Go on without a virtual cluster, and return why."""
+    if isinstance(error, SyncerError):
+        log.warning("a virtual cluster can't be served", cluster=name, error=str(error))
+    else:
+        log.error("serving a virtual cluster failed", cluster=name, exc_info=error)
+    if name in process.pairs:
+        await process.remove(name)
+    return str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}"
+
+
+async def _lead(process: Process, config: SyncerConfig, term: CommandTerm, stack: AsyncExitStack) -> dict[str, str]:
+    """Hold the Leases of the virtual clusters until ``stack`` ends; return why some are left to others, by name.
+
+    Raises:
+        AnotherLeads: A daemon leads all of them.
+    """
+    by_lease: dict[str, list[str]] = {}
+    for name in process.pairs:
+        [lease] = lease_names(config, (name,))
+        by_lease.setdefault(lease, []).append(name)
+    failed: dict[str, str] = {}
+    for names in by_lease.values():
+        try:
+            await stack.enter_async_context(term.leading(process.host, config, names))
+        except AnotherLeads as error:
+            if len(by_lease) == 1:
+                raise
+            for name in names:
+                failed[name] = await _failed(process, name, error)
+    return failed
+
+
+async def _once(process: Process, failed: Mapping[str, str]) -> Summary:
+    """Bring the virtual clusters of a process in step; others have ``failed`` before."""
+    async with process.running():
+        work = asyncio.create_task(process.work())
+        try:
+            await status.settle(process)
+            summary = _summary(process)
+            summary.failed = {**failed, **_lost(process)}
         finally:
-            engine.queue.close()
+            process.queue.close()
             await work
-    for cluster in clusters:
+    is_one = len(process.served) + len(failed) == 1
+    for cluster in (process.host, *(served.connection.cluster for served in process.served.values())):
         if isinstance(cluster.transport, DryRun):
-            summary.planned += [f"{write} on the {cluster.side} side" for write in cluster.transport.writes]
+            of = "" if is_one or cluster.side is Side.HOST else f" of {cluster.virtual_cluster}"
+            summary.planned += [f"{write} on the {cluster.side} side{of}" for write in cluster.transport.writes]
     return summary
 
 
-def _summary(engine: Engine) -> Summary:
-    unfinished = (*engine.statuses.troubles(), *engine.statuses.pending())
+def _lost(process: Process) -> dict[str, str]:
+    """Return why virtual clusters don't answer at present, or not to us, by name."""
+    lost = {name: served.lost_connection() for name, served in process.served.items()}
+    return {name: f"{each.trouble}: {each.error}" for name, each in lost.items() if each is not None}
+
+
+def _summary(process: Process) -> Summary:
+    unfinished = (*process.statuses.troubles(), *process.statuses.pending())
     troubles = [f"{request.cluster}/{request}: {found.reason}" for request, found in unfinished]
-    troubles += [f"{'/'.join(place)}: {reason}" for place, reason in status.hindered(engine).items()]
+    troubles += [f"{'/'.join(place)}: {reason}" for place, reason in status.hindered(process).items()]
     in_step = {
-        (cluster, syncer): n for (cluster, syncer, state), n in status.states(engine).items() if state == status.IN_STEP
+        (cluster, syncer): n
+        for (cluster, syncer, state), n in status.states(process).items()
+        if state == status.IN_STEP
     }
-    return Summary(dict(engine.statuses.done), troubles, in_step=in_step)
+    return Summary(dict(process.statuses.done), troubles, in_step=in_step)
 
 
 # -- the daemon ------------------------------------------------------------------------------------
 
 
-async def _daemon(engine: Engine, config: SyncerConfig, fleet: Fleet, end: _End, file: ConfigFile | None) -> Summary:
-    lease, shards = lease_of(engine.host, config), shards_of(engine.host, config)
-    if lease:
-        engine.until = lambda cluster: lease.until
-    shared = SharedFleet(engine, fleet, shards) if shards else None
-    heartbeat, source = Heartbeat(), ClusterSources(engine, config, fleet.update)
+async def _daemon(
+    host: SideClient, config: SyncerConfig, metrics: Metrics, stack: AsyncExitStack, end: _End, file: ConfigFile | None
+) -> Summary:
+    lease = lease_of(host, config)
+    shards = shards_of(host, config)
+    process = _process_of_daemon(host, config, metrics, lease, shards)
+    stack.push_async_callback(process.close)
+    fleet = ServedFleet(process, config.clusters())
+    shared = SharedFleet(process, fleet, shards) if shards else None
+    heartbeat, source = Heartbeat(), ClusterSources(process, config, fleet.update)
     async with (
-        serving(engine, config, heartbeat, lease, shards),
+        serving(process, config, heartbeat, lease, shards),
         beside(heartbeat.keep()),
         beside(end.event.wait()) as stopped,
     ):
         end.heed_signals()
-        async with beside(engine.host_connection.reach(START_SECONDS)) as reached:
+        async with beside(process.host_connection.reach(START_SECONDS)) as reached:
             await _first(reached, stopped)
         if reached.cancelled():
             return Summary()
         reached.result()
-        async with engine.running(), beside(source.run()), beside(fleet.run()) as tended, AsyncExitStack() as stack:
+        async with process.running(), beside(source.run()), beside(fleet.run()) as tended, AsyncExitStack() as stack:
             if file:
                 await stack.enter_async_context(beside(file.follow(config, source.update)))
             if shared:
-                async with beside(engine.work()) as working:
+                async with beside(process.work()) as working:
                     async with beside(shared.run()) as sharing:
                         await _first(working, stopped, tended, sharing)
-                    await _stop(engine, working, config.grace_period, leading=True)
+                    await _stop(process, working, config.grace_period, leading=True)
                 if not sharing.cancelled():
                     sharing.result()
-                return _summary(engine)
+                return _summary(process)
             async with beside(fleet.begun.wait()) as begun:
                 await _first(tended, stopped, begun)
             if fleet.begun.is_set():
-                async with beside(lease.lead(engine.work) if lease else engine.work()) as working:
+                async with beside(lease.lead(process.work) if lease else process.work()) as working:
                     await _first(working, stopped, tended)
-                    await _stop(engine, working, config.grace_period, leading=lease is None or lease.is_leader)
-            summary = _summary(engine)
+                    await _stop(process, working, config.grace_period, leading=lease is None or lease.is_leader)
+            summary = _summary(process)
         if not tended.cancelled():
             tended.result()
         return summary
+
+
+def _process_of_daemon(
+    host: SideClient, config: SyncerConfig, metrics: Metrics, lease: Lease | None, shards: Shards | None
+) -> Process:
+    """Return a process that works for the shards that it leads, or writes while it has the Lease, or else always."""
+    if shards:
+        return Process(host=host, metrics=metrics, workers=config.workers, leads=shards.leads, until=shards.until)
+    if lease:
+        return Process(host=host, metrics=metrics, workers=config.workers, until=lambda cluster: lease.until)
+    return Process(host=host, metrics=metrics, workers=config.workers)
 
 
 async def _first(*tasks: "asyncio.Task[Any]") -> None:
@@ -233,17 +331,17 @@ async def _first(*tasks: "asyncio.Task[Any]") -> None:
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _stop(engine: Engine, working: "asyncio.Task[None]", grace: float, *, leading: bool) -> None:
+async def _stop(process: Process, working: "asyncio.Task[None]", grace: float, *, leading: bool) -> None:
     """Take no more work, finish the requests in work, release the Lease."""
-    engine.queue.close()
+    process.queue.close()
     if not working.done():
-        log.info("stopping", running=len(engine.queue.running()))
+        log.info("stopping", running=len(process.queue.running()))
         if not leading:
             working.cancel()
         await asyncio.wait({working}, timeout=grace)
     if not working.done():
         log.warning("the grace period is over; unfinished requests are done again at the next start")
         working.cancel()
-        await asyncio.wait({working}, timeout=2.0)
+        await asyncio.wait({working}, timeout=CANCELLED_SECONDS)
     if working.done() and not working.cancelled():
         working.result()

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from syncer.api.errors import ClusterError
 from syncer.api.objects import Key, Obj
 from syncer.api.paths import dig
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.transport import ConnectionFailed, Endpoint, HttpRequest
 from syncer.kubelet import pages
-from syncer.kubelet.errors import Refused
+from syncer.kubelet.errors import RefusedRequest
+from syncer.kubelet.usage import KEPT_SECONDS
 from syncer.resources.kinds import NODES
 
-#: Seconds for which a node's metrics are kept, and for which the kubelet may be silent.
-KEPT_SECONDS, SILENT_SECONDS = 10.0, 20.0
+#: Seconds for which the host's kubelet may be silent.
+SILENT_SECONDS = 20.0
 #: The port of a kubelet that its Node doesn't tell.
 PORT = 10250
 
@@ -45,11 +46,11 @@ class HostKubelets:
     """
 
     def __init__(
-        self, host: Cluster, copies: Callable[[str], Mapping[Key, Own]], say: Callable[[str, str], None]
+        self, host: SideClient, copies: Callable[[str], Mapping[Key, Own]], say: Callable[[str, str], None]
     ) -> None:
         self._host, self._copies, self._say = host, copies, say
         self._locks: dict[str, asyncio.Lock] = {}
-        self._kept: dict[str, tuple[float, bytes | Refused]] = {}
+        self._kept: dict[str, tuple[float, bytes | RefusedRequest]] = {}
 
     async def metrics(self, node: str) -> bytes:
         """Return the metrics of the tenant's containers on a node, in Prometheus' text format.
@@ -63,8 +64,8 @@ class HostKubelets:
             if clock() >= until:
                 found = await self._asked(node)
                 self._kept[node] = clock() + KEPT_SECONDS, found
-        if isinstance(found, Refused):
-            raise Refused(found.status, found.text)
+        if isinstance(found, RefusedRequest):
+            raise RefusedRequest(found.status, found.text)
         return found
 
     def leave(self, node: str) -> None:
@@ -72,14 +73,14 @@ class HostKubelets:
         self._kept.pop(node, None)
         self._locks.pop(node, None)
 
-    async def _asked(self, node: str) -> bytes | Refused:
+    async def _asked(self, node: str) -> bytes | RefusedRequest:
         try:
             found = await self._read(node)
-        except Refused as refused:
+        except RefusedRequest as refused:
             return refused
         except (ClusterError, ConnectionFailed, ValueError) as error:
             self._say(_NO_METRICS, f"{node}: {error}")
-            return Refused(503, _NO_METRICS)
+            return RefusedRequest(503, _NO_METRICS)
         self._say("", "")
         return found
 
@@ -112,7 +113,7 @@ class HostKubelets:
                             kept.append(head + shown + b"\n")
                             size, head = size + len(kept[-1]), b""
                     if size > pages.LARGEST_PAGE:
-                        raise Refused(413, f"the answer would take more than {pages.LARGEST_PAGE >> 20} MiB")
+                        raise RefusedRequest(413, f"the answer would take more than {pages.LARGEST_PAGE >> 20} MiB")
         finally:
             await transport.close()
         return b"".join(kept)

@@ -22,7 +22,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from syncer.api.errors import ClusterError, Missing
 from syncer.api.objects import Key, Obj
 from syncer.clusters.certificates import first_certificate, load_client_certificate, validity
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.resources.kinds import CERTIFICATE_REQUESTS, CONFIG_MAPS
 
 SIGNER = "kubernetes.io/kubelet-serving"
@@ -93,7 +93,7 @@ def self_signed(addresses: Sequence[str]) -> Serving:
     return replace(Serving.of(made.public_bytes(serialization.Encoding.PEM), _pem(key)), is_signed=False)
 
 
-async def signed(virtual: Cluster, addresses: Sequence[str]) -> Serving:
+async def signed(virtual: SideClient, addresses: Sequence[str]) -> Serving:
     """Return a certificate that the virtual cluster has signed: it is requested and approved here.
 
     Raises:
@@ -120,7 +120,7 @@ async def signed(virtual: Cluster, addresses: Sequence[str]) -> Serving:
         raise NotSigned(f"the certificate request can't be used: {error}") from error
 
 
-async def _issued(virtual: Cluster, made: Obj) -> bytes:
+async def _issued(virtual: SideClient, made: Obj) -> bytes:
     """Approve a request, wait for its certificate, and delete the request."""
     name = Key("", made["metadata"]["name"])
     approved = {"type": "Approved", "status": "True", "reason": "Vsyncer", "message": "the daemon's own kubelet server"}
@@ -147,7 +147,7 @@ async def _issued(virtual: Cluster, made: Obj) -> bytes:
             await virtual.delete(CERTIFICATE_REQUESTS, name)
 
 
-async def authentication(virtual: Cluster) -> Mapping[str, str]:
+async def authentication(virtual: SideClient) -> Mapping[str, str]:
     """Return the settings by which the virtual API server trusts clients and front proxies, as it publishes
     them; empty if it doesn't.
 
@@ -160,7 +160,7 @@ async def authentication(virtual: Cluster) -> Mapping[str, str]:
         return {}
 
 
-async def client_ca(virtual: Cluster) -> bytes:
+async def client_ca(virtual: SideClient) -> bytes:
     """Return the CA of the virtual cluster's clients, PEM; empty if it has none.
 
     Raises:

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
-from syncer.kubelet.errors import Refused
-from syncer.kubelet.http import END, LONGEST_HEAD, Head, reply, request_head
+from syncer.kubelet.errors import RefusedRequest
+from syncer.kubelet.http import END, LONGEST_HEAD, MessageHead, reply, request_head
 
 #: Seconds from the end of the handshake to the end of the request's head.
 HEAD_SECONDS = 10.0
@@ -15,13 +15,17 @@ TAKE_SECONDS = 15.0
 MOST_AHEAD = 64 << 10
 
 
-class Client(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """A connection that brings a single request, which ``answer`` answers.
 
     ``closed`` is called when it is over; a relay takes the connection over.
     """
 
-    def __init__(self, answer: Callable[["Client", Head], Awaitable[None]], closed: Callable[["Client"], None]) -> None:
+    def __init__(
+        self,
+        answer: Callable[["ClientConnection", MessageHead], Awaitable[None]],
+        closed: Callable[["ClientConnection"], None],
+    ) -> None:
         self.transport = cast("asyncio.Transport", None)
         #: The task that accepts the connection, until its handshake is done.
         self.accepting: asyncio.Task[None] | None = None
@@ -96,7 +100,7 @@ class Client(asyncio.Protocol):
     async def _serve(self, head: bytes) -> None:
         try:
             await self._answer(self, request_head(head))
-        except Refused as refused:
+        except RefusedRequest as refused:
             self.reply(refused.status, refused.text)
         except BaseException:
             self.drop()

@@ -1,7 +1,7 @@
 """The one error of the kubelet's server: a request that isn't done, and why."""
 
 
-class Refused(Exception):
+class RefusedRequest(Exception):
     """A request is answered with a status and a text for the client, which names nothing of the host."""
 
     def __init__(self, status: int, text: str) -> None:

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import httptools
 
-from syncer.kubelet.errors import Refused
+from syncer.kubelet.errors import RefusedRequest
 
 #: Longest head of a request or response, in bytes; a long command of an exec is part of it.
 LONGEST_HEAD = 128 << 10
@@ -15,7 +15,7 @@ LONGEST_HEAD = 128 << 10
 MOST_LINES = 200
 END = b"\r\n\r\n"
 
-Lines = list[tuple[str, str]]
+HeaderLines = list[tuple[str, str]]
 
 #: The headers that announce a body.
 _BODY = ("transfer-encoding", "content-length")
@@ -23,10 +23,10 @@ _PHRASES = {each.value: each.phrase for each in HTTPStatus}
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class MessageHead:
     """The head of a message: the request line or status, and the header lines with lower-case names."""
 
-    lines: Lines
+    lines: HeaderLines
     method: str = ""
     target: str = ""
     status: int = 0
@@ -35,7 +35,7 @@ class Head:
         """Return the value of a header; its first one if it has several, ``""`` if there is none."""
         return next((value for key, value in self.lines if key == name), "")
 
-    def only(self, names: Iterable[str]) -> Lines:
+    def only(self, names: Iterable[str]) -> HeaderLines:
         """Return the header lines of these names."""
         known = frozenset(names)
         return [line for line in self.lines if line[0] in known]
@@ -43,7 +43,7 @@ class Head:
 
 class _Collects:
     def __init__(self) -> None:
-        self.lines: Lines = []
+        self.lines: HeaderLines = []
         self.target = self.body = b""
         self.complete = False
 
@@ -60,14 +60,14 @@ class _Collects:
         self.complete = True
 
 
-def request_head(data: bytes) -> Head:
+def request_head(data: bytes) -> MessageHead:
     """Return the head of a request, which is all of ``data``.
 
     Raises:
         Refused: It is no request of HTTP/1.1, or one with a body.
     """
     if data.count(b"\n") > MOST_LINES:
-        raise Refused(431, "the head of the request has too many lines")
+        raise RefusedRequest(431, "the head of the request has too many lines")
     found = _Collects()
     parser = httptools.HttpRequestParser(found)
     try:
@@ -75,16 +75,16 @@ def request_head(data: bytes) -> Head:
     except httptools.HttpParserUpgrade:
         pass
     except httptools.HttpParserError:
-        raise Refused(400, "the request is not HTTP/1.1") from None
-    head = Head(found.lines, parser.get_method().decode("ascii"), found.target.decode("latin-1"))
+        raise RefusedRequest(400, "the request is not HTTP/1.1") from None
+    head = MessageHead(found.lines, parser.get_method().decode("ascii"), found.target.decode("latin-1"))
     if parser.get_http_version() != "1.1" or not head.target.startswith("/") or not head.target.isascii():
-        raise Refused(400, "the request is not HTTP/1.1")
+        raise RefusedRequest(400, "the request is not HTTP/1.1")
     if any(name == "transfer-encoding" or value != "0" for name, value in head.only(_BODY)):
-        raise Refused(413, "a request has no body here")
+        raise RefusedRequest(413, "a request has no body here")
     return head
 
 
-def response_head(data: bytes) -> Head:
+def response_head(data: bytes) -> MessageHead:
     """Return the head of a response, which is all of ``data``.
 
     Raises:
@@ -98,7 +98,7 @@ def response_head(data: bytes) -> Head:
         pass
     except httptools.HttpParserError as error:
         raise ValueError("not a response of HTTP/1.1") from error
-    return Head(found.lines, status=parser.get_status_code())
+    return MessageHead(found.lines, status=parser.get_status_code())
 
 
 def body_of(data: bytes) -> tuple[bytes, bool]:

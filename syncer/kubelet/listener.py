@@ -7,8 +7,8 @@ import ssl
 from collections.abc import Awaitable, Callable
 
 from syncer.clusters.sockets import tune
-from syncer.kubelet.client import Client
-from syncer.kubelet.http import Head
+from syncer.kubelet.client import ClientConnection
+from syncer.kubelet.http import MessageHead
 from syncer.kubelet.relay import LINGER_SECONDS
 from syncer.token_bucket import TokenBucket
 
@@ -54,7 +54,7 @@ class Bounds:
     def __init__(self, in_all: int = MOST_IN_ALL, *, of_node: int = MOST_OF_NODE, young: int = MOST_YOUNG) -> None:
         self._in_all, self._of_node, self._most_young = in_all, of_node, young
         #: The clients that aren't trusted yet, or no longer, the oldest first.
-        self.young: dict[Client, None] = {}
+        self.young: dict[ClientConnection, None] = {}
         #: The number of trusted clients, by node.
         self.trusted: dict[str, int] = {}
         self._large = asyncio.Semaphore(MOST_LARGE)
@@ -68,7 +68,7 @@ class Bounds:
         """
         await asyncio.sleep(self._accepted.take(self._now()))
 
-    async def send(self, client: Client, response: bytes) -> None:
+    async def send(self, client: ClientConnection, response: bytes) -> None:
         """Answer with a whole response; large ones wait for each other, so that slow clients hold few of them."""
         if len(response) <= LARGE:
             client.send(response)
@@ -76,7 +76,7 @@ class Bounds:
         async with self._large:
             await client.deliver(response)
 
-    def add(self, client: Client) -> None:
+    def add(self, client: ClientConnection) -> None:
         """Add a client that isn't trusted yet; the oldest one goes if there are too many."""
         if len(self.young) >= self._most_young:
             oldest = next(iter(self.young))
@@ -84,7 +84,7 @@ class Bounds:
             oldest.drop()
         self.young[client] = None
 
-    def trust(self, client: Client, node: str) -> bool:
+    def trust(self, client: ClientConnection, node: str) -> bool:
         """Count a client as trusted. Return False if the node, or all together, have too many."""
         number = self.trusted.get(node, 0)
         if number >= self._of_node or sum(self.trusted.values()) >= self._in_all:
@@ -93,7 +93,7 @@ class Bounds:
         self.trusted[node] = number + 1
         return True
 
-    def answered(self, client: Client, node: str) -> None:
+    def answered(self, client: ClientConnection, node: str) -> None:
         """Count a trusted client as one that only has to close its connection."""
         self.leave(node)
         if not client.gone:
@@ -106,13 +106,13 @@ class Bounds:
             del self.trusted[node]
 
 
-class Listener:
+class KubeletPort:
     """A port on which clients of a node's kubelet are accepted."""
 
     def __init__(
         self,
         listening: socket.socket,
-        answer: Callable[[Client, Head], Awaitable[None]],
+        answer: Callable[[ClientConnection, MessageHead], Awaitable[None]],
         tls: Callable[[], ssl.SSLContext],
         bounds: Bounds,
     ) -> None:
@@ -140,12 +140,12 @@ class Listener:
             except OSError:  # no files are left, or an error of the network that was to come later (accept(2))
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
-            client = Client(self._answer, self._closed)
+            client = ClientConnection(self._answer, self._closed)
             self._bounds.add(client)
             client.accepting = asyncio.create_task(self._shake_hands(client, accepted))
             await self._bounds.admit()
 
-    async def _shake_hands(self, client: Client, accepted: socket.socket) -> None:
+    async def _shake_hands(self, client: ClientConnection, accepted: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(
@@ -159,7 +159,7 @@ class Listener:
             accepted.close()
             self._closed(client)
 
-    def _closed(self, client: Client) -> None:
+    def _closed(self, client: ClientConnection) -> None:
         self._bounds.young.pop(client, None)
 
 

@@ -15,22 +15,21 @@ from urllib.parse import parse_qs, unquote
 from syncer.api.objects import Key, Obj
 from syncer.api.selectors import matches
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.paths import Target
 from syncer.kubelet import pages
-from syncer.kubelet.errors import Refused
-from syncer.kubelet.http import Head
+from syncer.kubelet.errors import RefusedRequest
+from syncer.kubelet.http import MessageHead
 from syncer.kubelet.usage import NodeUsage, PodUsage, Usages
 from syncer.kubelet.users import User, Users
 from syncer.resources.kinds import POD_METRICS
+from syncer.steps import STEP_OBJECTS
 from syncer.translate import times
 
 VERSION = POD_METRICS.api_version
 GROUP = POD_METRICS.group
 #: The columns of a table, as metrics-server names them.
 _COLUMNS = ("Name", "cpu", "memory", "Window")
-#: Objects after which other tasks may run.
-BREATH = 100
 
 _REASONS = {
     400: "BadRequest",
@@ -64,7 +63,7 @@ class FrontProxy:
         self._uids = _listed(data, "requestheader-uid-headers")
         self._extra = _listed(data, "requestheader-extra-headers-prefix")
 
-    def user(self, certificate: Mapping[str, Any] | None, head: Head) -> User:
+    def user(self, certificate: Mapping[str, Any] | None, head: MessageHead) -> User:
         """Return the user in whose name a request is sent.
 
         Raises:
@@ -73,10 +72,10 @@ class FrontProxy:
         subject = [pair for part in (certificate or {}).get("subject", ()) for pair in part]
         names = [value for key, value in subject if key == "commonName"]
         if certificate is None or (self._names and (not names or names[-1] not in self._names)):
-            raise Refused(401, "Unauthorized")
+            raise RefusedRequest(401, "Unauthorized")
         name = next((value for header in self._users if (value := head.get(header))), "")
         if not name:
-            raise Refused(401, "Unauthorized")
+            raise RefusedRequest(401, "Unauthorized")
         groups = tuple(value for key, value in head.only(self._groups))
         uid = next((value for header in self._uids if (value := head.get(header))), "")
         extra: dict[str, list[str]] = {}
@@ -90,16 +89,20 @@ class FrontProxy:
 class MetricsApi:
     """Answers requests that a virtual API server passes on. ``labels`` returns those of a virtual object of a kind."""
 
-    def __init__(self, virtual: Cluster, usages: Usages, labels: Callable[[str, Key], Mapping[str, str]]) -> None:
+    def __init__(self, virtual: SideClient, usages: Usages, labels: Callable[[str, Key], Mapping[str, str]]) -> None:
         self._users, self._usages, self._labels = Users(virtual), usages, labels
         #: Whom it trusts.
         self.front = FrontProxy({})
 
-    async def answer(self, certificate: Mapping[str, Any] | None, head: Head) -> tuple[int, bytes]:
+    def trust(self, front: FrontProxy) -> None:
+        """Accept the users that another front proxy names from now on."""
+        self.front = front
+
+    async def answer(self, certificate: Mapping[str, Any] | None, head: MessageHead) -> tuple[int, bytes]:
         """Return status and body of the answer to a request."""
         try:
             return 200, await self._answer(self.front.user(certificate, head), head)
-        except Refused as refused:
+        except RefusedRequest as refused:
             return refused.status, codec.encode(
                 {
                     "kind": "Status",
@@ -112,15 +115,15 @@ class MetricsApi:
                 }
             )
 
-    async def _answer(self, user: User, head: Head) -> bytes:
+    async def _answer(self, user: User, head: MessageHead) -> bytes:
         path, _, query = head.target.partition("?")
         if head.method != "GET":
-            raise Refused(405, f"{GROUP} can only be read")
+            raise RefusedRequest(405, f"{GROUP} can only be read")
         if document := _DISCOVERY.get(path.rstrip("/")):
             return codec.encode(document)
         target = Target.of(path)
         if target is None or target.root != f"/apis/{VERSION}" or target.plural not in _KINDS or target.subresource:
-            raise Refused(404, "the server could not find the requested resource")
+            raise RefusedRequest(404, "the server could not find the requested resource")
         asked = _Asked.of(target, query)
         attributes = {
             "verb": "get" if target.key.name else "list",
@@ -132,10 +135,10 @@ class MetricsApi:
         }
         if not await self._users.may(user, **{name: value for name, value in attributes.items() if value}):
             what = f'User "{user.name}" cannot {attributes["verb"]} resource "{target.plural}" in API group "{GROUP}"'
-            raise Refused(403, f"{target.plural}.{GROUP} is forbidden: {what}")
+            raise RefusedRequest(403, f"{target.plural}.{GROUP} is forbidden: {what}")
         found = [each async for each in self._found(asked)]
         if target.key.name and not found:
-            raise Refused(404, f'{target.plural}.{GROUP} "{target.key.name}" not found')
+            raise RefusedRequest(404, f'{target.plural}.{GROUP} "{target.key.name}" not found')
         return asked.table(found) if "as=Table" in head.get("accept") else asked.objects(found)
 
     async def _found(self, asked: "_Asked") -> AsyncIterator["_Figures"]:
@@ -148,7 +151,7 @@ class MetricsApi:
         for number, key in enumerate(sorted(all_of_them)):
             if not asked.names(key):
                 continue
-            if number % BREATH == BREATH - 1:
+            if number % STEP_OBJECTS == STEP_OBJECTS - 1:
                 await asyncio.sleep(0)
             labels = self._labels(asked.plural, key)
             if matches({"matchExpressions": asked.selector}, labels):
@@ -209,9 +212,9 @@ class _Asked:
         try:
             given = {name: values[-1] for name, values in parse_qs(query, max_num_fields=100).items()}
         except ValueError:
-            raise Refused(400, "the query can't be read") from None
+            raise RefusedRequest(400, "the query can't be read") from None
         if given.get("watch", "false").lower() not in ("false", "0"):
-            raise Refused(405, f"{GROUP} can't be watched")
+            raise RefusedRequest(405, f"{GROUP} can't be watched")
         fields = tuple(_field(term) for term in given.get("fieldSelector", "").split(",") if term.strip())
         return cls(target.plural, target.key, tuple(_requirements(given.get("labelSelector", ""))), fields)
 
@@ -255,7 +258,7 @@ def _field(term: str) -> tuple[str, bool, str]:
     """Return a requirement of a field selector: the field, True if it must have the value, the value."""
     found = re.fullmatch(r"\s*(metadata\.name(?:space)?)\s*(==?|!=)\s*([^\s=!]*)\s*", term)
     if found is None:
-        raise Refused(400, "the field selector can only be about metadata.name and metadata.namespace")
+        raise RefusedRequest(400, "the field selector can only be about metadata.name and metadata.namespace")
     return found[1], found[2] != "!=", found[3]
 
 
@@ -265,7 +268,7 @@ def _requirements(text: str) -> Iterator[Obj]:
     while at < len(text):
         found = _requirement(text, at)
         if found is None:
-            raise Refused(400, "the label selector can't be read")
+            raise RefusedRequest(400, "the label selector can't be read")
         at = found.end()
         if found["absent"]:
             yield {"key": found["none"], "operator": "DoesNotExist"}

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from syncer.clusters import codec
-from syncer.kubelet.errors import Refused
+from syncer.kubelet.errors import RefusedRequest
 from syncer.kubelet.usage import NANO, ContainerUsage, NodeUsage, PodUsage
 from syncer.translate import times
 
@@ -30,7 +30,7 @@ def bounded(parts: Iterable[bytes], *, first: bytes, last: bytes, between: bytes
     for part in parts:
         size += len(part) + len(between)
         if size > LARGEST_PAGE:
-            raise Refused(413, f"the answer would take more than {LARGEST_PAGE >> 20} MiB")
+            raise RefusedRequest(413, f"the answer would take more than {LARGEST_PAGE >> 20} MiB")
         found.append(part)
     return first + between.join(found) + last
 

@@ -8,8 +8,8 @@ from syncer.api.context import Settings
 from syncer.api.errors import ClusterError, Missing
 from syncer.api.objects import Key, Obj, annotations_of, uid_of
 from syncer.api.paths import dig
-from syncer.clusters.client import Cluster
-from syncer.kubelet.errors import Refused
+from syncer.clusters.client import SideClient
+from syncer.kubelet.errors import RefusedRequest
 from syncer.kubelet.routes import Route
 from syncer.resources.kinds import PODS
 from syncer.resources.pods import containers
@@ -19,7 +19,7 @@ MOST_LOOKUPS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HostedPod:
     """A host pod, and the virtual Pod that it runs."""
 
     key: Key
@@ -32,13 +32,18 @@ class Pods:
     """Finds host pods. ``holds_copies`` returns True if copies are in a host namespace; nothing is read in others."""
 
     def __init__(
-        self, settings: Settings, virtual: Cluster, host: Cluster, *, holds_copies: Callable[[str], Awaitable[bool]]
+        self,
+        settings: Settings,
+        virtual: SideClient,
+        host: SideClient,
+        *,
+        holds_copies: Callable[[str], Awaitable[bool]],
     ) -> None:
         self._settings, self._virtual, self._host = settings, virtual, host
         self._holds_copies = holds_copies
         self._lookups = asyncio.Semaphore(MOST_LOOKUPS)
 
-    async def find(self, node: str, route: Route) -> Place:
+    async def find(self, node: str, route: Route) -> HostedPod:
         """Return the host pod that runs the named Pod on this node.
 
         The virtual Pod and its copy are read live, so that nothing is reached that only bears the name.
@@ -60,8 +65,8 @@ class Pods:
         if annotations_of(host).get(marks.uid) != uid or route.uid not in ("", uid):
             raise gone
         if route.container and not _has(host, containers.recorded(marks, host), route.container):
-            raise Refused(404, f'container "{route.container}" not found in pod "{route.pod.name}"')
-        return Place(key, uid_of(host), route.pod, uid)
+            raise RefusedRequest(404, f'container "{route.container}" not found in pod "{route.pod.name}"')
+        return HostedPod(key, uid_of(host), route.pod, uid)
 
     async def _copy(self, key: Key) -> Obj | None:
         try:
@@ -70,7 +75,7 @@ class Pods:
             raise _silent(self._host, error) from error
         return await _get(self._host, key) if may_be_there else None
 
-    async def confirm(self, place: Place) -> None:
+    async def confirm(self, place: HostedPod) -> None:
         """Check that a host pod still has its place.
 
         The host's API server takes a request for a name. The pod that it answered for is the one that was
@@ -85,17 +90,17 @@ class Pods:
             raise _gone(place.virtual)
 
 
-def _gone(pod: Key) -> Refused:
-    return Refused(404, f'pod "{pod.name}" does not exist')
+def _gone(pod: Key) -> RefusedRequest:
+    return RefusedRequest(404, f'pod "{pod.name}" does not exist')
 
 
-def _has(host: Obj, sent: containers.Sent, container: str) -> bool:
+def _has(host: Obj, sent: containers.SentContainers, container: str) -> bool:
     """Return True if a host pod has a container in the list in which it was sent."""
     parts = [part for part, names in sent.items() if container in names]
     return any(each.get("name") == container for part in parts for each in dig(host, f"spec.{part}") or ())
 
 
-async def _get(cluster: Cluster, key: Key) -> Obj | None:
+async def _get(cluster: SideClient, key: Key) -> Obj | None:
     try:
         return await cluster.get(PODS, key)
     except Missing:
@@ -104,5 +109,5 @@ async def _get(cluster: Cluster, key: Key) -> Obj | None:
         raise _silent(cluster, error) from error
 
 
-def _silent(cluster: Cluster, error: ClusterError) -> Refused:
-    return Refused(503, f"the {cluster.side} cluster does not answer: {type(error).__name__}")
+def _silent(cluster: SideClient, error: ClusterError) -> RefusedRequest:
+    return RefusedRequest(503, f"the {cluster.side} cluster does not answer: {type(error).__name__}")

@@ -6,6 +6,25 @@ from syncer.api.objects import Obj
 from syncer.api.paths import dig
 
 
+class PortsInUse:
+    """The ports that kubelets of one process have, which may be those of several virtual clusters."""
+
+    def __init__(self) -> None:
+        self._ports: set[tuple[str, int]] = set()
+
+    def take(self, address: str, port: int) -> None:
+        """Note that a port of an address to listen on is in use."""
+        self._ports.add((address, port))
+
+    def give_back(self, address: str, port: int) -> None:
+        """Note that a port is in use no longer."""
+        self._ports.discard((address, port))
+
+    def at(self, address: str) -> set[int]:
+        """Return the ports of an address that are in use."""
+        return {port for one, port in self._ports if one == address}
+
+
 def port_of(node: Obj) -> int | None:
     """Return the kubelet's port in a Node's status, or None."""
     port = dig(node, "status.daemonEndpoints.kubeletEndpoint.Port")

@@ -61,7 +61,7 @@ class Relay:
         """Begin: each transport's bytes go to the other one from now on."""
         for transport in (one, other):
             transport.set_write_buffer_limits(high=MOST_WAITING)
-        sides = (_Side if self.upgraded else _Listener)(self, one, other), _Side(self, other, one)
+        sides = (_Side if self.upgraded else _LogReader)(self, one, other), _Side(self, other, one)
         sides[0].opposite, sides[1].opposite = sides[1], sides[0]
         self._sides, self._open = sides, 2
         for side in sides:
@@ -165,7 +165,7 @@ class _Side(asyncio.BufferedProtocol):
         self._relay.lost(self._there)
 
 
-class _Listener(_Side):
+class _LogReader(_Side):
     """A client that gets a log, and has nothing to say."""
 
     __slots__ = ()

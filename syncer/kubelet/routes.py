@@ -11,14 +11,14 @@ from typing import Literal
 from urllib.parse import parse_qsl, urlencode
 
 from syncer.api.dns_names import DNS_LABEL, DNS_SUBDOMAIN
-from syncer.api.objects import Key
-from syncer.kubelet.errors import Refused
+from syncer.api.objects import LONGEST_LABEL, LONGEST_NAME, Key
+from syncer.kubelet.errors import RefusedRequest
 
 #: What a request is about: a subresource of a host pod, or one of the kubelet's own pages.
-Page = Literal["log", "exec", "attach", "portforward", "pods", "healthz", "resource", "cadvisor", "summary"]
+RequestKind = Literal["log", "exec", "attach", "portforward", "pods", "healthz", "resource", "cadvisor", "summary"]
 
-_STREAMS: dict[str, Page] = {"exec": "exec", "attach": "attach", "portForward": "portforward"}
-_PAGES: dict[str, Page] = {
+_STREAMS: dict[str, RequestKind] = {"exec": "exec", "attach": "attach", "portForward": "portforward"}
+_PAGES: dict[str, RequestKind] = {
     "pods": "pods",
     "healthz": "healthz",
     "metrics/resource": "resource",
@@ -31,6 +31,10 @@ _VERBS = {"GET": "get", "POST": "create"}
 
 #: Most ports of a port-forward.
 MOST_PORTS = 100
+#: Most characters of a method, or of a parameter of a query, that a refusal quotes.
+LONGEST_QUOTE = 20
+#: Most digits of a number in a query.
+MOST_DIGITS = 19
 
 _label, _subdomain = re.compile(DNS_LABEL).fullmatch, re.compile(DNS_SUBDOMAIN).fullmatch
 _uid = re.compile(r"[0-9a-zA-Z-]{1,128}").fullmatch
@@ -49,7 +53,7 @@ class Route:
     the path names it.
     """
 
-    page: Page
+    page: RequestKind
     pod: Key = _NO_POD
     uid: str = ""
     container: str = ""
@@ -73,7 +77,7 @@ def verb(method: str, target: str) -> str:
         Refused: No page of ours has this method.
     """
     if method not in _VERBS:
-        raise Refused(405, f"the method {method[:20]} is not allowed here")
+        raise RefusedRequest(405, f"the method {method[:LONGEST_QUOTE]} is not allowed here")
     return "create" if _first(target) in _STREAMS else _VERBS[method]
 
 
@@ -109,28 +113,28 @@ def route(method: str, target: str) -> Route:
     first, *names = path.removeprefix("/").rstrip("/").split("/")
     if not names or path.strip("/") in _PAGES:
         if method != "GET":
-            raise Refused(405, f"{method} is not allowed for this page")
+            raise RefusedRequest(405, f"{method} is not allowed for this page")
         page = _PAGES.get(path.strip("/"))
         if page is None:
-            raise Refused(404, "there is no such page")
+            raise RefusedRequest(404, "there is no such page")
         return Route(page)
     if first == "containerLogs" and len(names) == 3:
         if method != "GET":
-            raise Refused(405, f"{method} is not allowed for logs")
+            raise RefusedRequest(405, f"{method} is not allowed for logs")
         return Route("log", _pod(names), "", _container(names[2]), _log_query(query, names[2]))
     if first in _STREAMS:
         return _stream(_STREAMS[first], names, query)
-    raise Refused(404, "there is no such page")
+    raise RefusedRequest(404, "there is no such page")
 
 
-def _stream(page: Page, names: Sequence[str], query: str) -> Route:
+def _stream(page: RequestKind, names: Sequence[str], query: str) -> Route:
     """Return the route of ``NAMESPACE/POD[/UID][/CONTAINER]``; a port-forward has no container."""
     expected = 2 if page == "portforward" else 3
     if len(names) not in (expected, expected + 1):
-        raise Refused(404, "there is no such page")
+        raise RefusedRequest(404, "there is no such page")
     uid = names[2] if len(names) > expected else ""
     if uid and not _uid(uid):
-        raise Refused(400, "the path has no valid uid")
+        raise RefusedRequest(400, "the path has no valid uid")
     if page == "portforward":
         return Route(page, _pod(names), uid, "", _ports(query))
     container = _container(names[-1])
@@ -139,14 +143,14 @@ def _stream(page: Page, names: Sequence[str], query: str) -> Route:
 
 def _pod(names: Sequence[str]) -> Key:
     namespace, name = names[:2]
-    if not (_label(namespace) and len(namespace) <= 63 and _subdomain(name) and len(name) <= 253):
-        raise Refused(400, "the path names no valid pod")
+    if not (_label(namespace) and len(namespace) <= LONGEST_LABEL and _subdomain(name) and len(name) <= LONGEST_NAME):
+        raise RefusedRequest(400, "the path names no valid pod")
     return Key(namespace, name)
 
 
 def _container(name: str) -> str:
-    if not _label(name) or len(name) > 63:
-        raise Refused(400, "the path names no valid container")
+    if not _label(name) or len(name) > LONGEST_LABEL:
+        raise RefusedRequest(400, "the path names no valid container")
     return name
 
 
@@ -156,7 +160,7 @@ def _flag(value: str) -> str:
 
 
 def _number(value: str) -> str:
-    if not (value.isascii() and value.isdecimal() and len(value) < 20):
+    if not (value.isascii() and value.isdecimal() and len(value) <= MOST_DIGITS):
         raise ValueError
     return value
 
@@ -192,7 +196,7 @@ def _pairs(query: str) -> list[tuple[str, str]]:
     try:
         return parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=10_000)
     except ValueError:
-        raise Refused(400, "the query can't be read") from None
+        raise RefusedRequest(400, "the query can't be read") from None
 
 
 def _log_query(query: str, container: str) -> str:
@@ -204,7 +208,7 @@ def _log_query(query: str, container: str) -> str:
         try:
             found.append((given, _LOG[given](said)))
         except ValueError:
-            raise Refused(400, f"the query has no valid {name[:20]}") from None
+            raise RefusedRequest(400, f"the query has no valid {name[:LONGEST_QUOTE]}") from None
     return urlencode(found)
 
 
@@ -222,5 +226,5 @@ def _stream_query(query: str, container: str, *, commands: bool) -> str:
 def _ports(query: str) -> str:
     given = [port for name, value in _pairs(query) if name in ("port", "ports") for port in value.split(",")]
     if len(given) > MOST_PORTS or not all(_port(port) and int(port) < 65536 for port in given):
-        raise Refused(400, "the query has no valid port, or too many")
+        raise RefusedRequest(400, "the query has no valid port, or too many")
     return urlencode([("ports", port) for port in given])

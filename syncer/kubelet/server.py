@@ -9,18 +9,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from syncer.api.context import Settings
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.dialer import Dialer
 from syncer.clusters.transport import ConnectionFailed
 from syncer.kubelet import http, pages
 from syncer.kubelet.cadvisor import HostKubelets
-from syncer.kubelet.client import Client
-from syncer.kubelet.errors import Refused
-from syncer.kubelet.http import Head
-from syncer.kubelet.listener import Bounds, Listener, listen, room
-from syncer.kubelet.pods import Place, Pods
+from syncer.kubelet.client import ClientConnection
+from syncer.kubelet.errors import RefusedRequest
+from syncer.kubelet.http import MessageHead
+from syncer.kubelet.listener import Bounds, KubeletPort, listen, room
+from syncer.kubelet.pods import HostedPod, Pods
 from syncer.kubelet.relay import Pace, Relay, Upstream
-from syncer.kubelet.routes import Page, Route, route, subresources, verb
+from syncer.kubelet.routes import RequestKind, Route, route, subresources, verb
 from syncer.kubelet.usage import Usages
 from syncer.kubelet.users import Users
 
@@ -38,8 +38,9 @@ IDLE_SECONDS = 4 * 3600.0
 
 #: The protocols of streams. To a proxy on the way to the host, another one could mean a tunnel (h2c).
 _PROTOCOLS = {"spdy/3.1": "SPDY/3.1", "websocket": "websocket"}
-#: The headers of an upgrade that the host needs, besides these protocols, and most lines of them.
+#: The headers of an upgrade that the host needs, besides these protocols.
 _UPGRADE = ("x-stream-protocol-version", "sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol")
+#: Most lines of these headers.
 _MOST_UPGRADE = 20
 _value = re.compile(r"[0-9A-Za-z.+/=, -]{1,500}").fullmatch
 #: A WebSocket's protocol with this in its name is a bearer token, for which the host might take the client.
@@ -60,11 +61,11 @@ class KubeletServer:
     def __init__(
         self,
         settings: Settings,
-        virtual: Cluster,
-        host: Cluster,
+        virtual: SideClient,
+        host: SideClient,
         *,
         tls: Callable[[], ssl.SSLContext],
-        told: Callable[[Place, str], str],
+        told: Callable[[HostedPod, str], str],
         pods_of: Callable[[str], Iterable[bytes]],
         holds_copies: Callable[[str], Awaitable[bool]],
         usages: Usages | None = None,
@@ -77,14 +78,14 @@ class KubeletServer:
         self._tls, self._told, self._idle_seconds = tls, told, idle_seconds
         self._pods_of, self._usages, self._kubelets = pods_of, usages, kubelets
         self.bounds = bounds or Bounds(room())
-        self._listeners: dict[str, Listener] = {}
+        self._listeners: dict[str, KubeletPort] = {}
         self._relays: set[Relay] = set()
         self._pace = Pace()
         #: The trusted clients that aren't answered yet.
-        self._waiting: set[Client] = set()
+        self._waiting: set[ClientConnection] = set()
 
     @property
-    def nodes(self) -> Mapping[str, Listener]:
+    def nodes(self) -> Mapping[str, KubeletPort]:
         """The listeners by node."""
         return self._listeners
 
@@ -95,7 +96,7 @@ class KubeletServer:
             OSError: The address can't be listened on.
         """
         answer = functools.partial(self._answer, node)
-        self._listeners[node] = Listener(listen(host, port), answer, self._tls, self.bounds)
+        self._listeners[node] = KubeletPort(listen(host, port), answer, self._tls, self.bounds)
 
     def leave(self, node: str) -> None:
         """Answer no more for a node; open connections go on."""
@@ -121,7 +122,7 @@ class KubeletServer:
                     relay.close()
                 relay.active = False
 
-    async def _answer(self, node: str, client: Client, head: Head) -> None:
+    async def _answer(self, node: str, client: ClientConnection, head: MessageHead) -> None:
         """Answer a request, or begin the relay that does.
 
         Raises:
@@ -131,7 +132,7 @@ class KubeletServer:
         await self._users.authorize(user, verb(head.method, head.target), node, subresources(head.target))
         found = route(head.method, head.target)
         if not self.bounds.trust(client, node):
-            raise Refused(503, "there are too many connections; try again later")
+            raise RefusedRequest(503, "there are too many connections; try again later")
         relayed = False
         self._waiting.add(client)
         try:
@@ -144,7 +145,7 @@ class KubeletServer:
             if not relayed:
                 self.bounds.answered(client, node)
 
-    async def _page(self, node: str, page: Page) -> bytes:
+    async def _page(self, node: str, page: RequestKind) -> bytes:
         """Return the response with a page about a node.
 
         Raises:
@@ -156,17 +157,17 @@ class KubeletServer:
             return http.reply(200, pages.pod_list(self._pods_of(node)), pages.JSON)
         if page == "cadvisor":
             if self._kubelets is None:
-                raise Refused(404, "there are no metrics of containers: kubelet.cadvisor is off")
+                raise RefusedRequest(404, "there are no metrics of containers: kubelet.cadvisor is off")
             return http.reply(200, await self._kubelets.metrics(node), pages.TEXT)
         if self._usages is None:
-            raise Refused(404, "there are no figures of Pods: kubelet.metrics is off")
+            raise RefusedRequest(404, "there are no figures of Pods: kubelet.metrics is off")
         on_node = [pod for pod in (await self._usages.pods()).values() if pod.node == node]
         of_node = (await self._usages.nodes()).get(node)
         if page == "resource":
             return http.reply(200, pages.metrics(of_node, on_node), pages.TEXT)
         return http.reply(200, pages.summary(node, of_node, on_node), pages.JSON)
 
-    async def _to_pod(self, node: str, client: Client, head: Head, found: Route) -> bool:
+    async def _to_pod(self, node: str, client: ClientConnection, head: MessageHead, found: Route) -> bool:
         """Relay a request to the host's pod. Return True once the relay goes on by itself."""
         headers = _upgrade(head, found.page) if found.upgrades else [("connection", "close")]
         place = await self._pods.find(node, found)
@@ -180,9 +181,9 @@ class KubeletServer:
             await self._pods.confirm(place)
             ahead = client.rest()
             if ahead and not found.upgrades:
-                raise Refused(400, "a request has no body here, and nothing follows it")
+                raise RefusedRequest(400, "a request has no body here, and nothing follows it")
             if client.transport.is_closing():
-                raise Refused(503, "the client has gone")
+                raise RefusedRequest(503, "the client has gone")
         except BaseException:
             upstream.abort()
             raise
@@ -203,7 +204,7 @@ class KubeletServer:
         self._relays.discard(relay)
         self.bounds.leave(node)
 
-    async def _sent(self, upstream: Upstream, request: tuple[str, str, http.Lines], found: Route) -> Head:
+    async def _sent(self, upstream: Upstream, request: tuple[str, str, http.HeaderLines], found: Route) -> MessageHead:
         """Send a request to the host; return the head of its response."""
         method, target, headers = request
         loop = asyncio.get_running_loop()
@@ -215,24 +216,24 @@ class KubeletServer:
             async with asyncio.timeout(seconds):
                 return http.response_head(await upstream.head())
         except (ConnectionFailed, ConnectionError, TimeoutError, ValueError) as error:
-            raise Refused(503, "the host cluster does not answer") from error
+            raise RefusedRequest(503, "the host cluster does not answer") from error
 
-    async def _refusal(self, upstream: Upstream, reply: Head, found: Route, place: Place) -> Refused:
+    async def _refusal(self, upstream: Upstream, reply: MessageHead, found: Route, place: HostedPod) -> RefusedRequest:
         """Return the refusal of the host, in words for a tenant."""
         if reply.status == 401:
             await self._host.refused()
         if reply.status in (401, 403):
             why = f"the syncer has no right to pods/{found.page} on the host; its operator has to grant it"
-            return Refused(403, why)
+            return RefusedRequest(403, why)
         body = await upstream.body(LARGEST_REFUSAL, REFUSAL_SECONDS)
         if not 400 <= reply.status < 500:
             if _not_running(message_of(body)):
-                return Refused(404, "this container does not run in the Pod")
-            return Refused(502, "the host's node does not answer")
-        return Refused(reply.status, self._told(place, message_of(body)))
+                return RefusedRequest(404, "this container does not run in the Pod")
+            return RefusedRequest(502, "the host's node does not answer")
+        return RefusedRequest(reply.status, self._told(place, message_of(body)))
 
 
-def _upgrade(head: Head, page: str) -> http.Lines:
+def _upgrade(head: MessageHead, page: str) -> http.HeaderLines:
     """Return the headers of an upgrade for the host.
 
     Raises:
@@ -240,9 +241,9 @@ def _upgrade(head: Head, page: str) -> http.Lines:
     """
     wanted, lines = _PROTOCOLS.get(head.get("upgrade").lower()), head.only(_UPGRADE)
     if wanted is None or "upgrade" not in head.get("connection").lower():
-        raise Refused(400, f"{page} needs a connection that is upgraded to SPDY/3.1 or a WebSocket")
+        raise RefusedRequest(400, f"{page} needs a connection that is upgraded to SPDY/3.1 or a WebSocket")
     if len(lines) > _MOST_UPGRADE or not all(_value(value) and _BEARER not in value for _, value in lines):
-        raise Refused(400, "the headers of the upgrade name no protocol of streams")
+        raise RefusedRequest(400, "the headers of the upgrade name no protocol of streams")
     return [("connection", "Upgrade"), ("upgrade", wanted), *lines]
 
 
@@ -262,7 +263,7 @@ def message_of(body: bytes) -> str:
     return message if isinstance(message, str) else "the host refuses this"
 
 
-def _dialer(cluster: Cluster) -> Dialer:
+def _dialer(cluster: SideClient) -> Dialer:
     if cluster.dialer is None:
         raise TypeError(f"the {cluster.side} cluster has no network connections")
     return cluster.dialer

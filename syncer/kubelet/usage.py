@@ -15,17 +15,19 @@ from syncer.api.errors import ClusterError, Forbidden, Missing
 from syncer.api.objects import Key, Obj, key_of, uid_of
 from syncer.api.paths import dig
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
-from syncer.kubelet.errors import Refused
+from syncer.clusters.client import SideClient
+from syncer.kubelet.errors import RefusedRequest
 from syncer.resources.kinds import POD_METRICS
 from syncer.resources.pods.fields import CONTAINERS
+from syncer.steps import STEP_OBJECTS
 from syncer.translate import times
 from syncer.translate.quantities import quantity
 
-#: Seconds for which figures hold; a metrics-server measures every 15 s. After a failure it is asked again sooner.
+#: Seconds for which the host's figures hold; a metrics-server measures every 15 s. After a failure it is asked again
+#: sooner.
 KEPT_SECONDS, AGAIN_SECONDS = 10.0, 5.0
-#: Pods after which other tasks may run.
-BREATH = 100
+#: Most characters of a malformed quantity that an error quotes.
+LONGEST_QUOTE = 40
 #: The least CPU time of a container that has run, in seconds: to a metrics-server, 0 is a missing figure.
 LEAST_SECONDS = 0.001
 
@@ -105,7 +107,7 @@ class Usages:
     def __init__(
         self,
         settings: Settings,
-        host: Cluster,
+        host: SideClient,
         copied: Callable[[Key], Copied | None],
         say: Callable[[str, str], None],
     ) -> None:
@@ -160,7 +162,7 @@ class Usages:
                 self._until = clock() + kept
                 self._say(self._why, details)
             if self._why:
-                raise Refused(503, self._why)
+                raise RefusedRequest(503, self._why)
 
     async def _read(self) -> None:
         """Ask the host.
@@ -175,7 +177,7 @@ class Usages:
             async for page in self._host.list_pages(POD_METRICS, namespace=namespace, selector=selector):
                 for raw in page.items:
                     number += 1
-                    if number % BREATH == 0:
+                    if number % STEP_OBJECTS == 0:
                         await asyncio.sleep(0)
                     if usage := self._usage(codec.decode(raw)):
                         found[usage.key] = usage
@@ -227,7 +229,7 @@ def amount(text: str, unit: int = 1) -> int:
     """
     found = quantity(text)
     if found is None or not 0 <= found < TOO_LARGE:
-        raise ValueError(f"{text[:40]!r} is no quantity")
+        raise ValueError(f"{text[:LONGEST_QUOTE]!r} is no quantity")
     return math.ceil(found * unit)
 
 

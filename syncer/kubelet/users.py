@@ -13,8 +13,8 @@ from cachetools import TTLCache
 
 from syncer.api.errors import ClusterError
 from syncer.api.objects import Obj, Resource
-from syncer.clusters.client import Cluster
-from syncer.kubelet.errors import Refused
+from syncer.clusters.client import SideClient
+from syncer.kubelet.errors import RefusedRequest
 from syncer.resources.kinds import ACCESS_REVIEWS, TOKEN_REVIEWS
 
 #: Seconds for which an answer of the virtual API server holds. A kubelet keeps it for up to five minutes.
@@ -45,7 +45,7 @@ class User:
 class Users:
     """Asks the virtual API server about clients, and remembers the answers for a moment."""
 
-    def __init__(self, virtual: Cluster) -> None:
+    def __init__(self, virtual: SideClient) -> None:
         self._virtual = virtual
         clock = asyncio.get_running_loop().time
         self._users: TTLCache[bytes, asyncio.Task[User | None]] = TTLCache(MOST_KEPT, KEPT_SECONDS, clock)
@@ -63,7 +63,7 @@ class Users:
         if found is None and scheme.lower() == "bearer" and token.strip():
             found = await self._of_token(token.strip())
         if found is None:
-            raise Refused(401, "Unauthorized")
+            raise RefusedRequest(401, "Unauthorized")
         return found
 
     async def authorize(self, user: User, verb: str, node: str, subresources: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ class Users:
             if await self.may(user, verb=verb, version="v1", resource="nodes", subresource=subresource, name=node):
                 return
         what = f"user={user.name}, verb={verb}, resource=nodes, subresource(s)={list(subresources)}"
-        raise Refused(403, f"Forbidden ({what})")
+        raise RefusedRequest(403, f"Forbidden ({what})")
 
     async def _of_token(self, token: str) -> User | None:
         kept = hashlib.sha256(token.encode()).digest()
@@ -107,14 +107,14 @@ class Users:
     async def _ask(self, resource: Resource, spec: Obj) -> Obj:
         """Return the status of a review."""
         if self._waiting >= MOST_WAITING:
-            raise Refused(503, "too many clients are being authenticated; try again later")
+            raise RefusedRequest(503, "too many clients are being authenticated; try again later")
         self._waiting += 1
         try:
             async with self._asking:
                 review = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
                 status = (await self._virtual.create(resource, review)).get("status")
         except ClusterError as error:
-            raise Refused(500, f"the API server does not say who may do this: {type(error).__name__}") from error
+            raise RefusedRequest(500, f"the API server does not say who may do this: {type(error).__name__}") from error
         finally:
             self._waiting -= 1
         return status if isinstance(status, dict) else {}
@@ -164,5 +164,5 @@ def _strings(values: Any) -> tuple[str, ...]:
     return tuple(values or ())
 
 
-def _malformed() -> Refused:
-    return Refused(500, "the API server does not say who may do this: its review is malformed")
+def _malformed() -> RefusedRequest:
+    return RefusedRequest(500, "the API server does not say who may do this: its review is malformed")

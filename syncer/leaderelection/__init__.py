@@ -1,1 +1,1 @@
-"""Who may write: a Lease, or the shards of a fleet."""
+"""The right to write: a Lease, or the shards of a fleet."""

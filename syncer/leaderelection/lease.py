@@ -13,7 +13,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -31,7 +31,7 @@ from syncer.api import (
     SyncerError,
 )
 from syncer.observe.logs import get_logger
-from syncer.translate.times import written_in_micros
+from syncer.translate.times import utcnow, written_in_micros
 
 LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
 
@@ -51,8 +51,9 @@ class AnotherLeads(SyncerError):
 
     def __init__(self, holder: str, lease: Key) -> None:
         self.holder = holder
-        who = f"{holder} leads" if holder else "nobody can be asked who leads"
-        super().__init__(f"{who} (Lease {lease} on the host); nothing was written. Stop the daemons first")
+        leader = f"{holder} leads" if holder else "the leader is unknown"
+        way_out = "Stop the daemons first"
+        super().__init__(f"{leader} (Lease {lease} on the host); nothing was written. {way_out}")
 
 
 class LeaseLost(SyncerError):
@@ -61,12 +62,17 @@ class LeaseLost(SyncerError):
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """A Lease as it was last read or written, with the time of that by our own clock."""
+    """A Lease as it was last read or written."""
 
+    #: Its resourceVersion.
     version: str
+    #: The identity of its holder; ``""`` for none.
     holder: str
+    #: Seconds after which it expires if it doesn't change.
     duration: float
+    #: The number of changes of its holder.
     transitions: int
+    #: The time of the reading or writing, by our own clock.
     at: float
 
     @classmethod
@@ -74,12 +80,15 @@ class LeaseRecord:
         """Parse a Lease object."""
         spec = lease.get("spec") or {}
         version = lease["metadata"]["resourceVersion"]
-        holder, duration = spec.get("holderIdentity") or "", spec.get("leaseDurationSeconds") or 0
-        return cls(version, holder, float(duration), spec.get("leaseTransitions") or 0, at)
+        holder = spec.get("holderIdentity") or ""
+        duration = float(spec.get("leaseDurationSeconds") or 0)
+        transitions = spec.get("leaseTransitions") or 0
+        return cls(version, holder, duration, transitions, at)
 
     def is_free(self, identity: str, *, now: float) -> bool:
-        """Return True if ``identity`` may take the Lease: it holds it, nobody does, or it has
-        expired as we watched.
+        """Return True if ``identity`` may take the Lease.
+
+        It may if it is the holder, if there is no holder, or if the Lease expired while we watched.
         """
         return self.holder in ("", identity) or now >= self.at + self.duration
 
@@ -88,7 +97,8 @@ class Lease:
     """Runs work in at most one process at a time.
 
     ``identity`` must be unique to this process: a Lease with this holder is taken at once.
-    ``duration``, ``renew_deadline`` and ``retry_period`` are in seconds. ``labels`` are put on the Lease.
+    ``duration``, ``renew_deadline`` and ``retry_period`` are in seconds. ``labels`` are put on the
+    Lease.
 
     Raises:
         ConfigError: The times contradict each other.
@@ -105,17 +115,27 @@ class Lease:
         retry_period: float = 2.0,
         clock: Callable[[], float] | None = None,
         random: Callable[[], float] = random.random,
-        utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
+        utcnow: Callable[[], datetime] = utcnow,
         labels: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         _check_times(duration, renew_deadline, retry_period)
-        self._client, self._key, self._identity = client, key, identity
-        self._duration, self._renew_deadline, self._retry_period = duration, renew_deadline, retry_period
+        self._client = client
+        self._key = key
+        self._identity = identity
+        self._duration = duration
+        self._renew_deadline = renew_deadline
+        self._retry_period = retry_period
         self._clock = clock or asyncio.get_running_loop().time
-        self._random, self._utcnow, self._labels = random, utcnow, labels
+        self._random = random
+        self._utcnow = utcnow
+        self._labels = labels
+        #: The Lease as it was when it last changed; None if it isn't there, or isn't known yet.
         self._seen: LeaseRecord | None = None
+        #: True if our last write succeeded, so that the next one need not read the Lease first.
         self._sure = False
+        #: The time, by our own clock, until which this process leads.
         self._held_until = -math.inf
+        #: The problem that was logged last.
         self._complaint = ""
 
     @property
@@ -128,21 +148,29 @@ class Lease:
 
     @property
     def until(self) -> float:
-        """The time, by this process's clock, until which no other may take the Lease; ``-inf`` if this doesn't lead.
+        """The time, by this process's clock, until which no other process may take the Lease.
 
-        What is sent while this process leads must have ended by then.
+        It is ``-inf`` if this process doesn't lead. Requests that are sent while it leads must have
+        ended by then.
         """
-        return self._held_until + self._duration - self._renew_deadline if self.is_leader else -math.inf
+        if not self.is_leader:
+            return -math.inf
+        return self._held_until + self._duration - self._renew_deadline
 
     def saw(self, lease: Obj) -> None:
-        """Note the Lease as it was just read, unless it is ours: who stands by knows when the holder's expires."""
+        """Note the Lease as it was just read, unless it is ours.
+
+        So a standby knows when the holder's Lease expires.
+        """
         if not self._sure:
             self._note(lease)
 
     @property
     def holder(self) -> str:
         """The identity of the last known holder; ``""`` for none."""
-        return self._seen.holder if self._seen else ""
+        if self._seen is None:
+            return ""
+        return self._seen.holder
 
     @property
     def stranger(self) -> str:
@@ -150,10 +178,14 @@ class Lease:
 
         Two releases that serve the same virtual cluster are a mistake of the operator's.
         """
-        return self.holder if self.holder and _deployment(self.holder) != _deployment(self._identity) else ""
+        if not self.holder or _deployment(self.holder) == _deployment(self._identity):
+            return ""
+        return self.holder
 
     async def lead(self, work: Work) -> None:
-        """Run ``work()`` whenever this process leads, until cancelled or until the work ends by itself.
+        """Run ``work()`` whenever this process leads.
+
+        Returns when the work ends by itself; otherwise it runs until it is cancelled.
 
         When the Lease is lost, the work is cancelled and its end awaited before standing by again.
         When this is cancelled, the work is cancelled, and the Lease is kept until the work has
@@ -191,7 +223,9 @@ class Lease:
                     keeping.remove_done_callback(lost)
         except TimeoutError:
             if scope.expired():
-                raise LeaseLost(f"the Lease {self._key} was lost; {self.holder or 'nobody'} holds it now") from None
+                holder = self.holder or "no process"
+                why = f"the Lease {self._key} was lost; {holder} holds it now"
+                raise LeaseLost(why) from None
             raise
         finally:
             if await self._end(keeping):
@@ -199,7 +233,8 @@ class Lease:
 
     async def _term(self, work: Work) -> bool:
         """Run a term. Return True if the work ended by itself, False if the Lease was lost."""
-        working, renewing = asyncio.create_task(work()), asyncio.create_task(self._keep())
+        working = asyncio.create_task(work())
+        renewing = asyncio.create_task(self._keep())
         try:
             await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -207,8 +242,10 @@ class Lease:
             await self._wind_down(working, renewing)
         if ended:
             working.result()
-        elif not working.cancelled() and (error := working.exception()):
-            log.error("the work of a lost term did not end well", error=repr(error))
+        elif not working.cancelled():
+            error = working.exception()
+            if error:
+                log.error("work failed while leadership was being given up", error=repr(error))
         return ended
 
     async def _wind_down(self, working: asyncio.Task[None], renewing: asyncio.Task[None]) -> None:
@@ -228,43 +265,57 @@ class Lease:
         """Stop renewing and leading. Return True if the Lease was still ours."""
         renewing.cancel()
         await asyncio.wait({renewing})
-        held, self._held_until = self.is_leader, -math.inf
+        held = self.is_leader
+        self._held_until = -math.inf
         return held
 
     async def _take(self) -> bool:
-        """Take the Lease; return False if its holder is alive. A dead holder's is awaited until it expires."""
-        known, deadline = "", self._clock() + self._renew_deadline
+        """Take the Lease; return False if its holder is alive.
+
+        A dead holder's Lease is awaited until it expires.
+        """
+        known = ""
+        deadline = self._clock() + self._renew_deadline
         while not await self._attempt(self._clock() + self._renew_deadline):
-            if self._seen and self._taken_by_another():
-                if known not in ("", self._seen.version):
-                    return False
+            seen = self._seen
+            if seen and self._taken_by_another():
                 if not known:
-                    known, deadline = self._seen.version, self._clock() + self._seen.duration + 2 * self._retry_period
+                    known = seen.version
+                    deadline = self._clock() + seen.duration + 2 * self._retry_period
+                elif seen.version != known:  # its holder has renewed it
+                    return False
             if self._clock() > deadline:
                 return False
             await asyncio.sleep(self._retry_period)
         return True
 
     async def _acquire(self) -> None:
-        told = ""
+        """Try until this process holds the Lease."""
+        logged = ""
         while True:
             if await self._attempt(self._clock() + self._renew_deadline):
                 return
-            if self.holder != told and self._taken_by_another():
-                told = self.holder
-                log.info("standing by", lease=self._key, holder=told)
-            await asyncio.sleep(min(self._retry_period * (1 + JITTER * self._random()), self._rest()))
+            if self.holder != logged and self._taken_by_another():
+                logged = self.holder
+                log.info("standing by", lease=self._key, holder=logged)
 
-    def _rest(self) -> float:
-        """Return the seconds until the holder's Lease expires, if that is to come; else infinity."""
-        left = self._seen.at + self._seen.duration - self._clock() if self._seen and self.holder else 0.0
-        return left + LEAST_WAIT if left > 0 else math.inf
+            wait = self._retry_period * (1 + JITTER * self._random())
+            if self._seen and self.holder:
+                left = self._seen.at + self._seen.duration - self._clock()
+                if left > 0:  # try as soon as the holder's Lease expires
+                    wait = min(wait, left + LEAST_WAIT)
+            await asyncio.sleep(wait)
 
     async def _keep(self) -> None:
         """Renew until that has failed for too long, or another process holds the Lease."""
         while self.is_leader:
-            await asyncio.sleep(min(self._retry_period, max(LEAST_WAIT, self._held_until - self._clock())))
-            if self.is_leader and not await self._attempt(self._held_until) and self._taken_by_another():
+            left = max(LEAST_WAIT, self._held_until - self._clock())
+            await asyncio.sleep(min(self._retry_period, left))
+            if not self.is_leader:
+                return
+            if await self._attempt(self._held_until):
+                continue
+            if self._taken_by_another():
                 self._held_until = -math.inf
 
     def _taken_by_another(self) -> bool:
@@ -283,7 +334,7 @@ class Lease:
         except (Conflict, Exists):
             return False
         except (ClusterError, TimeoutError) as error:
-            self._complain(_said(error))
+            self._complain(reason(error))
             return False
 
     async def _take_or_renew(self, start: float) -> bool:
@@ -294,17 +345,21 @@ class Lease:
             return await self._swap(start)
 
     async def _swap(self, start: float) -> bool:
-        """Compare and swap once. If our last write succeeded, without reading the Lease first."""
+        """Compare and swap once.
+
+        If our last write succeeded, the Lease isn't read first.
+        """
         if not self._sure:
             await self._look()
         self._sure = False
         seen = self._seen
         if seen is None:
-            self._won(await self._client.create(LEASES, self._fresh()), start)
+            lease = await self._client.create(LEASES, self._fresh())
         elif seen.is_free(self._identity, now=self._clock()):
-            self._won(await self._client.patch(LEASES, self._key, self._claim(seen)), start)
+            lease = await self._client.patch(LEASES, self._key, self._claim(seen))
         else:
             return False
+        self._won(lease, start)
         return True
 
     async def _look(self) -> None:
@@ -317,22 +372,31 @@ class Lease:
         self._note(lease)
 
     def _note(self, lease: Obj) -> None:
+        """Note the Lease if it has changed: its expiry counts from the time of its last change."""
         if not self._seen or self._seen.version != lease["metadata"]["resourceVersion"]:
             self._seen = LeaseRecord.of(lease, at=self._clock())
 
     def _won(self, lease: Obj, start: float) -> None:
-        """Record that the Lease is ours, from the time before the request: others can't have seen
-        it earlier.
+        """Record that the Lease is ours, from the time before the request.
+
+        Others can't have seen it earlier.
         """
-        self._seen, self._sure = LeaseRecord.of(lease, at=self._clock()), True
+        self._seen = LeaseRecord.of(lease, at=self._clock())
+        self._sure = True
         self._held_until = start + self._renew_deadline
         self._complaint = ""
 
     def _fresh(self) -> Obj:
+        """Return the Lease to create, with us as its holder."""
         metadata: Obj = {"name": self._key.name, "namespace": self._key.namespace}
-        metadata |= {"labels": dict(self._labels)} if self._labels else {}
-        spec = self._term_spec(0) | self._renewal()
-        return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
+        if self._labels:
+            metadata["labels"] = dict(self._labels)
+        return {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": metadata,
+            "spec": self._term_spec(0) | self._renewal(),
+        }
 
     def _claim(self, seen: LeaseRecord) -> Obj:
         """Return the patch that renews our Lease or takes a free one.
@@ -342,16 +406,22 @@ class Lease:
         metadata: Obj = {"resourceVersion": seen.version}
         if seen.holder == self._identity:
             return {"metadata": metadata, "spec": self._renewal()}
-        metadata |= {"labels": dict(self._labels)} if self._labels else {}
-        return {"metadata": metadata, "spec": self._term_spec(seen.transitions + 1) | self._renewal()}
+        if self._labels:
+            metadata["labels"] = dict(self._labels)
+        spec = self._term_spec(seen.transitions + 1) | self._renewal()
+        return {"metadata": metadata, "spec": spec}
 
     def _term_spec(self, transitions: int) -> Obj:
+        """Return the fields that a new holder sets."""
         return {"acquireTime": written_in_micros(self._utcnow()), "leaseTransitions": transitions}
 
     def _renewal(self) -> Obj:
-        duration = math.ceil(self._duration)
-        renewed = written_in_micros(self._utcnow())
-        return {"holderIdentity": self._identity, "leaseDurationSeconds": duration, "renewTime": renewed}
+        """Return the fields that each renewal sets."""
+        return {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": math.ceil(self._duration),
+            "renewTime": written_in_micros(self._utcnow()),
+        }
 
     async def _release(self) -> None:
         """Release the Lease, so that another process need not wait for its expiry."""
@@ -359,43 +429,65 @@ class Lease:
             async with asyncio.timeout(self._renew_deadline / 2):
                 await self._give_up()
         except (ClusterError, TimeoutError) as error:
-            log.warning("the lease could not be given up, it will run out", lease=self._key, error=_said(error))
+            log.warning(
+                "can't release the Lease; it expires by itself",
+                lease=self._key,
+                error=reason(error),
+            )
 
     async def _give_up(self) -> None:
         if not self._sure:
             await self._look()
-        if self._seen and self._seen.holder == self._identity:
-            now = written_in_micros(self._utcnow())
-            spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
-            patch = {"metadata": {"resourceVersion": self._seen.version}, "spec": spec}
-            self._seen = LeaseRecord.of(await self._client.patch(LEASES, self._key, patch), at=self._clock())
-            self._sure = False
-            log.info("gave the lease up", lease=self._key)
+        if self._seen is None or self._seen.holder != self._identity:
+            return
+        now = written_in_micros(self._utcnow())
+        # As in client-go: an empty holder, and the shortest duration that is valid.
+        spec = {
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "renewTime": now,
+            "acquireTime": now,
+        }
+        patch = {"metadata": {"resourceVersion": self._seen.version}, "spec": spec}
+        lease = await self._client.patch(LEASES, self._key, patch)
+        self._seen = LeaseRecord.of(lease, at=self._clock())
+        self._sure = False
+        log.info("released the Lease", lease=self._key)
 
     def _complain(self, error: str) -> None:
         """Log a problem once, not at every attempt."""
         if error != self._complaint:
             self._complaint = error
-            log.warning("can't take or renew the lease", lease=self._key, error=error)
+            log.warning("can't take or renew the Lease", lease=self._key, error=error)
 
 
-def _said(error: Exception) -> str:
-    return "no answer in time" if isinstance(error, TimeoutError) else str(error)
+def reason(error: Exception) -> str:
+    """Return the text of an error of a request; a TimeoutError has none."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return str(error)
 
 
 def _check_times(duration: float, renew_deadline: float, retry_period: float) -> None:
-    """Check client-go's rules: otherwise two processes could lead at once, or none could renew in time."""
-    if not duration > renew_deadline > retry_period * JITTER > 0:
-        raise ConfigError(
-            Problem(
-                f"leaseDuration {duration:g}s, renewDeadline {renew_deadline:g}s and retryPeriod {retry_period:g}s "
-                "do not fit together.",
-                path="leaderElection",
-                hint=f"leaseDuration must be more than renewDeadline, and that more than {JITTER} times retryPeriod.",
-            )
-        )
+    """Check client-go's rules.
+
+    Otherwise two processes could lead at once, or none could renew in time.
+
+    Raises:
+        ConfigError: The times break a rule.
+    """
+    if duration > renew_deadline > retry_period * JITTER > 0:
+        return
+    first = f"leaseDuration {duration:g}s, renewDeadline {renew_deadline:g}s"
+    message = f"{first} and retryPeriod {retry_period:g}s do not fit together."
+    order = "leaseDuration must be more than renewDeadline"
+    hint = f"{order}, and that more than {JITTER} times retryPeriod."
+    raise ConfigError(Problem(message, path="leaderElection", hint=hint))
 
 
 def _deployment(identity: str) -> str:
-    """Return the Deployment of the pod in an identity: the pod's namespace and name, and a random part."""
+    """Return the Deployment of the pod in an identity.
+
+    An identity is the pod's namespace and name, and a random part.
+    """
     return identity.rpartition("_")[0].rsplit("-", 2)[0]

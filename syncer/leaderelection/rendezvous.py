@@ -1,8 +1,9 @@
-"""Rendezvous hashing: which replica takes which shard of a fleet.
+"""Rendezvous hashing: it assigns the shards of a fleet to replicas.
 
-Each pair of a shard and a member has a weight, and the member with the highest one takes the shard (Thaler and
-Ravishankar, "Using name-based mappings to increase hit rates"). So a member that leaves moves its own shards alone, and
-one that joins takes shards, but moves none between others. All replicas compute the same from the same members.
+Each pair of a shard and a member has a weight, and the member with the highest one takes the shard
+(Thaler and Ravishankar, "Using name-based mappings to increase hit rates"). So a member that leaves
+moves its own shards alone, and one that joins takes shards, but moves none between others. All
+replicas compute the same from the same members.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,11 @@ def shard_of(cluster: str, shards: int) -> int:
 
 def ranked(shard: int, members: Iterable[str]) -> list[str]:
     """Return the members in the order in which they take a shard."""
-    return sorted(members, key=lambda member: (_hash(f"{shard}/{member}"), member), reverse=True)
+
+    def weight(member: str) -> tuple[int, str]:
+        return _hash(f"{shard}/{member}"), member
+
+    return sorted(members, key=weight, reverse=True)
 
 
 def _hash(text: str) -> int:

@@ -1,28 +1,31 @@
-"""A fleet that several replicas share: each leads some shards of its virtual clusters, and keeps others warm.
+"""A fleet that several replicas share: each leads some shards, and keeps others warm.
 
-The Lease of a shard alone gives the right to write. Who competes for it is decided by rendezvous hashing over the
-member Leases (:mod:`.members`): the first of a shard does, the second keeps its caches filled, and the others don't
-serve its virtual clusters. A wrong view of the members costs time, and never makes a second writer.
+The Lease of a shard alone gives the right to write. Rendezvous hashing over the member Leases
+(:mod:`.members`) decides about the candidates: the first member of a shard competes for its Lease,
+the second keeps its caches filled, and the others don't serve its virtual clusters. A wrong view of
+the members costs time, and never makes a second writer.
 
-Kubernetes has no fencing tokens. So a write must have ended when another may take the Lease (:meth:`Shards.until`).
+Kubernetes has no fencing tokens. So a write must have ended when another replica may take the Lease
+(:meth:`Shards.until`).
 """
 
 import asyncio
 import math
 import random
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Protocol
 
 from syncer.api import ClusterError, Key
-from syncer.clusters.client import Cluster
-from syncer.leaderelection.lease import LEAST_WAIT, Lease
-from syncer.leaderelection.members import Member, Members
+from syncer.clusters.client import SideClient
+from syncer.leaderelection.lease import LEAST_WAIT, Lease, reason
+from syncer.leaderelection.members import Members
 from syncer.leaderelection.rendezvous import ranked, shard_of
 from syncer.leaderelection.uninstalls import Uninstalls
 from syncer.observe.logs import get_logger
+from syncer.translate.times import utcnow
 
-#: How many members keep the caches of a shard filled: the one that leads, and a standby.
+#: The number of members that keep the caches of a shard filled: the leader, and a standby.
 KEEPERS = 2
 
 log = get_logger(__name__)
@@ -35,24 +38,33 @@ class ShardWork(Protocol):
         """Begin the work: this replica leads the shard."""
 
     async def end(self, shard: int) -> None:
-        """Begin nothing more, and return when nothing is in work."""
+        """Begin no further requests, and return when none is in work."""
 
     def assigned(self) -> None:
-        """Serve what :meth:`Shards.keeps` says from now on."""
+        """Serve the virtual clusters of :meth:`Shards.keeps`, which have changed."""
 
     def is_warm(self, shard: int) -> bool:
-        """Return True if the caches of the shard's virtual clusters are filled, as far as they can be."""
+        """Return True if the caches of the shard's virtual clusters are filled.
+
+        Caches that can't be filled don't count.
+        """
 
     def may_serve(self, cluster: str) -> bool:
-        """Return True if a virtual cluster is in the configuration, or it isn't known yet whether it is."""
+        """Return True if a virtual cluster is in the configuration.
+
+        Also while the configuration isn't known yet.
+        """
 
 
 class Shards:
-    """The shards of this replica. ``fleet`` is the namespace and name of the Leases; times are in seconds."""
+    """The shards of this replica.
+
+    ``fleet`` is the namespace and name of the Leases; times are in seconds.
+    """
 
     def __init__(
         self,
-        client: Cluster,
+        client: SideClient,
         *,
         fleet: Key,
         number: int,
@@ -62,18 +74,33 @@ class Shards:
         retry_period: float = 2.0,
         clock: Callable[[], float] | None = None,
         random: Callable[[], float] = random.random,
-        utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
+        utcnow: Callable[[], datetime] = utcnow,
     ) -> None:
         clock = clock or asyncio.get_running_loop().time
-        self.number, self._identity = number, identity
-        self._clock, self._renew_deadline, self._retry_period = clock, renew_deadline, retry_period
+        self.number = number
+        self._identity = identity
+        self._clock = clock
+        self._renew_deadline = renew_deadline
+        self._retry_period = retry_period
         self._members = Members(
-            client, fleet=fleet, identity=identity, shards=number, duration=duration, clock=clock, utcnow=utcnow
+            client,
+            fleet=fleet,
+            identity=identity,
+            shards=number,
+            duration=duration,
+            clock=clock,
+            utcnow=utcnow,
         )
-        self._leases = [
-            Lease(
+
+        self._leases: list[Lease] = []
+        #: The shards by the names of their Leases.
+        self._numbers: dict[str, int] = {}
+        for shard in range(number):
+            name = lease_name(fleet.name, shard)
+            self._numbers[name] = shard
+            lease = Lease(
                 client,
-                key=Key(fleet.namespace, lease_name(fleet.name, shard)),
+                key=Key(fleet.namespace, name),
                 identity=identity,
                 duration=duration,
                 renew_deadline=renew_deadline,
@@ -83,30 +110,34 @@ class Shards:
                 utcnow=utcnow,
                 labels=self._members.labels,
             )
-            for shard in range(number)
-        ]
-        self._numbers = {lease_name(fleet.name, shard): shard for shard in range(number)}
+            self._leases.append(lease)
+
         #: The tasks that compete for a Lease, or hold it.
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        #: The shards on which work may begin.
         self._led: set[int] = set()
-        #: When the last write of a shard that is handed over must have ended.
+        #: The times at which the last write of a shard that is handed over must have ended.
         self._ends: dict[int, float] = {}
+        #: The shards for which this replica keeps caches filled.
         self._warm: frozenset[int] = frozenset()
         self._uninstalls = Uninstalls(fleet.name, duration, clock)
+        #: The problem that was logged last.
         self._complaint = ""
 
-    # -- what this replica may do ------------------------------------------------------------------
+    # -- the rights of this replica ----------------------------------------------------------------
 
     def leads(self, cluster: str) -> bool:
         """Return True if work on a virtual cluster may begin here."""
+        if cluster in self._uninstalls:
+            return False
         shard = self.shard(cluster)
-        return shard in self._led and self._leases[shard].is_leader and cluster not in self._uninstalls
+        return shard in self._led and self._leases[shard].is_leader
 
     def until(self, cluster: str) -> float:
-        """Return the time, by our own clock, at which a write to or for a virtual cluster must have ended.
+        """Return the time at which a write to or for a virtual cluster must have ended.
 
-        It is ``-inf`` if none may be sent. What is in work when a shard is handed over may still write, until the
-        Lease as it was then ends.
+        It is by our own clock, and ``-inf`` if no write may be sent. Requests that are in work when
+        a shard is handed over may still write, until the Lease as it was then ends.
         """
         if cluster in self._uninstalls:
             return -math.inf
@@ -114,58 +145,74 @@ class Shards:
         return min(self._leases[shard].until, self._ends.get(shard, math.inf))
 
     def keeps(self, cluster: str) -> bool:
-        """Return True if a virtual cluster is to be served here: worked on, or its caches filled."""
+        """Return True if this replica works on a virtual cluster, or keeps its caches filled."""
+        if cluster in self._uninstalls:
+            return False
         shard = self.shard(cluster)
-        return (shard in self._warm or shard in self._tasks) and cluster not in self._uninstalls
+        return shard in self._warm or shard in self._tasks
 
     def shard(self, cluster: str) -> int:
         """Return the shard of a virtual cluster."""
         return shard_of(cluster, self.number)
 
     def holder(self, cluster: str) -> str:
-        """Return who leads a virtual cluster, as far as is known here; ``""`` for nobody."""
+        """Return the leader of a virtual cluster, as far as it is known here; ``""`` for none."""
         return self._leases[self.shard(cluster)].holder
 
     def led(self) -> dict[str, bool]:
-        """Return by the name of its Lease whether this replica leads a shard. Thread-safe."""
+        """Return for each shard, by the name of its Lease, whether this replica leads it.
+
+        Thread-safe.
+        """
         return {name: self._leases[shard].is_leader for name, shard in self._numbers.items()}
 
-    # -- taking part -------------------------------------------------------------------------------
+    # -- membership --------------------------------------------------------------------------------
 
     async def run(self, work: ShardWork) -> None:
-        """Take part until cancelled; then hand over everything."""
+        """Be a member until cancelled; then hand over all shards."""
         try:
             while True:
                 await self._look(work)
                 if self._members.is_known:
                     self._arrange(work)
+                # A dead member's shards are taken as soon as it is known to be dead.
                 await asyncio.sleep(min(self._retry_period, self._members.rest() + LEAST_WAIT))
         finally:
             await self._leave()
 
     async def _look(self, work: ShardWork) -> None:
+        """Renew the member Lease, and read the Leases of the fleet."""
         ready = [shard for shard in self._warm if work.is_warm(shard)]
         is_first = not self._members.is_known
+
+        def heeds(cluster: str) -> bool:
+            # A replica that has just started heeds every uninstall.
+            return is_first or not work.may_serve(cluster)
+
         try:
             async with asyncio.timeout(self._renew_deadline / 2):
                 others = await self._members.look(ready, self._uninstalls.ended())
                 for lease in others:
-                    if (shard := self._numbers.get(lease["metadata"]["name"])) is not None:
+                    shard = self._numbers.get(lease["metadata"]["name"])
+                    if shard is not None:
                         self._leases[shard].saw(lease)
-                if self._uninstalls.saw(others, lambda cluster: is_first or not work.may_serve(cluster)):
+                if self._uninstalls.saw(others, heeds):
                     work.assigned()
                 await self._members.collect()
         except (ClusterError, TimeoutError) as error:
-            self._complain("no answer in time" if isinstance(error, TimeoutError) else str(error))
+            self._complain(reason(error))
         else:
             self._complaint = ""
 
     def _arrange(self, work: ShardWork) -> None:
-        """Compete for the shards that are ours by the members as they are now, and hand over others."""
-        live, warm = self._members.live(), set[int]()
+        """Compete for the shards that the present members leave to us, and hand over others."""
+        live = self._members.live()
+        warm: set[int] = set()
         others = {each.identity for each in live.values() if each.shards != self.number}
         if others:
-            self._complain(f"replicas have another leaderElection.shards: {', '.join(sorted(others))}")
+            names = ", ".join(sorted(others))
+            self._complain(f"replicas have another leaderElection.shards: {names}")
+
         for shard in range(self.number):
             order = ranked(shard, live)
             if self._identity in order[:KEEPERS]:
@@ -174,30 +221,37 @@ class Shards:
             if order[0] == self._identity:
                 if task is None and not others:
                     self._compete(shard, work)
-            elif task is not None and not task.cancelling() and self._may_go(shard, live[order[0]]):
-                log.info("handing a shard over", shard=shard, to=order[0])
-                task.cancel()
-        before, self._warm = self._warm, frozenset(warm)
-        if self._warm != before:
-            work.assigned()
+            elif task is not None and not task.cancelling():
+                # A shard that is led goes when the caches of the next leader are filled.
+                is_ready = shard in live[order[0]].ready
+                if is_ready or shard not in self._led:
+                    log.info("handing a shard over", shard=shard, to=order[0])
+                    task.cancel()
 
-    def _may_go(self, shard: int, first: Member) -> bool:
-        """Return True if a shard may go to the first of its members: its caches are filled, or this doesn't lead."""
-        return shard not in self._led or shard in first.ready
+        if self._warm != warm:
+            self._warm = frozenset(warm)
+            work.assigned()
 
     def _compete(self, shard: int, work: ShardWork) -> None:
+        """Start the task that competes for a shard's Lease, and leads the shard."""
+
         def ended(task: asyncio.Task[None]) -> None:
             del self._tasks[shard]
-            if not task.cancelled() and (error := task.exception()):
-                log.error("leading a shard failed, and is tried again", shard=shard, error=repr(error))
+            if not task.cancelled():
+                error = task.exception()
+                if error:
+                    log.error("leading a shard failed; retrying", shard=shard, error=repr(error))
             work.assigned()
 
-        task = asyncio.create_task(self._leases[shard].lead(lambda: self._term(shard, work)))
+        async def term() -> None:
+            await self._term(shard, work)
+
+        task = asyncio.create_task(self._leases[shard].lead(term))
         self._tasks[shard] = task
         task.add_done_callback(ended)
 
     async def _term(self, shard: int, work: ShardWork) -> None:
-        """Lead a shard until cancelled. Return once nothing of it is in work."""
+        """Lead a shard until cancelled. Return once no request of it is in work."""
         self._led.add(shard)
         try:
             work.begin(shard)
@@ -211,13 +265,13 @@ class Shards:
                 del self._ends[shard]
 
     async def _before(self, end: float, ending: Coroutine[Any, Any, None]) -> None:
-        """Wait for the end of the work, until no write of it may go out any more anyway."""
+        """Wait for the end of the work, at most until its writes must have ended anyway."""
         left = end - self._clock()
         try:
             async with asyncio.timeout(max(left, LEAST_WAIT)):
                 await ending
         except TimeoutError:
-            log.warning("what was in work when a shard was handed over has not ended in time")
+            log.warning("requests of a shard did not finish before it was handed over")
 
     async def _leave(self) -> None:
         """Leave the members first, so that the others compete while the work here ends."""
@@ -231,7 +285,7 @@ class Shards:
         """Log a problem once, not at every attempt."""
         if error != self._complaint:
             self._complaint = error
-            log.warning("the replicas of the fleet can't be known, or don't fit", error=error)
+            log.warning("can't list the fleet's replicas, or their `shards` differ", error=error)
 
 
 def lease_name(fleet: str, shard: int) -> str:

@@ -25,7 +25,7 @@ from syncer.clusters.connection import ConnectionSettings
 from syncer.clusters.login import Login
 from syncer.leaderelection.lease import Lease
 from syncer.multicluster.cache_metrics import ClusterCacheCollector
-from syncer.multicluster.cache_options import NODE_PROVIDER_ID_INDEX, ClusterCacheOptions, Index
+from syncer.multicluster.cache_options import NODE_PROVIDER_ID_INDEX, ClusterCacheOptions, FieldIndex
 from syncer.multicluster.changes import add_finalizer, has_finalizer, remove_finalizer, write_changes
 from syncer.multicluster.children import (
     ADMIRALTY_FINALIZER,
@@ -41,11 +41,12 @@ from syncer.multicluster.cluster_events import ClusterEvent, ClusterSource, Happ
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.cluster_options import ClusterOptions, Part, Transform
 from syncer.multicluster.cluster_status import ClusterStatus, Health, State
-from syncer.multicluster.clusters import Clusters, Reader
+from syncer.multicluster.clusters import ClusterReader, Clusters
 from syncer.multicluster.controller import Controller, ControllerOptions
 from syncer.multicluster.decorator import Decorator
 from syncer.multicluster.errors import (
     AlreadyExists,
+    CacheTooLarge,
     CallbackTimeout,
     CannotStart,
     ClusterNameTaken,
@@ -55,7 +56,6 @@ from syncer.multicluster.errors import (
     NotRunning,
     NotSynced,
     StillRunning,
-    TooLarge,
 )
 from syncer.multicluster.factories import installed_factories, known_factories
 from syncer.multicluster.listeners import (
@@ -64,8 +64,8 @@ from syncer.multicluster.listeners import (
     ControllerListener,
     ListenedClusters,
     MultiClusterSyncer,
-    Patroller,
     PatrolOptions,
+    PeriodicTask,
 )
 from syncer.multicluster.logins import CannotConnect, Reason, parsed
 from syncer.multicluster.pages import ControllerCollector
@@ -75,11 +75,11 @@ from syncer.multicluster.providers import (
     ContextsProvider,
     Fleet,
     FolderProvider,
-    Member,
+    ProvidedCluster,
     Provider,
     StaticProvider,
 )
-from syncer.multicluster.recorder import EventType, Recorder
+from syncer.multicluster.recorder import Recorder
 from syncer.multicluster.references import (
     ADMIRALTY_REFERENCE_ANNOTATION,
     REFERENCE_ANNOTATION,
@@ -92,6 +92,7 @@ from syncer.multicluster.requests import Reconcile, Request, Result
 from syncer.multicluster.secret_providers import ClusterApiProvider, SecretsProvider
 from syncer.multicluster.watch_options import WatchOptions
 from syncer.multicluster.watchdog import WATCHDOG, Step, Watchdog
+from syncer.observe.events import EventType
 from syncer.workqueue.queue import Queue
 
 __all__ = [
@@ -105,6 +106,7 @@ __all__ = [
     "WATCHDOG",
     "Agent",
     "AlreadyExists",
+    "CacheTooLarge",
     "CallableProvider",
     "CallbackTimeout",
     "CannotConnect",
@@ -123,6 +125,7 @@ __all__ = [
     "ClusterNameTaken",
     "ClusterNotFound",
     "ClusterOptions",
+    "ClusterReader",
     "ClusterRegistry",
     "ClusterSource",
     "ClusterStatus",
@@ -142,18 +145,17 @@ __all__ = [
     "DuplicateChildren",
     "EventType",
     "Exists",
+    "FieldIndex",
     "Fleet",
     "FolderProvider",
     "Handler",
     "Happening",
     "Health",
-    "Index",
     "Key",
     "Lease",
     "ListenedClusters",
     "Login",
     "Manager",
-    "Member",
     "Missing",
     "MultiClusterSyncer",
     "NotConnected",
@@ -164,11 +166,11 @@ __all__ = [
     "Obj",
     "Part",
     "PatrolOptions",
-    "Patroller",
+    "PeriodicTask",
     "PluginError",
+    "ProvidedCluster",
     "Provider",
     "Queue",
-    "Reader",
     "Reason",
     "Reconcile",
     "Recorder",
@@ -185,7 +187,6 @@ __all__ = [
     "Step",
     "StillRunning",
     "SyncerError",
-    "TooLarge",
     "Transform",
     "Unreachable",
     "WatchOptions",

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from syncer.api import selectors
 from syncer.api.objects import Json, Obj, Resource
 from syncer.multicluster.cluster_options import ClusterOptions
-from syncer.multicluster.providers import Member
+from syncer.multicluster.providers import ProvidedCluster
 
 NODES = Resource("v1", "Node", "nodes", namespaced=False)
 
 
-class Index(NamedTuple):
+class FieldIndex(NamedTuple):
     """An index of the objects of a resource by the values of a function."""
 
     resource: Resource
@@ -33,7 +33,7 @@ def _provider_id(obj: Obj) -> Iterable[str]:
 
 
 #: Nodes by ``spec.providerID``.
-NODE_PROVIDER_ID_INDEX = Index(NODES, "spec.providerID", _provider_id)
+NODE_PROVIDER_ID_INDEX = FieldIndex(NODES, "spec.providerID", _provider_id)
 
 
 def _is_ok(status: int) -> bool:
@@ -70,7 +70,7 @@ class ClusterCacheOptions:
     qps: float = 20.0
     burst: int = 30
     clusters: ClusterOptions = field(default_factory=ClusterOptions)
-    indexes: Sequence[Index] = ()
+    indexes: Sequence[FieldIndex] = ()
     initial_sync: float = 300.0
     probe_path: str = "/"
     login_path: str = ""
@@ -81,7 +81,7 @@ class ClusterCacheOptions:
     retry: float = 30.0
     dials: int = 20
     selector: Mapping[str, Json] | None = None
-    select: Callable[[str, Member], bool] | None = None
+    select: Callable[[str, ProvidedCluster], bool] | None = None
     private_keys: bool = False
 
     def __post_init__(self) -> None:

@@ -23,15 +23,15 @@ from syncer.multicluster.arguments import must_be
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.callbacks import name_of
 from syncer.multicluster.cluster import Cluster
-from syncer.multicluster.cluster_connection import ClusterConnection, Watch
+from syncer.multicluster.cluster_connection import ClusterConnection, NamedWatch
 from syncer.multicluster.cluster_events import ClusterSource, MapCluster
 from syncer.multicluster.cluster_options import Part
 from syncer.multicluster.cluster_status import ClusterStatus, Health, State
-from syncer.multicluster.clusters import Reader
+from syncer.multicluster.clusters import ClusterReader
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.errors import NotRunning
 from syncer.multicluster.kept_transport import KeptTransport
-from syncer.multicluster.providers import LOOK_SECONDS, Member, Provider
+from syncer.multicluster.providers import LOOK_SECONDS, ProvidedCluster, Provider
 from syncer.observe.logs import get_logger
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class ClusterCache:
         self.dials = asyncio.Semaphore(options.dials)
         self._providers, self._dial = providers, dial
         self._vary = (rng or random.Random()).uniform  # noqa: S311 — jitter, not a secret
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, ProvidedCluster] = {}
         self._connections: dict[str, ClusterConnection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._leaving: set[asyncio.Task[None]] = set()
@@ -135,7 +135,7 @@ class ClusterCache:
 
     async def _follow(self, provider: Provider) -> None:
         """Run a provider, again after it has failed; its clusters stay meanwhile."""
-        fleet = _Named(self, f"{provider.name}{SEPARATOR}" if provider.name else "")
+        fleet = _PrefixedFleet(self, f"{provider.name}{SEPARATOR}" if provider.name else "")
         while True:
             try:
                 await watchdog.WATCHDOG.steps_of(provider.run(fleet), f"provider {provider.name or name_of(provider)}")
@@ -143,7 +143,7 @@ class ClusterCache:
                 log.exception("a provider of clusters raised", provider=provider.name)
             await asyncio.sleep(LOOK_SECONDS * self._vary(0.75, 1.25))
 
-    def put(self, name: str, member: Member) -> None:
+    def put(self, name: str, member: ProvidedCluster) -> None:
         """Add a cluster, or replace it as its provider knows it now."""
         self._members[name] = member
         if not self._is_selected(name, member):
@@ -167,6 +167,14 @@ class ClusterCache:
         if name in self._connections:
             self._connections[name].suspect()
 
+    async def dialled(self, name: str) -> None:
+        """Wait until a cluster that is not connected has its turn to be dialled; others may have theirs before.
+
+        Raises:
+            NotConnected: It is unknown.
+        """
+        await self._known(name, "wait for its turn").dialled.wait()
+
     async def attempted(self, name: str) -> ClusterStatus:
         """Wait until a cluster is connected, or the next attempt to connect to it has failed; return its state then.
 
@@ -178,7 +186,7 @@ class ClusterCache:
             await known.attempted.wait()
         return self.get_status(name)
 
-    def _is_selected(self, name: str, member: Member) -> bool:
+    def _is_selected(self, name: str, member: ProvidedCluster) -> bool:
         try:
             if self.options.selector is not None and not selectors.matches(self.options.selector, member.labels):
                 return False
@@ -225,7 +233,7 @@ class ClusterCache:
         """
         return self._known(name, "get a client").connected("get a client")
 
-    def get_reader(self, name: str) -> Reader:
+    def get_reader(self, name: str) -> ClusterReader:
         """Return what reads from the caches of a cluster.
 
         Raises:
@@ -315,7 +323,7 @@ class ClusterCache:
             ValueError: It has no name, or its part can't be cached.
         """
         known = self._known(name, f"watch {watch}")
-        known.watch(Watch(watch, resource, handler, Part(namespace, selector, fields), sticky))
+        known.watch(NamedWatch(watch, resource, handler, Part(namespace, selector, fields), sticky))
 
     def source(
         self, name: str, map_cluster: MapCluster | None = None, *, probe_failures: Collection[float] = ()
@@ -428,13 +436,13 @@ def _engage(controller: Controller, connection: ClusterConnection) -> None:
         log.exception("a controller can't be engaged", cluster=connection.name, controller=controller.name)
 
 
-class _Named:
+class _PrefixedFleet:
     """The fleet as a provider sees it: its names get the provider's."""
 
     def __init__(self, cache: ClusterCache, prefix: str) -> None:
         self._cache, self._prefix = cache, prefix
 
-    def put(self, name: str, member: Member) -> None:
+    def put(self, name: str, member: ProvidedCluster) -> None:
         if self._is_its_own(name):
             self._cache.put(self._prefix + name, member)
         else:

@@ -9,23 +9,22 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wai
 
 from syncer.api.errors import ClusterError, Missing, SyncerError, Unreachable
 from syncer.api.objects import Key, Obj, Resource, key_of
-from syncer.cache.budget import Budget
+from syncer.cache.budget import MemoryBudget
 from syncer.cache.reflector import Reflector
 from syncer.clusters import codec, discovery
 from syncer.clusters.client import Client
 from syncer.multicluster.cluster_informer import ClusterInformer, InformerListener
 from syncer.multicluster.cluster_options import ClusterOptions, Part
-from syncer.multicluster.errors import NotRunning, TooLarge
+from syncer.multicluster.errors import CacheTooLarge, NotRunning
 from syncer.multicluster.recorder import Recorder
 from syncer.observe.logs import get_logger
+from syncer.steps import STEP_OBJECTS
 
 #: Seconds between attempts to reach a cluster for the first time: at most the first delay, doubled up to the
 #: last, each time a random part of it.
 FIRST_ATTEMPT, LAST_ATTEMPT = 0.2, 30.0
 #: Part of the resync interval by which it varies, so that caches don't resync together.
 RESYNC_JITTER = 0.1
-#: Objects of a resync after which other tasks may run.
-BREATH = 100
 #: Raised for a response that is no object.
 _MALFORMED = (codec.DecodeError, AttributeError, KeyError, TypeError)
 
@@ -45,7 +44,7 @@ class Caches:
         #: The functions of the indexes of resources that have no cache.
         self.live_indexes: dict[tuple[Resource, str], Callable[[Obj], Iterable[Hashable]]] = {}
         #: The memory of the cached objects; more than that ends the cluster.
-        self._budget = Budget(options.max_bytes, over=self._is_too_large)
+        self._budget = MemoryBudget(options.max_bytes, over=self._is_too_large)
         self._limit = asyncio.timeout(None)
         self._informers: dict[tuple[Resource, Part], ClusterInformer] = {}
         self._reflectors: dict[ClusterInformer, Reflector] = {}
@@ -70,7 +69,7 @@ class Caches:
             if not self._limit.expired():
                 raise
             most = self.options.max_bytes / 1e6
-            raise TooLarge(f"the objects of cluster {self.name} take more than {most:g} MB (max_bytes)") from None
+            raise CacheTooLarge(f"the objects of cluster {self.name} take more than {most:g} MB (max_bytes)") from None
 
     def _is_too_large(self) -> None:
         if self.tasks is not None and self._limit.when() is None:
@@ -176,7 +175,7 @@ class Caches:
             for informer in self.all():
                 for number, key in enumerate(list(informer.keys()), start=1):
                     informer.show(key)
-                    if not number % BREATH:
+                    if not number % STEP_OBJECTS:
                         await asyncio.sleep(0)
 
     # -- caches ------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ connection where something stands on them: a sticky watch, an index, or the watc
 import asyncio
 import contextlib
 import math
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,11 +31,12 @@ from syncer.multicluster.cluster_events import ClusterEvent, Happening
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.cluster_options import Part
 from syncer.multicluster.cluster_status import Health, State
-from syncer.multicluster.errors import TooLarge
+from syncer.multicluster.errors import CacheTooLarge
 from syncer.multicluster.handshake import from_inside, greet, is_here, probe, reason_of
 from syncer.multicluster.logins import CannotConnect, Reason
-from syncer.multicluster.providers import Member
+from syncer.multicluster.providers import ProvidedCluster
 from syncer.observe.logs import get_logger
+from syncer.steps import STEP_OBJECTS
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -48,15 +49,13 @@ FALLBACK = 10.0
 SOON = 1e-6
 #: Seconds after which a cluster of too many objects is connected again: each attempt may list as many as are kept.
 TOO_LARGE_SECONDS = 60.0
-#: Objects that a new watch is shown at once, after which other tasks may run.
-BREATH = 100
 _KEY_BITS = 2048
 
 log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class NamedWatch:
     """A named watch of a cluster."""
 
     name: str
@@ -111,7 +110,7 @@ def requeue(*durations: float | None) -> float:
 class ClusterConnection:
     """The connection of a cluster, with its health, watches and caches."""
 
-    def __init__(self, name: str, member: Member, around: Surroundings) -> None:
+    def __init__(self, name: str, member: ProvidedCluster, around: Surroundings) -> None:
         self.name, self.member = name, member
         self.state, self.reason, self.message = State.UNKNOWN, "", ""
         self.health = Health()
@@ -128,7 +127,7 @@ class ClusterConnection:
         self._running: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._showing: set[asyncio.Task[None]] = set()
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, NamedWatch] = {}
         self._informers: dict[str, ClusterInformer] = {}
         self._wake = asyncio.Event()
         self._not_before = float("-inf")
@@ -139,6 +138,8 @@ class ClusterConnection:
         self._attempt = asyncio.timeout(None)
         #: Set once the next attempt to connect has ended, or there will be none.
         self.attempted = asyncio.Event()
+        #: Set while it is dialled or connected, and once it has left.
+        self.dialled = asyncio.Event()
         self._is_suspected = self._has_left = False
 
     # -- asked by anybody, at any time ---------------------------------------------------------------
@@ -189,7 +190,7 @@ class ClusterConnection:
 
     # -- told by the cache ---------------------------------------------------------------------------
 
-    def update(self, member: Member) -> None:
+    def update(self, member: ProvidedCluster) -> None:
         """Replace what is known of the cluster: a login that may have changed is read at once."""
         if member.version != self.member.version:
             self._look_at = self._not_before = float("-inf")
@@ -203,7 +204,7 @@ class ClusterConnection:
         self._is_suspected = self.is_connected
         self._wake.set()
 
-    def watch(self, watch: Watch) -> None:
+    def watch(self, watch: NamedWatch) -> None:
         """Begin a watch, unless one of its name exists.
 
         Raises:
@@ -244,6 +245,7 @@ class ClusterConnection:
             self._has_left = True
             self._disconnect("", "the cluster has left")
             self.attempted.set()
+            self.dialled.set()
             for task in self._showing:
                 task.cancel()
             if self._showing:
@@ -257,7 +259,7 @@ class ClusterConnection:
             return await self._try_to_connect()
         if self._running is not None and self._running.done():
             error = _error_of(self._running)
-            if not isinstance(error, TooLarge):
+            if not isinstance(error, CacheTooLarge):
                 self._disconnect(Reason.NOT_SYNCED, "its caches have ended by themselves")
                 return 0.0
             self._disconnect(Reason.TOO_LARGE, str(error), anew=True)
@@ -282,6 +284,7 @@ class ClusterConnection:
             return requeue(self._not_before - now, self._next_failure())
         self._set(State.CONNECTING, self.reason, self.message)  # of the last attempt, until this one has ended
         self._look_at, self._attempt = None, asyncio.timeout(None)
+        self.dialled.clear()
         try:
             return await self._attempted()
         finally:
@@ -320,14 +323,14 @@ class ClusterConnection:
         if self._ending is not None:
             await self._ending
         if (client := self.member.client) is not None:
-            async with self._around.dials:
+            async with self._turn():
                 await greet(self.name, client, client.transport, self._options)
             await self._fill(client)
             self._client, self._probe_over = client, client.transport
             return
         login = await self._read_login()
         async with contextlib.AsyncExitStack() as undo:
-            async with self._around.dials:
+            async with self._turn():
                 credentials, client, transport = self._opened(login, undo)
                 await greet(self.name, client, transport, self._options)
                 self._runs_here = await is_here(client, self._around.environ)
@@ -338,6 +341,17 @@ class ClusterConnection:
             await self._fill(client)
             undo.pop_all()
         self._credentials, self._client, self._probe_over, self._read = credentials, client, transport, login
+
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait until the cluster may be dialled."""
+        if not self.member.queue:
+            self.dialled.set()
+            yield
+            return
+        async with self._around.dials:
+            self.dialled.set()
+            yield
 
     async def _read_login(self) -> Login:
         try:
@@ -384,7 +398,7 @@ class ClusterConnection:
                 self.cluster = None  # with its memory
                 self._around.turned(self)
                 error = _error_of(running)
-                reason = Reason.TOO_LARGE if isinstance(error, TooLarge) else Reason.NOT_SYNCED
+                reason = Reason.TOO_LARGE if isinstance(error, CacheTooLarge) else Reason.NOT_SYNCED
                 raise CannotConnect(reason, f"its caches have ended: {error}") from error
         except BaseException as error:
             running.cancel()
@@ -477,7 +491,7 @@ class ClusterConnection:
     async def _end(self, running: asyncio.Task[None], client: Client | None, cluster: Cluster) -> None:
         running.cancel()
         for ended in await asyncio.gather(running, return_exceptions=True):
-            if isinstance(ended, Exception) and not isinstance(ended, TooLarge):
+            if isinstance(ended, Exception) and not isinstance(ended, CacheTooLarge):
                 log.error("the caches of a cluster ended by themselves", cluster=self.name, error=str(ended))
         cluster.forget_unused()
         if client is not None:
@@ -485,14 +499,14 @@ class ClusterConnection:
 
     # -- inside --------------------------------------------------------------------------------------
 
-    def _attach(self, watch: Watch, cluster: Cluster) -> None:
+    def _attach(self, watch: NamedWatch, cluster: Cluster) -> None:
         informer = cluster.informer(watch.resource, **watch.part._asdict())
         informer.add_handler(watch.handler, owner=watch.owner)
         self._informers[watch.name] = informer
         if informer.synced:
             self._start(self._show_all(watch, informer))
 
-    async def _show_all(self, watch: Watch, informer: ClusterInformer) -> None:
+    async def _show_all(self, watch: NamedWatch, informer: ClusterInformer) -> None:
         """Show the handler of a watch the objects that were there before it, while the watch is there."""
         has_raised = False
         for number, key in enumerate(list(informer.keys()), start=1):
@@ -506,7 +520,7 @@ class ClusterConnection:
                     if not has_raised:
                         log.exception("the handler of a watch raised", cluster=self.name, watch=watch.name)
                     has_raised = True
-            if not number % BREATH:
+            if not number % STEP_OBJECTS:
                 await asyncio.sleep(0)
 
     async def _make_key(self) -> None:

@@ -72,11 +72,28 @@ class ClusterSource:
         Raises:
             ValueError: The source was made without such a function.
         """
+        self._must_be_mapped()
+        async for event in self:
+            for request in self.requests_of(event):
+                yield request
+
+    def requests_of(self, event: ClusterEvent) -> Iterable[Any]:
+        """Return what the consumer's function maps an event to.
+
+        Raises:
+            ValueError: The source was made without such a function.
+        """
+        return self._must_be_mapped()(event.cluster)
+
+    def _must_be_mapped(self) -> MapCluster:
         if self._map is None:
             raise ValueError(f"source {self.name} maps clusters to nothing: give it a function")
-        async for event in self:
-            for request in self._map(event.cluster):
-                yield request
+        return self._map
+
+    def repeat(self, event: ClusterEvent) -> None:
+        """Add an event that the consumer has taken and could not handle, unless an equal one waits."""
+        self._waiting.setdefault(event, None)
+        self._some.set()
 
     # -- for the cache -----------------------------------------------------------------------------
 

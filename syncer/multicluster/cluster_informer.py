@@ -7,7 +7,7 @@ from math import inf
 from syncer.api import selectors
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Json, Key, Obj, Resource, labels_of
-from syncer.cache.budget import Budget
+from syncer.cache.budget import MemoryBudget
 from syncer.cache.informer import Informer
 from syncer.cache.reflector import Reflector
 from syncer.clusters import codec
@@ -39,7 +39,7 @@ class ClusterInformer(Informer):
         transform: Callable[[Obj], Obj] | None = None,
         clock: Callable[[], float],
         ordered: Callable[[], bool],
-        budget: Budget | None = None,
+        budget: MemoryBudget | None = None,
     ) -> None:
         super().__init__(resource, clock=clock, ordered=ordered, budget=budget)
         self.cluster, self.namespace, self.selector, self.fields = cluster, namespace, selector, fields
@@ -122,6 +122,18 @@ class ClusterInformer(Informer):
             for function in self.handlers.map_functions:
                 function.update(key, obj)
             self.handlers.notify(key, obj)
+
+    def map_again(self, key: Key, *, owner: str) -> bool:
+        """Have an owner's map functions map an object again for which one has raised.
+
+        Return False if one raises again.
+        """
+        obj = None if self.newcomers.hides(key) else self.get(key)
+        functions = [each for each in self.handlers.map_functions if each.owner == owner and key in each.failed]
+        if obj is not None:
+            for function in functions:
+                function.update(key, obj)
+        return obj is None or not any(key in each.failed for each in functions)
 
     def keep(self, key: Key, obj: Obj) -> Obj:
         """Store an object as its transform leaves it, and return that."""

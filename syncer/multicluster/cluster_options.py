@@ -33,8 +33,8 @@ class ClusterOptions:
     ``transforms`` leaves it, else ``transform``.
 
     The cached objects may take ``max_bytes`` of memory; 0 is no limit. A cluster of which there are more ends, with
-    :class:`~syncer.multicluster.TooLarge`: give clusters of others a limit, as their owners have as many objects as
-    they like. A :class:`~syncer.multicluster.ClusterCache` tries it again after a minute.
+    :class:`~syncer.multicluster.CacheTooLarge`: give clusters of others a limit, as their owners
+    have as many objects as they like. A :class:`~syncer.multicluster.ClusterCache` tries it again after a minute.
     """
 
     namespace: str = ""

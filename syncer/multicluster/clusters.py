@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 
-class Reader(Protocol):
+class ClusterReader(Protocol):
     """Reads from the caches of a cluster, or live where it has none: the methods of :class:`Cluster`."""
 
     async def get(self, resource: Resource, key: Key) -> Obj | None:
@@ -42,7 +42,7 @@ class Clusters(Protocol):
         """Return a cluster, whose reads are from caches and whose writes are live."""
         ...
 
-    def get_reader(self, name: str) -> Reader:
+    def get_reader(self, name: str) -> ClusterReader:
         """Return what reads from the caches of a cluster."""
         ...
 

@@ -30,6 +30,8 @@ from syncer.workqueue.queue import LAST_RETRY, Queue
 SILENCE_SECONDS = 60.0
 #: Makes watches of different controllers distinct; names of controllers needn't be.
 _numbers = itertools.count(1)
+#: Adds watches and indexes for a cluster.
+Setup = Callable[[Cluster], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,8 @@ class ControllerOptions:
     slow cluster leaves workers to the others. ``rate`` is the most reconciles a second, of all clusters (0: no limit),
     and as many at once after a pause. ``weights`` gives a cluster another weight than 1, above 0: busy clusters share
     the workers' time in proportion, and none holds all of them.
-    ``last_retry`` is the longest delay of a retry, in seconds. ``timeout`` is the longest time of a reconcile, in
+    ``last_retry`` is the longest delay of a retry, in seconds: of a reconcile, and of a map function, predicate or
+    setup that has raised. ``timeout`` is the longest time of a reconcile, in
     seconds; one that takes longer is cancelled, and retried (the thread of one that isn't async goes on, though).
     ``annotation`` has the owner of an object in another cluster. ``queue`` and ``log`` replace the controller's own.
 
@@ -79,6 +82,13 @@ class _Engaged:
     #: How often its requests had to wait so.
     holds: int = 0
     settling: "asyncio.Task[None] | None" = None
+    #: The setups that have raised there, and are called again.
+    raised_setups: list["Setup"] = field(default_factory=list)
+    #: How often in a row one has raised.
+    setup_failures: int = 0
+    #: Set while none has raised.
+    is_set_up: asyncio.Event = field(default_factory=asyncio.Event)
+    setting_up: "asyncio.Task[None] | None" = None
 
 
 class Controller:
@@ -89,7 +99,9 @@ class Controller:
     no request that has not failed, and those that have share a budget of retries for each cluster.
     Clusters come and go at any time: requests of a cluster that has gone are dropped, and its running
     reconciles cancelled. Work on a cluster begins when all caches of the controller's watches there are
-    filled, whatever other clusters do; workers are shared fairly between clusters, by time::
+    filled, whatever other clusters do; workers are shared fairly between clusters, by time.
+    A map function, predicate or setup that raises is called again for the same object or cluster, too, and everything
+    else goes on::
 
         async def reconcile(request: Request) -> None:
             print(request)
@@ -115,13 +127,13 @@ class Controller:
             clock=self._clock, weights=self.options.weights, workers=self.options.workers
         )
         self._log = self.options.log or get_logger(__name__)
-        self._setups: list[Callable[[Cluster], None]] = []
+        self._setups: list[Setup] = []
         self._sources: list[ClusterSource] = []
         self._engaged: dict[str, _Engaged] = {}
         #: How many engaged clusters lead to requests of a cluster's name by themselves.
         self._names: Counter[str] = Counter()
         #: The requests being reconciled.
-        self._in_flight: dict[objects.Request, asyncio.Task[None]] = {}
+        self._in_flight: dict[objects.SyncRequest, asyncio.Task[None]] = {}
         #: The reconciles that have ended, by the cluster of their request and their result.
         self._results: Counter[tuple[str, str]] = Counter()
         self._room = asyncio.Semaphore(self.options.workers)
@@ -137,8 +149,11 @@ class Controller:
 
     # -- clusters ----------------------------------------------------------------------------------
 
-    def for_every_cluster(self, setup: Callable[[Cluster], None]) -> None:
+    def for_every_cluster(self, setup: Setup) -> None:
         """Call a function, which adds watches and indexes, for every cluster that is engaged or will be.
+
+        If it raises for a cluster, its watches there are removed, and it is called again after a delay that grows with
+        each failure. The cluster isn't ready until it has succeeded; other clusters and controllers go on.
 
         Raises:
             TypeError: It is no function.
@@ -147,13 +162,12 @@ class Controller:
             raise TypeError(f"controller {self.name}: what is called for every cluster is no function: {setup!r}")
         self._setups.append(setup)
         for engaged in list(self._engaged.values()):
-            self._set_up(setup, engaged.cluster)
+            self._set_up(engaged, setup)
 
     def engage(self, cluster: Cluster) -> None:
         """Add a cluster, at any time; its owner runs it.
 
-        It replaces another cluster of this name. If it is engaged already, only a :meth:`hold` ends. If a function
-        of :meth:`for_every_cluster` raises, the cluster isn't engaged.
+        It replaces another cluster of this name. If it is engaged already, only a :meth:`hold` ends.
 
         Raises:
             TypeError: It is no cluster.
@@ -171,17 +185,42 @@ class Controller:
                 return
             self.disengage(cluster.name)
         engaged = self._engaged[cluster.name] = _Engaged(cluster)
-        try:
-            self._serve(engaged, cluster.name)
-            for setup in self._setups:
-                self._set_up(setup, cluster)
-        except BaseException:
-            self.disengage(cluster.name)
-            raise
+        engaged.is_set_up.set()
+        self._serve(engaged, cluster.name)
+        for setup in self._setups:
+            self._set_up(engaged, setup)
 
-    def _set_up(self, setup: Callable[[Cluster], None], cluster: Cluster) -> None:
-        with watchdog.WATCHDOG.step(f"controller {self.name}: setup of {cluster}"):
-            setup(cluster)
+    def _set_up(self, engaged: _Engaged, setup: Setup) -> None:
+        """Call a setup for a cluster; if it raises, undo its watches, and call it again later."""
+        cluster = engaged.cluster
+        before = {name: len(each.watches) for name, each in self._engaged.items()}
+        try:
+            with watchdog.WATCHDOG.step(f"controller {self.name}: setup of {cluster}"):
+                setup(cluster)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 — not cancelled by us: it isn't async
+            for name, each in self._engaged.items():
+                for informer, owner in each.watches[before.get(name, 0) :]:
+                    informer.forget(owner)
+                del each.watches[before.get(name, 0) :]
+            engaged.raised_setups.append(setup)
+            engaged.is_set_up.clear()
+            self._settle(engaged)
+            about = {"cluster": cluster.name, "controller": self.name, "setup": name_of(setup)}
+            self._log.error("a setup of a cluster raised, will try again", **about, exc_info=error)
+
+    async def _set_up_again(self, engaged: _Engaged) -> None:
+        """Call the setups that have raised for a cluster again, until none does."""
+        while engaged.raised_setups:
+            delay = self._queue.backoff(engaged.setup_failures, at_most=self.options.last_retry)
+            await asyncio.sleep(delay)
+            engaged.setup_failures += 1
+            again = engaged.raised_setups
+            engaged.raised_setups = []
+            for setup in again:
+                self._set_up(engaged, setup)
+        engaged.setup_failures = 0
+        engaged.is_set_up.set()
+        self._settle(engaged)
 
     def hold(self, name: str) -> None:
         """Let the requests of a cluster wait until it is engaged again, such as while it has no connection.
@@ -199,8 +238,9 @@ class Controller:
         engaged = self._engaged.pop(name, None)
         if engaged is None:
             return
-        if engaged.settling is not None:
-            engaged.settling.cancel()
+        for task in (engaged.settling, engaged.setting_up):
+            if task is not None:
+                task.cancel()
         for informer, owner in engaged.watches:
             informer.forget(owner)
         for served in engaged.names:
@@ -257,17 +297,24 @@ class Controller:
         return engaged.cluster
 
     def is_ready(self, name: str) -> bool:
-        """Return True if a cluster is engaged and not held, and all caches of its watches are filled."""
+        """Return True if a cluster is engaged, set up and not held, and all caches of its watches are filled."""
         engaged = self._engaged.get(name)
         return engaged is not None and engaged.is_ready
 
+    def is_set_up(self, name: str) -> bool:
+        """Return True if a cluster is engaged, and no function of :meth:`for_every_cluster` has to be called again."""
+        engaged = self._engaged.get(name)
+        return engaged is not None and engaged.is_set_up.is_set()
+
     async def filled(self, name: str) -> None:
-        """Wait until all caches of the watches in a cluster are filled, however long that takes.
+        """Wait until a cluster is set up and all caches of the watches there are filled, however long that takes.
 
         Raises:
             KeyError: The cluster isn't engaged.
         """
-        for informer, _ in list(self._engaged[name].watches):
+        engaged = self._engaged[name]
+        await engaged.is_set_up.wait()
+        for informer, _ in list(engaged.watches):
             await informer.filled()
 
     # -- watches -----------------------------------------------------------------------------------
@@ -357,12 +404,18 @@ class Controller:
             self._tasks.create_task(self._follow(source))
 
     async def _follow(self, source: ClusterSource) -> None:
-        while True:
+        failures = Counter[str]()
+        async for event in source:
             try:
-                async for request in source.requests():
-                    self.enqueue([request])
-            except Exception as error:  # noqa: BLE001 — one cluster's bug must not stop the others
-                self._log.error("a source's function raised", source=source.name, controller=self.name, exc_info=error)
+                self.enqueue(list(source.requests_of(event)))
+                del failures[event.cluster]
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 — as for a setup
+                seconds = self._queue.backoff(failures[event.cluster], at_most=self.options.last_retry)
+                failures[event.cluster] += 1
+                asyncio.get_running_loop().call_later(seconds, source.repeat, event)
+                about = {"cluster": event.cluster, "controller": self.name, "source": source.name}
+                text = "a source's function raised, will ask again about the cluster"
+                self._log.error(text, **about, retry_in=round(seconds, 3), exc_info=error)
 
     def _engaged_as(self, cluster: Cluster) -> _Engaged:
         """Return the state of a cluster, which is engaged if its name isn't.
@@ -395,9 +448,26 @@ class Controller:
 
         def mapped(obj: Obj) -> Iterable[Request]:
             with watchdog.WATCHDOG.step(what):
-                return list(requests(obj)) if options.selects(obj) else ()
+                try:
+                    return list(requests(obj)) if options.selects(obj) else ()
+                except asyncio.CancelledError as error:  # it would end the watch
+                    raise RuntimeError(f"{what} asked for a result that was cancelled") from error
 
-        informer.add_map_function(mapped, "change", self.enqueue, owner=owner)
+        def again(key: Key, error: Exception) -> None:
+            seconds = self._queue.retry(objects.SyncRequest(cluster.name, owner, key), at_most=self.options.last_retry)
+            about = {"cluster": cluster.name, "controller": self.name, "kind": informer.resource.kind, "key": key}
+            text = "a map function or predicate raised, will ask again about the object"
+            self._log.error(text, **about, retry_in=round(seconds, 3), exc_info=error)
+
+        informer.add_map_function(mapped, "change", self.enqueue, owner=owner, on_error=again)
+
+    def _map_again(self, item: objects.SyncRequest) -> None:
+        """Have a watch map an object for which its function or predicate has raised."""
+        engaged = self._engaged.get(item.cluster)
+        watches = engaged.watches if engaged is not None else ()
+        informer = next((informer for informer, owner in watches if owner == item.syncer), None)
+        if informer is None or informer.map_again(item.key, owner=item.syncer):
+            self._queue.forget(item)
 
     def _serve(self, engaged: _Engaged, name: str) -> None:
         """Take requests with the name of a cluster, which wait until the caches of the engaged one are filled."""
@@ -429,7 +499,12 @@ class Controller:
         if engaged.settling is not None:
             engaged.settling.cancel()
             engaged.settling = None
-        if self._tasks is not None and not engaged.is_held:
+        if self._tasks is None:
+            return
+        if engaged.raised_setups:
+            if engaged.setting_up is None or engaged.setting_up.done():
+                engaged.setting_up = self._tasks.create_task(self._set_up_again(engaged))
+        elif not engaged.is_held:
             engaged.settling = self._tasks.create_task(self._when_filled(engaged))
 
     async def _when_filled(self, engaged: _Engaged) -> None:
@@ -510,7 +585,10 @@ class Controller:
             self._in_flight[request] = task
             task.add_done_callback(partial(self._ended, request, self._clock()))
 
-    async def _work(self, item: objects.Request) -> None:
+    async def _work(self, item: objects.SyncRequest) -> None:
+        if item.syncer != self.name:
+            self._map_again(item)
+            return
         holds, request = self._holds(item.cluster), _request(item)
         what = f"controller {self.name}: reconcile of {request}"
         try:
@@ -542,7 +620,7 @@ class Controller:
         engaged = self._engaged.get(name)
         return engaged.holds if engaged else 0
 
-    def _lost(self, item: objects.Request, error: BaseException, *, is_back: bool) -> None:
+    def _lost(self, item: objects.SyncRequest, error: BaseException, *, is_back: bool) -> None:
         """Drop a request whose cluster is lost, or let it wait for a cluster that is held or was so meanwhile."""
         engaged = self._engaged.get(item.cluster)
         is_kept = is_back or (engaged is not None and engaged.is_held)
@@ -552,7 +630,7 @@ class Controller:
         about = {"cluster": item.cluster, "controller": self.name, "key": item.key}
         self._log.debug("the cluster of a request is lost", **about, error=str(error), waits=is_kept)
 
-    def _failed(self, item: objects.Request, error: BaseException) -> None:
+    def _failed(self, item: objects.SyncRequest, error: BaseException) -> None:
         self._results[item.cluster, "error"] += 1
         at_least = error.retry_after if isinstance(error, TooMany) else 0.0
         seconds = self._queue.retry(item, at_least=at_least, at_most=self.options.last_retry)
@@ -577,7 +655,7 @@ class Controller:
         more = {"others_before": others} if others else {}
         self._log.warning("a reconcile failed, will try again", **about, error=str(error), **more)
 
-    def _ended(self, item: objects.Request, since: float, task: "asyncio.Task[None]") -> None:
+    def _ended(self, item: objects.SyncRequest, since: float, task: "asyncio.Task[None]") -> None:
         """Finish a request, also one that was cancelled before it began."""
         del self._in_flight[item]
         self._room.release()
@@ -596,11 +674,11 @@ def _is_lost(cluster: str, error: BaseException) -> bool:
     return isinstance(error, NotConnected | ClusterNotFound) and error.cluster == cluster
 
 
-def _item(request: Request, controller: str) -> objects.Request:
+def _item(request: Request, controller: str) -> objects.SyncRequest:
     """Return the item of the queue for a request: a uid is in the place of the host's key, which tells items apart."""
     uid = Key("", request.uid) if request.uid else None
-    return objects.Request(request.cluster, controller, request.key, uid)
+    return objects.SyncRequest(request.cluster, controller, request.key, uid)
 
 
-def _request(item: objects.Request) -> Request:
+def _request(item: objects.SyncRequest) -> Request:
     return Request(item.cluster, *item.key, item.host_key.name if item.host_key else "")

@@ -10,7 +10,7 @@ class NotSynced(ClusterError):
     """
 
 
-class TooLarge(SyncerError):
+class CacheTooLarge(SyncerError):
     """The objects of a cluster take more memory than its options allow; it has ended."""
 
 

@@ -8,7 +8,7 @@ from syncer.api.objects import Key, Resource
 from syncer.clusters import errors, kubeconfig
 from syncer.clusters.client import Client
 from syncer.clusters.codec import DecodeError
-from syncer.clusters.errors import Where
+from syncer.clusters.errors import FailedRequest
 from syncer.clusters.login import Login
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, Transport
 from syncer.multicluster.cache_options import ClusterCacheOptions
@@ -50,7 +50,7 @@ async def probe(client: Client, transport: Transport, options: ClusterCacheOptio
 async def _wrong_with(
     path: str, client: Client, transport: Transport, options: ClusterCacheOptions
 ) -> ClusterError | None:
-    where = Where(client.name, client.side, f"get {path} from")
+    where = FailedRequest(client.name, client.side, f"get {path} from")
     try:
         response = await transport.send(HttpRequest("GET", path, timeout=options.probe_timeout, urgent=True))
     except ConnectionFailed as failure:

@@ -104,7 +104,7 @@ class PatrolOptions:
     timeout: float | None = None
 
 
-class Patroller:
+class PeriodicTask:
     """Calls a function at intervals, first when it is run; an exception of it is logged.
 
     One that isn't async runs in a thread.
@@ -176,7 +176,7 @@ class MultiClusterSyncer:
         #: Requests of host objects whose virtual cluster isn't there, by its name.
         self._awaiting: dict[str, set[Request]] = {}
         self.downward.for_every_cluster(self._has_joined)
-        self.patroller = Patroller(self.patrol, patrol_options)
+        self.patroller = PeriodicTask(self.patrol, patrol_options)
         self.listener: ClusterListener = ControllerListener(self.downward, self.resource, watch_options)
         if self._overrides("back_populate"):
             self.upward.watch_object(host, self.resource)

@@ -93,6 +93,8 @@ def checks_of(
 
 def _waits(controller: Controller, name: str) -> str | None:
     """Return why a controller doesn't work in a cluster, or works there from caches that are old."""
+    if not controller.is_set_up(name):
+        return f"a setup of controller {controller.name} raised there, and is tried again"
     if not controller.is_ready(name):
         return f"controller {controller.name} waits for its caches there"
     if controller.cluster(name).error is not None:

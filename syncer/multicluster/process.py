@@ -75,12 +75,13 @@ class Manager:
     def add(self, what: Controller | ClusterCache) -> None:
         """Add a controller, or a cache of clusters that is run here, at any time.
 
-        All controllers are engaged in the manager's clusters and in those of its caches. If a function of a
-        controller's :meth:`~syncer.multicluster.Controller.for_every_cluster` raises, the controller isn't added.
+        All controllers are engaged in the manager's clusters and in those of its caches.
         Nothing happens if the cache was added before.
 
         Raises:
             TypeError: It is neither.
+            ClusterNameTaken: The controller has a cluster of a cache by the name of one of the manager's; it isn't
+                added.
         """
         must_be(what, Controller, ClusterCache, what="what is added to a manager")
         if isinstance(what, Controller):
@@ -116,11 +117,10 @@ class Manager:
     def engage(self, cluster: Cluster) -> None:
         """Add a cluster to all controllers, at any time; it replaces another one of this name.
 
-        If a function of :meth:`~syncer.multicluster.Controller.for_every_cluster` raises, no controller has the
-        cluster, and its name is free.
-
         Raises:
             TypeError: It is no cluster.
+            ClusterNameTaken: A controller has a cluster of a :class:`~syncer.multicluster.ClusterCache` by this name;
+                no controller gets this one.
         """
         must_be(cluster, Cluster, what="what is engaged")
         known = self._engaged.get(cluster.name)
@@ -142,7 +142,9 @@ class Manager:
         """
         self._engaged.pop(name, None)
         for controller in self._controllers:
-            controller.disengage(name)
+            known = controller.clusters.get(name)
+            if known is not None and not known.is_kept:
+                controller.disengage(name)
         wanted = list(self._clusters())
         for cluster in [each for each in self._running if not any(each.is_alias_of(one) for one in wanted)]:
             self._running.pop(cluster).cancel()

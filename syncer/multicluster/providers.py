@@ -28,14 +28,15 @@ async def _has_none() -> Login:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class ProvidedCluster:
     """A cluster as its provider knows it.
 
     ``read`` reads its login anew. It raises :class:`~syncer.multicluster.CannotConnect` if there is none, and
     another error if it can't be asked for now. Or there is a ``client``, which its owner has made and closes: the
     cache connects and probes over that. ``version`` changes whenever the login may have. A cluster that
     isn't ``ready`` is not connected to. ``labels`` and ``namespaces`` are for filters: the namespaces of the host
-    that the cluster may be copied to.
+    that the cluster may be copied to. One that doesn't ``queue`` is dialled at once, however many clusters are being
+    dialled.
     """
 
     read: Callable[[], Awaitable[Login]] = _has_none
@@ -44,12 +45,13 @@ class Member:
     labels: Mapping[str, str] = field(default_factory=dict)
     namespaces: frozenset[str] = frozenset()
     ready: bool = True
+    queue: bool = True
 
 
 class Fleet(Protocol):
     """Is told by a provider which clusters there are."""
 
-    def put(self, name: str, member: Member) -> None:
+    def put(self, name: str, member: ProvidedCluster) -> None:
         """Add a cluster, or replace it as its provider knows it now.
 
         One with ``#`` in its name is left alone: it could be that of another provider.
@@ -73,12 +75,12 @@ class Provider(Protocol):
 class StaticProvider:
     """Clusters with logins that are known from the beginning; more can be put and removed later."""
 
-    def __init__(self, members: Mapping[str, Member | Login], *, name: str = "") -> None:
+    def __init__(self, members: Mapping[str, ProvidedCluster | Login], *, name: str = "") -> None:
         self.name = name
         self._members = {each: _member(member) for each, member in members.items()}
         self._fleet: Fleet | None = None
 
-    def put(self, name: str, member: Member | Login) -> None:
+    def put(self, name: str, member: ProvidedCluster | Login) -> None:
         """Add or replace a cluster."""
         self._members[name] = _member(member)
         if self._fleet is not None:
@@ -101,14 +103,14 @@ class StaticProvider:
             self._fleet = None
 
 
-def _member(given: Member | Login) -> Member:
-    if isinstance(given, Member):
+def _member(given: ProvidedCluster | Login) -> ProvidedCluster:
+    if isinstance(given, ProvidedCluster):
         return given
 
     async def read() -> Login:
         return given
 
-    return Member(read=read, version=given)
+    return ProvidedCluster(read=read, version=given)
 
 
 class CallableProvider:
@@ -120,7 +122,7 @@ class CallableProvider:
 
     def __init__(
         self,
-        members: Callable[[], Awaitable[Mapping[str, Member]] | Mapping[str, Member]],
+        members: Callable[[], Awaitable[Mapping[str, ProvidedCluster]] | Mapping[str, ProvidedCluster]],
         *,
         name: str = "",
         interval: float = LOOK_SECONDS,
@@ -132,7 +134,7 @@ class CallableProvider:
     async def run(self, fleet: Fleet) -> None:
         """Tell the fleet of all changes."""
         what = f"{name_of(self._members)} of provider {self.name}"
-        known: Mapping[str, Member] = {}
+        known: Mapping[str, ProvidedCluster] = {}
         while True:
             try:
                 found = await call(self._members, what=what, timeout=self._timeout)
@@ -144,7 +146,7 @@ class CallableProvider:
             await asyncio.sleep(self._interval)
 
 
-def tell(fleet: Fleet, known: Mapping[str, Member], found: Mapping[str, Member]) -> None:
+def tell(fleet: Fleet, known: Mapping[str, ProvidedCluster], found: Mapping[str, ProvidedCluster]) -> None:
     """Tell a fleet of the differences between two sets of clusters."""
     for name in known.keys() - found.keys():
         fleet.remove(name)
@@ -153,7 +155,7 @@ def tell(fleet: Fleet, known: Mapping[str, Member], found: Mapping[str, Member])
             fleet.put(name, member)
 
 
-def _seen(member: Member) -> object:
+def _seen(member: ProvidedCluster) -> object:
     return member.version, dict(member.labels), member.namespaces, member.ready
 
 
@@ -179,7 +181,7 @@ class ContextsProvider(CallableProvider):
         self._environ = os.environ if environ is None else environ
         self._trusted = trusted
 
-    async def _contexts(self) -> Mapping[str, Member]:
+    async def _contexts(self) -> Mapping[str, ProvidedCluster]:
         files = find_files(self._path, self._environ)
         if not files:
             raise ConfigError(Problem("there is no kubeconfig", file=self._path, hint="Name one, or set KUBECONFIG."))
@@ -188,7 +190,7 @@ class ContextsProvider(CallableProvider):
         version = [signature(file) for file in files]
         names = self._chosen or Kubeconfig(files).contexts
         return {
-            name: Member(read=_reader(files, name, self._environ, trusted=self._trusted), version=version)
+            name: ProvidedCluster(read=_reader(files, name, self._environ, trusted=self._trusted), version=version)
             for name in names
         }
 
@@ -215,12 +217,14 @@ class FolderProvider(CallableProvider):
         self._environ = os.environ if environ is None else environ
         self._trusted = trusted
 
-    async def _files(self) -> Mapping[str, Member]:
+    async def _files(self) -> Mapping[str, ProvidedCluster]:
         if not self._folder.is_dir():
             raise ConfigError(Problem("no such folder", file=str(self._folder)))
         files = [file for file in sorted(self._folder.glob(self._pattern)) if file.is_file()]
         return {
-            file.stem: Member(read=_reader([file], "", self._environ, trusted=self._trusted), version=signature(file))
+            file.stem: ProvidedCluster(
+                read=_reader([file], "", self._environ, trusted=self._trusted), version=signature(file)
+            )
             for file in files
         }
 

@@ -2,13 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Literal
 
 from syncer.api.objects import Key, Obj, Resource
 from syncer.clusters.client import Client
-from syncer.observe.events import EventRecorder
-
-EventType = Literal["Normal", "Warning"]
+from syncer.observe.events import EventRecorder, EventType
 
 
 class Recorder:

@@ -25,7 +25,7 @@ from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.changes import add_finalizer, has_finalizer, remove_finalizer, write_changes
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.controller import Controller, ControllerOptions
-from syncer.multicluster.errors import NotExist, NotInstalled, TooLarge
+from syncer.multicluster.errors import CacheTooLarge, NotExist, NotInstalled
 from syncer.multicluster.logins import CannotConnect, Reason, parsed
 from syncer.multicluster.registry import ClusterRegistry, StackState
 from syncer.multicluster.requests import Request, Result
@@ -306,7 +306,7 @@ def _reason_of(error: BaseException) -> str:
     """Return the reason of a condition: the kind of an error, or that a cluster answers with too much, or has it."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, TooLarge | ReplyTooLarge):
+        if isinstance(cause, CacheTooLarge | ReplyTooLarge):
             return Reason.TOO_LARGE
         cause = cause.__cause__
     return type(error).__name__

@@ -22,7 +22,7 @@ from syncer.clusters.login import Login
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.logins import CannotConnect, Reason, parsed
-from syncer.multicluster.providers import Fleet, Member
+from syncer.multicluster.providers import Fleet, ProvidedCluster
 from syncer.observe.logs import get_logger
 
 _SECRETS = Resource("v1", "Secret", "secrets")
@@ -38,7 +38,7 @@ CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 KUBECONFIG_LABEL, KUBECONFIG_KEY = "sigs.k8s.io/multicluster-runtime-kubeconfig=true", "kubeconfig"
 
 
-class _Secrets(ABC):
+class _SecretReader(ABC):
     """Reads kubeconfigs from Secrets of listed namespaces."""
 
     def __init__(
@@ -93,7 +93,7 @@ class _Secrets(ABC):
         """Return the key of the cluster that a change of an object concerns."""
 
     @abstractmethod
-    def _member(self, place: Key) -> Member | None:
+    def _member(self, place: Key) -> ProvidedCluster | None:
         """Return what is known of a cluster; None if there is none."""
 
     def _named(self, place: Key) -> str:
@@ -131,7 +131,7 @@ async def read_login(client: Client, secret: Key, *, key: str, environ: Mapping[
     return parsed(files[key], source=what, environ=environ, files=files)
 
 
-class SecretsProvider(_Secrets):
+class SecretsProvider(_SecretReader):
     """A cluster for each Secret with a label, called ``namespace/name``; by default those of multicluster-runtime.
 
     ``namespaces`` maps each namespace whose Secrets are read to the host namespaces that their
@@ -161,11 +161,11 @@ class SecretsProvider(_Secrets):
     def _place(self, kind: str, key: Key) -> Key | None:
         return key
 
-    def _member(self, place: Key) -> Member | None:
+    def _member(self, place: Key) -> ProvidedCluster | None:
         secret = self._caches[place.namespace].get(place)
         if secret is None:
             return None
-        return Member(
+        return ProvidedCluster(
             read=self._reader(place),
             version=secret.get("data"),  # with the files beside the kubeconfig
             labels=labels_of(secret),
@@ -173,7 +173,7 @@ class SecretsProvider(_Secrets):
         )
 
 
-class ClusterApiProvider(_Secrets):
+class ClusterApiProvider(_SecretReader):
     """The Clusters of Cluster API, called ``namespace/name``, whose kubeconfigs are in ``<name>-kubeconfig``.
 
     A cluster whose infrastructure isn't provisioned yet is not connected to. ``namespaces`` maps each namespace
@@ -222,14 +222,14 @@ class ClusterApiProvider(_Secrets):
             return key
         return Key(key.namespace, key.name.removesuffix("-kubeconfig")) if key.name.endswith("-kubeconfig") else None
 
-    def _member(self, place: Key) -> Member | None:
+    def _member(self, place: Key) -> ProvidedCluster | None:
         clusters, secrets = self._caches[place.namespace]
         cluster = clusters.get(place)
         if cluster is None:
             return None
         at = Key(place.namespace, f"{place.name}-kubeconfig")
         secret = secrets.get(at)
-        return Member(
+        return ProvidedCluster(
             read=self._reader(at),
             version=secret.get("data") if secret else None,  # with the files beside the kubeconfig
             labels=labels_of(cluster),

@@ -1,17 +1,21 @@
-"""The valid names of each kind: length and alphabet, also where a name is used in a narrower place."""
+"""The valid names of each kind: length and alphabet.
+
+They are narrower for kinds with names that are used in a narrower place.
+"""
 
 import re
 from dataclasses import dataclass
 
-from syncer.api import Resource
+from syncer.api import LONGEST_LABEL, LONGEST_NAME, Resource
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """The names that a kind accepts: their maximum length in characters, and the pattern that they
-    match as a whole.
+class NameForm:
+    """The names that a kind accepts.
+
+    ``limit`` is their maximum length in characters; they match ``pattern`` as a whole.
     """
 
     limit: int
@@ -26,15 +30,15 @@ _SUBDOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _DNS_1035 = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 
 #: The form of most kinds: a DNS-1123 subdomain (kubernetes.io, "Object Names and IDs").
-SUBDOMAIN = Form(253, _SUBDOMAIN)
+SUBDOMAIN = NameForm(LONGEST_NAME, _SUBDOMAIN)
 #: Names that become label values or host names, which have at most 63 characters.
-SHORT = Form(63, _SUBDOMAIN)
+SHORT = NameForm(LONGEST_LABEL, _SUBDOMAIN)
 #: A DNS-1123 label.
-LABEL = Form(63, re.compile(_LABEL))
+LABEL = NameForm(LONGEST_LABEL, re.compile(_LABEL))
 #: A DNS-1035 label, which may not begin with a digit.
-SERVICE = Form(63, _DNS_1035)
+SERVICE = NameForm(LONGEST_LABEL, _DNS_1035)
 #: Names to which controllers append eleven characters for a label value or another name.
-PREFIX = Form(52, _SUBDOMAIN)
+PREFIX = NameForm(52, _SUBDOMAIN)
 
 #: Kinds with another form than ``SUBDOMAIN``. Endpoints must bear the name of their Service. A
 #: Pod's name becomes its host name and part of its log directory, a Job's the label ``job-name``; a
@@ -51,7 +55,7 @@ _BY_KIND = {
 }
 
 
-def form_of(resource: Resource) -> Form:
+def form_of(resource: Resource) -> NameForm:
     """Return the form of a kind's names.
 
     Kinds of others than Kubernetes are kept within 63 characters, although the API server accepts
@@ -59,4 +63,6 @@ def form_of(resource: Resource) -> Form:
     """
     if form := _BY_KIND.get(str(resource)):
         return form
-    return SUBDOMAIN if resource.is_built_in else SHORT
+    if resource.is_built_in:
+        return SUBDOMAIN
+    return SHORT

@@ -19,7 +19,8 @@ class PerNamespace:
     """
 
     def __init__(self, *, cluster: str, namespace: str) -> None:
-        self.cluster, self.namespace = cluster, namespace
+        self.cluster = cluster
+        self.namespace = namespace
         self._suffix = SEPARATOR + cluster
         self._without_namespace = SingleNamespace(cluster=cluster, namespace=namespace)
         self._remembered = lru_cache(REMEMBERED)(self._translate)
@@ -34,11 +35,23 @@ class PerNamespace:
         return translate(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
-        """Return the virtual key, if the host namespace has a readable name of this virtual cluster."""
-        if key.namespace not in ("", self.namespace):
-            return self._moved_back(resource, key)
-        found = self._without_namespace.to_virtual(resource, key)
-        return found if found and self.to_host(resource, found) == key else None
+        """Return the virtual key.
+
+        None if the host namespace has no readable name of this virtual cluster.
+        """
+        if key.namespace in ("", self.namespace):
+            found = self._without_namespace.to_virtual(resource, key)
+            if found is None or self.to_host(resource, found) != key:
+                return None
+            return found
+
+        virtual, *tail = split(key.namespace)
+        if tail != [self.cluster, self.namespace] or self._namespace(virtual) != key.namespace:
+            return None
+        name = move_back(resource, key, self._suffix)
+        if not name:
+            return None
+        return Key(virtual, name)
 
     def host_namespaces(self) -> tuple[str, ...] | None:
         """Return None: each virtual namespace has its own host namespace."""
@@ -48,13 +61,6 @@ class PerNamespace:
         if not (key.namespace and resource.namespaced):
             return self._without_namespace.to_host(resource, key)
         return Key(self._namespace(key.namespace), move_away(resource, key, self._suffix))
-
-    def _moved_back(self, resource: Resource, key: Key) -> Key | None:
-        virtual, *tail = split(key.namespace)
-        if tail != [self.cluster, self.namespace] or self._namespace(virtual) != key.namespace:
-            return None
-        name = move_back(resource, key, self._suffix)
-        return Key(virtual, name) if name else None
 
     def _namespace(self, virtual: str) -> str:
         return join((virtual, self.cluster, self.namespace), LABEL)

@@ -34,9 +34,13 @@ def move_away(resource: Resource, key: Key, suffix: str) -> str:
     """
     if not _concerned(resource, key, suffix):
         return key.name
-    moved, form = key.name + suffix, form_of(resource)
-    if len(moved) > form.limit:
-        raise Refused(f"no room for the suffix {suffix} within {form.limit} characters", path="metadata.name")
+    moved = key.name + suffix
+    limit = form_of(resource).limit
+    if len(moved) > limit:
+        raise Refused(
+            f"no room for the suffix {suffix} within {limit} characters",
+            path="metadata.name",
+        )
     return moved
 
 
@@ -44,12 +48,17 @@ def move_back(resource: Resource, key: Key, suffix: str) -> str | None:
     """Return the virtual name of a host name; None for the host's own reserved name."""
     if not _concerned(resource, key, suffix):
         return key.name
-    return key.name.removesuffix(suffix) if key.name.endswith(suffix) else None
+    if not key.name.endswith(suffix):
+        return None
+    return key.name.removesuffix(suffix)
 
 
 def _concerned(resource: Resource, key: Key, suffix: str) -> bool:
+    """Return True if the name is a reserved one, with the suffix any number of times."""
     kind = str(resource)
     name = key.name
     while name.endswith(suffix):
         name = name.removesuffix(suffix)
-    return name in IN_EVERY_NAMESPACE.get(kind, ()) or Key(key.namespace, name) in OF_THE_CLUSTER.get(kind, ())
+    if name in IN_EVERY_NAMESPACE.get(kind, ()):
+        return True
+    return Key(key.namespace, name) in OF_THE_CLUSTER.get(kind, ())

@@ -5,7 +5,7 @@ The default.
 
 from functools import lru_cache
 
-from syncer.api import Key, Resource
+from syncer.api import LONGEST_LABEL, LONGEST_NAME, Key, Resource
 from syncer.names.forms import form_of
 from syncer.names.joined import join, split
 
@@ -13,9 +13,9 @@ from syncer.names.joined import join, split
 #: several times. functools' cache answers in 0.2 µs, cachetools' in 0.4 µs; a readable name takes
 #: 1.4 µs to compute and a hashed one 5 µs. They take some 5 MB at most.
 REMEMBERED = 4096
-#: Longest namespace and name together whose translation is cached, in bytes. API servers accept 63
+#: Longest namespace and name, together and in bytes, whose translation is cached. API servers accept 63
 #: and 253, but a reference may contain any text, which would be cached long after its object is gone.
-LONGEST = 316
+LONGEST = LONGEST_LABEL + LONGEST_NAME
 
 
 def is_remembered(key: Key) -> bool:
@@ -23,8 +23,10 @@ def is_remembered(key: Key) -> bool:
     namespace, name = key
     if len(namespace) + len(name) > LONGEST:
         return False
-    # Of other texts, a character takes up to four bytes.
-    return (namespace.isascii() and name.isascii()) or len(f"{namespace}{name}".encode(errors="replace")) <= LONGEST
+    if namespace.isascii() and name.isascii():
+        return True
+    # A character of another text takes up to four bytes.
+    return len(f"{namespace}{name}".encode(errors="replace")) <= LONGEST
 
 
 class SingleNamespace:
@@ -37,7 +39,8 @@ class SingleNamespace:
     """
 
     def __init__(self, *, cluster: str, namespace: str) -> None:
-        self.cluster, self.namespace = cluster, namespace
+        self.cluster = cluster
+        self.namespace = namespace
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
     def to_host(self, resource: Resource, key: Key) -> Key:
@@ -47,20 +50,32 @@ class SingleNamespace:
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
         """Return the virtual key, if the name is a readable one of this virtual cluster."""
-        tail = (self.cluster,) if resource.namespaced else (self.cluster, self.namespace)
+        tail: tuple[str, ...] = (self.cluster,)
+        if not resource.namespaced:
+            tail = (self.cluster, self.namespace)
         parts = split(key.name)
         head = parts[: -len(tail)]
-        if parts[len(head) :] != tail or not 1 <= len(head) <= 2:
+        if parts[len(head) :] != tail:
             return None
-        found = Key(head[1] if len(head) == 2 else "", head[0])
-        return found if self.to_host(resource, found) == key else None
+
+        if len(head) == 2:
+            found = Key(head[1], head[0])
+        elif len(head) == 1:
+            found = Key("", head[0])
+        else:
+            return None
+        if self.to_host(resource, found) != key:
+            return None
+        return found
 
     def host_namespaces(self) -> tuple[str, ...] | None:
         """Return the host namespace."""
         return (self.namespace,)
 
     def _translate(self, resource: Resource, key: Key) -> Key:
-        parts = (key.name, key.namespace, self.cluster) if key.namespace else (key.name, self.cluster)
+        parts: tuple[str, ...] = (key.name, self.cluster)
+        if key.namespace:
+            parts = (key.name, key.namespace, self.cluster)
         if resource.namespaced:
             return Key(self.namespace, join(parts, form_of(resource)))
         return Key("", join((*parts, self.namespace), form_of(resource)))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from syncer.api import Key
-from syncer.names.forms import LABEL, SUBDOMAIN, Form
+from syncer.names.forms import LABEL, SUBDOMAIN, NameForm
 
 #: The fields that may stand in braces.
 FIELDS = ("cluster", "namespace", "name")
@@ -45,19 +45,27 @@ class Template:
         """Return True if the template contains a field."""
         return ("field", field) in self._parts
 
-    def render(self, cluster: str, key: Key, form: Form) -> str:
+    def render(self, cluster: str, key: Key, form: NameForm) -> str:
         """Return the name for a key, readable or hashed."""
-        text = self._filled(cluster, key)
-        known = key if self.has("namespace") else Key("", key.name)
-        if form.fits(text) and not _LOOKS_HASHED.search(text) and self.keys(cluster, text, most=2) == [known]:
-            return text
+        values = {"cluster": cluster, "namespace": key.namespace, "name": key.name}
+        text = ""
+        for kind, part in self._parts:
+            text += values[part] if kind == "field" else part
+
+        if form.fits(text) and not _LOOKS_HASHED.search(text):
+            known = key if self.has("namespace") else Key("", key.name)
+            if self.keys(cluster, text, most=2) == [known]:
+                return text
+
         digest = hashlib.sha256(f"{key.namespace}/{key.name}".encode()).hexdigest()[:_DIGITS]
-        stem = _NEITHER_LETTER_NOR_DIGIT.sub("-", text).strip("-")[: form.limit - _DIGITS - 2].rstrip("-")
+        stem = _NEITHER_LETTER_NOR_DIGIT.sub("-", text).strip("-")
+        stem = stem[: form.limit - _DIGITS - 2].rstrip("-")
         return f"{stem or 'n'}-{digest}"
 
     def keys(self, cluster: str, text: str, *, most: int = 2) -> list[Key]:
-        """Return up to ``most`` keys that result in this text; without a namespace if the template
-        has none.
+        """Return up to ``most`` keys that result in this text.
+
+        They have no namespace if the template has none.
         """
         found: list[Key] = []
         for values in _readings(tuple(self._parts), text, {"cluster": cluster}):
@@ -68,48 +76,61 @@ class Template:
                 break
         return found
 
-    def _filled(self, cluster: str, key: Key) -> str:
-        values = {"cluster": cluster, "namespace": key.namespace, "name": key.name}
-        return "".join(values[part] if kind == "field" else part for kind, part in self._parts)
-
 
 def _parts(text: str) -> Iterator[_Part]:
-    """Parse a template into its parts."""
-    position, named = 0, False
+    """Parse a template into its parts.
+
+    Raises:
+        ValueError: The text is not a template, or lacks the name.
+    """
+    position = 0
+    has_name = False
     for found in _FIELD.finditer(text):
         yield from _literal(text[position : found.start()])
         if found[1] not in FIELDS:
-            near = difflib.get_close_matches(found[1], FIELDS, n=1)
-            guess = f"Did you mean {{{near[0]}}}?" if near else ""
             known = ", ".join(f"{{{field}}}" for field in FIELDS)
-            raise ValueError(f"there is no {found[0]} in a name, only {known}. {guess}".strip())
-        named = named or found[1] == "name"
+            message = f"there is no {found[0]} in a name, only {known}."
+            near = difflib.get_close_matches(found[1], FIELDS, n=1)
+            if near:
+                message += f" Did you mean {{{near[0]}}}?"
+            raise ValueError(message)
+        if found[1] == "name":
+            has_name = True
         yield "field", found[1]
         position = found.end()
     yield from _literal(text[position:])
-    if not named:
+    if not has_name:
         raise ValueError("must have {name} in it, or two objects would have one name")
 
 
 def _literal(text: str) -> Iterator[_Part]:
     if not _LITERAL.fullmatch(text):
-        raise ValueError(f"may have lower-case letters, digits, - and . beside what is in braces, and not {text!r}")
+        allowed = "lower-case letters, digits, - and ."
+        raise ValueError(f"may have {allowed} outside the braces, and not {text!r}")
     if text:
         yield "text", text
 
 
-def _readings(parts: tuple[_Part, ...], text: str, values: dict[str, str]) -> Iterator[dict[str, str]]:
+def _readings(
+    parts: tuple[_Part, ...],
+    text: str,
+    values: dict[str, str],
+) -> Iterator[dict[str, str]]:
     """Yield all ways to split a text into the parts, as the values of the fields."""
     if not parts:
         if not text:
             yield values
         return
-    (kind, part), rest = parts[0], parts[1:]
+
+    kind, part = parts[0]
+    rest = parts[1:]
     known = part if kind == "text" else values.get(part)
     if known is not None:
         if text.startswith(known):
             yield from _readings(rest, text[len(known) :], values)
         return
+
+    # The first field that isn't known yet: try every length that its form allows.
     form = LABEL if part == "namespace" else SUBDOMAIN
     for end in range(1, min(len(text), form.limit) + 1):
         if form.pattern.fullmatch(text, 0, end):

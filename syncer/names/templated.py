@@ -1,4 +1,4 @@
-"""A name translator with templates for some resources; other resources are left to another translator."""
+"""A name translator with templates for some resources, and another translator for all others."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -18,9 +18,23 @@ class Templated:
     Injective if :func:`lack` returns ``""`` for each template.
     """
 
-    def __init__(self, inner: NameTranslator, templates: Mapping[str, Template], *, cluster: str) -> None:
-        """``templates`` are by resource, written as ``certificates.cert-manager.io``."""
-        self.inner, self.templates, self.cluster = inner, dict(templates), cluster
+    def __init__(
+        self,
+        inner: NameTranslator,
+        templates: Mapping[str, Template],
+        *,
+        cluster: str,
+    ) -> None:
+        """Create the translator.
+
+        Args:
+            inner: The translator of the namespaces, and of resources without a template.
+            templates: The templates by resource, written as ``certificates.cert-manager.io``.
+            cluster: The name of the virtual cluster.
+        """
+        self.inner = inner
+        self.templates = dict(templates)
+        self.cluster = cluster
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
     def to_host(self, resource: Resource, key: Key) -> Key:
@@ -40,8 +54,14 @@ class Templated:
         if template is None:
             return self.inner.to_virtual(resource, key)
         for found in template.keys(self.cluster, key.name):
-            virtual = found if found.namespace or not resource.namespaced else self._placed(resource, key, found)
-            if virtual and self.to_host(resource, virtual) == key:
+            virtual = found
+            if resource.namespaced and not found.namespace:
+                # The template has no namespace: it follows from the host namespace.
+                placed = self.inner.to_virtual(resource, Key(key.namespace, found.name))
+                if placed is None:
+                    continue
+                virtual = Key(placed.namespace, found.name)
+            if self.to_host(resource, virtual) == key:
                 return virtual
         return None
 
@@ -53,27 +73,28 @@ class Templated:
         name = self.templates[str(resource)].render(self.cluster, key, form_of(resource))
         return Key(self.inner.to_host(resource, key).namespace, name)
 
-    def _placed(self, resource: Resource, key: Key, found: Key) -> Key | None:
-        """Return the key in the virtual namespace that belongs to the host namespace."""
-        there = self.inner.to_virtual(resource, Key(key.namespace, found.name))
-        return Key(there.namespace, found.name) if there else None
-
 
 def lack(template: Template, inner: NameTranslator, *, namespaced: bool) -> str:
     """Return why a template could give two objects the same host key; ``""`` if it can't."""
     if not namespaced:
-        return "has {namespace} in it, but objects of this kind have none" if template.has("namespace") else ""
-    if template.has("namespace") or _keeps_apart(inner):
+        if template.has("namespace"):
+            return "has {namespace} in it, but objects of this kind have none"
         return ""
-    return "must have {namespace} in it, since copies from all namespaces are put in one (names.translator)"
+    if template.has("namespace"):
+        return ""
+
+    # A template without the namespace is enough if the host namespaces differ.
+    one = inner.to_host(_PROBE, Key("one", "probe"))
+    two = inner.to_host(_PROBE, Key("two", "probe"))
+    if one.namespace != two.namespace:
+        return ""
+    why = "copies from all namespaces are put in one (names.translator)"
+    return f"must have {{namespace}} in it, since {why}"
 
 
 def keeps_names(translator: NameTranslator) -> bool:
-    """Return True if copies have the names of their virtual objects, which the host's own objects may have, too."""
+    """Return True if copies have the names of their virtual objects.
+
+    The host's own objects may have these names, too.
+    """
     return translator.to_host(_PROBE, Key("one", "probe")).name == "probe"
-
-
-def _keeps_apart(translator: NameTranslator) -> bool:
-    """Return True if different virtual namespaces have different host namespaces."""
-    one, other = (translator.to_host(_PROBE, Key(namespace, "probe")).namespace for namespace in ("one", "two"))
-    return one != other

@@ -10,7 +10,9 @@ from syncer.names.single_namespace import REMEMBERED, is_remembered
 
 
 class Unchanged:
-    """Leaves keys unchanged, except those that exist on every host: see :mod:`syncer.names.reserved`.
+    """Leaves keys unchanged, except those that exist on every host.
+
+    These are in :mod:`syncer.names.reserved`.
 
     A second virtual cluster on the same host would use the same host keys. The first keeps its
     objects; requests of the second are parked, since the existing objects don't bear its mark.
@@ -22,7 +24,8 @@ class Unchanged:
     needs_trust: ClassVar[bool] = True
 
     def __init__(self, *, cluster: str, namespace: str) -> None:
-        self.cluster, self.namespace = cluster, namespace
+        self.cluster = cluster
+        self.namespace = namespace
         self._suffix = SEPARATOR + cluster
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
@@ -38,7 +41,9 @@ class Unchanged:
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
         """Return the same key; None for the host's own reserved objects."""
         name = move_back(resource, key, self._suffix)
-        return Key(key.namespace, name) if name else None
+        if not name:
+            return None
+        return Key(key.namespace, name)
 
     def host_namespaces(self) -> tuple[str, ...] | None:
         """Return None: copies can be in any namespace of the virtual cluster."""

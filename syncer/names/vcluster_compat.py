@@ -1,4 +1,7 @@
-"""The names that vcluster gives to copies, for a host whose dashboards, policies and scripts know these."""
+"""The names that vcluster gives to copies.
+
+For a host with dashboards, policies and scripts that depend on these names.
+"""
 
 import hashlib
 from functools import lru_cache
@@ -23,12 +26,14 @@ class VclusterCompat:
     host key, the later one is parked with that reason. A name may also be invalid for its kind, as
     in vcluster: the host refuses the object then.
 
-    ``kube-root-ca.crt`` is no exception here: vcluster's ``vcluster-kube-root-ca.crt-x-NAME`` is for its other
-    algorithms, which leave names of ConfigMaps as they are, and would be one for all namespaces.
+    ``kube-root-ca.crt`` is no exception here: vcluster's ``vcluster-kube-root-ca.crt-x-NAME`` is
+    for its other algorithms, which leave names of ConfigMaps as they are, and would be one for all
+    namespaces.
     """
 
     def __init__(self, *, cluster: str, namespace: str) -> None:
-        self.cluster, self.namespace = cluster, namespace
+        self.cluster = cluster
+        self.namespace = namespace
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
     def to_host(self, resource: Resource, key: Key) -> Key:
@@ -43,8 +48,12 @@ class VclusterCompat:
         # Remove the suffix after splitting the whole: it may overlap with the text before it.
         parts = split(key.name)
         inner = parts[: -self.cluster.count(SEPARATOR) - 1]
-        found = Key(inner[1], inner[0]) if len(inner) == 2 else None
-        return found if found and self.to_host(resource, found) == key else None
+        if len(inner) != 2:
+            return None
+        found = Key(inner[1], inner[0])
+        if self.to_host(resource, found) != key:
+            return None
+        return found
 
     def host_namespaces(self) -> tuple[str, ...] | None:
         """Return the host namespace."""
@@ -52,10 +61,12 @@ class VclusterCompat:
 
     def _translate(self, resource: Resource, key: Key) -> Key:
         if not resource.namespaced:
-            return Key("", _shortened("-".join(("vcluster", key.name, "x", self.namespace, "x", self.cluster))))
+            name = "-".join(("vcluster", key.name, "x", self.namespace, "x", self.cluster))
+            return Key("", _shortened(name))
         if key == _API_SERVER and str(resource) in _API_SERVER_KINDS:
             return Key(self.namespace, self.cluster)
-        return Key(self.namespace, _shortened("-".join((key.name, "x", key.namespace, "x", self.cluster))))
+        name = "-".join((key.name, "x", key.namespace, "x", self.cluster))
+        return Key(self.namespace, _shortened(name))
 
 
 def _shortened(text: str) -> str:

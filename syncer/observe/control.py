@@ -39,7 +39,7 @@ log = get_logger(__name__)
 
 #: Takes the query of a GET or the JSON body of a POST, and returns a JSON value. Raises SyncerError
 #: for a request that it refuses.
-Handler = Callable[[Mapping[str, Any]], Awaitable[Any]]
+ControlHandler = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
 class Control:
@@ -50,10 +50,10 @@ class Control:
     """
 
     def __init__(self, *, led_by: Callable[[], str | None] = lambda: None) -> None:
-        self._handlers: dict[tuple[str, str], Handler] = {}
+        self._handlers: dict[tuple[str, str], ControlHandler] = {}
         self._led_by = led_by
 
-    def add(self, method: str, path: str, handler: Handler) -> None:
+    def add(self, method: str, path: str, handler: ControlHandler) -> None:
         """Register the handler of a method and path: ``add("GET", "/parked", …)``."""
         self._handlers[method, path] = handler
 
@@ -109,7 +109,7 @@ def _refused(status: HTTPStatus, why: str) -> tuple[HTTPStatus, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listener:
+class _Socket:
     """A listening socket, and the inode of its file."""
 
     path: Path
@@ -125,7 +125,7 @@ class _Listener:
             log.debug("the control socket is gone already", path=str(self.path), error=str(error))
 
 
-def _listen_or_warn(path: str) -> _Listener | None:
+def _listen_or_warn(path: str) -> _Socket | None:
     if not path:
         return None
     try:
@@ -137,7 +137,7 @@ def _listen_or_warn(path: str) -> _Listener | None:
         return None
 
 
-def _listen(path: Path) -> _Listener:
+def _listen(path: Path) -> _Socket:
     """Listen at this path.
 
     Raises:
@@ -154,7 +154,7 @@ def _listen(path: Path) -> _Listener:
     except OSError:
         made.close()
         raise
-    return _Listener(path, made, path.lstat().st_ino)
+    return _Socket(path, made, path.lstat().st_ino)
 
 
 def _must_be_private(folder: Path) -> None:

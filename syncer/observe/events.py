@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 
 from cachetools import LRUCache, TTLCache
 
-from syncer.api import Key, Missing, Obj, Resource
+from syncer.api import LONGEST_NAME, Key, Missing, Obj, Resource
 from syncer.api.texts import shortened
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import EVENTS
@@ -41,16 +41,16 @@ NOTE_BYTES = 1 << 13
 CALL_TIMEOUT = 10.0
 #: Memory for an event besides its text, in bytes.
 OVERHEAD = 500
-#: The API server's limits: bytes of a message, characters of a name.
-MESSAGE_LIMIT, NAME_LIMIT = 1024, 253
+#: The API server's limit of a message, in bytes.
+MESSAGE_LIMIT = 1024
 
-Level = Literal["Normal", "Warning"]
+EventType = Literal["Normal", "Warning"]
 
 log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class EventNote:
     """The content of an event, and the object that it is about.
 
     Events with equal notes are counted in a single Event.
@@ -61,7 +61,7 @@ class Note:
     namespace: str
     name: str
     uid: str
-    level: Level
+    level: EventType
     reason: str
     message: str
 
@@ -118,13 +118,13 @@ class EventRecorder:
         self._component, self._instance = component, instance or component
         self._utcnow = utcnow
         self._clock = clock
-        self._series: TTLCache[Note, _Series] = TTLCache(
+        self._series: TTLCache[EventNote, _Series] = TTLCache(
             SERIES_BYTES, SERIES_LIFE, timer=clock, getsizeof=lambda series: series.size
         )
         self._limit = TokenBucket(rate=CLUSTER_RATE, burst=CLUSTER_BURST, now=clock())
         #: By the hash of an object, for objects with recent events.
         self._limits: LRUCache[int, TokenBucket] = LRUCache(REMEMBERED)
-        self._waiting: dict[Note, int] = {}
+        self._waiting: dict[EventNote, int] = {}
         self._waiting_bytes = 0
         self._wake, self._idle = asyncio.Event(), asyncio.Event()
         self._idle.set()
@@ -162,7 +162,7 @@ class EventRecorder:
         """Wait until all recorded events are written or dropped; :meth:`run` must be running."""
         await self._idle.wait()
 
-    def _record(self, note: Note) -> None:
+    def _record(self, note: EventNote) -> None:
         if not self._is_allowed(note):
             return
         if note not in self._waiting:
@@ -174,7 +174,7 @@ class EventRecorder:
         self._idle.clear()
         self._wake.set()
 
-    def _is_allowed(self, note: Note) -> bool:
+    def _is_allowed(self, note: EventNote) -> bool:
         """Return True if the limit of the note's object allows another event."""
         about, now = hash((note.kind, note.namespace, note.name, note.uid)), self._clock()
         limit = self._limits.get(about)
@@ -182,7 +182,7 @@ class EventRecorder:
             limit = self._limits[about] = TokenBucket(rate=1 / REFILL, burst=BURST, now=now)
         return limit.take_now(now)
 
-    async def _write(self, note: Note, times: int) -> None:
+    async def _write(self, note: EventNote, times: int) -> None:
         try:
             async with asyncio.timeout(CALL_TIMEOUT):
                 await self._count_up_or_create(note, times)
@@ -190,7 +190,7 @@ class EventRecorder:
         except Exception as error:  # noqa: BLE001 — a tenant's API server may answer anything, and others go on
             self._complain(note, error)
 
-    async def _count_up_or_create(self, note: Note, times: int) -> None:
+    async def _count_up_or_create(self, note: EventNote, times: int) -> None:
         series = self._series.get(note)
         if series:
             try:
@@ -207,19 +207,19 @@ class EventRecorder:
         await self._client.patch(EVENTS, series.key, patch)
         series.count = count
 
-    async def _create(self, note: Note, times: int) -> None:
+    async def _create(self, note: EventNote, times: int) -> None:
         now = self._utcnow()
         key = Key(note.namespace or "default", self._name(note, now))
         await self._client.create(EVENTS, self._event(note, key, times, written(now)))
         self._series[note] = _Series(key, times, note.size + sys.getsizeof(key.name))
 
-    def _name(self, note: Note, now: datetime) -> str:
+    def _name(self, note: EventNote, now: datetime) -> str:
         """Return the object's name with the time, as in client-go; never the same twice."""
         self._last_name = max(self._last_name + 1, int(now.timestamp() * 1e9))
         suffix = f".{self._last_name:x}"
-        return note.name[: NAME_LIMIT - len(suffix)].rstrip(".-") + suffix
+        return note.name[: LONGEST_NAME - len(suffix)].rstrip(".-") + suffix
 
-    def _event(self, note: Note, key: Key, count: int, now: str) -> Obj:
+    def _event(self, note: EventNote, key: Key, count: int, now: str) -> Obj:
         about = {"apiVersion": note.api_version, "kind": note.kind, "name": note.name}
         optional = {"namespace": note.namespace, "uid": note.uid}
         return {
@@ -238,7 +238,7 @@ class EventRecorder:
             "reportingInstance": self._instance,
         }
 
-    def _complain(self, note: Note, error: Exception) -> None:
+    def _complain(self, note: EventNote, error: Exception) -> None:
         """Log a failure, but only once until an event is written again: without the right to create
         events, all fail.
         """
@@ -249,10 +249,10 @@ class EventRecorder:
             log.warning("an event could not be written", **about, reason=note.reason, error=str(error) or "no answer")
 
 
-def note_about(resource: Resource, obj: Obj, level: Level, reason: str, message: str) -> Note:
+def note_about(resource: Resource, obj: Obj, level: EventType, reason: str, message: str) -> EventNote:
     """Return a note about an object, of which only the identity is used."""
     metadata = obj["metadata"]
-    return Note(
+    return EventNote(
         resource.api_version,
         resource.kind,
         metadata.get("namespace", ""),

@@ -29,7 +29,7 @@ class _OfOne(str):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """The result of a check."""
 
     name: str
@@ -164,9 +164,9 @@ def _page(
     return page
 
 
-def _ask(checks: Mapping[str, Check], excluded: Iterable[str] = ()) -> list[Finding]:
+def _ask(checks: Mapping[str, Check], excluded: Iterable[str] = ()) -> list[CheckResult]:
     return [
-        Finding(name, excluded=True) if name in excluded else Finding(name, _outcome(check))
+        CheckResult(name, excluded=True) if name in excluded else CheckResult(name, _outcome(check))
         for name, check in list(checks.items())
     ]
 

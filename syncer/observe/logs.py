@@ -31,7 +31,7 @@ def _without_rich() -> Iterator[None]:
 with _without_rich():
     import structlog
 
-Level = Literal["debug", "info", "warning", "error"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "json", "console"]
 
 #: Longest value of a key, in characters; an API server's message can be as long as the object that
@@ -107,7 +107,7 @@ def get_logger(name: str) -> Logger:
 
 
 def configure(
-    level: Level = "info",
+    level: LogLevel = "info",
     format: Format = "auto",  # noqa: A002  # the name of the setting
     *,
     stream: TextIO | None = None,

@@ -20,8 +20,8 @@ from prometheus_client.utils import floatToGoString
 from syncer.observe.catalogue import READ, RECORDED, Metric
 from syncer.observe.logs import get_logger
 
-Result = Literal["success", "error", "requeue_after"]
-Direction = Literal["down", "up"]
+ReconcileResult = Literal["success", "error", "requeue_after"]
+LagDirection = Literal["down", "up"]
 
 #: Upper bounds in seconds of every histogram: from a decision without a write to an unreachable API
 #: server. Each bound is a series for each histogram of each syncer of each virtual cluster, so
@@ -39,7 +39,7 @@ Reading = Callable[[], Mapping[tuple[str, ...], float]]
 
 log = get_logger(__name__)
 
-Labels = TypeVar("Labels")
+LabelsT = TypeVar("LabelsT")
 Series = TypeVar("Series", "Count", "Timings")
 
 
@@ -71,13 +71,13 @@ class Timings:
         self.seconds += seconds
 
 
-class _Children(dict[Labels, Series]):
+class _Children(dict[LabelsT, Series]):
     """The series of a metric by the variable labels; a series is created on first use."""
 
-    def __init__(self, make: Callable[[Labels], Series]) -> None:
-        self._make: Callable[[Labels], Series] = make
+    def __init__(self, make: Callable[[LabelsT], Series]) -> None:
+        self._make: Callable[[LabelsT], Series] = make
 
-    def __missing__(self, labels: Labels) -> Series:
+    def __missing__(self, labels: LabelsT) -> Series:
         child: Series = self._make(labels)
         self[labels] = child
         return child
@@ -156,7 +156,7 @@ class SyncerMetrics:
         for side in ("virtual", "host"):
             self._futile[side,]  # shown from the beginning, as any value but 0 is a bug
 
-    def reconciled(self, result: Result, seconds: float) -> None:
+    def reconciled(self, result: ReconcileResult, seconds: float) -> None:
         """Count a request that took so many seconds."""
         self._results[result,].inc()
         self._time.observe(seconds)
@@ -175,7 +175,7 @@ class SyncerMetrics:
         """Count a write that didn't change the object's resourceVersion."""
         self._futile[side,].inc()
 
-    def lag(self, direction: Direction, seconds: float) -> None:
+    def lag(self, direction: LagDirection, seconds: float) -> None:
         """Count a change that was written so many seconds after it was seen."""
         self._lag[direction,].observe(seconds)
 

@@ -33,14 +33,14 @@ CLOSE_WITHIN = 0.2
 TEXT = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
 
 
-class Address(NamedTuple):
+class HostPort(NamedTuple):
     """An address to listen on. An empty host is all addresses of the machine, port 0 any free port."""
 
     host: str
     port: int
 
 
-def parse_address(text: str, *, setting: str) -> Address | None:
+def parse_address(text: str, *, setting: str) -> HostPort | None:
     """Parse ``:8080``, ``127.0.0.1:9090`` or ``[::1]:9090``. ``""`` and ``"0"`` return None: off.
 
     Raises:
@@ -56,7 +56,7 @@ def parse_address(text: str, *, setting: str) -> Address | None:
                 f"'{text}' is not an address.", path=setting, hint="Write ':8080', '127.0.0.1:8080', or '0' for off."
             )
         )
-    return Address(plain, int(port))
+    return HostPort(plain, int(port))
 
 
 class Server:
@@ -66,7 +66,7 @@ class Server:
         ConfigError: The address can't be listened on.
     """
 
-    def __init__(self, address: Address, app: WSGIApplication, *, setting: str) -> None:
+    def __init__(self, address: HostPort, app: WSGIApplication, *, setting: str) -> None:
         self._http = _listen(address, setting)
         self._http.set_app(app)
         serve = functools.partial(self._http.serve_forever, poll_interval=CLOSE_WITHIN)
@@ -206,7 +206,7 @@ class _Http6(_Http):
         super().server_bind()
 
 
-def _listen(address: Address, setting: str) -> _Http:
+def _listen(address: HostPort, setting: str) -> _Http:
     host, port = address
     try:
         if host:

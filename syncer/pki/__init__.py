@@ -1,1 +1,4 @@
-"""The certificates of a virtual control plane, in three Secrets of the host: made once, renewed before they end."""
+"""The certificates of a virtual control plane, in three Secrets of the host.
+
+They are made once, and renewed before they end.
+"""

@@ -1,4 +1,4 @@
-"""Certificates with their keys: made, read and judged. Nothing is fetched or stored here.
+"""Certificates with their keys: issued, read and checked. Nothing is fetched or stored here.
 
 Lives, names of files, subjects and usages are kubeadm's (``cmd/kubeadm/app/phases/certs`` and
 ``cmd/kubeadm/app/util/pkiutil`` of Kubernetes), with ECDSA keys.
@@ -15,8 +15,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-#: The life of a certificate of a server or client, and of a CA.
-LIFE, AUTHORITY_LIFE = timedelta(days=365), timedelta(days=3650)
+#: The life of a certificate of a server or client.
+LIFE = timedelta(days=365)
+#: The life of the certificate of a CA.
+AUTHORITY_LIFE = timedelta(days=3650)
 #: Clocks of other machines may be late.
 BACKDATE = timedelta(minutes=5)
 #: A certificate is renewed when less than this part of its life is left.
@@ -27,12 +29,12 @@ PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 
 
 class Unusable(Exception):
-    """A certificate or key can't be used; the message says why."""
+    """A certificate or key can't be used; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What a certificate of a server or client is to be.
+    """The contents of a certificate of a server or client.
 
     ``names`` are DNS names and IP addresses. A client that no server looks up must have none: etcd
     compares those of a client with its address (``checkCertSAN``).
@@ -51,12 +53,16 @@ class Leaf:
     @property
     def usages(self) -> list[x509.ObjectIdentifier]:
         """A certificate with names is a server's; it may be a client's besides."""
-        server = [ExtendedKeyUsageOID.SERVER_AUTH] if self.names else []
-        return [*server, ExtendedKeyUsageOID.CLIENT_AUTH] if self.client else server
+        found: list[x509.ObjectIdentifier] = []
+        if self.names:
+            found.append(ExtendedKeyUsageOID.SERVER_AUTH)
+        if self.client:
+            found.append(ExtendedKeyUsageOID.CLIENT_AUTH)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class KeyPair:
     """A certificate with its private key."""
 
     certificate: x509.Certificate
@@ -83,7 +89,7 @@ class Pair:
         return key_pem(self.key)
 
 
-def read_pair(certificate: bytes, key: bytes) -> Pair:
+def read_pair(certificate: bytes, key: bytes) -> KeyPair:
     """Return a certificate with its key from their files.
 
     Raises:
@@ -95,7 +101,7 @@ def read_pair(certificate: bytes, key: bytes) -> Pair:
         raise Unusable("the certificate can't be read") from error
     if len(found) != 1:
         raise Unusable(f"there are {len(found)} certificates instead of one")
-    pair = Pair(found[0], read_key(key))
+    pair = KeyPair(found[0], read_key(key))
     try:
         belongs = pair.certificate.public_key() == pair.key.public_key()
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -142,48 +148,59 @@ def holds(file: bytes, public: bytes) -> bool:
     return b"".join(public.split()) in b"".join(file.split())
 
 
-def new_authority(name: str, now: datetime, key: PrivateKey | None = None) -> Pair:
+def new_authority(name: str, now: datetime, key: PrivateKey | None = None) -> KeyPair:
     """Return a CA, with a new key unless there is one."""
-    key = key or new_key()
+    if key is None:
+        key = new_key()
     public = key.public_key()
-    builder = _builder(_subject(name), public, now, now + AUTHORITY_LIFE).issuer_name(_subject(name))
+    subject = _subject(name)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(public)
+
+    builder = _builder(subject, public, now, now + AUTHORITY_LIFE).issuer_name(subject)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     builder = builder.add_extension(_key_usage(authority=True), critical=True)
-    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-    return Pair(builder.sign(key, hashes.SHA256()), key)
+    builder = builder.add_extension(identifier, critical=False)
+    return KeyPair(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue(leaf: Leaf, authority: Pair, now: datetime) -> Pair:
+def issue(leaf: Leaf, authority: KeyPair, now: datetime) -> KeyPair:
     """Return a new certificate with a new key. It ends no later than its CA."""
     key = new_key()
     ends = min(now + LIFE, authority.ends)
-    builder = _builder(leaf.subject, key.public_key(), now, ends).issuer_name(authority.certificate.subject)
-    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    issuer = authority.certificate.subject
+    constraints = x509.BasicConstraints(ca=False, path_length=None)
+
+    builder = _builder(leaf.subject, key.public_key(), now, ends).issuer_name(issuer)
+    builder = builder.add_extension(constraints, critical=True)
     builder = builder.add_extension(_key_usage(authority=False), critical=True)
     builder = builder.add_extension(x509.ExtendedKeyUsage(leaf.usages), critical=False)
     builder = builder.add_extension(_authority_identifier(authority), critical=False)
     if leaf.names:
-        builder = builder.add_extension(x509.SubjectAlternativeName(list(map(_name, leaf.names))), critical=False)
-    return Pair(builder.sign(authority.key, hashes.SHA256()), key)
+        names = x509.SubjectAlternativeName([_name(name) for name in leaf.names])
+        builder = builder.add_extension(names, critical=False)
+    return KeyPair(builder.sign(authority.key, hashes.SHA256()), key)
 
 
-def is_authority(pair: Pair) -> bool:
+def is_authority(pair: KeyPair) -> bool:
     """Return True if a certificate is that of a CA, which may sign certificates."""
     try:
         extensions = pair.certificate.extensions
-        signs = [each.value.key_cert_sign for each in extensions if isinstance(each.value, x509.KeyUsage)]
-        return all(signs) and extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        for each in extensions:
+            if isinstance(each.value, x509.KeyUsage) and not each.value.key_cert_sign:
+                return False
+        return extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except (x509.ExtensionNotFound, ValueError):
         return False
 
 
-def fault(pair: Pair, leaf: Leaf, authority: Pair, now: datetime) -> str:
+def fault(pair: KeyPair, leaf: Leaf, authority: KeyPair, now: datetime) -> str:
     """Return why a certificate is to be renewed; ``""`` if it can stay."""
     certificate = pair.certificate
     try:
         certificate.verify_directly_issued_by(authority.certificate)
     except (InvalidSignature, ValueError, TypeError, UnsupportedAlgorithm):
         return "it was signed by another CA"
+
     try:
         lacking = [name for name in leaf.names if name not in _names(certificate)]
         usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
@@ -191,19 +208,28 @@ def fault(pair: Pair, leaf: Leaf, authority: Pair, now: datetime) -> str:
             return "it was for another use"
     except (ValueError, x509.ExtensionNotFound):
         return "it was damaged"
+
     if lacking:
         return f"it lacked {', '.join(lacking)}"
     if pair.begins > now:
         return "it wasn't valid yet"
-    return f"it would end on {day(pair.ends)}" if pair.ends - now < (pair.ends - pair.begins) * LEFT else ""
+    if pair.ends - now < (pair.ends - pair.begins) * LEFT:
+        return f"it would end on {day(pair.ends)}"
+    return ""
 
 
 def day(time: datetime) -> str:
-    """Return the date for people."""
+    """Return the date of a time, such as ``2026-01-31``."""
     return f"{time:%Y-%m-%d}"
 
 
-def _builder(subject: x509.Name, public: PublicKey, now: datetime, ends: datetime) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name,
+    public: PublicKey,
+    now: datetime,
+    ends: datetime,
+) -> x509.CertificateBuilder:
+    """Return a certificate without its issuer and extensions."""
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -215,12 +241,18 @@ def _builder(subject: x509.Name, public: PublicKey, now: datetime, ends: datetim
 
 
 def _subject(name: str, organization: str = "") -> x509.Name:
-    group = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization)] if organization else []
-    return x509.Name([*group, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    attributes: list[x509.NameAttribute[str]] = []
+    if organization:
+        attributes.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
+    attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, name))
+    return x509.Name(attributes)
 
 
 def _key_usage(*, authority: bool) -> x509.KeyUsage:
-    """Return the usages of a key. An ECDSA key can't encipher keys (RFC 8813), other than kubeadm says."""
+    """Return the usages of a key.
+
+    Unlike kubeadm's they leave out the enciphering of keys, which an ECDSA key can't do (RFC 8813).
+    """
     return x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,
@@ -234,9 +266,11 @@ def _key_usage(*, authority: bool) -> x509.KeyUsage:
     )
 
 
-def _authority_identifier(authority: Pair) -> x509.AuthorityKeyIdentifier:
+def _authority_identifier(authority: KeyPair) -> x509.AuthorityKeyIdentifier:
+    """Return the CA's own identifier, or that of its key if it has none."""
+    extensions = authority.certificate.extensions
     try:
-        own = authority.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+        own = extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     except x509.ExtensionNotFound:
         return x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)
@@ -255,4 +289,6 @@ def _names(certificate: x509.Certificate) -> Sequence[str]:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return ()
-    return [*found.get_values_for_type(x509.DNSName), *map(str, found.get_values_for_type(x509.IPAddress))]
+    names = found.get_values_for_type(x509.DNSName)
+    addresses = found.get_values_for_type(x509.IPAddress)
+    return [*names, *(str(address) for address in addresses)]

@@ -1,4 +1,7 @@
-"""What the Secrets of a virtual control plane are to hold: files, users, names; and the rights to keep them."""
+"""The contents of a virtual control plane's Secrets: files, users and names.
+
+Also the rights that are needed to write them.
+"""
 
 import base64
 import ipaddress
@@ -11,22 +14,28 @@ import yaml
 
 from syncer.api.dns_names import DNS_SUBDOMAIN
 from syncer.api.marks import PREFIX
-from syncer.api.objects import Obj
+from syncer.api.objects import LONGEST_NAME, Obj
 from syncer.pki.certificates import Leaf
 
-#: The label on our Secrets: the name of the Service whose certificates they are.
+#: The label on our Secrets: the name of the Service that the certificates are for.
 MARK = f"{PREFIX}/pki"
-#: The CAs with their names. A certificate that the virtual cluster signs for a tenant is one of ``ca``,
-#: so neither a front proxy nor etcd trusts it.
+#: The CAs with their names. A certificate that the virtual cluster signs for a tenant is one of
+#: ``ca``, so neither a front proxy nor etcd trusts it.
 AUTHORITIES = {"ca": "kubernetes", "front-proxy-ca": "front-proxy-ca", "etcd-ca": "etcd-ca"}
-#: Users whose rights are those that are bound to them in the virtual cluster, and can be taken from them again.
-DAEMON, DAEMONS = "vsyncer", "vsyncer:daemons"
-ADMIN, ADMINS = "kubernetes-admin", "vsyncer:tenant-admins"
+#: The user of the daemon, and its group. As for the tenant's administrator, all rights are bound in
+#: the virtual cluster, and can be taken away there.
+DAEMON = "vsyncer"
+DAEMONS = "vsyncer:daemons"
+#: The user of the tenant's administrator, and its group.
+ADMIN = "kubernetes-admin"
+ADMINS = "vsyncer:tenant-admins"
 #: The user of the API server at the kubelets.
 KUBELET_CLIENT = "kube-apiserver-kubelet-client"
-#: The user for an emergency. Neither RBAC nor API Priority and Fairness holds for its group, whatever the virtual
-#: cluster has lost; as kubeadm's ``super-admin.conf``.
-SUPER_ADMIN, MASTERS = "kubernetes-super-admin", "system:masters"
+#: The user for an emergency, as in kubeadm's ``super-admin.conf``.
+SUPER_ADMIN = "kubernetes-super-admin"
+#: The group of that user. Neither RBAC nor API Priority and Fairness holds for it, even if the
+#: virtual cluster has lost its rules.
+MASTERS = "system:masters"
 #: Names of every API server: of its own machine, and in its own cluster.
 OWN_NAMES = (
     "localhost",
@@ -37,14 +46,14 @@ OWN_NAMES = (
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 )
-#: Where kube-controller-manager reaches the API server, which runs in the same pod.
+#: The API server for kube-controller-manager, which runs in the same pod.
 LOCAL_SERVER = "https://localhost:6443"
 _HTTPS = 443
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The settings: the Service in front of the virtual API server, the Secrets, and further names."""
+class PkiSettings:
+    """The settings: the Service in front of the virtual API server, Secrets, and further names."""
 
     namespace: str
     service: str
@@ -55,14 +64,16 @@ class Wanted:
     etcd_members: tuple[str, ...]
     #: Further names of the API server.
     names: tuple[str, ...] = ()
-    #: The server in the tenant's kubeconfig; ``""``: the load balancer's address, or else the Service's name.
+    #: The server in the tenant's kubeconfig; ``""``: the load balancer's address, or else the name
+    #: of the Service.
     server: str = ""
     #: The host in ``server``.
     server_host: str = ""
     #: True if the Secrets are to outlive the Service.
     keep: bool = False
-    #: The name of the virtual cluster and its host namespace, for daemons that find it by the daemon's Secret; two
-    #: empty ones: such daemons don't serve it. None: whatever the Secret says.
+    #: The name of the virtual cluster and its host namespace, for daemons that find it by the
+    #: daemon's Secret; two empty ones: such daemons don't serve it. None: the Secret's labels and
+    #: annotations are left unchanged.
     followed: tuple[str, str] | None = None
 
     @property
@@ -72,8 +83,8 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """How clients reach the Service."""
+class ServiceName:
+    """The addresses at which clients reach the Service."""
 
     #: Its IP addresses and those of its load balancer, with the load balancer's DNS names.
     names: tuple[str, ...]
@@ -85,41 +96,63 @@ class Address:
 
     def url(self, host: str) -> str:
         """Return the URL of the Service's port at a host."""
-        host = f"[{host}]" if ":" in host else host
-        return f"https://{host}" if self.port == _HTTPS else f"https://{host}:{self.port}"
+        if ":" in host:  # an IPv6 address
+            host = f"[{host}]"
+        if self.port == _HTTPS:
+            return f"https://{host}"
+        return f"https://{host}:{self.port}"
 
 
-def address_of(service: Obj) -> Address:
+def address_of(service: Obj) -> ServiceName:
     """Return the addresses of a Service. Its port is that named ``https``, or else the first."""
     spec = service.get("spec") or {}
-    entries = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
-    external = _usable(name for each in entries for name in (each.get("hostname"), each.get("ip")))
+    status = service.get("status") or {}
+    balancer = status.get("loadBalancer") or {}
+    given: list[str | None] = []
+    for entry in balancer.get("ingress") or ():
+        given.append(entry.get("hostname"))
+        given.append(entry.get("ip"))
+    external = _usable(given)
     own = _usable([*(spec.get("clusterIPs") or ()), *(spec.get("externalIPs") or ())])
+
     ports = spec.get("ports") or [{"port": _HTTPS}]
-    port = next((each for each in ports if each.get("name") == "https"), ports[0])["port"]
-    awaited = spec.get("type") == "LoadBalancer" and not external
-    return Address((*own, *external), external[0] if external else "", int(port), awaited)
+    port = ports[0]
+    for each in ports:
+        if each.get("name") == "https":
+            port = each
+            break
+
+    return ServiceName(
+        names=(*own, *external),
+        external=external[0] if external else "",
+        port=int(port["port"]),
+        is_awaited=spec.get("type") == "LoadBalancer" and not external,
+    )
 
 
-def server_names(wanted: Wanted, address: Address) -> tuple[str, ...]:
+def server_names(wanted: PkiSettings, address: ServiceName) -> tuple[str, ...]:
     """Return the names of the API server."""
-    service, namespace = wanted.service, wanted.namespace
-    short = f"{service}.{namespace}"
-    names = [*OWN_NAMES, service, short, f"{short}.svc", f"{short}.svc.cluster.local", *address.names]
-    return tuple(dict.fromkeys([*names, *filter(None, [wanted.server_host]), *wanted.names]))
+    short = f"{wanted.service}.{wanted.namespace}"
+    names = [*OWN_NAMES, wanted.service, short, f"{short}.svc", f"{short}.svc.cluster.local"]
+    names += address.names
+    if wanted.server_host:
+        names.append(wanted.server_host)
+    names += wanted.names
+    return tuple(dict.fromkeys(names))
 
 
-def leaves(wanted: Wanted, address: Address) -> Mapping[str, tuple[str, Leaf]]:
-    """Return the certificates of the control plane: the CA of each, and what it is to be.
+def leaves(wanted: PkiSettings, address: ServiceName) -> Mapping[str, tuple[str, Leaf]]:
+    """Return the certificates of the control plane: the CA of each, and its contents.
 
-    etcd's members take turns as each other's clients. To a member, another's certificate must name the
-    address that it comes from, by a name that leads there.
+    etcd's members take turns as each other's clients. To a member, another's certificate must name
+    the address that it comes from, by a name that leads there.
     """
     service = f"{wanted.etcd_service}.{wanted.namespace}.svc"
     members = tuple(f"{member}.{service}" for member in wanted.etcd_members)
     etcd = (*OWN_NAMES[:3], service, *members)
+    server = Leaf("kube-apiserver", names=server_names(wanted, address), client=False)
     return {
-        "apiserver": ("ca", Leaf("kube-apiserver", names=server_names(wanted, address), client=False)),
+        "apiserver": ("ca", server),
         "apiserver-kubelet-client": ("ca", Leaf(KUBELET_CLIENT)),
         "controller-manager": ("ca", Leaf("system:kube-controller-manager")),
         "super-admin": ("ca", Leaf(SUPER_ADMIN, MASTERS)),
@@ -130,8 +163,11 @@ def leaves(wanted: Wanted, address: Address) -> Mapping[str, tuple[str, Leaf]]:
     }
 
 
-def controller_manager_kubeconfig(wanted: Wanted) -> bytes:
-    """Return kube-controller-manager's kubeconfig, with the files beside it, which it reads anew."""
+def controller_manager_kubeconfig(wanted: PkiSettings) -> bytes:
+    """Return kube-controller-manager's kubeconfig.
+
+    It names the files beside it, which are read again when they change.
+    """
     return _kubeconfig(
         wanted.service,
         LOCAL_SERVER,
@@ -141,8 +177,11 @@ def controller_manager_kubeconfig(wanted: Wanted) -> bytes:
     )
 
 
-def daemon_kubeconfig(wanted: Wanted, address: Address) -> bytes:
-    """Return the daemon's kubeconfig, with the files beside it, which it reads anew."""
+def daemon_kubeconfig(wanted: PkiSettings, address: ServiceName) -> bytes:
+    """Return the daemon's kubeconfig.
+
+    It names the files beside it, which are read again when they change.
+    """
     return _kubeconfig(
         wanted.service,
         address.url(f"{wanted.service}.{wanted.namespace}.svc"),
@@ -152,43 +191,72 @@ def daemon_kubeconfig(wanted: Wanted, address: Address) -> bytes:
     )
 
 
-def super_admin_kubeconfig(wanted: Wanted, address: Address, files: Mapping[str, bytes]) -> bytes:
+def super_admin_kubeconfig(
+    wanted: PkiSettings,
+    address: ServiceName,
+    files: Mapping[str, bytes],
+) -> bytes:
     """Return the kubeconfig for an emergency, for the host's network. It needs no other file."""
     server = address.url(f"{wanted.service}.{wanted.namespace}.svc")
     return _whole_kubeconfig(wanted.service, server, SUPER_ADMIN, files, "super-admin")
 
 
-def tenant_kubeconfig(wanted: Wanted, address: Address, files: Mapping[str, bytes]) -> bytes:
+def tenant_kubeconfig(wanted: PkiSettings, address: ServiceName, files: Mapping[str, bytes]) -> bytes:
     """Return the kubeconfig of the tenant's administrator. It needs no other file."""
-    server = wanted.server or address.url(address.external or f"{wanted.service}.{wanted.namespace}.svc")
+    server = wanted.server
+    if not server:
+        own = f"{wanted.service}.{wanted.namespace}.svc"
+        server = address.url(address.external or own)
     return _whole_kubeconfig(wanted.service, server, ADMIN, files, "tls")
 
 
-def role(wanted: Wanted) -> Obj:
-    """Return the Role with the rights that are needed. A right to create can't be narrowed to names."""
-    core = {"apiGroups": [""]}
+def role(wanted: PkiSettings) -> Obj:
+    """Return the Role with the rights that are needed.
+
+    A right to create can't be narrowed to names.
+    """
+    service = {
+        "apiGroups": [""],
+        "resources": ["services"],
+        "resourceNames": [wanted.service],
+        "verbs": ["get"],
+    }
+    secrets = {
+        "apiGroups": [""],
+        "resources": ["secrets"],
+        "resourceNames": sorted(wanted.secrets),
+        "verbs": ["get", "update"],
+    }
+    creation = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": {"name": wanted.secret, "namespace": wanted.namespace},
-        "rules": [
-            {**core, "resources": ["services"], "resourceNames": [wanted.service], "verbs": ["get"]},
-            {**core, "resources": ["secrets"], "resourceNames": sorted(wanted.secrets), "verbs": ["get", "update"]},
-            {**core, "resources": ["secrets"], "verbs": ["create"]},
-        ],
+        "rules": [service, secrets, creation],
     }
 
 
 def is_name(text: str) -> bool:
-    """Return True for what a certificate can name: an IP address, a DNS name, or ``*.`` and one."""
-    return _is_ip(text) or (len(text) <= 253 and bool(re.fullmatch(DNS_SUBDOMAIN, text.removeprefix("*."))))
+    """Return True for a name of a certificate: an IP address, a DNS name, or ``*.`` and one."""
+    if _is_ip(text):
+        return True
+    return len(text) <= LONGEST_NAME and bool(re.fullmatch(DNS_SUBDOMAIN, text.removeprefix("*.")))
 
 
 def _usable(names: Iterable[str | None]) -> list[str]:
-    """Return the names that a certificate can have, IP addresses as Python writes them. A headless Service has
-    ``None`` for an address.
+    """Return the names that a certificate can have, IP addresses as Python writes them.
+
+    A headless Service has the text ``None`` for an address.
     """
-    return [str(ipaddress.ip_address(name)) if _is_ip(name) else name for name in names if name and is_name(name)]
+    found: list[str] = []
+    for name in names:
+        if not name or not is_name(name):
+            continue
+        if _is_ip(name):
+            found.append(str(ipaddress.ip_address(name)))
+        else:
+            found.append(name)
+    return found
 
 
 def _is_ip(text: str) -> bool:
@@ -199,15 +267,32 @@ def _is_ip(text: str) -> bool:
     return True
 
 
-def _whole_kubeconfig(name: str, server: str, user: str, files: Mapping[str, bytes], leaf: str) -> bytes:
+def _whole_kubeconfig(
+    name: str,
+    server: str,
+    user: str,
+    files: Mapping[str, bytes],
+    leaf: str,
+) -> bytes:
     """Return a kubeconfig with the CA and a certificate in it."""
-    data = [base64.b64encode(files[file]).decode() for file in ("ca.crt", f"{leaf}.crt", f"{leaf}.key")]
-    credentials = {"client-certificate-data": data[1], "client-key-data": data[2]}
-    return _kubeconfig(name, server, user, {"certificate-authority-data": data[0]}, credentials)
+    authority = base64.b64encode(files["ca.crt"]).decode()
+    certificate = base64.b64encode(files[f"{leaf}.crt"]).decode()
+    key = base64.b64encode(files[f"{leaf}.key"]).decode()
+    return _kubeconfig(
+        name,
+        server,
+        user,
+        {"certificate-authority-data": authority},
+        {"client-certificate-data": certificate, "client-key-data": key},
+    )
 
 
 def _kubeconfig(
-    name: str, server: str, user: str, authority: Mapping[str, str], credentials: Mapping[str, str]
+    name: str,
+    server: str,
+    user: str,
+    authority: Mapping[str, str],
+    credentials: Mapping[str, str],
 ) -> bytes:
     document: dict[str, Any] = {
         "apiVersion": "v1",

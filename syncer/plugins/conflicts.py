@@ -5,44 +5,52 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from syncer.api import Side, Syncer
 from syncer.directions import way_of
-from syncer.plugins.loading import Origin, refusal
+from syncer.plugins.loading import PluginOrigin, refusal
 
 #: A syncer or its class: both have a name, resources and a section.
-AnySyncer = Syncer | type[Syncer]
-OriginOf = Callable[[AnySyncer], Origin]
+SyncerOrType = Syncer | type[Syncer]
+OriginOf = Callable[[SyncerOrType], PluginOrigin]
 
 
-def refuse_conflicts(syncers: Sequence[AnySyncer], origin: OriginOf) -> None:
+def refuse_conflicts(syncers: Sequence[SyncerOrType], origin: OriginOf) -> None:
     """Refuse syncers with the same name, or that would write the same objects.
 
     Raises:
         PluginError: Two syncers conflict.
     """
-    for syncer, other, what in clashes(syncers):
+    for syncer, other, claim in clashes(syncers):
+        why = f"{claim} {other.name} ({origin(other).phrase})"
         way_out = f"Set sync.{syncer.section}.enabled or sync.{other.section}.enabled to false"
-        raise refusal(syncer.name, origin(syncer), f"{what} {other.name} ({origin(other).phrase}). {way_out}")
+        raise refusal(syncer.name, origin(syncer), f"{why}. {way_out}")
 
 
-def clashes(syncers: Sequence[AnySyncer]) -> Iterator[tuple[AnySyncer, AnySyncer, str]]:
-    """Yield each syncer that conflicts with an earlier one: both, and the beginning of a sentence
-    that says why.
+def clashes(syncers: Sequence[SyncerOrType]) -> Iterator[tuple[SyncerOrType, SyncerOrType, str]]:
+    """Yield each syncer that conflicts with an earlier one.
+
+    Yields both, and the reason: a sentence that ends before the name of the earlier one.
     """
-    seen: dict[Hashable, AnySyncer] = {}
+    seen: dict[Hashable, SyncerOrType] = {}
     for syncer in syncers:
-        for key, what in _claims(syncer):
+        for key, claim in _claims(syncer):
             if key in seen:
-                yield syncer, seen[key], what
-            seen.setdefault(key, syncer)
+                yield syncer, seen[key], claim
+            else:
+                seen[key] = syncer
 
 
-def shared_sections(syncers: Sequence[type[Syncer]], origin: OriginOf) -> Iterator[tuple[AnySyncer, str]]:
-    """Yield each syncer whose section belongs to an earlier one that can't share it, with the reason.
+def shared_sections(
+    syncers: Sequence[type[Syncer]],
+    origin: OriginOf,
+) -> Iterator[tuple[SyncerOrType, str]]:
+    """Yield each syncer that has the section of an earlier one and can't share it, with the reason.
 
     Syncers of one package may share a section if it has the same meaning for each.
     """
     owners: dict[str, type[Syncer]] = {}
     for syncer in syncers:
-        owner = owners.setdefault(_folded(syncer.section), syncer)
+        # Sections that differ in case or in dashes alone would be mistaken for each other.
+        folded = re.sub("[^a-z0-9.]", "", syncer.section.lower())
+        owner = owners.setdefault(folded, syncer)
         has = f"has the section {syncer.section}, and {owner.name} ({origin(owner).phrase})"
         if owner.section != syncer.section:
             yield syncer, f"{has} has {owner.section}. Give it a section that is called otherwise"
@@ -62,15 +70,17 @@ def refuse_shared_sections(syncers: Sequence[type[Syncer]], origin: OriginOf) ->
         raise refusal(syncer.name, origin(syncer), why)
 
 
-def _claims(syncer: AnySyncer) -> Iterator[tuple[Hashable, str]]:
-    """Yield the names and objects that a syncer claims for itself, each with a phrase for messages."""
+def _claims(syncer: SyncerOrType) -> Iterator[tuple[Hashable, str]]:
+    """Yield the names and objects that a syncer claims, each with a phrase for messages."""
     yield syncer.name, f"is called {syncer.name}, as is"
-    way = way_of(syncer if isinstance(syncer, type) else type(syncer))
-    for side, makes in ((Side.HOST, way.goes_down), (Side.VIRTUAL, way.comes_up or way.fakes)):
-        if makes:
-            what = f"makes the {side} copies of {syncer.resource}, as does"
-            yield (side, str(syncer.resource), str(syncer.host_resource)), what
 
-
-def _folded(section: str) -> str:
-    return re.sub("[^a-z0-9.]", "", section.lower())
+    cls = syncer if isinstance(syncer, type) else type(syncer)
+    way = way_of(cls)
+    sides: list[Side] = []
+    if way.goes_down:
+        sides.append(Side.HOST)
+    if way.comes_up or way.fakes:
+        sides.append(Side.VIRTUAL)
+    for side in sides:
+        key = (side, str(syncer.resource), str(syncer.host_resource))
+        yield key, f"makes the {side} copies of {syncer.resource}, as does"

@@ -8,8 +8,22 @@ from typing import Any
 from syncer.api import NameTranslator, PluginError, Syncer
 from syncer.api.contract import ROLES, Fault, syncer_faults, translator_faults
 from syncer.api.registration import registered
-from syncer.plugins.conflicts import AnySyncer, refuse_conflicts, refuse_shared_sections, shared_sections
-from syncer.plugins.loading import SYNCERS, TRANSLATORS, Found, Origin, look_at, origin_of, problem_of, refusal
+from syncer.plugins.conflicts import (
+    SyncerOrType,
+    refuse_conflicts,
+    refuse_shared_sections,
+    shared_sections,
+)
+from syncer.plugins.loading import (
+    SYNCERS,
+    TRANSLATORS,
+    FoundPlugin,
+    PluginOrigin,
+    look_at,
+    origin_of,
+    problem_of,
+    refusal,
+)
 
 #: The distribution of the built-in plugins.
 OURS = "vsyncer"
@@ -32,10 +46,13 @@ class Installed:
                 called late or never.
             registered: The classes that the program registered, each with its module.
         """
-        self._own, self._find_others = list(own), others
+        self._own = list(own)
+        self._find_others = others
         self._registered = registered or {}
-        self._found: dict[Hashable, Found] = {}
-        self._origins = {syncer: Origin("", "", module) for syncer, module in self._registered.items()}
+        self._found: dict[Hashable, FoundPlugin] = {}
+        self._origins: dict[type, PluginOrigin] = {}
+        for syncer, module in self._registered.items():
+            self._origins[syncer] = PluginOrigin("", "", module)
 
     def syncers(self, named: Iterable[str] = ()) -> Sequence[type[Syncer]]:
         """Return the built-in and registered syncers, and those of plugins with these sections.
@@ -43,7 +60,8 @@ class Installed:
         Raises:
             PluginError: One of the plugins can't be used.
         """
-        found, own = self._always(), {syncer.section for syncer in self.built_in}
+        found = self._always()
+        own = {syncer.section for syncer in self.built_in}
         for section in dict.fromkeys(named):
             if section not in own:
                 found += self._with_section(section)
@@ -53,7 +71,8 @@ class Installed:
     def known_syncers(self) -> Sequence[str]:
         """Return the last part of each available syncer's section, loaded or not."""
         known = {_last(syncer) for syncer in self._always()}
-        return sorted(known | {point.name for point in self.others})
+        known.update(point.name for point in self.others)
+        return sorted(known)
 
     def translator(self, name: str) -> type[NameTranslator] | None:
         """Return the class of a name translator, or None if there is none of this name.
@@ -61,38 +80,39 @@ class Installed:
         Raises:
             PluginError: The plugin can't be used.
         """
-        points = [point for point in self._own if (point.group, point.name) == (TRANSLATORS, name)]
-        points = points or [point for point in self._other_translators if point.name == name]
+        points = [point for point in self._own_translators if point.name == name]
+        if not points:
+            points = [point for point in self._other_translators if point.name == name]
         if not points:
             return None
         _refuse_two(points)
-        made: type[NameTranslator] = self._loaded(
-            points[0], ". Set names.translator to another one to start without it"
-        )
-        return made
+        way_out = ". Set names.translator to another one to start without it"
+        found: type[NameTranslator] = self._loaded(points[0], way_out)
+        return found
 
     def known_translators(self) -> Sequence[str]:
         """Return the names of all installed name translators."""
         return sorted({name for name, _ in self.translators()})
 
-    def translators(self) -> Sequence[tuple[str, Origin]]:
+    def translators(self) -> Sequence[tuple[str, PluginOrigin]]:
         """Return every installed name translator with its package, without importing it."""
-        own = [point for point in self._own if point.group == TRANSLATORS]
-        return [(point.name, origin_of(point)) for point in (*own, *self._other_translators)]
+        points = (*self._own_translators, *self._other_translators)
+        return [(point.name, origin_of(point)) for point in points]
 
     @cached_property
     def others(self) -> Sequence[EntryPoint]:
         """The entry points of syncers that are not built in."""
         return [point for point in self._find_others(SYNCERS) if origin_of(point).package != OURS]
 
-    def origin(self, plugin: Any) -> Origin:
+    def origin(self, plugin: Any) -> PluginOrigin:
         """Return the origin of a loaded plugin.
 
         A syncer made from configuration has the origin of its class.
         """
-        return self._origins.get(plugin if isinstance(plugin, type) else type(plugin), Origin(OURS, ""))
+        cls = plugin if isinstance(plugin, type) else type(plugin)
+        return self._origins.get(cls, PluginOrigin(OURS, ""))
 
-    def refuse_conflicts(self, syncers: Sequence[AnySyncer]) -> None:
+    def refuse_conflicts(self, syncers: Sequence[SyncerOrType]) -> None:
         """Refuse syncers with the same name, or that would write the same objects.
 
         Raises:
@@ -102,21 +122,28 @@ class Installed:
 
     def names(self) -> Sequence[str]:
         """Return the names of all available plugins, without importing them."""
-        return [*(point.name for point in self._points()), *(syncer.name for syncer in self._registered)]
+        found = [point.name for point in self._points()]
+        found.extend(syncer.name for syncer in self._registered)
+        return found
 
-    def found(self, names: Collection[str]) -> Iterator[Found]:
+    def found(self, names: Collection[str]) -> Iterator[FoundPlugin]:
         """Import the named plugins, and yield them with their problems."""
         for point in self._points():
             if point.name in names:
-                yield self._fitting(self._look_at(point))
+                yield self._with_conflicts(self._look_at(point))
         for syncer in self._registered:
             if syncer.name in names:
-                yield self._fitting(Found(SYNCERS, syncer.name, self._origins[syncer], syncer))
+                found = FoundPlugin(SYNCERS, syncer.name, self._origins[syncer], syncer)
+                yield self._with_conflicts(found)
 
     def _points(self) -> Sequence[EntryPoint]:
-        return [*(point for point in self._own if point.group in (SYNCERS, TRANSLATORS)), *self._installed()]
+        return [*self._own_points(), *self._installed()]
+
+    def _own_points(self) -> Sequence[EntryPoint]:
+        return [point for point in self._own if point.group in (SYNCERS, TRANSLATORS)]
 
     def _installed(self) -> Sequence[EntryPoint]:
+        """Return the entry points of the plugins that are not built in."""
         return [*self.others, *self._other_translators]
 
     @cached_property
@@ -126,17 +153,28 @@ class Installed:
 
     @cached_property
     def _own_plugins(self) -> Sequence[Any]:
-        return [self._look_at(point).plugin for point in self._own if point.group in (SYNCERS, TRANSLATORS)]
+        return [self._look_at(point).plugin for point in self._own_points()]
+
+    @property
+    def _own_translators(self) -> Sequence[EntryPoint]:
+        return [point for point in self._own if point.group == TRANSLATORS]
 
     @cached_property
     def _other_translators(self) -> Sequence[EntryPoint]:
-        return [point for point in self._find_others(TRANSLATORS) if origin_of(point).package != OURS]
+        points = self._find_others(TRANSLATORS)
+        return [point for point in points if origin_of(point).package != OURS]
 
     def _always(self) -> list[type[Syncer]]:
+        """Return the syncers that are loaded in every case."""
         return [*self.built_in, *self._registered]
 
     def _with_section(self, section: str) -> Sequence[type[Syncer]]:
-        points = [point for point in self.others if point.name == section.partition(".")[2]]
+        """Return the plugins' syncers with a section.
+
+        The section ``toHost.widgets`` is that of the entry point ``widgets``.
+        """
+        name = section.partition(".")[2]
+        points = [point for point in self.others if point.name == name]
         _refuse_two(points)
         way_out = f". Take sync.{section} out of the configuration to start without it"
         found = [self._loaded(point, way_out) for point in points]
@@ -149,10 +187,13 @@ class Installed:
         plugin: type[Any] = found.plugin
         return plugin
 
-    def _look_at(self, point: EntryPoint) -> Found:
+    def _look_at(self, point: EntryPoint) -> FoundPlugin:
         key = (point.group, point.name, point.value, origin_of(point))
         if key not in self._found:
-            found = look_at(point, translator_faults if point.group == TRANSLATORS else self._faults_of(point))
+            faults = self._faults_of(point)
+            if point.group == TRANSLATORS:
+                faults = translator_faults
+            found = look_at(point, faults)
             self._found[key] = found
             if isinstance(found.plugin, type):
                 self._origins[found.plugin] = found.origin
@@ -169,27 +210,31 @@ class Installed:
             if found or point in self._own or _last(plugin) == point.name:
                 return found
             why = f"its section is {plugin.section}, but its entry point is called {point.name}"
-            return [Fault(f"{why}; call the entry point {_last(plugin)}", "section")]
+            way_out = f"call the entry point {_last(plugin)}"
+            return [Fault(f"{why}; {way_out}", "section")]
 
         return faults
 
-    def _fitting(self, found: Found) -> Found:
+    def _with_conflicts(self, found: FoundPlugin) -> FoundPlugin:
         """Return the same plugin, with the conflicts that keep it from being used."""
         if found.problems or found.plugin in self._own_plugins:
             return found
-        faults = [Fault(f"is offered by {both}. Uninstall all but one") for both in self._offers(found)]
-        if not faults and found.group == SYNCERS:
-            beside = [syncer for syncer in self._always() if syncer is not found.plugin]
-            shared = shared_sections([*beside, found.plugin], self.origin)
-            faults = [Fault(why, "section") for syncer, why in shared if syncer is found.plugin]
-        return found._replace(problems=tuple(problem_of(found.plugin, fault) for fault in faults))
 
-    def _offers(self, found: Found) -> Iterator[str]:
-        """Yield the packages that offer a plugin of this name, if there are several."""
-        points = [point for point in self._installed() if (point.group, point.name) == (found.group, found.name)]
-        origins = [str(origin_of(point)) for point in points]
-        if len(origins) > 1 and not found.origin.module:
-            yield " and ".join(origins)
+        faults: list[Fault] = []
+        name = (found.group, found.name)
+        points = [point for point in self._installed() if (point.group, point.name) == name]
+        packages = [str(origin_of(point)) for point in points]
+        if len(packages) > 1 and not found.origin.module:
+            both = " and ".join(packages)
+            faults.append(Fault(f"is offered by {both}. Uninstall all but one"))
+        elif found.group == SYNCERS:
+            others = [syncer for syncer in self._always() if syncer is not found.plugin]
+            for syncer, why in shared_sections([*others, found.plugin], self.origin):
+                if syncer is found.plugin:
+                    faults.append(Fault(why, "section"))
+
+        problems = tuple(problem_of(found.plugin, fault) for fault in faults)
+        return found._replace(problems=problems)
 
 
 def installed() -> Installed:
@@ -203,7 +248,11 @@ def installed() -> Installed:
     except PackageNotFoundError:
         why = "the package vsyncer itself is not installed: run `pip install -e .` in its tree"
         raise PluginError("(built-in)", why) from None
-    return Installed(own, lambda group: entry_points(group=group), registered())
+    return Installed(own, _points_of_all_packages, registered())
+
+
+def _points_of_all_packages(group: str) -> Iterable[EntryPoint]:
+    return entry_points(group=group)
 
 
 def roles_of(syncer: type[Syncer]) -> list[str]:
@@ -212,11 +261,19 @@ def roles_of(syncer: type[Syncer]) -> list[str]:
 
 
 def _last(syncer: type[Syncer]) -> str:
-    """Do what comes after everything else; where it fails, that is all there is to do by hand."""
+    """Return the last part of a section: ``widgets`` of ``toHost.widgets``."""
     return syncer.section.partition(".")[2]
 
 
 def _refuse_two(points: Sequence[EntryPoint]) -> None:
-    if len({(point.value, origin_of(point)) for point in points}) > 1:
+    """Refuse a plugin that several packages offer.
+
+    Raises:
+        PluginError: They do.
+    """
+    different = {(point.value, origin_of(point)) for point in points}
+    if len(different) > 1:
+        first = points[0]
         both = " and ".join(str(origin_of(point)) for point in points)
-        raise refusal(points[0].name, origin_of(points[0]), f"is offered by {both}. Uninstall all but one")
+        why = f"is offered by {both}. Uninstall all but one"
+        raise refusal(first.name, origin_of(first), why)

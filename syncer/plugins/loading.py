@@ -1,4 +1,4 @@
-"""Imports a plugin, and reports its problems: package, version, file, line, and how to mend them."""
+"""Imports a plugin, and reports its problems: package, version, file, line, and the way out."""
 
 import ast
 import inspect
@@ -17,25 +17,31 @@ from syncer.api.contract import Fault
 #: The entry-point groups.
 SYNCERS = "syncer.syncers"
 TRANSLATORS = "syncer.names"
+#: Packages of plugins that are remembered with their name and version.
+REMEMBERED = 64
 
 
-class Origin(NamedTuple):
-    """The origin of a plugin: an installed package, or a module of the program that registered it."""
+class PluginOrigin(NamedTuple):
+    """The origin of a plugin: an installed package, or the module that registered it."""
 
     package: str
     version: str
     module: str = ""
 
     def __str__(self) -> str:
-        return f"registered by {self.module}" if self.module else f"{self.package} {self.version}"
+        if self.module:
+            return f"registered by {self.module}"
+        return f"{self.package} {self.version}"
 
     @property
     def phrase(self) -> str:
         """The origin as a message has it in parentheses."""
-        return str(self) if self.module else f"from {self}"
+        if self.module:
+            return str(self)
+        return f"from {self}"
 
 
-class Found(NamedTuple):
+class FoundPlugin(NamedTuple):
     """A plugin that was looked up.
 
     With ``problems`` it can't be used; ``plugin`` is None if it can't be imported.
@@ -43,47 +49,60 @@ class Found(NamedTuple):
 
     group: str
     name: str
-    origin: Origin
+    origin: PluginOrigin
     plugin: Any = None
     problems: tuple[Problem, ...] = ()
 
     def error(self, way_out: str = "") -> PluginError:
         """Return an error with all problems, and with a way to work without the plugin."""
-        said = [_said(problem) for problem in self.problems]
-        why = said[0] if len(said) == 1 else "".join(f"\n  {each}" for each in said)
+        messages: list[str] = []
+        for problem in self.problems:
+            place = problem.file
+            if problem.line:
+                place = f"{place}:{problem.line}" if place else str(problem.line)
+            if place:
+                messages.append(f"{problem.message} ({place})")
+            else:
+                messages.append(problem.message)
+
+        why = "".join(f"\n  {message}" for message in messages)
+        if len(messages) == 1:
+            why = messages[0]
         return refusal(self.name, self.origin, f"{why}{way_out}")
 
 
-def refusal(name: str, origin: Origin, why: str) -> PluginError:
+def refusal(name: str, origin: PluginOrigin, why: str) -> PluginError:
     """Return the error for a plugin that can't be used."""
     if origin.module:
         return PluginError(name, f"{origin}: {why}")
     return PluginError(name, why, package=origin.package, version=origin.version)
 
 
-def origin_of(point: EntryPoint) -> Origin:
+def origin_of(point: EntryPoint) -> PluginOrigin:
     """Return the origin of an entry point."""
-    return _origin(point.dist) if point.dist else Origin("an unknown package", "")
+    if point.dist is None:
+        return PluginOrigin("an unknown package", "")
+    return _origin(point.dist)
 
 
-@lru_cache(64)
-def _origin(dist: Distribution) -> Origin:
+@lru_cache(maxsize=REMEMBERED)
+def _origin(dist: Distribution) -> PluginOrigin:
     """Return a package's name and version.
 
     Reading them parses all its metadata, including the README.
     """
     metadata = dist.metadata
-    return Origin(metadata["Name"], metadata["Version"])
+    return PluginOrigin(metadata["Name"], metadata["Version"])
 
 
-def look_at(point: EntryPoint, faults: Callable[[Any], Sequence[Fault]]) -> Found:
+def look_at(point: EntryPoint, faults: Callable[[Any], Sequence[Fault]]) -> FoundPlugin:
     """Import the class that an entry point names, and check its contract."""
     origin = origin_of(point)
     plugin, problem = _imported(point)
     if problem:
-        return Found(point.group, point.name, origin, problems=(problem,))
+        return FoundPlugin(point.group, point.name, origin, problems=(problem,))
     problems = tuple(problem_of(plugin, fault) for fault in faults(plugin))
-    return Found(point.group, point.name, origin, plugin, problems)
+    return FoundPlugin(point.group, point.name, origin, plugin, problems)
 
 
 def problem_of(plugin: Any, fault: Fault) -> Problem:
@@ -95,85 +114,93 @@ def problem_of(plugin: Any, fault: Fault) -> Problem:
 def raised_by(plugin: Any, error: Exception, message: str) -> Problem:
     """Return an exception as a problem, with the line of the plugin's code that raised it."""
     file, line = _place(plugin, "")
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return Problem(message, file=file, line=lines[-1] if lines else line)
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename == file:  # the last one wins: it is the innermost
+            line = frame.lineno
+    return Problem(message, file=file, line=line)
 
 
 def _imported(point: EntryPoint) -> tuple[Any, Problem | None]:
+    """Return the object that an entry point names, or the problem that keeps it from being used."""
     if not point.pattern.match(point.value):
         return None, Problem(f"its entry point {point.value!r} is not of the form module:Class")
+
     try:
         module = import_module(point.module)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 — whatever it raises, it is no plugin that can be used
-        return None, _not_imported(point, error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's module may raise anything
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+        message = f"cannot be imported: {type(error).__name__}: {text}"
+        file, line = _raised_at(error)
+        return None, Problem(message, file=file or point.value, line=line)
+
     found: Any = module
     for step in filter(None, (point.attr or "").split(".")):
         found = getattr(found, step, None)
     if found is None:
-        return None, Problem(_no_class(point, module), file=getattr(module, "__file__", "") or "")
+        file = getattr(module, "__file__", "") or ""
+        return None, Problem(_no_class(point, module), file=file)
     return found, None
 
 
-def _not_imported(point: EntryPoint, error: BaseException) -> Problem:
-    said = error.msg if isinstance(error, SyntaxError) else str(error)
-    message = f"cannot be imported: {type(error).__name__}: {said}"
-    file, line = _raised_at(error)
-    return Problem(message, file=file or point.value, line=line)
-
-
 def _no_class(point: EntryPoint, module: ModuleType) -> str:
-    """Return what the module has instead of the class that the entry point names."""
-    classes = [name for name, value in vars(module).items() if _is_defined_in(value, module)]
-    instead = f"it has {', '.join(classes)}" if classes else "it has no class at all"
+    """Return the message about a missing class, with the classes that its module does define."""
+    classes: list[str] = []
+    for name, value in vars(module).items():
+        if inspect.isclass(value) and value.__module__ == module.__name__:
+            classes.append(name)
+    instead = "it has no class at all"
+    if classes:
+        instead = f"it has {', '.join(classes)}"
     return f"its entry point is {point.value}, but {point.module} has no {point.attr}; {instead}"
-
-
-def _is_defined_in(value: Any, module: ModuleType) -> bool:
-    return inspect.isclass(value) and value.__module__ == module.__name__
 
 
 def _raised_at(error: BaseException) -> tuple[str, int | None]:
     """Return the line of the plugin that raised, without the import machinery around it."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno
-    frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if "importlib" not in frame.filename and frame.filename != __file__]
-    return (theirs[-1].filename, theirs[-1].lineno) if theirs else ("", None)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if "importlib" not in frame.filename and frame.filename != __file__:
+            return frame.filename, frame.lineno
+    return "", None
 
 
 def _place(plugin: Any, attribute: str) -> tuple[str, int | None]:
     """Return the line at which an attribute is set, or else the line of the class."""
     owner = plugin if inspect.isclass(plugin) else type(plugin)
-    for base in owner.__mro__ if attribute else ():
-        if attribute in vars(base) and not base.__module__.startswith("syncer.api."):
-            owner = base
-            break
+    if attribute:
+        for base in owner.__mro__:
+            if attribute in vars(base) and not base.__module__.startswith("syncer.api."):
+                owner = base
+                break
     try:
         source, first = inspect.getsourcelines(owner)
-        return inspect.getsourcefile(owner) or "", first + _line_within("".join(source), attribute)
+        file = inspect.getsourcefile(owner) or ""
     except (OSError, TypeError):  # no source, or not in Python
         return "", None
+    return file, first + _line_within("".join(source), attribute)
 
 
 def _line_within(source: str, attribute: str) -> int:
-    """Return the line of an attribute, counted from the first line of its class; 0 if the class
-    doesn't set it.
+    """Return the line of an attribute, counted from the first line of its class.
+
+    It is 0 if the class doesn't set the attribute.
     """
-    [made] = ast.parse(textwrap.dedent(source)).body
-    assert isinstance(made, ast.ClassDef)
-    return next((node.lineno - 1 for node in made.body if attribute in _names(node)), 0)
+    [parsed] = ast.parse(textwrap.dedent(source)).body
+    assert isinstance(parsed, ast.ClassDef)
+    for node in parsed.body:
+        if attribute in _names(node):
+            return node.lineno - 1
+    return 0
 
 
 def _names(node: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement of a class sets."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             yield node.name
         case ast.Assign():
-            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id
         case ast.AnnAssign(target=ast.Name() as target):
             yield target.id
-
-
-def _said(problem: Problem) -> str:
-    place = ":".join(str(part) for part in (problem.file, problem.line) if part)
-    return f"{problem.message} ({place})" if place else problem.message

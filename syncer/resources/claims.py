@@ -29,8 +29,8 @@ from syncer.translate.quantities import quantity
 _SIZE = "spec.resources.requests.storage"
 _CAPACITY = "status.capacity.storage"
 _LOST = (
-    "its copy was deleted on the host, and with it, unless its StorageClass retains volumes, the data: "
-    "delete this claim and make it again, as a bound claim can't get another volume"
+    "its copy was deleted on the host, and with it, unless its StorageClass retains volumes,"
+    " the data: delete this claim and make it again, as a bound claim can't get another volume"
 )
 #: The class, as it was written before ``spec.storageClassName``.
 _BETA = "volume.beta.kubernetes.io/storage-class"
@@ -41,20 +41,22 @@ _LATER: ClassNames = {
     "spec.volumeAttributesClassName": VolumeAttributesClassSyncer,
 }
 _CLASSES: ClassNames = {"spec.storageClassName": StorageClassSyncer, **_LATER}
-#: Annotations by which the host's binder and provisioners act. Of a tenant's, some choose a class or a node.
+#: Annotations by which the host's binder and provisioners act. Some of a tenant's would choose a
+#: class or a node.
 _HOSTS_OWN = ("pv.kubernetes.io/*", "volume.kubernetes.io/*", "volume.beta.kubernetes.io/*")
-#: Those that say what became of a claim.
-_TOLD = ("pv.kubernetes.io~1bind-completed", "pv.kubernetes.io~1bound-by-controller")
+#: Those that show the tenant whether a claim is bound.
+_SHOWN = ("pv.kubernetes.io~1bind-completed", "pv.kubernetes.io~1bound-by-controller")
 
 
 class ClaimConfig(Config):
     """The options of PersistentVolumeClaims."""
 
     on_host_deletion: HostDeletion = "report"
-    """What happens when someone else deletes a copy on the host, and so, as its class says, the data.
+    """What happens when someone else deletes a copy on the host, and so, as its class says, the
+    data.
 
-    `report`: an event is recorded, and no copy is created until the annotation `vsyncer.dev/copied` is
-    removed from the virtual object. `recreate`: the copy is created again, with an empty volume.
+    `report`: an event is recorded, and no copy is created until the annotation `vsyncer.dev/copied`
+    is removed from the virtual object. `recreate`: the copy is created again, with an empty volume.
     `propagate`: the virtual object is deleted too. A bound claim can't get another volume, so with
     `report` and `recreate` an event tells its tenant to delete it and to make it again.
     """
@@ -63,8 +65,8 @@ class ClaimConfig(Config):
 class ClaimSyncer(Mirror[ClaimConfig]):
     """Copies claims; the virtual side owns what is claimed, the host the volume and the status.
 
-    A claim never chooses one of the host's volumes: that could hold anybody's data. The copy of a claim that
-    is being deleted is deleted at once: either cluster holds its own while Pods use it.
+    A claim never chooses one of the host's volumes: that could hold anybody's data. The copy of a
+    claim that is being deleted is deleted at once: either cluster holds its own while Pods use it.
     """
 
     name = "persistentvolumeclaims"
@@ -80,9 +82,9 @@ class ClaimSyncer(Mirror[ClaimConfig]):
         "spec.volumeAttributesClassName",
         "spec.volumeMode",
     )
-    up = ("spec.volumeName", *(f"/metadata/annotations/{each}" for each in _TOLD), "status")
+    up = ("spec.volumeName", *(f"/metadata/annotations/{each}" for each in _SHOWN), "status")
     translates = ("spec.dataSource", "spec.dataSourceRef")
-    #: The API server lets nobody change these (Kubernetes, "Persistent Volumes").
+    #: Immutable fields (Kubernetes, "Persistent Volumes").
     create_only = (
         "spec.accessModes",
         "spec.dataSource",
@@ -94,34 +96,43 @@ class ClaimSyncer(Mirror[ClaimConfig]):
 
     def reads_with(self, settings: Settings) -> Iterable[Source]:
         """Return the classes of the host that claims may name."""
-        return (*self.reads, *classes.sources(settings, StorageClassSyncer, VolumeAttributesClassSyncer))
+        found = classes.sources(settings, StorageClassSyncer, VolumeAttributesClassSyncer)
+        return (*self.reads, *found)
 
     def sync_down(self, ctx: Context[ClaimConfig], virtual: Obj) -> Decision:
         """Create the copy, once the classes that it names appear.
 
         Raises:
-            Refused: It chooses a volume of the host, takes any that has no class, or has lost its own.
+            Refused: The claim chooses a volume of the host, takes any that has no class, or has
+                lost its own.
         """
         spec = virtual.get("spec") or {}
         if spec.get("volumeName") and _had_copy(ctx, virtual):
             if ctx.config.on_host_deletion != "propagate":
                 raise Refused(_LOST, reason="HostCopyDeleted")
-        elif chosen := next((field for field in ("volumeName", "selector") if spec.get(field)), ""):
-            why = "it would choose one of the host's volumes, and the host chooses: make the claim without it"
-            raise Refused(why, path=f"spec.{chosen}", reason="VolumeRefused")
-        beta = annotations_of(virtual).get(_BETA) if ctx.metadata.crosses("annotations", _BETA) else None
-        named = {"spec.storageClassName": spec.get("storageClassName"), f"metadata.annotations[{_BETA}]": beta}
+        else:
+            _refuse_choice(spec)
+
+        named = {"spec.storageClassName": spec.get("storageClassName")}
+        if ctx.metadata.crosses("annotations", _BETA):
+            named[f"metadata.annotations[{_BETA}]"] = annotations_of(virtual).get(_BETA)
         for path, name in named.items():
             if name == "":
                 why = "without a class it would take any volume of the host that has none"
-                raise Refused(f"{why}: name one, or leave it out", path=path, reason="VolumeRefused")
-        return classes.obstacle(ctx, _CLASSES, virtual) or super().sync_down(ctx, virtual)
+                how = "name one, or leave it out"
+                raise Refused(f"{why}: {how}", path=path, reason="VolumeRefused")
+
+        waiting = classes.obstacle(ctx, _CLASSES, virtual)
+        if waiting:
+            return waiting
+        return super().sync_down(ctx, virtual)
 
     def sync(self, ctx: Context[ClaimConfig], pair: Pair) -> Decision:
-        """Update the copy. A request that the host has made larger stays, as no volume gets smaller; one that the
-        volume hasn't grown to may be taken back.
+        """Update the copy.
 
-        See https://kubernetes.io/docs/concepts/storage/persistent-volumes/#recovering-from-failure-when-expanding-volumes.
+        A request that the host has made larger stays, as no volume gets smaller; one that the
+        volume hasn't grown to may be taken back (kubernetes.io, "Persistent Volumes", "Recovering
+        from Failure when Expanding Volumes").
         """
         if waiting := classes.obstacle(ctx, _LATER, pair.virtual, pair.host):
             return apply(virtual=self.reflect(ctx, pair)).then(waiting)
@@ -129,7 +140,8 @@ class ClaimSyncer(Mirror[ClaimConfig]):
             return super().sync(ctx, pair)
         kept = {**pair.virtual["spec"], "resources": pair.host["spec"]["resources"]}
         decision = super().sync(ctx, Pair({**pair.virtual, "spec": kept}, pair.host))
-        why = f"no volume gets smaller, so where Pods run the claim still asks for {dig(pair.host, _SIZE)}"
+        size = dig(pair.host, _SIZE)
+        why = f"no volume gets smaller, so where Pods run the claim still asks for {size}"
         return decision.warn("RequestKept", f"{why}: ask for more than its capacity")
 
     def translate(self, ctx: Context[ClaimConfig], virtual: Obj) -> Obj:
@@ -148,14 +160,25 @@ class ClaimSyncer(Mirror[ClaimConfig]):
 
 def _had_copy(ctx: Context[ClaimConfig], virtual: Obj) -> bool:
     """Return True if a claim has had a copy, from which its volume was copied up."""
-    if ctx.config.on_host_deletion == "recreate":  # of which nothing is recorded
+    if ctx.config.on_host_deletion == "recreate":
+        # Then no annotation records that there was a copy.
         return bool(dig(virtual, "status.phase") == "Bound")
     return copied_since(ctx.marks, virtual) is not None
 
 
+def _refuse_choice(spec: Obj) -> None:
+    """Refuse a claim that chooses its volume."""
+    for field in ("volumeName", "selector"):
+        if spec.get(field):
+            why = "it would choose one of the host's volumes, and the host chooses"
+            how = "make the claim without it"
+            raise Refused(f"{why}: {how}", path=f"spec.{field}", reason="VolumeRefused")
+
+
 def _is_too_small(pair: Pair) -> bool:
-    """Return True if the API server would refuse to make the copy's request as small as the claim's."""
-    wanted, given = (quantity(dig(side, _SIZE, "")) for side in (pair.virtual, pair.host))
+    """Return True if a claim asks for less than the API server lets its copy ask for."""
+    wanted = quantity(dig(pair.virtual, _SIZE, ""))
+    given = quantity(dig(pair.host, _SIZE, ""))
     if wanted is None or given is None or wanted >= given:
         return False
     size = quantity(dig(pair.host, _CAPACITY, ""))
@@ -165,14 +188,17 @@ def _is_too_small(pair: Pair) -> bool:
 def _from(ctx: Context, virtual: Obj, field: str, source: Obj) -> Obj:
     """Return the source of a claim's data under its name on the host.
 
-    https://kubernetes.io/docs/concepts/storage/persistent-volumes/#volume-populators-and-data-sources
+    See kubernetes.io, "Persistent Volumes", "Volume populators and data sources".
     """
     namespace = virtual["metadata"].get("namespace", "")
     if source.get("apiGroup") or source.get("kind") != PERSISTENT_VOLUME_CLAIMS.kind:
-        why = f"data of a {source.get('kind')} can't be had here: name a PersistentVolumeClaim, or leave it out"
-        raise Refused(why, path=f"spec.{field}", reason="DataSourceRefused")
+        why = f"data of a {source.get('kind')} can't be had here"
+        how = "name a PersistentVolumeClaim, or leave it out"
+        raise Refused(f"{why}: {how}", path=f"spec.{field}", reason="DataSourceRefused")
     if source.get("namespace") not in (None, "", namespace):
-        why = "data of another namespace can't be had here: name a PersistentVolumeClaim of this one"
-        raise Refused(why, path=f"spec.{field}.namespace", reason="DataSourceRefused")
-    name = ctx.host_name(PERSISTENT_VOLUME_CLAIMS, namespace, source.get("name", ""))
-    return {key: value for key, value in source.items() if key != "namespace"} | {"name": name}
+        why = "data of another namespace can't be had here"
+        how = "name a PersistentVolumeClaim of this one"
+        raise Refused(f"{why}: {how}", path=f"spec.{field}.namespace", reason="DataSourceRefused")
+    translated = {key: value for key, value in source.items() if key != "namespace"}
+    translated["name"] = ctx.host_name(PERSISTENT_VOLUME_CLAIMS, namespace, source.get("name", ""))
+    return translated

@@ -1,4 +1,4 @@
-"""Classes of the host that tenants choose from: they appear in the virtual cluster under their own names, read-only."""
+"""Classes of the host that tenants choose from, read-only in the virtual cluster."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, TypeAlias
@@ -39,9 +39,10 @@ from syncer.resources.kinds import (
     VOLUME_ATTRIBUTES_CLASSES,
 )
 
-#: Seconds until an object that names no class is looked at again: a new default class wakes nothing.
+#: Seconds until an object that names no class is decided again: a new default class requeues none.
 _LOOK_SECONDS = 60.0
-#: The prefix of the classes that each API server makes for itself (Kubernetes, "Pod Priority and Preemption").
+#: The prefix of the classes that each API server makes for itself
+#: (Kubernetes, "Pod Priority and Preemption").
 _RESERVED = "system-"
 
 
@@ -49,22 +50,26 @@ class ClassConfig(Config):
     """The options of a kind of classes."""
 
     enabled: bool = False
-    """Whether classes of the host appear in the virtual cluster. It takes the right to get, list and watch them."""
+    """Whether classes of the host appear in the virtual cluster. It takes the right to get, list
+    and watch them.
+    """
 
     selector: Selector = Selector()
     """The labels of the host's classes that appear. Empty: all of them."""
 
 
 class HostClass(Syncer[ClassConfig], SyncFromHost[ClassConfig], Sync[ClassConfig]):
-    """Shows the ``up`` fields of classes; a tenant's changes are reverted, and their own classes left alone.
+    """Shows the ``up`` fields of classes.
 
-    A class whose ``fixed`` fields have changed was made anew on the host, and is made anew here.
+    A tenant's changes are reverted, and a tenant's own classes left alone. If ``fixed`` fields of a
+    class have changed, the host's class was replaced, and so is the virtual one.
     """
 
     reverts_virtual_changes = True
-    #: The fields that the API server lets nobody change.
+    #: The fields that an API server never changes.
     fixed: ClassVar[tuple[str, ...]] = ()
-    #: The annotations that make a class the default of its API server, which gives it to objects that name none.
+    #: The annotations that make a class the default of its API server, which gives it to objects
+    #: that name none.
     default_by: ClassVar[tuple[str, ...]] = ()
     #: False if API servers may lack the kind. What may name such classes is synced all the same.
     is_everywhere: ClassVar[bool] = True
@@ -72,15 +77,22 @@ class HostClass(Syncer[ClassConfig], SyncFromHost[ClassConfig], Sync[ClassConfig
     def host_selector(self, settings: Settings) -> str:
         """Return the label selector of the classes that appear."""
         config = settings.section(self.name, ClassConfig)
-        return selectors.written(config.selector.plain) if config else ""
+        if config:
+            return selectors.written(config.selector.plain)
+        return ""
 
     def host_key(self, settings: Settings, key: Key) -> Key:
         """Return the same key: other objects name a class, on both sides."""
         return key
 
     def virtual_key(self, ctx: Context[ClassConfig], host: Obj) -> Key | None:
-        """Return the same key; None for a class that doesn't appear: a copy, say, or one that every API server has."""
-        return key_of(host) if _is_chosen(ctx, ctx.config, host) else None
+        """Return the same key; None for a class that doesn't appear.
+
+        Copies don't, nor do the classes that every API server has.
+        """
+        if _is_chosen(ctx, ctx.config, host):
+            return key_of(host)
+        return None
 
     def sync_from_host(self, ctx: Context[ClassConfig], host: Obj) -> Decision:
         """Create the class in the virtual cluster."""
@@ -90,7 +102,10 @@ class HostClass(Syncer[ClassConfig], SyncFromHost[ClassConfig], Sync[ClassConfig
         """Update it from the host's."""
         for path in self.fixed:
             if dig(pair.host, path) != dig(pair.virtual, path):
-                return delete(virtual=pair.virtual, reason=f"{path} can't be changed, so the class is made anew")
+                return delete(
+                    virtual=pair.virtual,
+                    reason=f"{path} can't be changed, so the class is replaced",
+                )
         return apply(virtual=self._shown(ctx, pair.host))
 
     def _shown(self, ctx: Context[ClassConfig], host: Obj) -> Obj:
@@ -105,20 +120,35 @@ def is_reserved(name: str) -> bool:
 
 
 def _is_chosen(ctx: Context, config: ClassConfig, host: Obj) -> bool:
+    """Return True if a class of the host appears in the virtual cluster."""
     is_copy = ctx.marks.name in annotations_of(host)
-    return config.selector.selects(host) and not is_copy and not is_reserved(key_of(host).name)
+    if is_copy or is_reserved(key_of(host).name):
+        return False
+    return config.selector.selects(host)
 
 
 class StorageClassSyncer(HostClass):
-    """StorageClasses without their parameters, which are for the host's provisioners and may name its Secrets."""
+    """StorageClasses without their parameters.
+
+    These are for the host's provisioners, and may name Secrets of the host.
+    """
 
     name = "storageclasses"
     section = "fromHost.storageClasses"
     resource = STORAGE_CLASSES
-    up = ("provisioner", "reclaimPolicy", "volumeBindingMode", "allowVolumeExpansion", "allowedTopologies")
+    up = (
+        "provisioner",
+        "reclaimPolicy",
+        "volumeBindingMode",
+        "allowVolumeExpansion",
+        "allowedTopologies",
+    )
     exact = up
     fixed = ("provisioner", "reclaimPolicy", "volumeBindingMode")
-    default_by = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+    default_by = (
+        "storageclass.kubernetes.io/is-default-class",
+        "storageclass.beta.kubernetes.io/is-default-class",
+    )
 
 
 class VolumeAttributesClassSyncer(HostClass):
@@ -167,7 +197,8 @@ class RuntimeClassSyncer(HostClass):
     fixed = ("handler",)
 
 
-#: The kinds of classes that an object names, by the paths of the names. Of one kind, a field comes before annotations.
+#: The kinds of classes that an object names, by the paths of the names. Of one kind, a field comes
+#: before annotations.
 ClassNames: TypeAlias = Mapping[FieldPath, type[HostClass]]
 
 
@@ -181,93 +212,128 @@ def appears(ctx: Context, syncer: type[HostClass], name: str) -> bool:
     except KeyError:
         if syncer.is_everywhere:
             raise
-        return False  # the host doesn't serve the kind
+        # The host doesn't serve the kind.
+        return False
     return host is not None and _is_chosen(ctx, config, host)
 
 
 def missing(ctx: Context, syncer: type[HostClass], name: str | None) -> Decision | None:
-    """Return what to wait for if an object names a class that doesn't appear; None otherwise.
+    """Return a wait if an object names a class that doesn't appear; None otherwise.
 
     If classes of this kind don't appear at all, it may name any.
     """
     if not name or not ctx.enabled(syncer.name) or appears(ctx, syncer, name):
         return None
-    kind, seen = syncer.resource.kind, ObjectRef(Side.HOST, syncer.resource, Key("", name))
+    kind = syncer.resource.kind
+    seen = ObjectRef(Side.HOST, syncer.resource, Key("", name))
     why = f"the host has no {kind} {name} for this virtual cluster: name one that is listed"
     return wait(why, on=(seen,)).warn("ClassNotListed", why)
 
 
-def obstacle(ctx: Context, names: ClassNames, virtual: Obj, copy: Obj | None = None) -> Decision | None:
-    """Return what to wait for if an object may not have the classes that it names, or the one that the host
-    would give it as it names none; None otherwise.
+def obstacle(
+    ctx: Context,
+    names: ClassNames,
+    virtual: Obj,
+    copy: Obj | None = None,
+) -> Decision | None:
+    """Return a wait if an object may not have one of its classes; None otherwise.
 
-    What its ``copy`` names already isn't asked about, nor a field that the host owns there.
+    Its classes are those that it names, and the host's default ones where it names none. A class
+    that its ``copy`` names already isn't checked, nor a field that the host owns there.
     """
-    asked = {path: syncer for path, syncer in names.items() if copy is None or not _is_hosts(ctx.config, path)}
+    asked = dict(names)
+    if copy is not None:
+        hosts = [path for path, owner in ctx.config.authority.items() if owner == "host"]
+        for path in names:
+            if any(is_within(path, owned) for owned in hosts):
+                del asked[path]
+
     for path, syncer in asked.items():
         name = _name(ctx, path, virtual)
-        is_new = copy is None or dig(copy, path) != name
-        if is_new and (waiting := missing(ctx, syncer, name)):
+        if copy is not None and dig(copy, path) == name:
+            continue
+        if waiting := missing(ctx, syncer, name):
             return waiting
+
     for _, syncer in _unnamed(ctx, asked, virtual):
         if _default(ctx, syncer) is None:
-            kind = syncer.resource.kind
-            why = f"it names no {kind}, and the host's default isn't for this virtual cluster: name one that is listed"
+            why = f"it names no {syncer.resource.kind}, and the host's default"
+            why = f"{why} isn't for this virtual cluster: name one that is listed"
             return wait(why, after=_LOOK_SECONDS).warn("ClassNotListed", why)
     return None
 
 
 def with_default(ctx: Context, names: ClassNames, virtual: Obj) -> Obj:
-    """Return an object that names the host's default class where a selector chooses the classes and it names none.
+    """Return an object that names the host's default class where it names none itself.
 
-    Left to the host, the choice could fall on a class that doesn't appear.
+    This is done where a selector chooses the classes that appear. Left to the host, the choice
+    could fall on another one.
     """
     for path, syncer in _unnamed(ctx, names, virtual):
         if name := _default(ctx, syncer):
             part, field = path_steps(path)
-            virtual = {**virtual, part: {**(virtual.get(part) or {}), field: name}}
+            fields = {**(virtual.get(part) or {}), field: name}
+            virtual = {**virtual, part: fields}
     return virtual
-
-
-def _is_hosts(config: Config, path: FieldPath) -> bool:
-    """Return True if the host owns a field once the copy is there."""
-    return any(owner == "host" and is_within(path, owned) for owned, owner in config.authority.items())
 
 
 def _name(ctx: Context, path: FieldPath, virtual: Obj) -> str | None:
     """Return the name at a path; None if there is none, or if it stays behind."""
     key = metadata_key(path)
-    return dig(virtual, path) if key is None or ctx.metadata.crosses(*key) else None
+    if key is not None and not ctx.metadata.crosses(*key):
+        return None
+    name: str | None = dig(virtual, path)
+    return name
 
 
-def _unnamed(ctx: Context, names: ClassNames, virtual: Obj) -> Iterator[tuple[FieldPath, type[HostClass]]]:
-    """Yield the fields that the host would fill with its default class, where a selector chooses the classes."""
+def _unnamed(
+    ctx: Context,
+    names: ClassNames,
+    virtual: Obj,
+) -> Iterator[tuple[FieldPath, type[HostClass]]]:
+    """Yield the fields that the host would fill with its default class.
+
+    Only kinds whose classes a selector chooses are considered.
+    """
     for path, syncer in names.items():
-        config = ctx.settings.section(syncer.name, ClassConfig) if syncer.default_by else None
-        if config is None or not config.selector.narrows or metadata_key(path) is not None:
+        if not syncer.default_by or metadata_key(path) is not None:
             continue
-        if not any(_name(ctx, other, virtual) for other, each in names.items() if each is syncer):
+        config = ctx.settings.section(syncer.name, ClassConfig)
+        if config is None or not config.selector.narrows:
+            continue
+        of_kind = [other for other, each in names.items() if each is syncer]
+        if not any(_name(ctx, other, virtual) for other in of_kind):
             yield path, syncer
 
 
 def _default(ctx: Context, syncer: type[HostClass]) -> str | None:
     """Return the name of the host's default class; None if it has none, or if that doesn't appear.
 
-    Of several, it is the newest (https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass).
+    Of several, it is the newest
+    (https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass).
     """
-    found: list[tuple[str, str]] = []
+    newest = ""
+    name = ""
     for key in sorted(ctx.reader.keys(Side.HOST, syncer.resource)):
         host = ctx.host(syncer.resource, key)
-        if host is not None and any(annotations_of(host).get(mark) == "true" for mark in syncer.default_by):
-            found.append((host["metadata"].get("creationTimestamp") or "", key.name))
-    _, name = max(found, key=lambda each: each[0], default=("", ""))
-    return name if name and appears(ctx, syncer, name) else None
+        if host is None:
+            continue
+        annotations = annotations_of(host)
+        if not any(annotations.get(mark) == "true" for mark in syncer.default_by):
+            continue
+        created = host["metadata"].get("creationTimestamp") or ""
+        # Of several that are equally old, the first one counts.
+        if not name or created > newest:
+            newest = created
+            name = key.name
+    if name and appears(ctx, syncer, name):
+        return name
+    return None
 
 
 def sources(settings: Settings, *syncers: type[HostClass]) -> Iterable[Source]:
-    """Return the classes of the host that may be named."""
-    return [
-        Source(Side.HOST, syncer.resource, optional_with="" if syncer.is_everywhere else syncer.name)
-        for syncer in syncers
-        if syncer.name in settings.sections
-    ]
+    """Yield the kinds of the host's classes that an object may name."""
+    for syncer in syncers:
+        if syncer.name in settings.sections:
+            optional_with = "" if syncer.is_everywhere else syncer.name
+            yield Source(Side.HOST, syncer.resource, optional_with=optional_with)

@@ -1,18 +1,33 @@
 """Copies of virtual ConfigMaps that synced objects use."""
 
-from syncer.api import Obj
+from syncer.api import Key, Obj, key_of
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.resources.used import UsedSyncer
 
 #: Published by Kubernetes in every namespace. Pods get the virtual API server's CA from the
 #: translated copy of the virtual one; the host's own of that name is never changed.
 ROOT_CA = "kube-root-ca.crt"
+#: What a control plane keeps for itself and its nodes: the API server, kubeadm, and the daemon, whose record of the
+#: virtual cluster's identity is there. It leaves the virtual cluster only for a Pod that mounts it.
+CONTROL_PLANE = frozenset(
+    {
+        Key("kube-public", "cluster-info"),
+        Key("kube-system", "extension-apiserver-authentication"),
+        Key("kube-system", "kube-apiserver-legacy-service-account-token-tracking"),
+        Key("kube-system", "kube-proxy"),
+        Key("kube-system", "kubeadm-config"),
+        Key("kube-system", "kubelet-config"),
+        Key("kube-system", "vsyncer"),
+    }
+)
 
 
 class ConfigMapSyncer(UsedSyncer):
     """Copies the ConfigMaps that synced objects use; the virtual side owns all of their data.
 
-    Pods only read them, so a copy stays until its original is gone, whatever finalizers hold that.
+    Pods only read them, so a copy stays until its original is gone, whatever finalizers hold that. `all` leaves out
+    `kube-root-ca.crt`, which is in every namespace, and what the virtual control plane keeps for itself and its nodes
+    in `kube-system` and `kube-public`: these are copied only while they are used.
     """
 
     name = "configmaps"
@@ -21,5 +36,8 @@ class ConfigMapSyncer(UsedSyncer):
     down = ("data", "binaryData", "immutable")
 
     def only_when_used(self, virtual: Obj) -> bool:
-        """Return True for the CA that is in every namespace: where no Pod runs, nothing uses it."""
-        return bool(virtual["metadata"]["name"] == ROOT_CA)
+        """Return True for what is the virtual control plane's, and for the CA that is in every namespace: where no
+        Pod runs, nothing uses it.
+        """
+        key = key_of(virtual)
+        return key.name == ROOT_CA or key in CONTROL_PLANE

@@ -37,6 +37,7 @@ from syncer.api import (
 from syncer.resources.kinds import ENDPOINT_SLICES, PODS, SERVICES
 from syncer.resources.pods import lifecycle
 from syncer.resources.services import KUBERNETES
+from syncer.translate.messages import LONGEST_QUOTE, MOST_NAMED
 
 #: The label with the name of the Service.
 SERVICE_NAME = "kubernetes.io/service-name"
@@ -45,12 +46,13 @@ SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 CONTROLLER = "endpointslice-controller.k8s.io"
 
-#: The fields of an endpoint that are copied besides its address, and a ``targetRef`` to the Pod that has it.
+#: The fields of an endpoint that are copied besides its address, and a ``targetRef`` to the Pod
+#: that has it.
 _FIELDS = ("conditions", "hostname", "nodeName", "zone", "hints")
+#: Addresses that are remembered in their shortest form.
+REMEMBERED = 4096
 #: The longest address, in characters: an IPv6 address with a zone (an interface has 15).
 _LONGEST = 64
-#: The number of addresses that an event names.
-_NAMED = 3
 
 _HOST_PODS, _COPIES = (Source(Side.HOST, each, marked=True) for each in (PODS, ENDPOINT_SLICES))
 _BY_ADDRESS = "address"
@@ -60,8 +62,8 @@ def _range(given: str) -> str:
     try:
         ip_network(given)
     except ValueError as error:
-        why = f"expected a range of addresses, such as 192.0.2.0/24 or 2001:db8::/64, found {given[:60]!r}"
-        raise ValueError(f"{why} ({error})") from error
+        why = "expected a range of addresses, such as 192.0.2.0/24 or 2001:db8::/64"
+        raise ValueError(f"{why}, found {given[:LONGEST_QUOTE]!r} ({error})") from error
     return given
 
 
@@ -111,40 +113,63 @@ class EndpointSliceSyncer(
     virtual_selector = f"{MANAGED_BY}!={CONTROLLER}"
 
     def indexes(self) -> Sequence[Index]:
-        """Return indexes by address, of the slices, their copies, and the host's Pods, whose changes concern both."""
+        """Return indexes by address: of the slices, of their copies, and of the host's Pods.
+
+        A change of a Pod requeues the slices and the copies that have its address.
+        """
         slices = Source(Side.VIRTUAL, ENDPOINT_SLICES, selector=self.virtual_selector)
         return [
             Index(slices, _BY_ADDRESS, _addresses),
             Index(_COPIES, _BY_ADDRESS, _addresses, copies_only=True),
-            Index(_HOST_PODS, _BY_ADDRESS, _pod_addresses, copies_only=True, requeues=_BY_ADDRESS, keeps=False),
+            Index(
+                _HOST_PODS,
+                _BY_ADDRESS,
+                _pod_addresses,
+                copies_only=True,
+                requeues=_BY_ADDRESS,
+                keeps=False,
+            ),
         ]
 
     def excluded(self, ctx: Context[EndpointSliceConfig], side: Side, obj: Obj) -> str | None:
         """Leave the slice of the API server's own Service alone."""
-        if side is Side.VIRTUAL and Key(key_of(obj).namespace, labels_of(obj).get(SERVICE_NAME, "")) == KUBERNETES:
+        if side is Side.HOST:
+            return None
+        service = Key(key_of(obj).namespace, labels_of(obj).get(SERVICE_NAME, ""))
+        if service == KUBERNETES:
             return "it is of the virtual API server's own Service"
         return None
 
     def still_granted(self, ctx: Context[EndpointSliceConfig], host: Obj) -> Obj:
-        """Return the copy with the addresses that the tenant may lead to as of now, and the Pods that have them."""
+        """Return the copy without the addresses that the tenant may not lead to any more.
+
+        The others name the Pods that have them now.
+        """
         endpoints = host.get("endpoints") or []
-        left = [_with_own_target(ctx, each) for each in endpoints if _all_allowed(ctx, each)]
-        return host if left == endpoints else {**host, "endpoints": left}
+        left = []
+        for endpoint in endpoints:
+            addresses = endpoint.get("addresses") or ()
+            if all(_is_allowed(ctx, address) for address in addresses):
+                left.append(_with_own_target(ctx, endpoint))
+        if left == endpoints:
+            return host
+        return {**host, "endpoints": left}
 
     def translate(self, ctx: Context[EndpointSliceConfig], virtual: Obj) -> Obj:
         """Return the copy, without the addresses that the tenant may not lead to."""
         host = super().translate(ctx, virtual)
         host["metadata"]["labels"][MANAGED_BY] = ctx.marks.prefix
         namespace = key_of(virtual).namespace
-        host["endpoints"] = [
-            {
-                "addresses": [address],
-                **{field: endpoint[field] for field in _FIELDS if endpoint.get(field) is not None},
-                **_target(ctx, namespace, endpoint, address),
-            }
-            for endpoint, address in _endpoints(virtual)
-            if _is_allowed(ctx, address)
-        ]
+        host["endpoints"] = []
+        for endpoint, address in _endpoints(virtual):
+            if not _is_allowed(ctx, address):
+                continue
+            copy: Obj = {"addresses": [address]}
+            for field in _FIELDS:
+                if endpoint.get(field) is not None:
+                    copy[field] = endpoint[field]
+            copy |= _target(ctx, namespace, endpoint, address)
+            host["endpoints"].append(copy)
         return host
 
     def sync_down(self, ctx: Context[EndpointSliceConfig], virtual: Obj) -> Decision:
@@ -156,8 +181,10 @@ class EndpointSliceSyncer(
         if reason := _of_host(virtual):
             return skip(reason)
         if len(ctx.reader.keys(Side.HOST, ENDPOINT_SLICES)) >= ctx.config.most:
-            why = f"this virtual cluster has {ctx.config.most} EndpointSlices for Services without selector already"
-            raise Refused(f"{why}; put more endpoints into a slice, or delete others", reason="TooManySlices")
+            why = f"this virtual cluster has {ctx.config.most} EndpointSlices"
+            why = f"{why} for Services without selector already"
+            how = "put more endpoints into a slice, or delete others"
+            raise Refused(f"{why}; {how}", reason="TooManySlices")
         return _warned(ctx, virtual, super().sync_down(ctx, virtual))
 
     def sync(self, ctx: Context[EndpointSliceConfig], pair: Pair) -> Decision:
@@ -172,11 +199,16 @@ def _of_host(virtual: Obj) -> str:
     labels = labels_of(virtual)
     if labels.get(MANAGED_BY) == CONTROLLER:
         return "the Service has a selector, so the host makes slices for it by itself"
-    return "" if labels.get(SERVICE_NAME) else f"no label {SERVICE_NAME} names its Service"
+    if labels.get(SERVICE_NAME):
+        return ""
+    return f"no label {SERVICE_NAME} names its Service"
 
 
 def _endpoints(virtual: Obj) -> Iterator[tuple[Obj, str]]:
-    """Yield the endpoints with their addresses: of several, the API defines no use for those after the first."""
+    """Yield each endpoint with its address.
+
+    Of several, only the first one counts: the API defines no use for the others.
+    """
     for endpoint in virtual.get("endpoints") or ():
         if found := endpoint.get("addresses"):
             yield endpoint, found[0]
@@ -196,10 +228,12 @@ def _pod_addresses(pod: Obj) -> Iterable[str]:
 
 def _plain(address: str) -> str:
     """Return an address in the form in which it can be compared."""
-    return _compressed(address) if ":" in address and len(address) <= _LONGEST else address
+    if ":" in address and len(address) <= _LONGEST:
+        return _compressed(address)
+    return address
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=REMEMBERED)
 def _compressed(address: str) -> str:
     """Return an IPv6 address in its shortest form; a text that is none as it is."""
     try:
@@ -209,17 +243,20 @@ def _compressed(address: str) -> str:
 
 
 def _target(ctx: Context[EndpointSliceConfig], namespace: str, endpoint: Obj, address: str) -> Obj:
-    """Return the field that names the Pod of an endpoint, if the copy of that Pod has the address."""
-    said = endpoint.get("targetRef") or {}
-    if said.get("kind") != PODS.kind or said.get("namespace") not in (None, "", namespace) or not said.get("name"):
+    """Return the field that names the Pod of an endpoint, if that Pod's copy has the address."""
+    named = endpoint.get("targetRef") or {}
+    if named.get("kind") != PODS.kind or not named.get("name"):
         return {}
-    place = ctx.names.to_host(PODS, Key(namespace, said["name"]))
+    if named.get("namespace") not in (None, "", namespace):
+        return {}
+    place = ctx.names.to_host(PODS, Key(namespace, named["name"]))
     if place not in ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(address)):
         return {}
     return {"targetRef": {"kind": PODS.kind, "namespace": place.namespace, "name": place.name}}
 
 
 def _is_allowed(ctx: Context[EndpointSliceConfig], address: str) -> bool:
+    """Return True for an address of a Pod of the tenant's, or one that the operator allows."""
     if ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(address)):
         return True
     if not ctx.config.ranges:
@@ -231,30 +268,28 @@ def _is_allowed(ctx: Context[EndpointSliceConfig], address: str) -> bool:
     return any(parsed in each for each in ctx.config.ranges)
 
 
-def _all_allowed(ctx: Context[EndpointSliceConfig], endpoint: Obj) -> bool:
-    return all(_is_allowed(ctx, address) for address in endpoint.get("addresses") or ())
-
-
 def _with_own_target(ctx: Context[EndpointSliceConfig], endpoint: Obj) -> Obj:
-    """Return an endpoint of a copy, without the Pod that it names if that no longer has its address."""
+    """Return an endpoint of a copy that names no Pod but one that has an address of it."""
     named = endpoint.get("targetRef")
-    if named is None or _has_address(ctx, Key(named.get("namespace", ""), named.get("name", "")), endpoint):
+    if named is None:
         return endpoint
+    pod = Key(named.get("namespace", ""), named.get("name", ""))
+    for address in endpoint["addresses"]:
+        if pod in ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(address)):
+            return endpoint
     return {field: value for field, value in endpoint.items() if field != "targetRef"}
-
-
-def _has_address(ctx: Context[EndpointSliceConfig], pod: Key, endpoint: Obj) -> bool:
-    """Return True if a host pod of the tenant's has one of the addresses of an endpoint."""
-    holders = (ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(each)) for each in endpoint["addresses"])
-    return any(pod in keys for keys in holders)
 
 
 def _warned(ctx: Context[EndpointSliceConfig], virtual: Obj, decision: Decision) -> Decision:
     """Return the decision with a warning of the addresses that the copy lacks."""
-    left_out = list(dict.fromkeys(address for _, address in _endpoints(virtual) if not _is_allowed(ctx, address)))
+    refused = [address for _, address in _endpoints(virtual) if not _is_allowed(ctx, address)]
+    left_out = list(dict.fromkeys(refused))
     if not left_out:
         return decision
-    more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
-    named = ", ".join(f"{address:.60}" for address in left_out[:_NAMED])
-    why = f"nothing reaches {named}{more} through the Service: not the address of a running Pod of this virtual cluster"
+
+    named = ", ".join(f"{address:.{LONGEST_QUOTE}}" for address in left_out[:MOST_NAMED])
+    if len(left_out) > MOST_NAMED:
+        named = f"{named} and {len(left_out) - MOST_NAMED} more"
+    why = f"nothing reaches {named} through the Service"
+    why = f"{why}: not the address of a running Pod of this virtual cluster"
     return decision.warn("AddressesLeftOut", f"{why}, nor one that its operator allows")

@@ -25,8 +25,8 @@ from syncer.resources.namespace_values import Amount, NodeLabels, TaintPattern
 from syncer.resources.nodes import NodeConfig, NodeSyncer, addresses, declared
 from syncer.resources.pods.config import PodConfig, Toleration
 
-#: Labels that Kubernetes itself gives a Node and that say what scheduling needs (Kubernetes,
-#: "Well-Known Labels, Annotations and Taints").
+#: Labels that Kubernetes itself gives a Node, and that scheduling needs
+#: (Kubernetes, "Well-Known Labels, Annotations and Taints").
 _LABELS = (
     "kubernetes.io/arch",
     "kubernetes.io/hostname",
@@ -35,10 +35,13 @@ _LABELS = (
     "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone",
 )
-#: The conditions that Kubernetes defines. Others, of a problem detector for instance, tell of the host.
-_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
-#: The fields of ``nodeInfo`` that tell neither the machine nor its software, but the kubelet's version,
-#: by which clients judge what a node can do.
+#: The conditions that Kubernetes defines. Others, of a problem detector for instance, would reveal
+#: details of the host.
+_CONDITIONS = frozenset(
+    {"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"},
+)
+#: The fields of ``nodeInfo`` that identify neither the machine nor its software. By the kubelet's
+#: version clients judge the abilities of a node.
 _INFO = ("architecture", "operatingSystem", "kubeletVersion")
 _MESSAGE = "as the host reports it"
 
@@ -78,10 +81,11 @@ class HostNodeConfig(NodeConfig):
 
 
 class HostNodeSyncer(NodeSyncer, SyncFromHost[HostNodeConfig], Sync[HostNodeConfig]):
-    """Shows nodes of the host: readiness, pressures, taints, capacity and declared features, but neither addresses
-    nor images.
+    """Shows nodes of the host.
 
-    A node that is not shown has a stand-in while a synced Pod is on it, as without this syncer.
+    They have readiness, pressures, taints, capacity and declared features, but neither addresses
+    nor images. A node that is not shown has a stand-in while a synced Pod is on it, as without this
+    syncer.
     """
 
     name = "host-nodes"
@@ -99,7 +103,7 @@ class HostNodeSyncer(NodeSyncer, SyncFromHost[HostNodeConfig], Sync[HostNodeConf
     exact = ("spec.taints",)
 
     def applies_to(self, settings: Settings) -> bool:
-        """Return True: where this syncer is enabled, it works instead of the one that it extends."""
+        """Return True: where this syncer is enabled, it replaces ``NodeSyncer``."""
         return True
 
     def host_selector(self, settings: Settings) -> str:
@@ -126,21 +130,32 @@ class HostNodeSyncer(NodeSyncer, SyncFromHost[HostNodeConfig], Sync[HostNodeConf
 def required_labels(settings: Settings) -> dict[str, str]:
     """Return the labels of the nodes that a tenant may use; empty for all nodes."""
     config = settings.section(HostNodeSyncer.name, HostNodeConfig)
-    return config.node_selector if config else {}
+    if config:
+        return config.node_selector
+    return {}
 
 
 def _shown(ctx: Context[HostNodeConfig], host: Obj, virtual: Obj | None) -> Obj:
-    shown, spec = ctx.virtual_copy(host, key_of(host)), host.get("spec") or {}
+    """Return the virtual Node of a host node; ``virtual`` is the present one, None if it is new."""
+    shown = ctx.virtual_copy(host, key_of(host))
     if virtual is not None:
         shown["metadata"]["resourceVersion"] = virtual["metadata"].get("resourceVersion", "")
-    shown["spec"] = {"taints": _taints(ctx, spec.get("taints") or (), dig(virtual or {}, "spec.taints") or ())}
+
+    spec = host.get("spec") or {}
+    of_virtual = dig(virtual or {}, "spec.taints") or ()
+    shown["spec"] = {"taints": _taints(ctx, spec.get("taints") or (), of_virtual)}
     if spec.get("unschedulable"):
-        shown["spec"]["unschedulable"] = True  # without it, a cordon of the tenant's stays
-    status, info = host.get("status") or {}, dig(host, "status.nodeInfo") or {}
+        # Only set to True: where the host's node has no cordon, the tenant's own stays.
+        shown["spec"]["unschedulable"] = True
+
+    status = host.get("status") or {}
+    info = status.get("nodeInfo") or {}
+    given = status.get("conditions") or ()
+    conditions = [_condition(each) for each in given if each.get("type") in _CONDITIONS]
     shown["status"] = {
         "capacity": _room(ctx.config, status.get("capacity")),
         "allocatable": _room(ctx.config, status.get("allocatable")),
-        "conditions": [_condition(each) for each in status.get("conditions") or () if each.get("type") in _CONDITIONS],
+        "conditions": conditions,
         "nodeInfo": {field: info[field] for field in _INFO if info.get(field)},
         **declared(ctx, status.get("declaredFeatures") or (), virtual),
         **addresses(ctx.settings, key_of(host).name),
@@ -148,7 +163,11 @@ def _shown(ctx: Context[HostNodeConfig], host: Obj, virtual: Obj | None) -> Obj:
     return shown
 
 
-def _taints(ctx: Context[HostNodeConfig], of_host: Iterable[Obj], of_virtual: Iterable[Obj]) -> list[Obj]:
+def _taints(
+    ctx: Context[HostNodeConfig],
+    of_host: Iterable[Obj],
+    of_virtual: Iterable[Obj],
+) -> list[Obj]:
     """Return the host's taints that are shown, and the tenant's own."""
 
     def is_shown(key: str) -> bool:
@@ -156,23 +175,31 @@ def _taints(ctx: Context[HostNodeConfig], of_host: Iterable[Obj], of_virtual: It
 
     pods = ctx.settings.section("pods", PodConfig)
     given = pods.tolerations if pods else ()
-    shown = [
-        {field: taint[field] for field in ("key", "value", "effect") if taint.get(field)}
-        for taint in of_host
-        if is_shown(taint["key"]) and not any(_tolerates(each, taint) for each in given)
-    ]
-    return [*shown, *(taint for taint in of_virtual if not is_shown(taint["key"]))]
+    taints = []
+    for taint in of_host:
+        # A DaemonSet of the tenant's doesn't know the tolerations that every Pod is given.
+        if not is_shown(taint["key"]) or any(_tolerates(each, taint) for each in given):
+            continue
+        kept = ("key", "value", "effect")
+        taints.append({field: taint[field] for field in kept if taint.get(field)})
+    taints.extend(taint for taint in of_virtual if not is_shown(taint["key"]))
+    return taints
 
 
 def _tolerates(toleration: Toleration, taint: Obj) -> bool:
-    if toleration.effect not in ("", taint.get("effect")) or toleration.key not in ("", taint["key"]):
+    """Return True if a toleration matches a taint, as the scheduler of Kubernetes decides it."""
+    if toleration.effect not in ("", taint.get("effect")):
+        return False
+    if toleration.key not in ("", taint["key"]):
         return False
     return toleration.operator == "Exists" or toleration.value == (taint.get("value") or "")
 
 
 def _room(config: HostNodeConfig, of_host: Obj | None) -> Obj:
-    fixed = {"cpu": config.cpu, "memory": config.memory, "pods": config.pods}
-    return {**(of_host or {}), **{name: amount for name, amount in fixed.items() if amount}}
+    """Return the amounts of the host node, with the configured ones in place of its own."""
+    amounts = {"cpu": config.cpu, "memory": config.memory, "pods": config.pods}
+    configured = {name: amount for name, amount in amounts.items() if amount}
+    return {**(of_host or {}), **configured}
 
 
 def _condition(of_host: Obj) -> Obj:

@@ -25,6 +25,7 @@ from syncer.api import (
 from syncer.resources import classes
 from syncer.resources.classes import ClassNames, IngressClassSyncer
 from syncer.resources.kinds import CONFIG_MAPS, INGRESSES, SECRETS, SERVICES
+from syncer.translate.messages import LONGEST_QUOTE
 
 _configures_controller = key_family("Ingress controllers")
 
@@ -50,9 +51,14 @@ _NAMED: References = {
 _WITH_NAMES = ("alb.ingress.kubernetes.io/actions.", "alb.ingress.kubernetes.io/conditions.")
 
 
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DNS_NAME = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
+
+
 def _host(given: str) -> str:
-    if not re.fullmatch(r"(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", given):
-        raise ValueError(f"{given[:60]!r} is no host: expected a name in small letters, such as *.shop.example.org")
+    if not _DNS_NAME.fullmatch(given):
+        why = "expected a name in small letters, such as *.shop.example.org"
+        raise ValueError(f"{given[:LONGEST_QUOTE]!r} is no host: {why}")
     return given
 
 
@@ -69,23 +75,21 @@ class IngressConfig(Config):
     """
 
     allowed_classes: tuple[str, ...] = ()
-    """The classes that may be named. Empty: all. Otherwise an Ingress without a class is parked, too,
-    as the host would give it one.
+    """The classes that may be named. Empty: all. Otherwise an Ingress without a class is parked,
+    too, as the host would give it one.
     """
 
     allowed_hosts: tuple[_Host, ...] = ()
-    """The hosts that may be served; `*.` at the beginning stands for one or more labels. Empty: all.
-    Otherwise an Ingress that serves any host is parked, too.
+    """The hosts that may be served; `*.` at the beginning stands for one or more labels. Empty:
+    all. Otherwise an Ingress that serves any host is parked, too.
     """
 
 
 class IngressSyncer(Mirror[IngressConfig]):
     """Copies Ingresses; the virtual side owns the routes, the host the addresses.
 
-    The class is one of the host's.
-
-    The Secrets of its certificates are synced with it, and so is what annotations of ingress-nginx name, where the
-    policy lets them cross.
+    The class is one of the host's. The Secrets of the certificates are synced with an Ingress, and
+    so are the objects that annotations of ingress-nginx name, where the policy lets these cross.
     """
 
     name = "ingresses"
@@ -106,10 +110,16 @@ class IngressSyncer(Mirror[IngressConfig]):
 
     def sync_down(self, ctx: Context[IngressConfig], virtual: Obj) -> Decision:
         """Create the copy, once the class that it names appears."""
-        return classes.obstacle(ctx, _CLASSES, virtual) or super().sync_down(ctx, virtual)
+        waiting = classes.obstacle(ctx, _CLASSES, virtual)
+        if waiting:
+            return waiting
+        return super().sync_down(ctx, virtual)
 
     def sync(self, ctx: Context[IngressConfig], pair: Pair) -> Decision:
-        """Update the copy, unless it would get a class that doesn't appear; the addresses come up all the same."""
+        """Update the copy, unless it would get a class that doesn't appear.
+
+        The addresses come up all the same.
+        """
         if waiting := classes.obstacle(ctx, _CLASSES, pair.virtual, pair.host):
             return apply(virtual=self.reflect(ctx, pair)).then(waiting)
         return super().sync(ctx, pair)
@@ -118,16 +128,21 @@ class IngressSyncer(Mirror[IngressConfig]):
         """Return the copy; one that would lack its authentication, for example, is refused.
 
         Raises:
-            Refused: An annotation that configures its controller stays behind, or names Services in a
-                text, a backend is another object than a Service, or the class or a host isn't allowed.
+            Refused: An annotation that configures its controller stays behind, or has names of
+                Services within a text; a backend is another object than a Service; or the class
+                or a host isn't allowed.
         """
         ctx.refuse_without(virtual, _configures_controller)
         for key, text in annotations_of(virtual).items():
             if key.startswith(_WITH_NAMES) and "serviceName" in text:
-                why = "it names a Service, whose copy has another name: use a backend of a path instead"
-                raise Refused(why, path=f"metadata.annotations[{key}]")
-        _check_class(ctx.config.allowed_classes, virtual)
-        _check_hosts(ctx.config.allowed_hosts, virtual.get("spec") or {})
+                why = "it names a Service, and the copy of that has another name"
+                how = "use a backend of a path instead"
+                raise Refused(f"{why}: {how}", path=f"metadata.annotations[{key}]")
+
+        if ctx.config.allowed_classes:
+            _check_class(ctx.config.allowed_classes, virtual)
+        if ctx.config.allowed_hosts:
+            _check_hosts(ctx.config.allowed_hosts, virtual.get("spec") or {})
         for path, backend in _backends(virtual.get("spec") or {}):
             if backend.get("resource"):
                 why = "its name would mean an object of the host's: name a Service instead"
@@ -152,20 +167,31 @@ def _check_class(allowed: tuple[str, ...], virtual: Obj) -> None:
         "spec.ingressClassName": (virtual.get("spec") or {}).get("ingressClassName"),
         f"metadata.annotations[{_CLASS}]": annotations_of(virtual).get(_CLASS),
     }
-    for path, name in given.items() if allowed else ():
+    how = f"use {' or '.join(allowed)}"
+    for path, name in given.items():
         if name and name not in allowed:
-            raise Refused(f"this class isn't allowed: use {' or '.join(allowed)}", path=path, reason="NotAllowed")
-    if allowed and not any(given.values()):
-        why = f"a class is required: use {' or '.join(allowed)}"
+            raise Refused(f"this class isn't allowed: {how}", path=path, reason="NotAllowed")
+    if not any(given.values()):
+        why = f"a class is required: {how}"
         raise Refused(why, path="spec.ingressClassName", reason="NotAllowed")
 
 
 def _check_hosts(allowed: tuple[str, ...], spec: Obj) -> None:
     """Refuse an Ingress that serves a host that isn't allowed."""
-    for path, host in _hosts(spec) if allowed else ():
-        if not any(host == each or (each.startswith("*.") and host.endswith(each[1:])) for each in allowed):
-            why = f"only these hosts are allowed: {', '.join(allowed)}"
-            raise Refused(why if host else f"any host would be served; {why}", path=path, reason="NotAllowed")
+    for path, host in _hosts(spec):
+        if any(_is_of(host, each) for each in allowed):
+            continue
+        why = f"only these hosts are allowed: {', '.join(allowed)}"
+        if not host:
+            why = f"any host would be served; {why}"
+        raise Refused(why, path=path, reason="NotAllowed")
+
+
+def _is_of(host: str, allowed: str) -> bool:
+    """Return True if a host is the one that is allowed, or below the domain of ``*.domain``."""
+    if allowed.startswith("*."):
+        return host == allowed or host.endswith(allowed.removeprefix("*"))
+    return host == allowed
 
 
 def _hosts(spec: Obj) -> Iterable[tuple[str, str]]:

@@ -19,30 +19,70 @@ INGRESSES = Resource("networking.k8s.io/v1", "Ingress", "ingresses")
 NETWORK_POLICIES = Resource("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 DISRUPTION_BUDGETS = Resource("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 RESOURCE_CLAIMS = Resource("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
-RESOURCE_CLAIM_TEMPLATES = Resource("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates")
-CUSTOM_RESOURCE_DEFINITIONS = Resource(
-    "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+RESOURCE_CLAIM_TEMPLATES = Resource(
+    "resource.k8s.io/v1",
+    "ResourceClaimTemplate",
+    "resourceclaimtemplates",
 )
-TOKEN_REVIEWS = Resource("authentication.k8s.io/v1", "TokenReview", "tokenreviews", namespaced=False)
-ACCESS_REVIEWS = Resource("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
+CUSTOM_RESOURCE_DEFINITIONS = Resource(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    namespaced=False,
+)
+TOKEN_REVIEWS = Resource(
+    "authentication.k8s.io/v1",
+    "TokenReview",
+    "tokenreviews",
+    namespaced=False,
+)
+ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io/v1",
+    "SubjectAccessReview",
+    "subjectaccessreviews",
+    namespaced=False,
+)
 CERTIFICATE_REQUESTS = Resource(
-    "certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False
+    "certificates.k8s.io/v1",
+    "CertificateSigningRequest",
+    "certificatesigningrequests",
+    namespaced=False,
 )
 POD_METRICS = Resource("metrics.k8s.io/v1beta1", "PodMetrics", "pods")
 API_SERVICES = Resource("apiregistration.k8s.io/v1", "APIService", "apiservices", namespaced=False)
-INGRESS_CLASSES = Resource("networking.k8s.io/v1", "IngressClass", "ingressclasses", namespaced=False)
+INGRESS_CLASSES = Resource(
+    "networking.k8s.io/v1",
+    "IngressClass",
+    "ingressclasses",
+    namespaced=False,
+)
 STORAGE_CLASSES = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
 VOLUME_ATTRIBUTES_CLASSES = Resource(
-    "storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses", namespaced=False
+    "storage.k8s.io/v1",
+    "VolumeAttributesClass",
+    "volumeattributesclasses",
+    namespaced=False,
 )
-PRIORITY_CLASSES = Resource("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
+PRIORITY_CLASSES = Resource(
+    "scheduling.k8s.io/v1",
+    "PriorityClass",
+    "priorityclasses",
+    namespaced=False,
+)
 RUNTIME_CLASSES = Resource("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
 #: No object, but a name in RBAC for those who may sign and approve.
 SIGNERS = Resource("certificates.k8s.io/v1", "Signer", "signers", namespaced=False)
 
 #: Kinds that parts of the host enforce or provide: network and volume plugins, ingress controllers,
-#: drains of nodes. In a virtual cluster alone they do nothing, unless the tenant has such a part there.
-ENFORCED_ON_HOST = (NETWORK_POLICIES, DISRUPTION_BUDGETS, PERSISTENT_VOLUME_CLAIMS, INGRESSES, RESOURCE_CLAIMS)
+#: drains of nodes. In a virtual cluster alone they do nothing, unless the tenant has such a part
+#: there.
+ENFORCED_ON_HOST = (
+    NETWORK_POLICIES,
+    DISRUPTION_BUDGETS,
+    PERSISTENT_VOLUME_CLAIMS,
+    INGRESSES,
+    RESOURCE_CLAIMS,
+)
 
 #: All of them.
 KNOWN = tuple(value for value in list(globals().values()) if isinstance(value, Resource))

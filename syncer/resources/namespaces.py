@@ -29,8 +29,8 @@ from syncer.api import (
     wait,
 )
 from syncer.resources.kinds import LIMIT_RANGES, NAMESPACES, PODS, RESOURCE_QUOTAS
-from syncer.resources.namespace_values import ENFORCE, Annotations, Labels, LimitSpec, QuotaSpec
-from syncer.resources.pods.security import Level
+from syncer.resources.namespace_values import ENFORCE, Annotations, LabelsOption, LimitSpec, QuotaSpec
+from syncer.resources.pods.security import SecurityLevel
 
 #: Namespaces that every cluster has for itself.
 BUILT_IN = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
@@ -40,8 +40,9 @@ NAME = "vsyncer"
 
 
 def is_built_in(name: str) -> bool:
-    """Return True for a namespace that every cluster may have for itself: Kubernetes reserves all
-    names that begin with ``kube-`` (kubernetes.io, "Namespaces").
+    """Return True for a namespace that every cluster may have for itself.
+
+    Kubernetes reserves all names that begin with ``kube-`` (kubernetes.io, "Namespaces").
     """
     return name in BUILT_IN or name.startswith("kube-")
 
@@ -49,25 +50,28 @@ def is_built_in(name: str) -> bool:
 class NamespaceConfig(Config):
     """The options of Namespaces."""
 
-    pod_security: Level | Literal[""] = "baseline"
+    pod_security: SecurityLevel | Literal[""] = "baseline"
     """The Pod Security level that the host enforces in each host namespace
-    (`pod-security.kubernetes.io/enforce`). Empty: no such label is set, so the host's default holds.
+    (`pod-security.kubernetes.io/enforce`). Empty: no such label is set, so the host's default
+    holds.
     """
 
-    labels: Labels = Field(default={})
-    """Labels that each host namespace gets; a tenant's can't override them. `podSecurity` sets that of its level."""
+    labels: LabelsOption = Field(default={})
+    """Labels that each host namespace gets; a tenant's can't override them. `podSecurity` sets that
+    of its level.
+    """
 
     annotations: Annotations = Field(default={})
     """Annotations that each host namespace gets; a tenant's can't override them."""
 
     quota: QuotaSpec = Field(default={})
-    """The `spec` of a ResourceQuota `vsyncer` in each host namespace, as in a manifest. Empty: none is
-    made, and one that is there is left alone.
+    """The `spec` of a ResourceQuota `vsyncer` in each host namespace, as in a manifest. Empty: none
+    is made, and one that is there is left alone.
     """
 
     limits: LimitSpec = Field(default={})
-    """The `spec` of a LimitRange `vsyncer` in each host namespace, as in a manifest. Empty: none is made,
-    and one that is there is left alone.
+    """The `spec` of a LimitRange `vsyncer` in each host namespace, as in a manifest. Empty: none is
+    made, and one that is there is left alone.
     """
 
     @property
@@ -79,7 +83,9 @@ class NamespaceConfig(Config):
     @property
     def overlay(self) -> Mapping[str, str]:
         """The labels that each host namespace gets, with that of the Pod Security level."""
-        return ({ENFORCE: self.pod_security} if self.pod_security else {}) | self.labels
+        if self.pod_security:
+            return {ENFORCE: self.pod_security, **self.labels}
+        return self.labels
 
 
 class NamespaceSyncer(Mirror[NamespaceConfig]):
@@ -97,11 +103,11 @@ class NamespaceSyncer(Mirror[NamespaceConfig]):
     metadata = MetadataRules(labels=KeyRules(deny=("*",)), annotations=KeyRules(deny=("*",)))
 
     def applies_to(self, settings: Settings) -> bool:
-        """Return False if the translator puts all copies into host namespaces that exist already."""
+        """Return False if the translator puts all copies into existing host namespaces."""
         return settings.names.host_namespaces() is None
 
     def translate(self, ctx: Context[NamespaceConfig], virtual: Obj) -> Obj:
-        """Return the host namespace, with the operator's labels and annotations over the tenant's."""
+        """Return the host namespace; the operator's labels and annotations prevail."""
         host = super().translate(ctx, virtual)
         host["metadata"]["labels"] |= ctx.config.overlay
         host["metadata"]["annotations"] |= ctx.config.annotations
@@ -113,7 +119,9 @@ class NamespaceSyncer(Mirror[NamespaceConfig]):
             return decision
         decision = super().sync_down(ctx, virtual)
         # What belongs into it follows once it is there.
-        return decision.look_again(0) if ctx.config.given else decision
+        if ctx.config.given:
+            return decision.look_again(0)
+        return decision
 
     def sync(self, ctx: Context[NamespaceConfig], pair: Pair) -> Decision:
         """Update the labels, and the objects that the operator gives each host namespace."""
@@ -122,7 +130,8 @@ class NamespaceSyncer(Mirror[NamespaceConfig]):
         decision = super().sync(ctx, pair)
         given = _given_to(key_of(pair.host).name, ctx.config)
         for each in given:
-            decision = decision.then(apply(host=self._given(ctx, pair.virtual, each), resource=each.resource))
+            host = self._given(ctx, pair.virtual, each)
+            decision = decision.then(apply(host=host, resource=each.resource))
         return replace(decision, on=given)
 
     def reads_with(self, settings: Settings) -> Iterable[Source]:
@@ -132,12 +141,15 @@ class NamespaceSyncer(Mirror[NamespaceConfig]):
     def rights_with(self, settings: Settings) -> Iterable[Right]:
         """Return the rights to write them, and to delete them in an uninstall."""
         config = settings.section(self.name, NamespaceConfig)
+        if config is None:
+            return ()
         verbs = ("create", "patch", "delete")
-        return [Right(Side.HOST, resource, verbs) for resource in config.given] if config else ()
+        return [Right(Side.HOST, resource, verbs) for resource in config.given]
 
     def _given(self, ctx: Context[NamespaceConfig], virtual: Obj, each: ObjectRef) -> Obj:
         """Return an object of the operator's in a host namespace."""
-        key, marks = each.key, ctx.marks
+        key = each.key
+        marks = ctx.marks
         return {
             "apiVersion": each.resource.api_version,
             "kind": each.resource.kind,
@@ -152,6 +164,7 @@ class NamespaceSyncer(Mirror[NamespaceConfig]):
 
 
 def _not_needed(ctx: Context, virtual: Obj) -> Decision | None:
+    """Return a skip if no copies go into a host namespace of this virtual one; None otherwise."""
     name = key_of(virtual).name
     place = ctx.names.to_host(NAMESPACES, Key("", name)).name
     if ctx.names.to_host(PODS, Key(name, "any")).namespace != place:
@@ -159,43 +172,55 @@ def _not_needed(ctx: Context, virtual: Obj) -> Decision | None:
     if place in ctx.settings.namespaces:
         return skip("names.namespaces lists the host's own namespace of this name")
     if is_built_in(name) and place == name:
-        return skip("every cluster has a namespace of this name for itself; names.namespaces doesn't list it")
+        why = "every cluster has a namespace of this name for itself"
+        return skip(f"{why}; names.namespaces doesn't list it")
     return None
 
 
 def home_sources(settings: Settings) -> Iterable[Source]:
     """Return the host objects that :func:`unready_home` reads."""
     config = settings.section(NamespaceSyncer.name, NamespaceConfig)
-    return [Source(Side.HOST, resource, marked=True) for resource in (NAMESPACES, *config.given)] if config else ()
+    if config is None:
+        return ()
+    resources = (NAMESPACES, *config.given)
+    return [Source(Side.HOST, resource, marked=True) for resource in resources]
 
 
 def unready_home(ctx: Context, namespace: str) -> Decision | None:
     """Return a wait while the host namespace of a virtual one lacks what the operator gives each.
 
-    A host namespace that the daemon didn't make is the operator's own matter. A label with another
-    value is that of a patch, or of somebody on the host.
+    A host namespace that the daemon didn't make is the operator's own matter. The values of labels
+    aren't compared: a patch, or a user of the host, may have set another one.
     """
     config = ctx.settings.section(NamespaceSyncer.name, NamespaceConfig)
-    place = ctx.names.to_host(NAMESPACES, Key("", namespace)) if config else None
-    home = ctx.host(NAMESPACES, place) if place else None
-    if config is None or place is None or home is None:
+    if config is None:
         return None
+    place = ctx.names.to_host(NAMESPACES, Key("", namespace))
+    home = ctx.host(NAMESPACES, place)
+    if home is None:
+        return None
+
     if not config.overlay.keys() <= labels_of(home).keys():
         seen = ObjectRef(Side.HOST, NAMESPACES, place)
         return wait("its host namespace doesn't have its labels yet", on=(seen,))
     for seen in _given_to(place.name, config):
-        if (given := ctx.host(seen.resource, seen.key)) is None:
-            return wait(f"its host namespace has no {seen.resource.kind} yet", on=(seen,))
+        kind = seen.resource.kind
+        given = ctx.host(seen.resource, seen.key)
+        if given is None:
+            return wait(f"its host namespace has no {kind} yet", on=(seen,))
         if not _is_enforced(given):
-            return wait(f"the host doesn't enforce the {seen.resource.kind} of its host namespace yet", on=(seen,))
+            why = f"the host doesn't enforce the {kind} of its host namespace yet"
+            return wait(why, on=(seen,))
     return None
 
 
 def _is_enforced(given: Obj) -> bool:
-    """Return True if the host's admission knows the object. Of a ResourceQuota, it goes by ``status.hard``, which
-    a controller fills.
+    """Return True if the host's admission knows the object.
+
+    Admission goes by ``status.hard`` of a ResourceQuota, which a controller fills.
     """
-    asked, known = ((given.get(part) or {}).get("hard") or {} for part in ("spec", "status"))
+    asked = (given.get("spec") or {}).get("hard") or {}
+    known = (given.get("status") or {}).get("hard") or {}
     return asked.keys() <= known.keys()
 
 

@@ -1,6 +1,7 @@
-"""Copies of virtual NetworkPolicies on the host, which hold the tenant's Pods there and open them to nobody else."""
+"""Copies of virtual NetworkPolicies, which isolate the tenant's Pods on the host."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
@@ -32,29 +33,36 @@ from syncer.api import (
 )
 from syncer.resources.endpointslices import AddressRange
 from syncer.resources.kinds import NAMESPACES, NETWORK_POLICIES, PODS
-from syncer.resources.selected_namespaces import MORE_LABELS, NamespaceSelection, decisive_values, label_values
+from syncer.resources.selected_namespaces import (
+    MORE_LABELS,
+    NamespaceSelection,
+    decisive_values,
+    label_values,
+)
+from syncer.resources.service_ranges import Network
+from syncer.translate.messages import LONGEST_LABEL_QUOTE, LONGEST_QUOTE, MOST_NAMED
 
-Network = IPv4Network | IPv6Network
-
-#: The index of virtual Namespaces by label, and of the policies by the values that decide about them.
+#: The index of virtual Namespaces by label, and of the policies by the values that decide about
+#: them.
 _BY_LABEL = "policies-label"
 #: The value of every Namespace, for selectors that find it whatever its labels.
 _EVERY = "/every"
 #: Most rules, peers, ports, and exceptions of address ranges in a policy.
 MOST_PARTS = 1000
-#: Most characters of a policy's spec, as each Pod of its namespace is decided from all policies there.
+#: Most characters of a policy's spec, as each Pod of its namespace is decided from all policies
+#: there.
 LONGEST = 32 << 10
-#: The seconds after which a policy is decided again that selects among Namespaces whose labels aren't indexed.
+#: The seconds after which a policy is decided again if some Namespaces have more labels than the
+#: index has room for.
 CROWDED_SECONDS = 60.0
-#: The number of fields that an event names.
-_NAMED = 3
 #: The label of each namespace with its name (kubernetes.io, "Well-Known Labels").
 _NAME = "kubernetes.io/metadata.name"
 #: Addresses of IPv4 in the form of IPv6, which networks may take for either.
 _MAPPED = IPv6Network("::ffff:0:0/96")
 #: The directions, each with its type, its rules, and the peers of a rule.
 DIRECTIONS = (("Ingress", "ingress", "from"), ("Egress", "egress", "to"))
-_SELECTOR, _EXPRESSION = ("podSelector", "namespaceSelector"), {"key", "operator", "values"}
+_SELECTOR = ("podSelector", "namespaceSelector")
+_EXPRESSION = {"key", "operator", "values"}
 
 
 class AllowedRange(Section):
@@ -93,31 +101,36 @@ class NetworkPolicyConfig(Config):
     """The options of NetworkPolicies."""
 
     enabled: bool = False
-    """Whether NetworkPolicies go to the host, where they hold the tenant's Pods, if its network enforces them.
+    """Whether NetworkPolicies go to the host, where they hold the tenant's Pods, if its network
+    enforces them.
 
-    Off by default: NetworkPolicies of a namespace add up, so those of the operator must leave out the
-    Pods that a tenant's isolate (docs/operating.md).
+    Off by default: NetworkPolicies of a namespace add up, so those of the operator must leave out
+    the Pods that a tenant's isolate (docs/operating.md).
     """
 
     allowed_cidrs: AllowedRanges = Field(default=AllowedRanges(), alias="allowedCIDRs")
-    """Ranges of addresses that a copy may name, besides the tenant's own Pods; its `ipBlock`s are cut to them.
+    """Ranges of addresses that a copy may name, besides the tenant's own Pods; its `ipBlock`s are
+    cut to them.
 
-    Let them be no more than the operator's own NetworkPolicy allows the tenant's Pods. A rule without
-    peers, which is for all, becomes one for the tenant's own Pods and these ranges.
+    Let them be no more than the operator's own NetworkPolicy allows the tenant's Pods. A rule
+    without peers, which is for all, becomes one for the tenant's own Pods and these ranges.
     """
 
     most: int = Field(default=100, ge=0)
-    """The most copies; further policies are parked. Every node of the host works with all of them."""
+    """The most copies; further policies are parked. Every node of the host works with all of them.
+    """
 
 
 class NetworkPolicySyncer(
     Syncer[NetworkPolicyConfig], SyncDown[NetworkPolicyConfig], Sync[NetworkPolicyConfig], Indexes
 ):
-    """Copies NetworkPolicies; the copy selects Pods of this tenant and namespace, and names no others.
+    """Copies NetworkPolicies; the copy selects Pods of this tenant and namespace, and names no
+    others.
 
-    Policies of a namespace add up (https://kubernetes.io/docs/concepts/services-networking/network-policies/),
-    so a copy that named more would open a tenant's Pods to others in spite of the operator's own. What can't
-    be said on the host is refused as a whole. A policy holds until it is gone, so its copy stays until
+    Policies of a namespace add up
+    (https://kubernetes.io/docs/concepts/services-networking/network-policies/), so a copy that
+    named more would open a tenant's Pods to others in spite of the operator's own. What can't be
+    said on the host is refused as a whole. A policy holds until it is gone, so its copy stays until
     then, whatever finalizers hold it.
     """
 
@@ -131,34 +144,32 @@ class NetworkPolicySyncer(
     reads = (Source(Side.VIRTUAL, NAMESPACES),)
 
     def indexes(self) -> Sequence[Index]:
-        """Return the indexes by which a policy is decided again when its selectors find other Namespaces."""
+        """Return indexes that requeue a policy when its selectors find other Namespaces."""
+        policies = Source(Side.VIRTUAL, NETWORK_POLICIES)
+        namespaces = Source(Side.VIRTUAL, NAMESPACES)
         return [
-            Index(Source(Side.VIRTUAL, NETWORK_POLICIES), _BY_LABEL, _decisive),
-            Index(
-                Source(Side.VIRTUAL, NAMESPACES),
-                _BY_LABEL,
-                lambda namespace: (_EVERY, *label_values(namespace)),
-                requeues=_BY_LABEL,
-            ),
+            Index(policies, _BY_LABEL, _decisive),
+            Index(namespaces, _BY_LABEL, _namespace_values, requeues=_BY_LABEL),
         ]
 
     def sync_down(self, ctx: Context[NetworkPolicyConfig], virtual: Obj) -> Decision:
         """Create the copy.
 
         Raises:
-            Refused: There are too many, or it has what can't be said on the host.
+            Refused: There are too many, or the policy has no equivalent on the host.
             TooLarge: It has too many parts.
         """
         if len(ctx.reader.keys(Side.HOST, NETWORK_POLICIES)) >= ctx.config.most:
-            why = f"this virtual cluster has {ctx.config.most} NetworkPolicies where Pods run already: delete others"
-            raise Refused(why, reason="TooManyPolicies")
+            most = ctx.config.most
+            why = f"this virtual cluster has {most} NetworkPolicies where Pods run already"
+            raise Refused(f"{why}: delete others", reason="TooManyPolicies")
         return _Copy(ctx, virtual).decided("the virtual object has no copy on the host yet")
 
     def sync(self, ctx: Context[NetworkPolicyConfig], pair: Pair) -> Decision:
         """Update the copy.
 
         Raises:
-            Refused: It has what can't be said on the host.
+            Refused: The policy has no equivalent on the host.
             TooLarge: It has too many parts.
         """
         return _Copy(ctx, pair.virtual).decided("")
@@ -171,8 +182,12 @@ def is_too_long(policy: Obj) -> bool:
 
 def policy_types(spec: Obj) -> list[str]:
     """Return the types of a policy, or those that an API server gives it by default."""
-    given: list[str] = spec.get("policyTypes") or ["Ingress", *(["Egress"] if spec.get("egress") else [])]
-    return given
+    given: list[str] | None = spec.get("policyTypes")
+    if given:
+        return given
+    if spec.get("egress"):
+        return ["Ingress", "Egress"]
+    return ["Ingress"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +199,20 @@ class Block:
 
     def within(self, other: "Block") -> "Block | None":
         """Return what is in both; None if nothing is."""
-        inner = next((a for a, b in _both_ways(self.network, other.network) if _is_within(a, b)), None)
-        if inner is None:
+        # Of two networks, one lies in the other, or they have no address in common.
+        if _is_within(self.network, other.network):
+            inner = self.network
+        elif _is_within(other.network, self.network):
+            inner = other.network
+        else:
             return None
         excepted = [each for each in (*self.excepted, *other.excepted) if each.overlaps(inner)]
         if any(_is_within(inner, each) for each in excepted):
             return None
         left_out = tuple(_collapsed(excepted))
-        return None if left_out == (inner,) else Block(inner, left_out)
+        if left_out == (inner,):
+            return None
+        return Block(inner, left_out)
 
     @property
     def peer(self) -> Obj:
@@ -206,10 +227,6 @@ def _is_within(one: Network, other: Network) -> bool:
     if isinstance(one, IPv4Network):
         return isinstance(other, IPv4Network) and one.subnet_of(other)
     return isinstance(other, IPv6Network) and one.subnet_of(other)
-
-
-def _both_ways(one: Network, other: Network) -> tuple[tuple[Network, Network], ...]:
-    return (one, other), (other, one)
 
 
 def _collapsed(networks: Iterable[Network]) -> Iterator[Network]:
@@ -241,53 +258,69 @@ class _Copy:
             decision = decision.look_again(CROWDED_SECONDS)
         if not self.cut:
             return decision
-        more = f" and {len(self.cut) - _NAMED} more" if len(self.cut) > _NAMED else ""
-        why = f"{', '.join(self.cut[:_NAMED])}{more}: where Pods run this is only for Pods of this virtual cluster"
-        return decision.warn("NetworkPolicyCut", f"{why}, and for addresses that its operator allows")
+        named = ", ".join(self.cut[:MOST_NAMED])
+        if len(self.cut) > MOST_NAMED:
+            named = f"{named} and {len(self.cut) - MOST_NAMED} more"
+        why = f"{named}: where Pods run this is only for Pods of this virtual cluster"
+        how = f"{why}, and for addresses that its operator allows"
+        return decision.warn("NetworkPolicyCut", how)
 
     def made(self) -> Obj:
         """Return the copy.
 
         Raises:
-            Refused: It has what can't be said on the host.
+            Refused: The policy has no equivalent on the host.
             TooLarge: It has too many parts.
         """
-        ctx, given, own = self.ctx, self.virtual.get("spec") or {}, key_of(self.virtual).namespace
+        ctx = self.ctx
+        given = self.virtual.get("spec") or {}
+        own = key_of(self.virtual).namespace
         if ctx.host_key(key_of(self.virtual)).namespace != _place(ctx, own):
-            raise Refused("the Pods of its namespace are in another namespace of the host than the policy would be")
+            why = "the Pods of its namespace are in another namespace of the host"
+            raise Refused(f"{why} than the policy would be")
         if is_too_long(self.virtual):
-            raise TooLarge(f"has more than {LONGEST} characters; make several policies of it", path="spec")
+            why = f"has more than {LONGEST} characters; make several policies of it"
+            raise TooLarge(why, path="spec")
         _count(given)
+
         selector = self._selector(given.get("podSelector") or {}, "spec.podSelector")
         spec: Obj = {
-            "podSelector": selectors.narrowed(selector, ctx.marks.labels(ctx.identity, Key(own, ""))),
+            "podSelector": self._of_own_namespace(selector),
             # Written out, as an API server's default depends on rules that may be dropped here.
             "policyTypes": policy_types(given),
         }
-        for _, rules, peers in DIRECTIONS:
-            if given.get(rules) is not None:
-                made = (
-                    self._rule(rule, rules, peers, f"spec.{rules}[{number}]")
-                    for number, rule in enumerate(given[rules])
-                )
-                spec[rules] = [rule for rule in made if rule is not None]
+        for _, direction, peers in DIRECTIONS:
+            if given.get(direction) is not None:
+                spec[direction] = self._rules(given[direction], direction, peers)
         return {**ctx.host_copy(self.virtual), "spec": spec}
+
+    def _rules(self, given: list[Obj], direction: str, peers: str) -> list[Obj]:
+        """Return the rules of the copy; those that have no peers left are dropped."""
+        made = []
+        for number, each in enumerate(given):
+            rule = self._rule(each, direction, peers, f"spec.{direction}[{number}]")
+            if rule is not None:
+                made.append(rule)
+        return made
 
     def _rule(self, rule: Obj, direction: str, peers: str, path: str) -> Obj | None:
         """Return a rule; None if it has no peers left, as a rule without peers is for all."""
         _check_known(rule, (peers, "ports"), path)
+        made: list[Obj] = []
         if given := rule.get(peers):
-            made = [
-                each
-                for number, peer in enumerate(given)
-                for each in self._peer(peer, direction, f"{path}.{peers}[{number}]")
-            ]
+            for number, peer in enumerate(given):
+                made.extend(self._peer(peer, direction, f"{path}.{peers}[{number}]"))
         else:
             self.cut.append(path)
-            made = [self._pods({}, None), *(each.block.peer for each in self._allowed(direction))]
+            made.append(self._pods({}, None))
+            made.extend(each.block.peer for each in self._allowed(direction))
         if not made:
             return None
-        return {peers: made, **({"ports": rule["ports"]} if rule.get("ports") else {})}
+
+        result: Obj = {peers: made}
+        if rule.get("ports"):
+            result["ports"] = rule["ports"]
+        return result
 
     def _peer(self, peer: Obj, direction: str, path: str) -> Iterator[Obj]:
         """Yield the peers that stand for one on the host."""
@@ -296,61 +329,84 @@ class _Copy:
             yield from self._blocks(peer["ipBlock"], direction, f"{path}.ipBlock")
             return
         _check_known(peer, _SELECTOR, path)
-        pods, namespaces = peer.get("podSelector"), peer.get("namespaceSelector")
+        pods = peer.get("podSelector")
+        namespaces = peer.get("namespaceSelector")
         if pods is None and namespaces is None:
-            raise Refused("names nobody that is known here", path=path)
+            raise Refused("names no kind of peer that is known here", path=path)
         selector = self._selector(pods or {}, f"{path}.podSelector")
         if namespaces is None:
-            own = key_of(self.virtual).namespace
-            yield {"podSelector": selectors.narrowed(selector, self.ctx.marks.labels(self.ctx.identity, Key(own, "")))}
+            yield {"podSelector": self._of_own_namespace(selector)}
             return
+
         _check_selector(namespaces, f"{path}.namespaceSelector")
         if not namespaces.get("matchLabels") and not namespaces.get("matchExpressions"):
             yield self._pods(selector, None)
         elif names := self._selected(namespaces):
             yield self._pods(selector, names)
 
+    def _of_own_namespace(self, selector: Obj) -> Obj:
+        """Return a selector of the host's Pods that finds only those of the policy's namespace."""
+        own = Key(key_of(self.virtual).namespace, "")
+        return selectors.narrowed(selector, self.ctx.marks.labels(self.ctx.identity, own))
+
     def _blocks(self, given: Obj, direction: str, path: str) -> Iterator[Obj]:
         """Yield the parts of a range of addresses that are allowed."""
         _check_known(given, ("cidr", "except"), path)
         excepted = [_network(each, path) for each in given.get("except") or ()]
         block = Block(_network(given.get("cidr"), path), tuple(_collapsed(excepted)))
-        left = [part for each in self._allowed(direction) if (part := block.within(each.block))]
+        left = []
+        for each in self._allowed(direction):
+            part = block.within(each.block)
+            if part is not None:
+                left.append(part)
         if block not in left:
             self.cut.append(path)
-        yield from (part.peer for part in left)
+        for part in left:
+            yield part.peer
 
     def _allowed(self, direction: str) -> tuple[AllowedRange, ...]:
         allowed = self.ctx.config.allowed_cidrs
-        return allowed.ingress if direction == "ingress" else allowed.egress
+        if direction == "ingress":
+            return allowed.ingress
+        return allowed.egress
 
     def _pods(self, selector: Obj, namespaces: list[str] | None) -> Obj:
-        """Return the peer for Pods of this tenant in some virtual namespaces, or with None in all."""
+        """Return the peer for Pods of this tenant in some virtual namespaces; None for all."""
         ctx = self.ctx
-        selector, places = selectors.narrowed(selector, {ctx.marks.cluster: ctx.identity}), ctx.names.host_namespaces()
+        selector = selectors.narrowed(selector, {ctx.marks.cluster: ctx.identity})
         if namespaces is not None:
-            selector = selectors.required(selector, selectors.one_of(ctx.marks.namespace_label, namespaces))
+            is_of_these = selectors.one_of(ctx.marks.namespace_label, namespaces)
+            selector = selectors.required(selector, is_of_these)
+
+        places = ctx.names.host_namespaces()
         if places is not None and len(places) == 1:
             return {"podSelector": selector}
-        homes = {_place(ctx, each) for each in (self._selected({}) if namespaces is None else namespaces)}
-        return {"podSelector": selector, "namespaceSelector": {"matchExpressions": [selectors.one_of(_NAME, homes)]}}
+        if namespaces is None:
+            namespaces = self._selected({})
+        homes = {_place(ctx, each) for each in namespaces}
+        is_there = {"matchExpressions": [selectors.one_of(_NAME, homes)]}
+        return {"podSelector": selector, "namespaceSelector": is_there}
 
     def _selected(self, selector: Obj) -> list[str]:
+        """Return the names of the virtual namespaces that a selector finds; an empty one, all."""
         found = self.found.selected(selector)
-        self.is_doubtful = self.is_doubtful or (bool(self.found.crowded) and bool(selector))
+        if selector and self.found.crowded:
+            self.is_doubtful = True
         return found
 
     def _selector(self, selector: Json, path: str) -> Obj:
-        """Return a selector of Pods, whose labels are those of their copies.
+        """Return a selector of Pods as it is: the labels that it names are on their copies, too.
 
         Raises:
-            Refused: It is none, or names a label that no copy has.
+            Refused: The value is no selector, or names a label that no copy has.
         """
         _check_selector(selector, path)
-        expressions = selector.get("matchExpressions") or ()
-        for key in (*(selector.get("matchLabels") or ()), *(each["key"] for each in expressions)):
+        keys = list(selector.get("matchLabels") or ())
+        keys.extend(each["key"] for each in selector.get("matchExpressions") or ())
+        for key in keys:
             if not self.ctx.metadata.crosses("labels", key):
-                raise Refused(f"the label {key:.100} doesn't go to where Pods run", path=path, reason="NotCopied")
+                why = f"the label {key:.{LONGEST_LABEL_QUOTE}} doesn't go to where Pods run"
+                raise Refused(why, path=path, reason="NotCopied")
         result: Obj = selector
         return result
 
@@ -366,49 +422,60 @@ def _count(spec: Obj) -> None:
     for _, rules, peers in DIRECTIONS:
         for rule in spec.get(rules) or ():
             given = rule.get(peers) or ()
-            excepted = sum(len((peer.get("ipBlock") or {}).get("except") or ()) for peer in given)
-            parts += 1 + len(given) + len(rule.get("ports") or ()) + excepted
+            parts += 1 + len(given) + len(rule.get("ports") or ())
+            for peer in given:
+                parts += len((peer.get("ipBlock") or {}).get("except") or ())
     if parts > MOST_PARTS:
-        raise TooLarge(f"has {parts} rules, peers, ports and exceptions, and {MOST_PARTS} are accepted", path="spec")
+        why = f"has {parts} rules, peers, ports and exceptions, and {MOST_PARTS} are accepted"
+        raise TooLarge(why, path="spec")
 
 
 def _check_known(part: Obj, known: Iterable[str], path: str) -> None:
     """Refuse fields that aren't known, as without one a copy may allow more."""
     for name in part:
         if name not in known:
-            raise Refused(
-                "this field isn't known here, and without it the copy might allow more", path=f"{path}.{name}"
-            )
+            why = "this field isn't known here, and without it the copy might allow more"
+            raise Refused(why, path=f"{path}.{name}")
 
 
 def _check_selector(selector: Json, path: str) -> None:
-    """Refuse what is no label selector, or one with fields that aren't known."""
+    """Refuse a value that is no label selector, or a selector with fields that aren't known."""
     if not selectors.fits("selector", selector):
         raise Refused("is no label selector", path=path)
     for each in selector.get("matchExpressions") or ():
-        if not isinstance(each, dict) or not each.keys() <= _EXPRESSION or not {"key", "operator"} <= each.keys():
+        if not isinstance(each, dict):
+            raise Refused("is no label selector", path=path)
+        if not {"key", "operator"} <= each.keys() <= _EXPRESSION:
             raise Refused("is no label selector", path=path)
 
 
 def _network(text: Json, path: str) -> Network:
-    """Parse a range of addresses, as it means the same to every network.
+    """Parse a range of addresses.
 
     Raises:
-        Refused: It is none.
+        Refused: The text is no range, or one that networks may take for either version.
     """
-    try:
-        network = ip_network(text, strict=False) if isinstance(text, str) else None
-    except ValueError:
-        network = None
-    if network is None or (isinstance(network, IPv6Network) and network.subnet_of(_MAPPED)):
-        raise Refused(f"{str(text)[:60]!r} is no range of addresses such as 192.0.2.0/24", path=path)
+    network = None
+    if isinstance(text, str):
+        with suppress(ValueError):
+            network = ip_network(text, strict=False)
+    is_mapped = isinstance(network, IPv6Network) and network.subnet_of(_MAPPED)
+    if network is None or is_mapped:
+        why = f"{str(text)[:LONGEST_QUOTE]!r} is no range of addresses such as 192.0.2.0/24"
+        raise Refused(why, path=path)
     return network
 
 
-def _decisive(policy: Obj) -> Iterator[str]:
-    """Yield the values of Namespaces that decide about a policy: any, if it selects some or has a rule for all.
+def _namespace_values(namespace: Obj) -> tuple[str, ...]:
+    """Return the values by which policies find a Namespace."""
+    return (_EVERY, *label_values(namespace))
 
-    One that is too long is refused whatever they are.
+
+def _decisive(policy: Obj) -> Iterator[str]:
+    """Yield the values of Namespaces that decide about a policy.
+
+    Every Namespace does for a policy that selects some, or has a rule for all; and for one that is
+    too long, which is refused in any case.
     """
     if is_too_long(policy):
         yield from (_EVERY, MORE_LABELS)
@@ -417,7 +484,8 @@ def _decisive(policy: Obj) -> Iterator[str]:
     for _, rules, peers in DIRECTIONS:
         for rule in spec.get(rules) or ():
             given = rule.get(peers) or ()
-            selected = [found for peer in given if (found := peer.get("namespaceSelector")) is not None]
+            selectors_of_peers = [peer.get("namespaceSelector") for peer in given]
+            selected = [selector for selector in selectors_of_peers if selector is not None]
             if selected or not given:
                 yield from (_EVERY, MORE_LABELS)
             for selector in selected:

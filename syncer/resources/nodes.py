@@ -39,9 +39,9 @@ _CONDITIONS = (
 
 _MESSAGE = "stands for the host node of this name; its health is not reported"
 
-#: The features that an API server asks of a Pod's node (``status.declaredFeatures``), in its order: those of
-#: Kubernetes 1.36 (``k8s.io/component-helpers``, ``nodedeclaredfeatures/features``). It refuses a resizing of a Pod
-#: as a whole, or of an init container, that its node doesn't declare.
+#: The features that an API server asks of a Pod's node (``status.declaredFeatures``), in its order:
+#: those of Kubernetes 1.36 (``k8s.io/component-helpers``, ``nodedeclaredfeatures/features``). It
+#: refuses a resizing of a Pod as a whole, or of an init container, that its node doesn't declare.
 FEATURES = (
     "ExtendWebSocketsToKubelet",
     "InPlacePodLevelResourcesVerticalScaling",
@@ -49,11 +49,14 @@ FEATURES = (
     "RestartAllContainersOnContainerExits",
     "UserNamespacesHostNetworkSupport",
 )
-#: The first minor version of Kubernetes 1 whose API servers keep these by default; an older one drops them.
+#: The first minor version of Kubernetes 1 whose API servers keep these by default; an older one
+#: drops them.
 FEATURES_SINCE = 36
-#: The feature of a node whose kubelet takes WebSockets for all streams: it is the daemon, which takes them to the
-#: host's API server, and that does so since this minor version.
-WEB_SOCKETS, WEB_SOCKETS_SINCE = FEATURES[0], 31
+#: The feature of a node that accepts WebSockets for all streams. The kubelet of a stand-in is the
+#: daemon, which passes streams on to the host's API server, and that accepts them since this minor
+#: version.
+WEB_SOCKETS = FEATURES[0]
+WEB_SOCKETS_SINCE = 31
 
 #: The taint that the API server puts on each new Node, for the controller of node lifecycles to
 #: remove (admission plugin ``TaintNodesByCondition``).
@@ -74,13 +77,14 @@ class NodeConfig(Config):
 
 
 class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
-    """Creates a stand-in Node for each host node that runs a synced Pod, and deletes it after the
-    last Pod.
+    """Creates a stand-in Node for each host node that runs a synced Pod.
 
-    Run the virtual cluster's controller manager without the controllers that judge Nodes
-    (``--controllers=*,-node-lifecycle-controller,-taint-eviction-controller,-pod-garbage-collector-controller``):
-    no kubelet sends a heartbeat, so they would take every stand-in for dead, and a Pod may be there
-    before its stand-in. Pods that the host has lost end without them.
+    The stand-in is deleted after the last Pod. Run the virtual cluster's controller manager without
+    the controllers that judge Nodes: no kubelet sends a heartbeat, so they would take every
+    stand-in for dead, and a Pod may be there before its stand-in. Pods that the host has lost end
+    without them. That is, put all of these into its ``--controllers``: ``*``,
+    ``-node-lifecycle-controller``, ``-taint-eviction-controller`` and
+    ``-pod-garbage-collector-controller``.
     """
 
     name = "nodes"
@@ -104,7 +108,8 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
         """Create the stand-in if a Pod needs it."""
         if not _is_used(ctx, key.name):
             return skip("no synced Pod is on this node")
-        return apply(virtual=_node(ctx, key.name, None), reason=f"a synced Pod is on the host node {key.name}")
+        why = f"a synced Pod is on the host node {key.name}"
+        return apply(virtual=_node(ctx, key.name, None), reason=why)
 
     def fake_sync(self, ctx: Context[NodeConfig], virtual: Obj) -> Decision:
         """Keep the stand-in ready, and delete it after the last Pod.
@@ -118,10 +123,13 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
 
 
 def addresses(settings: Settings, node: str) -> Obj:
-    """Return the addresses in a virtual Node's status; none where the daemon answers as its kubelet,
-    and writes its own.
+    """Return the addresses in a virtual Node's status.
+
+    None where the daemon serves as the Node's kubelet, as it writes its own address then.
     """
-    return {} if settings.kubelet else {"addresses": [{"type": "Hostname", "address": node}]}
+    if settings.kubelet:
+        return {}
+    return {"addresses": [{"type": "Hostname", "address": node}]}
 
 
 def declared(ctx: Context[NodeConfig], features: Iterable[str], virtual: Obj | None) -> Obj:
@@ -129,74 +137,98 @@ def declared(ctx: Context[NodeConfig], features: Iterable[str], virtual: Obj | N
 
     ``virtual`` is the Node as it is, None for a new one.
     """
+    if ctx.minor_version(Side.VIRTUAL) < FEATURES_SINCE:
+        return {}
     names = sorted(set(features))
-    is_there = bool(names or dig(virtual or {}, "status.declaredFeatures"))
-    if ctx.minor_version(Side.VIRTUAL) < FEATURES_SINCE or not is_there:
+    if not names and not dig(virtual or {}, "status.declaredFeatures"):
         return {}
     return {"declaredFeatures": names}
 
 
 def _served(ctx: Context[NodeConfig]) -> list[str]:
-    """Return the features of a host node that isn't read: all, as the host has the last word about what needs one."""
-    takes_web_sockets = ctx.minor_version(Side.HOST) >= WEB_SOCKETS_SINCE
-    return [name for name in FEATURES if name != WEB_SOCKETS or takes_web_sockets]
+    """Return the features of a host node that isn't read.
+
+    These are all: the host itself refuses a request that needs another one.
+    """
+    features = list(FEATURES)
+    if ctx.minor_version(Side.HOST) < WEB_SOCKETS_SINCE:
+        features.remove(WEB_SOCKETS)
+    return features
 
 
 def _nodes_of(pod: Obj) -> Iterable[str]:
+    """Return the name of the node that a Pod is bound to; nothing if it isn't yet."""
     name = dig(pod, "spec.nodeName")
-    return (name,) if name else ()
+    if name:
+        return (name,)
+    return ()
 
 
 def _keys(pod: Obj, settings: Settings) -> Iterable[Key]:
-    names = _nodes_of(pod)
-    if not names or not settings.marks.is_ours(pod, cluster=settings.identity, resource=PODS):
-        return ()
-    return [Key("", name) for name in names]
+    """Yield the Node to requeue when a Pod of the host changes."""
+    for name in _nodes_of(pod):
+        if settings.marks.is_ours(pod, cluster=settings.identity, resource=PODS):
+            yield Key("", name)
 
 
 def _keys_of_virtual(pod: Obj, settings: Settings) -> Iterable[Key]:
-    return [Key("", name) for name in _nodes_of(pod)]
+    """Yield the Node to requeue when a virtual Pod changes."""
+    for name in _nodes_of(pod):
+        yield Key("", name)
 
 
 def _is_used(ctx: Context[NodeConfig], node: str) -> bool:
-    return any(_is_our_pod(ctx, key) for key in ctx.reader.indexed(Side.HOST, PODS, "node", node))
-
-
-def _is_our_pod(ctx: Context[NodeConfig], key: Key) -> bool:
-    pod = ctx.host(PODS, key)
-    return pod is not None and ctx.marks.is_ours(pod, cluster=ctx.identity, resource=PODS)
+    """Return True if a copy of a Pod is on a host node."""
+    for key in ctx.reader.indexed(Side.HOST, PODS, "node", node):
+        pod = ctx.host(PODS, key)
+        if pod is None:
+            continue
+        if ctx.marks.is_ours(pod, cluster=ctx.identity, resource=PODS):
+            return True
+    return False
 
 
 def _since(node: Obj) -> dict[str, str]:
     """Return the time of the last transition for each condition that is as it should be."""
     right = {kind: status for kind, status, _ in _CONDITIONS}
-    found = dig(node, "status.conditions") or ()
-    return {
-        one["type"]: one["lastTransitionTime"]
-        for one in found
-        if one.get("lastTransitionTime") and right.get(one["type"]) == one.get("status")
-    }
+    times_by_type = {}
+    for one in dig(node, "status.conditions") or ():
+        since = one.get("lastTransitionTime")
+        if since and right.get(one["type"]) == one.get("status"):
+            times_by_type[one["type"]] = since
+    return times_by_type
 
 
 def _node(ctx: Context[NodeConfig], name: str, virtual: Obj | None) -> Obj:
     """Return the stand-in; ``virtual`` is the Node as it is, None for a new one."""
     usual = NodeConfig()
-    room = {field: getattr(ctx.config, field) or getattr(usual, field) for field in ("cpu", "memory", "pods")}
-    now, since = times.written(ctx.now), _since(virtual or {})
-    conditions = [
-        {
+    room = {}
+    for field in ("cpu", "memory", "pods"):
+        room[field] = getattr(ctx.config, field) or getattr(usual, field)
+
+    now = times.written(ctx.now)
+    since = _since(virtual or {})
+    conditions = []
+    for kind, status, reason in _CONDITIONS:
+        condition = {
             "type": kind,
             "status": status,
             "reason": reason,
             "message": _MESSAGE,
             "lastTransitionTime": since.get(kind, now),
         }
-        for kind, status, reason in _CONDITIONS
-    ]
-    metadata: Obj = {"name": name, "labels": _labels(ctx, name)}
+        conditions.append(condition)
+
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        ctx.marks.cluster: ctx.identity,
+    }
+    metadata: Obj = {"name": name, "labels": labels}
     if virtual is not None:
         metadata["resourceVersion"] = virtual["metadata"].get("resourceVersion", "")
-    taints = [taint for taint in dig(virtual or {}, "spec.taints") or () if taint["key"] != _NEW]
+    given = dig(virtual or {}, "spec.taints") or ()
+    taints = [taint for taint in given if taint["key"] != _NEW]
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -210,7 +242,3 @@ def _node(ctx: Context[NodeConfig], name: str, virtual: Obj | None) -> Obj:
             **addresses(ctx.settings, name),
         },
     }
-
-
-def _labels(ctx: Context[NodeConfig], name: str) -> dict[str, str]:
-    return {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", ctx.marks.cluster: ctx.identity}

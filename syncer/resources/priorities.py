@@ -25,7 +25,7 @@ from syncer.api import (
 from syncer.resources.classes import is_reserved
 from syncer.resources.kinds import PRIORITY_CLASSES
 
-#: What an API server lets nobody change.
+#: Immutable fields.
 _FIXED = ("value", "preemptionPolicy")
 
 
@@ -39,20 +39,23 @@ class TenantPriorityConfig(Config):
     """
 
     max_value: int = Field(default=0, ge=-(2**31), le=1_000_000_000)
-    """The highest value of a copy; a class above it gets this one. 0 is the priority of Pods without
-    a class, unless the host has a default one.
+    """The highest value of a copy; a class above it gets this one. 0 is the priority of Pods
+    without a class, unless the host has a default one.
     """
 
     most: int = Field(default=20, ge=0)
-    """The most copies; further classes are parked. They have no namespace, so no quota counts them."""
+    """The most copies; further classes are parked. They have no namespace, so no quota counts
+    them.
+    """
 
 
 class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriorityConfig]):
     """Copies PriorityClasses under names of this virtual cluster.
 
     Pods of a copy evict no others to get a place (``preemptionPolicy: Never``), and it is never the
-    default of the host. See https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/.
-    Pods may name a class until it is gone, so its copy stays until then, whatever finalizers hold it.
+    default of the host. See
+    https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/. Pods may name
+    a class until it is gone, so its copy stays until then, whatever finalizers hold it.
     """
 
     deletion = "whenGone"
@@ -66,13 +69,19 @@ class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriority
 
     def excluded(self, ctx: Context[TenantPriorityConfig], side: Side, obj: Obj) -> str | None:
         """Leave those alone that every API server makes for itself."""
-        return "every API server has one of its own" if is_reserved(key_of(obj).name) else None
+        if is_reserved(key_of(obj).name):
+            return "every API server has one of its own"
+        return None
 
     def translate(self, ctx: Context[TenantPriorityConfig], virtual: Obj) -> Obj:
         """Return the copy."""
         host = super().translate(ctx, virtual)
         host.pop("globalDefault", None)
-        return {**host, "value": min(virtual.get("value") or 0, ctx.config.max_value), "preemptionPolicy": "Never"}
+        return {
+            **host,
+            "value": min(virtual.get("value") or 0, ctx.config.max_value),
+            "preemptionPolicy": "Never",
+        }
 
     def sync_down(self, ctx: Context[TenantPriorityConfig], virtual: Obj) -> Decision:
         """Create the copy.
@@ -81,23 +90,33 @@ class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriority
             Refused: There are too many.
         """
         if _copies(ctx) >= ctx.config.most:
-            why = f"this virtual cluster has {ctx.config.most} PriorityClasses where Pods run already: delete others"
-            raise Refused(why, reason="TooManyClasses")
+            most = ctx.config.most
+            why = f"this virtual cluster has {most} PriorityClasses where Pods run already"
+            raise Refused(f"{why}: delete others", reason="TooManyClasses")
         return _warned(ctx, virtual, super().sync_down(ctx, virtual))
 
     def sync(self, ctx: Context[TenantPriorityConfig], pair: Pair) -> Decision:
-        """Update the copy, or make it anew if it has another value now, such as by a lower limit."""
+        """Update the copy, or replace it if its value changes, such as by a lower limit."""
         wanted = self.translate(ctx, pair.virtual)
         for field in _FIXED:
             if wanted[field] != pair.host.get(field):
-                return delete(host=pair.host, reason=f"{field} can't be changed, so the class is made anew")
+                why = f"{field} can't be changed, so the class is replaced"
+                return delete(host=pair.host, reason=why)
         return _warned(ctx, pair.virtual, super().sync(ctx, pair))
 
 
 def _copies(ctx: Context[TenantPriorityConfig]) -> int:
     """Return the number of copies; classes of the host's own may be in the same cache."""
-    found = (ctx.host(PRIORITY_CLASSES, key) for key in ctx.reader.keys(Side.HOST, PRIORITY_CLASSES))
-    return sum(ctx.marks.is_ours(each, cluster=ctx.identity, resource=PRIORITY_CLASSES) for each in found if each)
+    number = 0
+    for key in ctx.reader.keys(Side.HOST, PRIORITY_CLASSES):
+        host = ctx.host(PRIORITY_CLASSES, key)
+        if host is not None and _is_copy(ctx, host):
+            number += 1
+    return number
+
+
+def _is_copy(ctx: Context, host: Obj) -> bool:
+    return ctx.marks.is_ours(host, cluster=ctx.identity, resource=PRIORITY_CLASSES)
 
 
 def _warned(ctx: Context[TenantPriorityConfig], virtual: Obj, decision: Decision) -> Decision:
@@ -105,14 +124,17 @@ def _warned(ctx: Context[TenantPriorityConfig], virtual: Obj, decision: Decision
     most = ctx.config.max_value
     if (virtual.get("value") or 0) <= most:
         return decision
-    return decision.warn("PriorityLowered", f"where Pods run its value is {most}, the highest that is allowed")
+    why = f"where Pods run its value is {most}, the highest that is allowed"
+    return decision.warn("PriorityLowered", why)
 
 
 def place(ctx: Context, name: str) -> Key | None:
-    """Return the host key of the copy of a tenant's class; None if the tenant has none of that name to copy."""
+    """Return the host key of the copy of a tenant's class; None if the tenant has no such class."""
     config = ctx.settings.section(TenantPrioritySyncer.name, TenantPriorityConfig)
-    virtual = ctx.virtual(PRIORITY_CLASSES, Key("", name)) if config and not is_reserved(name) else None
-    if config is None or virtual is None or not config.selector.selects(virtual):
+    if config is None or is_reserved(name):
+        return None
+    virtual = ctx.virtual(PRIORITY_CLASSES, Key("", name))
+    if virtual is None or not config.selector.selects(virtual):
         return None
     if ctx.marks.is_from_here(virtual, cluster=ctx.identity):
         return None
@@ -120,19 +142,26 @@ def place(ctx: Context, name: str) -> Key | None:
 
 
 def missing(ctx: Context, name: str) -> Decision | None:
-    """Return what to wait for if an object names a class that isn't there, or one without a copy yet; None otherwise.
+    """Return a wait if an object names a class that isn't there, or has no copy yet.
 
-    A class that was made just before the object may be seen after it.
+    None if there is nothing to wait for. A class that was made just before the object may arrive
+    after it.
     """
     if not name or is_reserved(name) or not ctx.enabled(TenantPrioritySyncer.name):
         return None
-    if ctx.virtual(PRIORITY_CLASSES, Key("", name)) is None:
-        return wait(f"there is no PriorityClass {name}", on=(ObjectRef(Side.VIRTUAL, PRIORITY_CLASSES, Key("", name)),))
+    key = Key("", name)
+    if ctx.virtual(PRIORITY_CLASSES, key) is None:
+        seen = ObjectRef(Side.VIRTUAL, PRIORITY_CLASSES, key)
+        return wait(f"there is no PriorityClass {name}", on=(seen,))
+
     at = place(ctx, name)
-    found = ctx.host(PRIORITY_CLASSES, at) if at else None
-    if at is None or (found and ctx.marks.is_ours(found, cluster=ctx.identity, resource=PRIORITY_CLASSES)):
+    if at is None:
         return None
-    return wait(f"the PriorityClass {name} isn't where Pods run yet", on=(ObjectRef(Side.HOST, PRIORITY_CLASSES, at),))
+    host = ctx.host(PRIORITY_CLASSES, at)
+    if host is not None and _is_copy(ctx, host):
+        return None
+    seen = ObjectRef(Side.HOST, PRIORITY_CLASSES, at)
+    return wait(f"the PriorityClass {name} isn't where Pods run yet", on=(seen,))
 
 
 def sources(settings: Settings) -> Iterable[Source]:

@@ -1,4 +1,6 @@
-"""The virtual namespaces that selectors of an object find now, with bounds on the work that a tenant can make of it."""
+"""The virtual namespaces that selectors of an object find now, with bounds on the work that a
+tenant can make of it.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,14 +12,15 @@ from syncer.resources.kinds import NAMESPACES
 BY_LABEL = "label"
 #: Most labels of a Namespace that are indexed, so that the index stays small; the value for those
 #: with more, whose labels are read instead.
-MOST_LABELS, MORE_LABELS = 16, "/more-labels"
+MOST_LABELS = 16
+MORE_LABELS = "/more-labels"
 #: Most namespaces that the selectors of an object may find in all, as its copy grows with them.
 MOST_NAMESPACES = 5000
-#: Most labels, expressions and values in the namespace selectors of an object, as each is looked up.
+#: Most labels, expressions and values in the namespace selectors of an object. Each is looked up.
 MOST_EXPRESSIONS = 1000
 #: Most comparisons with Namespaces whose labels aren't indexed, for an object.
 MOST_COMPARED = 100_000
-#: Most Namespaces that are looked up in sets of the index for an object, each time counted; it takes 50 ns.
+#: Most lookups of Namespaces in sets of the index, for an object. Each takes 50 ns.
 MOST_LOOKED_UP = 1_000_000
 
 
@@ -26,19 +29,25 @@ def label_values(namespace: Obj) -> Iterable[str]:
     labels = labels_of(namespace)
     if len(labels) > MOST_LABELS:
         return (MORE_LABELS,)
-    return (*labels, *(_pair(name, value) for name, value in labels.items()))
+    pairs = (_pair(name, value) for name, value in labels.items())
+    return (*labels, *pairs)
 
 
 def decisive_values(selector: Obj) -> Iterable[str]:
-    """Return the values of the index that a Namespace gains or loses whenever a selector begins or ceases to select it.
+    """Yield the values of the index that decide whether a selector selects a Namespace.
 
-    It may also appear or go, and its labels may not be indexed.
+    A Namespace gains or loses one of them whenever the selector begins or ceases to select it,
+    unless the Namespace appears or goes, or isn't indexed.
     """
-    yield from (_pair(name, value) for name, value in (selector.get("matchLabels") or {}).items())
+    for name, value in (selector.get("matchLabels") or {}).items():
+        yield _pair(name, value)
     for expression in selector.get("matchExpressions") or ():
-        yield from (_pair(expression["key"], value) for value in expression.get("values") or ())
-        if not expression.get("values"):
-            yield expression["key"]
+        name = expression["key"]
+        values = expression.get("values") or ()
+        for value in values:
+            yield _pair(name, value)
+        if not values:
+            yield name
 
 
 @dataclass(slots=True)
@@ -49,7 +58,7 @@ class NamespaceSelection:
     #: The name of the syncer's index with :func:`label_values` of all virtual Namespaces.
     index: str
     #: For messages: the object, its parts with selectors, and the field that they are in.
-    whose: str
+    subject: str
     parts: str
     path: str
     namespaces: int = 0
@@ -73,50 +82,64 @@ class NamespaceSelection:
         """
         self.namespaces += named
         if self.namespaces > MOST_NAMESPACES:
-            why = f"{self.whose} names more than {MOST_NAMESPACES} namespaces; use fewer {self.parts}, or name fewer"
-            raise TooLarge(why, path=self.path)
+            why = f"{self.subject} names more than {MOST_NAMESPACES} namespaces"
+            how = f"use fewer {self.parts}, or name fewer"
+            raise TooLarge(f"{why}; {how}", path=self.path)
 
     def selected(self, selector: Obj) -> list[str]:
         """Return the namespaces that a selector finds.
 
         Raises:
             TooLarge: The object's selectors have too many expressions.
-            Refused: They find too many namespaces, or too many whose labels aren't indexed would have
-                to be read.
+            Refused: They find too many namespaces, or would take too many comparisons.
         """
         size = _size(selector)
         self.expressions += size
         if self.expressions > MOST_EXPRESSIONS:
-            why = f"{self.whose} has more than {MOST_EXPRESSIONS} expressions and values for namespaces; use fewer"
-            raise TooLarge(why, path=self.path)
+            why = f"{self.subject} has more than {MOST_EXPRESSIONS} expressions and values"
+            raise TooLarge(f"{why} for namespaces; use fewer", path=self.path)
+
         written = repr(selector)
         if written not in self.found:
-            self.found[written] = [key.name for key in (*self._indexed(selector), *self._others(selector, size))]
+            keys = (*self._indexed(selector), *self._others(selector, size))
+            self.found[written] = [key.name for key in keys]
         found = self.found[written]
+
         self.namespaces += len(found)
         if self.namespaces > MOST_NAMESPACES:
-            why = f"the selectors find more than {MOST_NAMESPACES} namespaces in all its {self.parts}"
-            raise Refused(f"{why}; use fewer {self.parts}, or namespaceSelector: {{}} for all", path=self.path)
+            why = f"the selectors find more than {MOST_NAMESPACES} namespaces"
+            why = f"{why} in all its {self.parts}"
+            how = f"use fewer {self.parts}, or namespaceSelector: {{}} for all"
+            raise Refused(f"{why}; {how}", path=self.path)
         return found
 
     def _indexed(self, selector: Obj) -> frozenset[Key]:
         """Return the Namespaces that a selector finds among those whose labels are indexed.
 
-        Begins with the fewest that it may find, so that a set of all is only made for one that just excludes.
+        The search begins with the smallest set, so that a set of all Namespaces is only made for a
+        selector that just excludes some.
         """
-        if (wanted := _wanted(selector)) is None:
+        wanted = _wanted(selector)
+        if wanted is None:
             return frozenset()
-        required, excluded = [], wanted[1]
-        for values in wanted[0]:
-            required.append([self._having(value) for value in values])
-            if not any(required[-1]):
+        values_of_required, excluded = wanted
+
+        required = []
+        for values in values_of_required:
+            sets = [self._having(value) for value in values]
+            if not any(sets):
                 return frozenset()
-        required.sort(key=lambda each: sum(map(len, each)))
+            required.append(sets)
+        required.sort(key=_total)
         first = required.pop(0) if required else [self._all()]
-        self._count(sum(map(len, first)) * (1 + sum(map(len, required)) + len(excluded)))
-        found = frozenset().union(*first) if len(first) > 1 else first[0]
-        for each in required:
-            found = frozenset().union(*(found & one for one in each))
+
+        lookups = 1 + sum(len(sets) for sets in required) + len(excluded)
+        self._count(_total(first) * lookups)
+
+        # A single set is taken as it is: a union would copy it.
+        found = first[0] if len(first) == 1 else frozenset[Key]().union(*first)
+        for sets in required:
+            found = frozenset().union(*(found & one for one in sets))
         for value in excluded:
             if found:
                 found -= self._having(value)
@@ -125,19 +148,23 @@ class NamespaceSelection:
     def _count(self, number: int) -> None:
         self.looked_up += number
         if self.looked_up > MOST_LOOKED_UP:
-            why = f"the selectors in all its {self.parts} compare labels of namespaces more than {MOST_LOOKED_UP} times"
-            raise Refused(f"{why}; use fewer {self.parts}, or labels that few namespaces have", path=self.path)
+            why = f"the selectors in all its {self.parts} compare labels of namespaces"
+            why = f"{why} more than {MOST_LOOKED_UP} times"
+            how = f"use fewer {self.parts}, or labels that few namespaces have"
+            raise Refused(f"{why}; {how}", path=self.path)
 
     def _all(self) -> frozenset[Key]:
         """Return all Namespaces whose labels are indexed."""
         if self.everything is None:
-            self.everything = frozenset(self.ctx.reader.keys(Side.VIRTUAL, NAMESPACES)).difference(self._crowded())
+            keys = frozenset(self.ctx.reader.keys(Side.VIRTUAL, NAMESPACES))
+            self.everything = keys.difference(self._crowded())
         return self.everything
 
     def _having(self, value: str) -> frozenset[Key]:
         """Return the keys of the Namespaces that the index has for a value."""
         if value not in self.having:
-            self.having[value] = frozenset(self.ctx.reader.indexed(Side.VIRTUAL, NAMESPACES, self.index, value))
+            keys = self.ctx.reader.indexed(Side.VIRTUAL, NAMESPACES, self.index, value)
+            self.having[value] = frozenset(keys)
         return self.having[value]
 
     def _others(self, selector: Obj, size: int) -> Iterable[Key]:
@@ -145,23 +172,33 @@ class NamespaceSelection:
         crowded = self._crowded()
         self.compared += len(crowded) * size
         if self.compared > MOST_COMPARED:
-            why = f"{self.whose} selects among too many namespaces with more than {MOST_LABELS} labels"
-            raise Refused(f"{why}; use fewer {self.parts} or expressions, or fewer labels", path=self.path)
+            why = f"{self.subject} selects among too many namespaces"
+            why = f"{why} with more than {MOST_LABELS} labels"
+            how = f"use fewer {self.parts} or expressions, or fewer labels"
+            raise Refused(f"{why}; {how}", path=self.path)
         return [key for key, labels in crowded.items() if selectors.matches(selector, labels)]
 
     def _crowded(self) -> Mapping[Key, Mapping[str, str]]:
+        """Return the labels of the Namespaces that have too many to be indexed."""
         if self.crowded is None:
-            keys = self.ctx.reader.indexed(Side.VIRTUAL, NAMESPACES, self.index, MORE_LABELS)
-            read = ((key, self.ctx.virtual(NAMESPACES, key)) for key in keys)
-            self.crowded = {key: labels_of(namespace) for key, namespace in read if namespace is not None}
+            self.crowded = {}
+            for key in self.ctx.reader.indexed(Side.VIRTUAL, NAMESPACES, self.index, MORE_LABELS):
+                namespace = self.ctx.virtual(NAMESPACES, key)
+                if namespace is not None:
+                    self.crowded[key] = labels_of(namespace)
         return self.crowded
 
 
 def _wanted(selector: Obj) -> tuple[list[list[str]], list[str]] | None:
-    """Return lists of values of the index, of each of which a Namespace must have one, and the values that
-    it must not have; None if the selector selects nothing.
+    """Return the values of the index that a selector requires and excludes.
+
+    Returns:
+        Lists of values, of each of which a Namespace must have one; and the values that a Namespace
+        must not have. None if the selector selects nothing.
     """
-    required, excluded = [[_pair(name, value)] for name, value in (selector.get("matchLabels") or {}).items()], []
+    labels = selector.get("matchLabels") or {}
+    required = [[_pair(name, value)] for name, value in labels.items()]
+    excluded = []
     for expression in selector.get("matchExpressions") or ():
         name = expression["key"]
         pairs = [_pair(name, value) for value in expression.get("values") or ()]
@@ -181,8 +218,15 @@ def _wanted(selector: Obj) -> tuple[list[list[str]], list[str]] | None:
 
 def _size(selector: Obj) -> int:
     """Return the number of labels, expressions and values in a selector."""
-    expressions = selector.get("matchExpressions") or ()
-    return len(selector.get("matchLabels") or ()) + sum(1 + len(each.get("values") or ()) for each in expressions)
+    size = len(selector.get("matchLabels") or ())
+    for each in selector.get("matchExpressions") or ():
+        size += 1 + len(each.get("values") or ())
+    return size
+
+
+def _total(sets: Iterable[frozenset[Key]]) -> int:
+    """Return the number of Namespaces in sets, each time counted."""
+    return sum(map(len, sets))
 
 
 def _pair(name: str, value: str) -> str:

@@ -1,32 +1,38 @@
 """The addresses of a Service, the same on both sides.
 
-The host is asked for the addresses that the virtual API server has drawn. Nothing else happens unless
-it refuses them, since another Service of the host has them, or they are outside of its range. Then the
-host draws, and the virtual Service takes what the host gave. Its address can't be changed in place, but
-a Service may become a mere name and a Service again (Kubernetes:
-``ValidateServiceClusterIPsRelatedFields``), which keeps its uid. Each step is a single write, after which
-the objects alone say what comes next, so a restart goes on anywhere:
+The host is asked for the addresses that the virtual API server has drawn. Nothing else happens
+unless it refuses them, since another Service of the host has them, or they are outside of its
+range. Then the host draws, and the virtual Service takes what the host gave. Its address can't be
+changed in place, but a Service may become a mere name and a Service again (Kubernetes:
+``ValidateServiceClusterIPsRelatedFields``), which keeps its uid. Each step is a single write, after
+which the objects alone determine the next one, so the daemon may restart at any point:
 
-======================  ==========  =================================  ==================================
+======================  ==========  =================================
+    ==================================
 virtual Service         its note    copy                               next
-======================  ==========  =================================  ==================================
+======================  ==========  =================================
+    ==================================
 address a               -           -                                  create the copy with a
                                                                        (refused: note ``taken`` a)
-address a               taken a     -                                  create the copy without an address
-address a               any         address b                          note the spec, become a mere name
+address a               taken a     -                                  create the copy without an
+    address
+address a               any         address b                          note the spec, become a mere
+    name
 a name, the placeholder the spec    address b                          take b, remove the note
-                                                                       (refused: take a, note ``unfit`` b)
+                                                                       (refused: take a, note
+                                                                           ``unfit`` b)
 a name, the placeholder the spec    -                                  take a, remove the note
 address a               unfit b     address b                          if it took a: delete the copy
-======================  ==========  =================================  ==================================
+======================  ==========  =================================
+    ==================================
 
-While the spec is in the note, nothing of the virtual Service goes down or comes up. A Service with node
-ports keeps its address, as does one whose copy had another address before: nothing that a client uses
-is ever replaced.
+While the spec is in the note, nothing of the virtual Service goes down or comes up. A Service with
+node ports keeps its address, as does one whose copy had another address before: nothing that a
+client uses is ever replaced.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -35,7 +41,8 @@ from syncer.api import Decision, Marks, Obj, Side, Verb, Write, annotations_of
 
 #: The ``clusterIP`` of a headless Service.
 HEADLESS = "None"
-#: The name of a Service whose address is being changed; no DNS server knows one in ``invalid`` (RFC 2606).
+#: The DNS name that a Service has while its address is being changed. No DNS server knows names in
+#: ``invalid`` (RFC 2606).
 PLACEHOLDER = "address-is-being-changed.invalid"
 #: How often the host draws an address for a Service before it keeps different ones on both sides.
 MOST_DRAWS = 5
@@ -46,6 +53,8 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 _ADDRESSES = ("clusterIP", "clusterIPs")
 _FAMILIES = ("ipFamilies", "ipFamilyPolicy")
+#: The fields of ``metadata`` by which an API server knows a version of an object.
+_IDENTITY = ("name", "namespace", "uid", "resourceVersion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +70,14 @@ class Note:
     unfit: tuple[str, ...] = ()
     #: The number of addresses that the host drew in vain.
     draws: int = 0
-    #: True once the tenant was told that the addresses differ.
+    #: True once an event has warned the tenant that the addresses differ.
     told: bool = False
     #: The spec of the Service before it became a mere name; None while it isn't one.
     was: Obj | None = None
 
     @classmethod
     def of(cls, marks: Marks, virtual: Obj) -> "Note":
-        """Return the note on a virtual Service; an empty one if there is none, or an unreadable one."""
+        """Return the note on a virtual Service; an empty one if it has none that can be read."""
         text = annotations_of(virtual).get(marks.address)
         if not text:
             return NO_NOTE
@@ -78,52 +87,94 @@ class Note:
             return NO_NOTE
         if not isinstance(found, dict):
             return NO_NOTE
-        was, draws = found.get("was"), found.get("draws")
+        was = found.get("was")
+        if not isinstance(was, dict):
+            was = None
+        draws = found.get("draws")
+        if not isinstance(draws, int):
+            draws = MOST_DRAWS
         return cls(
             taken=_texts(found.get("taken")),
             unfit=_texts(found.get("unfit")),
-            draws=draws if isinstance(draws, int) else MOST_DRAWS,
+            draws=draws,
             told=found.get("told") is True,
-            was=was if isinstance(was, dict) else None,
+            was=was,
         )
 
     def __str__(self) -> str:
-        found = {"taken": self.taken, "unfit": self.unfit, "draws": self.draws, "told": self.told, "was": self.was}
-        return json.dumps({name: value for name, value in found.items() if value or name == "draws"})
+        found = {
+            "taken": self.taken,
+            "unfit": self.unfit,
+            "draws": self.draws,
+            "told": self.told,
+            "was": self.was,
+        }
+        given = {name: value for name, value in found.items() if value or name == "draws"}
+        return json.dumps(given)
 
 
 NO_NOTE = Note()
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple([each for each in value if each and isinstance(each, str)]) if isinstance(value, list) else ()
+    if isinstance(value, list):
+        return tuple([each for each in value if each and isinstance(each, str)])
+    return ()
 
 
 def addresses(service: Obj | None) -> tuple[str, ...]:
-    """Return the addresses of a Service, the primary one first; none of a headless one or a mere name."""
+    """Return the addresses of a Service, the primary one first.
+
+    A headless Service and one of type ExternalName have none.
+    """
     spec = (service or {}).get("spec") or {}
     if spec.get("type") == "ExternalName":
         return ()
     given = _texts(spec.get("clusterIPs")) or _texts([spec.get("clusterIP")])
-    return () if HEADLESS in given else given
+    if HEADLESS in given:
+        return ()
+    return given
 
 
 def is_being_changed(virtual: Obj, note: Note) -> bool:
-    """Return True if a virtual Service is a mere name for as long as its address is being changed."""
+    """Return True if a virtual Service is a mere name while its address is being changed."""
+    if note.was is None:
+        return False
     spec = virtual.get("spec") or {}
-    return note.was is not None and spec.get("type") == "ExternalName" and spec.get("externalName") == PLACEHOLDER
+    return spec.get("type") == "ExternalName" and spec.get("externalName") == PLACEHOLDER
 
 
-def asked(virtual: Obj, wanted: tuple[str, ...], host: Obj | None, there: tuple[str, ...], note: Note) -> Obj:
-    """Return the fields of a copy's spec that say its addresses.
+def asked(
+    virtual: Obj,
+    wanted: tuple[str, ...],
+    host: Obj | None,
+    there: tuple[str, ...],
+    note: Note,
+) -> Obj:
+    """Return the fields of a copy's spec that hold its addresses.
 
-    Those of the virtual Service are asked for, unless they are taken: then the host draws. A copy
-    that has an address keeps it. ``wanted`` and ``there`` are the addresses of both.
+    The copy asks for those of the virtual Service. If these are taken, the host draws. A copy that
+    has an address keeps it.
+
+    Args:
+        virtual: The virtual Service.
+        wanted: Its addresses.
+        host: The copy; None if there is none.
+        there: The addresses of the copy.
+        note: The note on the virtual Service.
     """
-    if host is not None and there and (there[0] != wanted[0] or (note.taken == wanted and len(there) == len(wanted))):
-        return {name: host["spec"][name] for name in (*_ADDRESSES, *_FAMILIES) if name in host["spec"]}
-    given = there if note.taken == wanted else wanted
-    fields: Obj = {"clusterIP": given[0], "clusterIPs": list(given)} if given else {}
+    is_taken = note.taken == wanted
+    if host is not None and there:
+        is_complete = is_taken and len(there) == len(wanted)
+        if there[0] != wanted[0] or is_complete:
+            spec = host["spec"]
+            return {name: spec[name] for name in (*_ADDRESSES, *_FAMILIES) if name in spec}
+
+    given = there if is_taken else wanted
+    fields: Obj = {}
+    if given:
+        fields["clusterIP"] = given[0]
+        fields["clusterIPs"] = list(given)
     if families := virtual["spec"].get("ipFamilies"):
         # A policy that prefers two families would give a copy more addresses than its original has.
         policy = "RequireDualStack" if len(families) > 1 else "SingleStack"
@@ -133,8 +184,11 @@ def asked(virtual: Obj, wanted: tuple[str, ...], host: Obj | None, there: tuple[
 
 def differ(virtual: Obj, host: Obj) -> bool:
     """Return True if a Service and its copy have different addresses, equally many."""
-    wanted, there = addresses(virtual), addresses(host)
-    return wanted != there and bool(there) and len(wanted) == len(there)
+    wanted = addresses(virtual)
+    there = addresses(host)
+    if not there:
+        return False
+    return wanted != there and len(wanted) == len(there)
 
 
 def note_taken(marks: Marks, virtual: Obj, note: Note) -> Write:
@@ -152,7 +206,10 @@ def begin(marks: Marks, virtual: Obj, note: Note) -> Decision:
 
 
 def finish(marks: Marks, virtual: Obj, host: Obj, note: Note) -> Decision:
-    """Make a virtual Service one with the addresses of its copy; if it can't have them, undo the change."""
+    """Give a virtual Service the addresses of its copy.
+
+    If the virtual API server refuses them, the change is undone.
+    """
     there = addresses(host)
     after = Note(taken=note.taken, unfit=there, draws=note.draws + 1)
     write = _restored(marks, virtual, note, there)
@@ -176,34 +233,59 @@ def forget(marks: Marks, virtual: Obj) -> Decision:
 
 
 def tell(marks: Marks, virtual: Obj, note: Note) -> Decision:
-    """Tell the tenant that the addresses differ."""
-    write = _noted(marks, virtual, Note(taken=note.taken, unfit=note.unfit, draws=note.draws, told=True))
+    """Warn the tenant, once, that the addresses differ."""
+    after = replace(note, told=True, was=None)
+    write = _noted(marks, virtual, after)
     why = "the cluster has no address for it that is free in both the virtual and the host cluster"
     how = "its environment variables work, its name leads nowhere: delete it and create it again"
     return Decision((write,), why, is_step=True).warn("AddressDiffers", f"{why}: {how}")
 
 
 def _or_else(write: Write, otherwise: Write) -> Write:
-    return replace(write, disputed=DISPUTED, otherwise=lambda refused, fields: otherwise)
+    """Return a write with the one to make if the API server refuses its addresses."""
+
+    def instead(refused: Write, fields: Collection[str]) -> Write:
+        return otherwise
+
+    return replace(write, disputed=DISPUTED, otherwise=instead)
 
 
 def _undone(marks: Marks, virtual: Obj, note: Note, after: Note) -> Write:
+    """Return the write that makes a mere name a Service with its old addresses again."""
+    drawn = _restored(marks, virtual, note, (), after)
     before = addresses({"spec": note.was})
-    anew = _restored(marks, virtual, note, (), after)
-    return _or_else(_restored(marks, virtual, note, before, after), anew) if before else anew
+    if not before:
+        return drawn
+    return _or_else(_restored(marks, virtual, note, before, after), drawn)
 
 
-def _restored(marks: Marks, virtual: Obj, note: Note, given: tuple[str, ...], after: Note = NO_NOTE) -> Write:
-    """Return the write that makes a mere name a Service again.
+def _restored(
+    marks: Marks,
+    virtual: Obj,
+    note: Note,
+    given: tuple[str, ...],
+    after: Note = NO_NOTE,
+) -> Write:
+    """Return the write that makes a mere name a Service with the given addresses again.
 
-    The fields that the API server has dropped with the address come back; what the tenant has
-    changed meanwhile stays.
+    The fields that the API server has dropped with the address come back; those that the tenant has
+    changed meanwhile stay.
     """
+    annotations = {}
+    if after != NO_NOTE:
+        annotations[marks.address] = str(after)
+    obj = version_of(virtual, annotations)
+
+    kept_out = {*virtual["spec"], *_ADDRESSES}
+    was = note.was or {}
+    spec = {name: value for name, value in was.items() if name not in kept_out}
+    spec["type"] = "ClusterIP"
+    if given:
+        spec["clusterIP"] = given[0]
+        spec["clusterIPs"] = list(given)
+    obj["spec"] = spec
+
     mark = ("metadata", "annotations", marks.address)
-    obj = version_of(virtual, {} if after == NO_NOTE else {marks.address: str(after)})
-    now, was = virtual["spec"], note.was or {}
-    lost = {name: value for name, value in was.items() if name not in now and name not in _ADDRESSES}
-    obj["spec"] = lost | {"type": "ClusterIP"} | ({"clusterIP": given[0], "clusterIPs": list(given)} if given else {})
     return Write(Side.VIRTUAL, Verb.APPLY, obj, exact=(mark, "spec.externalName"))
 
 
@@ -214,7 +296,7 @@ def _noted(marks: Marks, virtual: Obj, note: Note) -> Write:
 def version_of(virtual: Obj, annotations: Mapping[str, str] = _NONE) -> Obj:
     """Return the start of a write to this version of a virtual object."""
     own = virtual["metadata"]
-    metadata = {name: own[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in own}
+    metadata = {name: own[name] for name in _IDENTITY if name in own}
     if annotations:
         metadata["annotations"] = dict(annotations)
     return {"apiVersion": virtual["apiVersion"], "kind": virtual["kind"], "metadata": metadata}

@@ -1,4 +1,4 @@
-"""Copies of virtual ServiceAccounts on the host: identities without rights and without credentials."""
+"""Copies of virtual ServiceAccounts on the host: identities without rights or credentials."""
 
 from syncer.api import Context, KeyRules, MetadataRules, Mirror, Obj
 from syncer.resources.kinds import SERVICE_ACCOUNTS
@@ -8,8 +8,8 @@ class ServiceAccountSyncer(Mirror):
     """Copies ServiceAccounts, so that the host's admission and policies can tell pods apart.
 
     Only metadata is copied. Tokens come from the virtual API server, and pods bring their own image
-    pull secrets, so the copy lists neither. Pods may name an account until it is gone, so its copy stays
-    until then, whatever finalizers hold it.
+    pull secrets, so the copy lists neither. Pods may name an account until it is gone, so its copy
+    stays until then, whatever finalizers hold it.
     """
 
     deletion = "whenGone"

@@ -50,13 +50,14 @@ KUBERNETES = Key("default", "kubernetes")
 #: Why a Service of type ExternalName has no copy.
 _ONLY_A_NAME = "it is a name for DNS alone; see sync.toHost.services.allow.externalNames"
 
-#: Returns True for the key of an annotation that says, for example, that a load balancer is internal.
+#: Returns True for the key of an annotation that makes a load balancer internal, for example.
 _configures_load_balancer = key_family("Load balancers")
 
-#: Seconds between two looks at the ranges while they aren't known, or don't fit.
+#: Seconds between two requests for the ranges while they aren't known, or don't fit.
 LOOK_SECONDS = 60.0
 
-#: Most refusals of node ports for a write of a copy, which asks for one less after each; then the host draws all.
+#: Most refusals of node ports for a write of a copy. After each refusal the write asks for the
+#: ports that were not refused; after the last one the host draws all.
 MOST_REFUSALS = 8
 #: Most node ports that an event names.
 MOST_NAMED = 8
@@ -81,8 +82,8 @@ class ServicesAllowed(Section):
     external_names: bool = False
     """Whether Services of type ExternalName are copied.
 
-    Pods don't need the copies, as the virtual cluster's DNS knows the names. An Ingress controller of
-    the host sends requests to any name in them.
+    Pods don't need the copies, as the virtual cluster's DNS knows the names. An Ingress controller
+    of the host sends requests to any name in them.
     """
 
     load_balancer_class: bool = False
@@ -103,12 +104,12 @@ class ServiceConfig(Config):
     cluster_ip: Literal["auto", "own", "same"] = Field(default="auto", alias="clusterIP")
     """The ClusterIP of the host copy.
 
-    `same`: the host is asked for the virtual one; if that is taken there, the virtual Service gets the
-    one that the host draws, and keeps its uid. That needs a `--service-cluster-ip-range` of the virtual
-    API server inside the host's. `own`: each side allocates its own. Pods get the host's in the
-    environment and as their DNS server; a virtual DNS server that answers with ClusterIPs answers with
-    the virtual ones, which the host does not route. `auto`: `same` if the ranges are known and the
-    virtual one lies inside the host's, otherwise `own`, which `/readyz?verbose` says.
+    `same`: the host is asked for the virtual one; if that is taken there, the virtual Service gets
+    the one that the host draws, and keeps its uid. That needs a `--service-cluster-ip-range` of the
+    virtual API server inside the host's. `own`: each side allocates its own. Pods get the host's in
+    the environment and as their DNS server; a virtual DNS server that answers with ClusterIPs
+    answers with the virtual ones, which the host does not route. `auto`: `same` if the ranges are
+    known and the virtual one lies inside the host's, otherwise `own`, which `/readyz?verbose` says.
     """
 
     allow: ServicesAllowed = ServicesAllowed()
@@ -117,9 +118,9 @@ class ServiceConfig(Config):
 class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, OwnController):
     """Copies Services; the virtual side owns the spec, and both agree on addresses and node ports.
 
-    The host is asked for the ones that the virtual API server has drawn. If it has given them to another
-    Service, its own come up, since tenants can only connect to these. Health-check node ports are left
-    to the host's networking, and IP families are where the addresses differ.
+    The host is asked for the ones that the virtual API server has drawn. If it has given them to
+    another Service, its own come up, since tenants can only connect to these. Health-check node
+    ports are left to the host's networking, and IP families are where the addresses differ.
     """
 
     name = "services"
@@ -143,20 +144,22 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, 
         "spec.selector",
     )
     up = ("status",)
-    references: ClassVar[References] = {"spec.selector": Selects(PODS, "map", empty_selects_nothing=True)}
+    references: ClassVar[References] = {
+        "spec.selector": Selects(PODS, "map", empty_selects_nothing=True),
+    }
     rights = (Right(Side.VIRTUAL, SERVICES, ("patch",)),)
 
     def __init__(self) -> None:
-        #: True if the virtual API server draws addresses from the host's range; known from ``init`` on.
+        #: True if the virtual API server draws addresses from the host's range; set by ``init``.
         self._draws_from_hosts = False
-        #: Why it doesn't; None if that isn't asked.
+        #: Why the virtual API server doesn't; None if the configuration doesn't ask for it.
         self._obstacle: Obstacle | None = None
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
         """Return the rights to find out the ranges, unless each side has its own addresses.
 
-        A virtual API server below Kubernetes 1.33 has no ServiceCIDRs, and is asked in a dry run, as is
-        the host where the daemon's rights are in a namespace.
+        A virtual API server below Kubernetes 1.33 has no ServiceCIDRs, and is asked in a dry run,
+        as is the host where the daemon's rights are in a namespace.
         """
         yield from self.rights
         config = settings.section(self.name, ServiceConfig)
@@ -180,20 +183,24 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, 
         if config.cluster_ip == "auto":
             self._found(live, obstacle)
         elif obstacle is not None and obstacle.is_certain:
-            why = f"the ClusterIPs can't be the same on both sides: {obstacle.sentence} ({obstacle.detail})"
+            why = "the ClusterIPs can't be the same on both sides"
+            why = f"{why}: {obstacle.sentence} ({obstacle.detail})"
             raise ConfigError(Problem(why, path=f"sync.{self.section}.clusterIP"))
 
     async def register(self, live: Live) -> None:
-        """Look again and again while the sides have addresses of their own, and change that once the
-        ranges are known and fit.
+        """While each side has its own addresses, ask for the ranges from time to time.
+
+        Once the ranges are known and fit, both sides get the same addresses.
         """
         if self._obstacle is not None:
             self._found(live, self._obstacle)
         while self._obstacle is not None:
             await asyncio.sleep(LOOK_SECONDS)
+            services: Iterable[Obj] = ()
             try:
                 obstacle = await obstacle_to_same(live)
-                services = await live.virtual.list(SERVICES) if obstacle is None else ()
+                if obstacle is None:
+                    services = await live.virtual.list(SERVICES)
             except ClusterError:
                 continue
             if obstacle != self._obstacle:
@@ -203,7 +210,8 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, 
 
     def _found(self, live: Live, obstacle: Obstacle | None) -> None:
         """Act by an obstacle to equal addresses, and show it; None for none."""
-        self._draws_from_hosts, self._obstacle = obstacle is None, obstacle
+        self._draws_from_hosts = obstacle is None
+        self._obstacle = obstacle
         if obstacle is None:
             live.tell("", "")
         else:
@@ -216,15 +224,17 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, 
         return None
 
     def translate(self, ctx: Context[ServiceConfig], virtual: Obj) -> Obj:
-        """Return the copy; it selects only this tenant's pods of this namespace."""
+        """Return the copy; it selects only this tenant's Pods of this namespace."""
         host = super().translate(ctx, virtual)
         given = virtual.get("spec") or {}
         spec = host.setdefault("spec", {})
         if given.get("type") == "LoadBalancer":
             _refuse_open(ctx, virtual)
+
         for field in _kept_back(ctx.config.allow):
             if spec.pop(field, None):
                 ctx.leave_out(f"spec.{field}")
+
         if given.get("ports"):
             spec["ports"] = _with_node_ports(given["ports"], {})
         if given.get("clusterIP") == HEADLESS:
@@ -239,34 +249,42 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, 
         if _is_kept_back(ctx, virtual):
             return skip(_ONLY_A_NAME)
         decision = super().sync_down(ctx, virtual)
-        return _published(self._addressed(ctx, decision, virtual, None, note), virtual, None)
+        decision = self._addressed(ctx, decision, virtual, None, note)
+        return _published(decision, virtual, None)
 
     def sync(self, ctx: Context[ServiceConfig], pair: Pair) -> Decision:
-        """Update the copy, or replace it if the host can't change it in place; give both the same address."""
-        virtual, note = pair.virtual, Note.of(ctx.marks, pair.virtual)
+        """Update the copy, or replace it if the host can't change it in place.
+
+        Both get the same address.
+        """
+        virtual = pair.virtual
+        note = Note.of(ctx.marks, virtual)
+        if same.is_being_changed(virtual, note):
+            if same.addresses(pair.host):
+                return same.finish(ctx.marks, virtual, pair.host, note)
+            return same.undo(ctx.marks, virtual, note)
         if note is not NO_NOTE:
-            if same.is_being_changed(virtual, note):
-                is_there = bool(same.addresses(pair.host))
-                return (
-                    same.finish(ctx.marks, virtual, pair.host, note)
-                    if is_there
-                    else same.undo(ctx.marks, virtual, note)
-                )
-            if note.was is not None or same.addresses(virtual) == same.addresses(pair.host):
+            is_over = same.addresses(virtual) == same.addresses(pair.host)
+            if is_over or note.was is not None:
                 return same.forget(ctx.marks, virtual)
+
         if _is_kept_back(ctx, virtual):
             return delete(host=pair.host, reason=_ONLY_A_NAME)
         host = self.translate(ctx, virtual)
         if reason := _unchangeable(host, pair.host):
             return delete(host=pair.host, reason=reason)
-        decision = self._addressed(ctx, apply(host=host, virtual=self.reflect(ctx, pair)), virtual, pair.host, note)
+
+        decision = apply(host=host, virtual=self.reflect(ctx, pair))
+        decision = self._addressed(ctx, decision, virtual, pair.host, note)
         decision = _published(decision, virtual, pair.host)
-        if not self._is_same(ctx) or not _can_be_changed(virtual) or not same.differ(virtual, pair.host):
+        if not self._is_same(ctx) or not _can_be_changed(virtual):
+            return decision
+        if not same.differ(virtual, pair.host):
             return decision
         return decision.then(_agreed(ctx, pair, note))
 
     def deselected(self, ctx: Context[ServiceConfig], pair: Pair, reason: str) -> Decision:
-        """Delete the copy; a Service whose address is being changed gets its old one again first."""
+        """Delete the copy; a Service in the middle of a change gets its old address back first."""
         note = Note.of(ctx.marks, pair.virtual)
         if same.is_being_changed(pair.virtual, note):
             return same.undo(ctx.marks, pair.virtual, note)
@@ -278,49 +296,76 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, 
         return mode == "same" or (mode == "auto" and self._draws_from_hosts)
 
     def _addressed(
-        self, ctx: Context[ServiceConfig], decision: Decision, virtual: Obj, host: Obj | None, note: Note
+        self,
+        ctx: Context[ServiceConfig],
+        decision: Decision,
+        virtual: Obj,
+        host: Obj | None,
+        note: Note,
     ) -> Decision:
         """Return a decision whose copy asks for the addresses of the virtual Service.
 
-        If they are taken, the host draws; but not for a Service with node ports, which keeps its address
-        and waits.
+        If they are taken, the host draws; but not for a Service with node ports, which keeps its
+        address and waits.
         """
-        if not self._is_same(ctx) or not decision.writes or not (wanted := same.addresses(virtual)):
+        if not self._is_same(ctx) or not decision.writes:
             return decision
-        copy, there = decision.writes[0], same.addresses(host)
+        wanted = same.addresses(virtual)
+        if not wanted:
+            return decision
+
+        copy = decision.writes[0]
+        there = same.addresses(host)
         copy.obj["spec"] |= same.asked(virtual, wanted, host, there, note)
         if wanted in (there, note.taken) or not _can_be_changed(virtual):
             return decision
-        taken = partial(same.note_taken, ctx.marks, virtual, note)
-        return _disputed(decision, replace(copy, disputed=same.DISPUTED, otherwise=lambda refused, fields: taken()))
+
+        def noted(refused: Write, fields: Collection[str]) -> Write:
+            return same.note_taken(ctx.marks, virtual, note)
+
+        asking = replace(copy, disputed=same.DISPUTED, otherwise=noted)
+        return _with_copy(decision, asking)
 
 
 def _can_be_changed(virtual: Obj) -> bool:
-    """Return True if the address of a virtual Service may be changed: it has no node ports, which it
-    would lose, and no load balancer.
+    """Return True if the address of a virtual Service may be changed.
+
+    Then it has no node ports, which it would lose, and no load balancer.
     """
     return (virtual["spec"].get("type") or "ClusterIP") == "ClusterIP"
 
 
 def _published(decision: Decision, virtual: Obj, host: Obj | None) -> Decision:
-    """Return a decision whose copy asks for the node ports of the virtual Service, if its type has such.
+    """Return a decision whose copy asks for the node ports of a Service that publishes them.
 
-    Instead of those that are taken on the host, the host draws others, or the copy keeps what it has, and the virtual
-    Service takes these in place, with an event; its clients find out, as they must ask for a node port anyway. Where
-    the virtual API server can't have them, the Service waits, parked, and the rest of the copy is kept up to date.
+    If some are taken on the host, the host draws others, or the copy keeps its own, and the virtual
+    Service takes these in place, with an event; clients must look up a node port anyway. If the
+    virtual API server can't assign them, the Service waits, parked, and the rest of the copy is
+    kept up to date.
     """
-    if (virtual.get("spec") or {}).get("type") not in _PUBLISHED or not decision.writes:
+    service_type = (virtual.get("spec") or {}).get("type")
+    if service_type not in _PUBLISHED or not decision.writes:
         return decision
-    copy, wanted, there = decision.writes[0], _node_ports(virtual), _node_ports(host or {})
-    if not (bare := copy.obj["spec"].get("ports")):
+    copy = decision.writes[0]
+    bare = copy.obj["spec"].get("ports")
+    if not bare:
         return decision
+
+    wanted = _node_ports(virtual)
+    there = _node_ports(host or {})
     copy.obj["spec"]["ports"] = _with_node_ports(bare, {**there, **wanted})
     if wanted.items() <= there.items():
         return decision
-    return _disputed(decision, _asking(copy, virtual, there, wanted))
+    return _with_copy(decision, _asking(copy, virtual, there, wanted))
 
 
-def _asking(write: Write, virtual: Obj, there: NodePorts, asked: NodePorts, refusals: int = 0) -> Write:
+def _asking(
+    write: Write,
+    virtual: Obj,
+    there: NodePorts,
+    asked: NodePorts,
+    refusals: int = 0,
+) -> Write:
     """Return the write of a copy that asks for these node ports, beside those that are there.
 
     Args:
@@ -330,53 +375,78 @@ def _asking(write: Write, virtual: Obj, there: NodePorts, asked: NodePorts, refu
         asked: Those of the virtual Service that the host hasn't refused.
         refusals: The number of writes that the host has refused.
     """
-    spec = write.obj["spec"]
-    ports = _with_node_ports(spec.get("ports") or [], {**there, **asked})
-    asking = replace(write, obj={**write.obj, "spec": {**spec, "ports": ports}})
-    return replace(asking, disputed=_PORTS, otherwise=partial(_refused, virtual, there, asked, refusals + 1))
+    asking = _with_ports(write, {**there, **asked})
+    refused = partial(_refused, virtual, there, asked, refusals + 1)
+    return replace(asking, disputed=_PORTS, otherwise=refused)
 
 
 def _refused(
-    virtual: Obj, there: NodePorts, asked: NodePorts, refusals: int, write: Write, fields: Collection[str]
+    virtual: Obj,
+    there: NodePorts,
+    asked: NodePorts,
+    refusals: int,
+    write: Write,
+    fields: Collection[str],
 ) -> Write:
-    """Return the write to make after the host has refused node ports: one that asks for the others, or else one that
-    gives the virtual Service those of its copy, or of which the host draws what the copy lacks.
+    """Return the write to make after the host has refused node ports.
+
+    It asks for the others. If none are left to ask for, it gives the virtual Service those of its
+    copy; or the host draws those that the copy lacks.
     """
-    ports = write.obj["spec"]["ports"]
-    taken = {_port(port) for number, port in enumerate(ports) if f"{_PORTS}[{number}].nodePort" in fields}
+    taken = set()
+    for number, port in enumerate(write.obj["spec"]["ports"]):
+        if f"{_PORTS}[{number}].nodePort" in fields:
+            taken.add(_port(port))
     left = {port: number for port, number in asked.items() if port not in taken}
+
     if taken and refusals < MOST_REFUSALS and not left.items() <= there.items():
         return _asking(write, virtual, there, left, refusals)
-    if any(there.get(port, number) != number for port, number in _node_ports(virtual).items()):
-        return _taken_over(virtual, there, write)
+    for port, number in _node_ports(virtual).items():
+        if there.get(port, number) != number:
+            return _taken_over(virtual, there, write)
     return _drawn(there, write)
 
 
 def _drawn(there: NodePorts, refused: Write) -> Write:
-    """Return the write of a copy that keeps the node ports that it has; the host draws the others."""
-    spec = refused.obj["spec"]
-    ports = _with_node_ports(spec.get("ports") or [], there)
-    return replace(refused, obj={**refused.obj, "spec": {**spec, "ports": ports}}, disputed="", otherwise=None)
+    """Return the write of a copy that keeps its node ports; the host draws the others."""
+    drawn = _with_ports(refused, there)
+    return replace(drawn, disputed="", otherwise=None)
+
+
+def _with_ports(write: Write, allocated: NodePorts) -> Write:
+    """Return the write of a copy with these node ports, and no others."""
+    spec = write.obj["spec"]
+    ports = _with_node_ports(spec.get("ports") or [], allocated)
+    return replace(write, obj={**write.obj, "spec": {**spec, "ports": ports}})
 
 
 def _taken_over(virtual: Obj, there: NodePorts, refused: Write) -> Write:
     """Return the write that gives a virtual Service the node ports of its copy."""
     ports = _with_node_ports(virtual["spec"]["ports"], there, keep=True)
     [write] = apply(virtual={**same.version_of(virtual), "spec": {"ports": ports}}).writes
+
+    def drawn(write: Write, fields: Collection[str]) -> Write:
+        return _drawn(there, refused)
+
     warning = Warned("NodePortChanged", _changed_ports(virtual, there))
-    return replace(write, disputed=_PORTS, otherwise=lambda _, fields: _drawn(there, refused), warning=warning)
+    return replace(write, disputed=_PORTS, otherwise=drawn, warning=warning)
 
 
 def _changed_ports(virtual: Obj, there: NodePorts) -> str:
-    """Return the sentence that tells a tenant which node ports of a Service become others."""
-    own = _node_ports(virtual).items()
-    changed = [(port, number) for port, number in own if there.get(port, number) != number]
-    parts = [f"{number} of port {port[1]}/{port[0]} becomes {there[port]}" for port, number in changed[:MOST_NAMED]]
-    more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
-    return f"node ports that others have on the nodes are changed: {', '.join(parts)}{more}"
+    """Return the sentence of the event that names the node ports that change."""
+    changed = []
+    for (protocol, port), number in _node_ports(virtual).items():
+        new = there.get((protocol, port), number)
+        if new != number:
+            changed.append(f"{number} of port {port}/{protocol} becomes {new}")
+
+    named = ", ".join(changed[:MOST_NAMED])
+    if len(changed) > MOST_NAMED:
+        named = f"{named} and {len(changed) - MOST_NAMED} more"
+    return f"node ports that others have on the nodes are changed: {named}"
 
 
-def _disputed(decision: Decision, copy: Write) -> Decision:
+def _with_copy(decision: Decision, copy: Write) -> Decision:
     """Return a decision with another write of the copy."""
     return replace(decision, writes=(copy, *decision.writes[1:]))
 
@@ -386,12 +456,13 @@ def _agreed(ctx: Context[ServiceConfig], pair: Pair, note: Note) -> Decision:
     if note.unfit != same.addresses(pair.host):
         return same.begin(ctx.marks, pair.virtual, note)
     if note.taken and note.draws < MOST_DRAWS:
-        return delete(
-            host=pair.host, reason="the virtual Service can't have its address, so the host draws another one"
-        )
+        why = "the virtual Service can't have its address, so the host draws another one"
+        return delete(host=pair.host, reason=why)
     if not note.told:
         return same.tell(ctx.marks, pair.virtual, note)
-    return wait("there is no address that is free on both sides") if note.taken else Decision()
+    if note.taken:
+        return wait("there is no address that is free on both sides")
+    return Decision()
 
 
 def _kept_back(allow: ServicesAllowed) -> Iterable[str]:
@@ -404,32 +475,39 @@ def _kept_back(allow: ServicesAllowed) -> Iterable[str]:
 
 def _is_kept_back(ctx: Context[ServiceConfig], virtual: Obj) -> bool:
     """Return True for a Service of type ExternalName, if these are not copied."""
-    if ctx.config.allow.external_names or (virtual.get("spec") or {}).get("type") != "ExternalName":
+    is_name = (virtual.get("spec") or {}).get("type") == "ExternalName"
+    if not is_name or ctx.config.allow.external_names:
         return False
     ctx.leave_out("spec.externalName")
     return True
 
 
 def _refuse_open(ctx: Context[ServiceConfig], virtual: Obj) -> None:
-    """Refuse a load balancer that would be open to more than the tenant means, without a class or an
-    annotation that keeps it internal, for example.
+    """Refuse a load balancer that would be open to more than the tenant means.
+
+    A class or an annotation may keep the load balancer internal, and neither goes to the host.
 
     Raises:
-        Refused: It has such a class or annotation, which stays behind.
+        Refused: The Service has such a class or annotation.
     """
-    if virtual["spec"].get("loadBalancerClass") and not ctx.config.allow.load_balancer_class:
+    has_class = virtual["spec"].get("loadBalancerClass")
+    if has_class and not ctx.config.allow.load_balancer_class:
         why = "the host chooses the load balancer, and the default one may be open to more"
-        why = f"{why}: make the Service again without it, or change its type, as a class can't be changed"
-        raise Refused(why, path="spec.loadBalancerClass", reason="NotCopied")
+        how = "make the Service again without it, or change its type, as a class can't be changed"
+        raise Refused(f"{why}: {how}", path="spec.loadBalancerClass", reason="NotCopied")
     ctx.refuse_without(virtual, _configures_load_balancer)
 
 
 def _unchangeable(wanted: Obj, actual: Obj) -> str | None:
-    """Return why the copy must be replaced: a Service stays headless, or not, while its type has an
-    address.
+    """Return why the copy must be replaced; None if it can be changed in place.
+
+    A Service stays headless, or not, for as long as its type has an address.
     """
-    is_headless, has = wanted["spec"].get("clusterIP") == HEADLESS, (actual.get("spec") or {}).get("clusterIP")
-    if not has or wanted["spec"].get("type") == "ExternalName" or is_headless == (has == HEADLESS):
+    address = (actual.get("spec") or {}).get("clusterIP")
+    if not address or wanted["spec"].get("type") == "ExternalName":
+        return None
+    is_headless = wanted["spec"].get("clusterIP") == HEADLESS
+    if is_headless == (address == HEADLESS):
         return None
     now = "headless now" if is_headless else "not headless any more"
     return f"the virtual Service is {now}, which the host can't change in place"
@@ -442,12 +520,20 @@ def _node_ports(service: Obj) -> dict[tuple[str, int], int]:
 
 
 def _with_node_ports(ports: list[Obj], allocated: NodePorts, *, keep: bool = False) -> list[Obj]:
-    """Return the ports with the given node ports. Others have none, or with ``keep`` what they had."""
+    """Return the ports with the given node ports.
+
+    Others have none, or with ``keep`` the one that they had.
+    """
     result = []
     for port in ports:
-        bare = port if keep else {name: value for name, value in port.items() if name != "nodePort"}
         number = allocated.get(_port(port))
-        result.append({**bare, "nodePort": number} if number else bare)
+        if number:
+            result.append({**port, "nodePort": number})
+        elif keep:
+            result.append(port)
+        else:
+            bare = {name: value for name, value in port.items() if name != "nodePort"}
+            result.append(bare)
     return result
 
 

@@ -1,4 +1,4 @@
-"""The shared half of ConfigMaps and Secrets: copies that exist only while a synced object needs them."""
+"""The shared half of ConfigMaps and Secrets: copies that exist only while they are needed."""
 
 from syncer.api import (
     Config,
@@ -35,16 +35,15 @@ class UsedConfig(Config):
 class UsedSyncer(Mirror[UsedConfig]):
     """Copies an object while a synced Pod, Ingress or custom resource refers to it.
 
-    vcluster has the same rule: a tenant's host namespace holds only what its pods need. Pods read it
-    until it is gone, also while it is being deleted.
+    vcluster has the same rule: a tenant's host namespace holds only the objects that its Pods need.
+    Pods read such an object until it is gone, also while it is being deleted.
     """
 
     deletion = "whenGone"
-
     when_used = True
     has_templates = False
-    #: Helm finds its releases by such a label alone, among the Secrets and ConfigMaps of a namespace:
-    #: ``owner=helm``, and ``OWNER=TILLER`` before version 3.
+    #: Helm finds its releases by such a label alone, among the Secrets and ConfigMaps of a
+    #: namespace: ``owner=helm``, and ``OWNER=TILLER`` before version 3.
     metadata = MetadataRules(labels=KeyRules(deny=("owner", "OWNER")))
 
     def only_when_used(self, virtual: Obj) -> bool:
@@ -74,15 +73,22 @@ class UsedSyncer(Mirror[UsedConfig]):
         if self.wanted(ctx, pair.virtual) is False:
             return delete(host=pair.host, reason=self._unused(ctx))
         if pair.host.get("immutable") and _contents_differ(pair):
-            return delete(host=pair.host, reason="the host copy is immutable and has other contents: it is made anew")
+            why = "the host copy is immutable and has other contents, so it is replaced"
+            return delete(host=pair.host, reason=why)
         return super().sync(ctx, pair)
 
     def _unused(self, ctx: Context[UsedConfig]) -> str:
         way_out = f"set sync.{self.section}.all"
         if ctx.config.force_sync:
             way_out += f' or annotate it with {ctx.marks.prefix}/{FORCE}: "true"'
-        return f"no synced object refers to this {self.resource.kind}; to copy it all the same, {way_out}"
+        why = f"no synced object refers to this {self.resource.kind}"
+        return f"{why}; to copy it all the same, {way_out}"
 
 
 def _contents_differ(pair: Pair) -> bool:
-    return any((pair.virtual.get(part) or {}) != (pair.host.get(part) or {}) for part in ("data", "binaryData"))
+    for part in ("data", "binaryData"):
+        virtual = pair.virtual.get(part) or {}
+        host = pair.host.get(part) or {}
+        if virtual != host:
+            return True
+    return False

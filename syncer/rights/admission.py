@@ -12,12 +12,12 @@ from typing import NamedTuple, get_args
 
 from syncer.api import Marks, Obj
 from syncer.resources.namespace_values import ENFORCE
-from syncer.resources.pods.security import Level
+from syncer.resources.pods.security import SecurityLevel
 
 #: The label with the version of Kubernetes whose rules a Pod Security level has.
 VERSION = f"{ENFORCE}-version"
 #: The Pod Security levels, the strictest one last.
-LEVELS: Sequence[str] = get_args(Level)
+LEVELS: Sequence[str] = get_args(SecurityLevel)
 
 _API = "admissionregistration.k8s.io/v1"
 

@@ -11,7 +11,7 @@ from typing import Any
 from syncer.api import ClusterError, Conflict, Exists, Invalid, Key, Missing, Obj, Resource, Side, key_of, uid_of
 from syncer.clusters import codec
 from syncer.clusters.api_requests import PatchKind, Propagation
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import HttpRequest, Transport
 from syncer.testing.objects import uid_for
 from syncer.translate.alike import same
@@ -42,7 +42,7 @@ class Sent:
         return f"{self.verb} {self.side.value} {kind} {self.key}"
 
 
-class MemoryCluster(Cluster):
+class MemoryCluster(SideClient):
     """One side of a :class:`~syncer.testing.World`. Its coroutines never wait."""
 
     def __init__(self, side: Side, sent: list[Sent], now: Callable[[], datetime]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from syncer.api import Request, Side, SyncerError, Warned
+from syncer.api import Side, SyncerError, SyncRequest, Warned
 from syncer.engine.reconcile.plan import HeldFields
 from syncer.workqueue.queue import Queue
 
@@ -13,11 +13,11 @@ T = TypeVar("T")
 class Notebook(Queue):
     """A queue that only records its requests."""
 
-    def __init__(self, notes: list[Request]) -> None:
+    def __init__(self, notes: list[SyncRequest]) -> None:
         super().__init__(clock=lambda: 0.0)
         self._notes = notes
 
-    def add(self, request: Request, *, after: float = 0.0, low: bool = False) -> None:
+    def add(self, request: SyncRequest, *, after: float = 0.0, low: bool = False) -> None:
         """Record the request."""
         self._notes.append(request)
 

@@ -22,10 +22,10 @@ from syncer.api import (
     NameTranslator,
     Obj,
     Problem,
-    Request,
     Resource,
     Side,
     Syncer,
+    SyncRequest,
     key_of,
 )
 from syncer.config import SyncerConfig, VirtualCluster, config_with, dotted
@@ -54,7 +54,7 @@ ROUNDS = 8
 
 AnySyncer = Syncer
 #: A syncer: an instance, its class, or its name.
-Named = AnySyncer | type[AnySyncer] | str
+SyncerName = AnySyncer | type[AnySyncer] | str
 
 
 class World:
@@ -96,7 +96,7 @@ class World:
         #: All requests that were made, in order.
         self.sent: list[Sent] = []
         self._sides = {side: MemoryCluster(side, self.sent, lambda: self.now) for side in Side}
-        self._woken: list[Request] = []
+        self._woken: list[SyncRequest] = []
         self._last: AnySyncer | None = None
         #: The latest decision, with its reads.
         self._decided: tuple[Decision, Reads] | None = None
@@ -144,7 +144,7 @@ class World:
             for key in objects
         ]
 
-    def copy_of(self, syncer: Named, key: str | Key) -> Obj | None:
+    def copy_of(self, syncer: SyncerName, key: str | Key) -> Obj | None:
         """Return the object at the host key of a virtual key, whoever made it."""
         made, key = self.syncer(syncer), _key(key)
         place = made.host_key(self.settings, key)
@@ -152,7 +152,7 @@ class World:
 
     # -- decisions ---------------------------------------------------------------------------------
 
-    def decide(self, syncer: Named, key: str | Key, *, host_key: str | Key | None = None) -> Decision:
+    def decide(self, syncer: SyncerName, key: str | Key, *, host_key: str | Key | None = None) -> Decision:
         """Return the syncer's decision about a virtual key.
 
         A syncer from the host is called with the host object that leads to this key. ``host_key``
@@ -165,7 +165,7 @@ class World:
         self._last = made
         self._show()
         place = _key(host_key) if host_key is not None else self._origin(made, virtual)
-        request = Request(self.settings.cluster, made.name, virtual, place)
+        request = SyncRequest(self.settings.cluster, made.name, virtual, place)
         controller = self._pair.controllers[made.name]
         reads = self._reads(made)
         reconciler = self._pair.reconciler
@@ -173,7 +173,7 @@ class World:
         self._decided = (decision, reads)
         return decision
 
-    def left_out(self, syncer: Named, key: str | Key) -> tuple[str, ...]:
+    def left_out(self, syncer: SyncerName, key: str | Key) -> tuple[str, ...]:
         """Return the fields that the syncer's decision about a virtual key doesn't copy, of which the
         tenant is told.
 
@@ -182,7 +182,7 @@ class World:
         self.decide(syncer, key)
         return self._decided[1].left_out if self._decided else ()
 
-    def apply(self, decision: Decision, *, by: Named | None = None) -> list[Sent]:
+    def apply(self, decision: Decision, *, by: SyncerName | None = None) -> list[Sent]:
         """Carry out a decision. Return the requests that it took; none if everything is in step.
 
         ``by`` is the syncer, if it isn't the one that was called last.
@@ -204,7 +204,7 @@ class World:
             self._show()
         return self.sent[before:]
 
-    def settle(self, syncer: Named, key: str | Key, *, host_key: str | Key | None = None) -> list[Sent]:
+    def settle(self, syncer: SyncerName, key: str | Key, *, host_key: str | Key | None = None) -> list[Sent]:
         """Reconcile until nothing is left to do, and return all requests.
 
         Raises:
@@ -218,7 +218,7 @@ class World:
             sent += calls
         raise AssertionError(f"{key} still needs writes after {ROUNDS} rounds: {'; '.join(map(str, calls))}")
 
-    def woken(self) -> list[Request]:
+    def woken(self) -> list[SyncRequest]:
         """Return the requests that changes have queued since the last call, each once."""
         requests = list(dict.fromkeys(self._woken))
         self._woken.clear()
@@ -236,7 +236,7 @@ class World:
         """The settings of the syncers."""
         return self._pair.settings
 
-    def syncer(self, named: Named) -> AnySyncer:
+    def syncer(self, named: SyncerName) -> AnySyncer:
         """Return a syncer; one that is not in the world yet is added."""
         # A syncer made from configuration is known by itself, not by its class.
         is_known = any(controller.syncer is named for controller in self._pair.controllers.values())
@@ -249,7 +249,7 @@ class World:
             raise ValueError(f"no syncer {name!r} is switched on in this world; there are: {known}")
         return self._pair.controllers[name].syncer
 
-    def context(self, syncer: Named) -> Any:
+    def context(self, syncer: SyncerName) -> Any:
         """Return the context of a syncer."""
         made = self.syncer(syncer)
         return self._pair.controllers[made.name].context(self._reads(made))
@@ -282,7 +282,6 @@ class World:
             clock=lambda: 0.0,
             utcnow=lambda: self.now,
             has_status=lambda side, resource: resource.plural not in WITHOUT_STATUS,
-            may_write=lambda: True,
             minor=lambda side: self.minor_versions[side],
             homes=HostNamespaces if "namespaces" in cluster.settings().sections else _AllExist,
         )

@@ -1,1 +1,4 @@
-"""Pure functions on parts of objects: patches, CEL, merges, ownership of fields, quantities, times."""
+"""Pure functions on parts of objects.
+
+Patches, CEL, merges, ownership of fields, quantities, times.
+"""

@@ -39,6 +39,10 @@ from syncer.translate.three_way import ABSENT, Merged, Tree, agreed_on, merge
 Exact = Callable[[Write], tuple[FieldPath, ...]]
 
 
+def _no_references() -> ReferencePaths:
+    return ReferencePaths({})
+
+
 @dataclass(frozen=True, slots=True)
 class Ruling:
     """A decision, and the merge base to store with it."""
@@ -64,7 +68,7 @@ class Authority:
     exact: tuple[FieldPath, ...] = ()
     #: The references at or below these paths. Values are compared, merged and stored with virtual
     #: names.
-    references: ReferencePaths = field(default_factory=lambda: ReferencePaths({}))
+    references: ReferencePaths = field(default_factory=_no_references)
     #: True for custom resources, in which null and empty values are as given.
     verbatim: bool = False
 
@@ -97,40 +101,79 @@ class Authority:
             Refused: A value differs on the host by translation, or contains host names that the
                 tenant doesn't have.
         """
-        down = next((write for write in decision.writes if _is_whole(write)), None)
+        down = _write_of_copy(decision)
         if down is None:
             return Ruling(decision)
-        self._check(ctx, down, virtual)
+        self._refuse_translated(ctx, down, virtual)
         if host is None or not self.owners:
-            return Ruling(decision, {path: agreed_on(self._at(virtual, path)) for path in self.shared})
-        theirs = self._in_virtual_words(ctx, virtual, host)
-        merged = {path: self._merged(path, virtual, theirs, base) for path in self.owners}
-        rising = [path for path, found in merged.items() if not same(found.virtual, self._at(virtual, path))]
-        for path in rising:
-            _refuse_untranslated(merged[path].virtual, path)
+            agreed = {path: agreed_on(self._at(virtual, path)) for path in self.shared}
+            return Ruling(decision, agreed)
+
+        # The host's references in the names that the virtual side uses for them.
+        renamed = host
+        if not self.references.is_empty:
+            known = self.references.named(virtual)
+            renamed = self.references.to_virtual(ctx, host, host, known=known, strict=True)
+
+        merged: dict[str, Merged] = {}
+        rising: list[str] = []
+        for path in self.owners:
+            found = self._merged(path, virtual, renamed, base)
+            merged[path] = found
+            if not same(found.virtual, self._at(virtual, path)):
+                _refuse_untranslated(found.virtual, path)
+                rising.append(path)
+
         changed = _going_down(down, merged, host, (*exact(down), *self.owners))
         if not self.references.is_empty:
             changed = replace(changed, obj=self.references.to_host(ctx, virtual, changed.obj))
-        writes = tuple(changed if write is down else write for write in decision.writes)
-        why = f"{', '.join(rising)} has changed on the host and comes up" if rising else ""
+
+        writes: list[Write] = []
+        for write in decision.writes:
+            if write is down:
+                writes.append(changed)
+            else:
+                writes.append(write)
+
+        reasons = [decision.reason] if decision.reason else []
+        up = None
+        if rising:
+            reasons.append(f"{', '.join(rising)} has changed on the host and comes up")
+            up = _going_up(rising, merged, virtual)
+
         return Ruling(
-            replace(decision, writes=writes, reason="; ".join(filter(None, (decision.reason, why)))),
+            replace(decision, writes=tuple(writes), reason="; ".join(reasons)),
             kept={path: merged[path].kept for path in self.shared},
-            up=_going_up(rising, merged, virtual) if rising else None,
+            up=up,
             risen={path: found.risen for path, found in merged.items() if found.risen is not None},
         )
 
-    def _merged(self, path: str, virtual: Obj, host: Obj, base: Mapping[str, Tree] | None) -> Merged:
-        ours, theirs = self._at(virtual, path), self._at(host, path)
+    def _merged(
+        self,
+        path: str,
+        virtual: Obj,
+        host: Obj,
+        base: Mapping[str, Tree] | None,
+    ) -> Merged:
+        ours = self._at(virtual, path)
+        theirs = self._at(host, path)
         if self.owners[path] == "host":
             return Merged(theirs, theirs, "")
-        literally = any(is_within(path, one) for one in self.exact)
-        same = _never if literally else self._may_be_made_of
-        return merge(ours, theirs, None if base is None else base.get(path), same=same)
+
+        below = None
+        if base is not None:
+            below = base.get(path)
+        if any(is_within(path, one) for one in self.exact):
+            return merge(ours, theirs, below, same=_never)
+        return merge(ours, theirs, below, same=self._may_be_made_of)
 
     def _at(self, obj: Obj, path: str) -> Any:
         found = at(obj, path_steps(path))
-        return ABSENT if found is MISSING or (found is None and not self.verbatim) else found
+        if found is MISSING:
+            return ABSENT
+        if found is None and not self.verbatim:
+            return ABSENT
+        return found
 
     def _may_be_made_of(self, sent: Any, found: Any) -> bool:
         """Return True if an API server may have stored ``sent`` as ``found``."""
@@ -138,17 +181,22 @@ class Authority:
             return sent is ABSENT or sent is None or sent in ({}, [])
         return sent is not ABSENT and covers(sent, found, verbatim=self.verbatim)
 
-    def _check(self, ctx: Context, down: Write, virtual: Obj) -> None:
-        expected = self.references.to_host(ctx, virtual, virtual) if not self.references.is_empty else virtual
+    def _refuse_translated(self, ctx: Context, down: Write, virtual: Obj) -> None:
+        """Refuse an owner for a value that the syncer translates otherwise than as a reference.
+
+        Raises:
+            Refused: The value differs on the host.
+        """
+        expected = virtual
+        if not self.references.is_empty:
+            expected = self.references.to_host(ctx, virtual, virtual)
         for path, owner in self.owners.items():
             if down.partial or not same(self._at(down.obj, path), self._at(expected, path)):
-                why = "it is another one on the host, and nothing that is translated can go up"
-                raise Refused(f"its owner can't be {owner}: {why}; see the authority of this kind", path=path)
-
-    def _in_virtual_words(self, ctx: Context, virtual: Obj, host: Obj) -> Obj:
-        if self.references.is_empty:
-            return host
-        return self.references.to_virtual(ctx, host, host, known=self.references.named(virtual), strict=True)
+                why = "its value is translated for the host, so it can't be copied up"
+                raise Refused(
+                    f"its owner can't be {owner}: {why}; see the authority of this kind",
+                    path=path,
+                )
 
 
 def authority_of(syncer: Syncer, config: Config) -> Authority:
@@ -156,40 +204,69 @@ def authority_of(syncer: Syncer, config: Config) -> Authority:
     named: dict[str, str] = {path_text(path): "both" for path in syncer.both}
     named |= {path_text(path): owner for path, owner in config.authority.items()}
     owners = {path: owner for path, owner in named.items() if owner != "virtual"}
-    references = ReferencePaths(syncer.references if isinstance(syncer, Refers) else {})
-    verbatim = bool(owners) and not syncer.resource.is_built_in  # a syncer that syncs nothing has neither
+    references = ReferencePaths({})
+    if isinstance(syncer, Refers):
+        references = ReferencePaths(syncer.references)
+    # A syncer that syncs nothing has no owners, and its resource isn't asked for.
+    verbatim = bool(owners) and not syncer.resource.is_built_in
     return Authority(owners, syncer.exact, references.below(owners), verbatim=verbatim)
 
 
-def _is_whole(write: Write) -> bool:
-    return write.side is Side.HOST and write.verb is Verb.APPLY and write.resource is None
+def _write_of_copy(decision: Decision) -> Write | None:
+    """Return the first write of the copy as a whole, or None."""
+    for write in decision.writes:
+        if write.side is Side.HOST and write.verb is Verb.APPLY and write.resource is None:
+            return write
+    return None
 
 
 def _going_up(paths: list[str], merged: Mapping[str, Merged], virtual: Obj) -> Write:
-    """Return the write of the host's changes; a later version of the virtual object is not changed."""
+    """Return the write of the host's changes.
+
+    A later version of the virtual object is not changed.
+    """
     own = virtual["metadata"]
-    identity = {name: own[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in own}
-    obj: Obj = {"apiVersion": virtual["apiVersion"], "kind": virtual["kind"], "metadata": identity}
+    identity = {}
+    for name in ("name", "namespace", "uid", "resourceVersion"):
+        if name in own:
+            identity[name] = own[name]
+    obj: Obj = {
+        "apiVersion": virtual["apiVersion"],
+        "kind": virtual["kind"],
+        "metadata": identity,
+    }
     for path in paths:
         obj = _with(obj, path_steps(path), merged[path].virtual)
     return Write(Side.VIRTUAL, Verb.APPLY, obj, tuple(paths))
 
 
-def _going_down(down: Write, merged: Mapping[str, Merged], host: Obj, exact: tuple[FieldPath, ...]) -> Write:
-    """Return the write with the values for the host; a later version of the copy is not changed."""
+def _going_down(
+    down: Write,
+    merged: Mapping[str, Merged],
+    host: Obj,
+    exact: tuple[FieldPath, ...],
+) -> Write:
+    """Return the write with the values for the host.
+
+    A later version of the copy is not changed.
+    """
     obj = down.obj
     for path, found in merged.items():
         obj = _with(obj, path_steps(path), found.host)
-    metadata = {**obj["metadata"], "resourceVersion": host["metadata"].get("resourceVersion", "")}
+    version = host["metadata"].get("resourceVersion", "")
+    metadata = {**obj["metadata"], "resourceVersion": version}
     return replace(down, obj={**obj, "metadata": metadata}, exact=exact)
 
 
 def _with(obj: Obj, steps: Steps, value: Any) -> Obj:
     """Return the object with a value at a path; ``obj`` is not changed."""
-    first, rest = steps[0], steps[1:]
+    first = steps[0]
+    rest = steps[1:]
     if rest:
         inner = obj.get(first)
-        return {**obj, first: _with(inner if isinstance(inner, dict) else {}, rest, value)}
+        if not isinstance(inner, dict):
+            inner = {}
+        return {**obj, first: _with(inner, rest, value)}
     if value is ABSENT:
         return {name: other for name, other in obj.items() if name != first}
     return {**obj, first: value}
@@ -204,9 +281,14 @@ def _refuse_untranslated(value: Any, path: str) -> None:
     if isinstance(value, Untranslated):
         why = "the host names something there for which no virtual object of this namespace stands"
         raise Refused(f"{why}; set it back there, or to the name of a copy", path=path)
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _refuse_untranslated(inner, path)
+    if isinstance(value, dict):
+        for inner in value.values():
+            _refuse_untranslated(inner, path)
+    elif isinstance(value, list):
+        for inner in value:
+            _refuse_untranslated(inner, path)
 
 
 def _never(sent: Any, found: Any) -> bool:
+    """Take every difference for a change: the values are compared exactly."""
     return False

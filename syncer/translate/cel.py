@@ -1,4 +1,6 @@
-"""CEL expressions: compiled once, checked as far as possible without an object; plain JSON in and out.
+"""CEL expressions: compiled once, and checked as far as possible without an object.
+
+Variables go in and results come out as plain JSON.
 
 The language is that of https://github.com/google/cel-spec/blob/master/doc/langdef.md with cel-go's
 string and list functions. The library's messages about failed evaluations are never passed on,
@@ -16,7 +18,7 @@ from functools import cache
 from typing import Any
 
 from syncer.api import ConfigError, Problem
-from syncer.translate.cel_cost import LIMIT, RANGE, Budget, Polynomial, Unknown, bound, price
+from syncer.translate.cel_cost import LIMIT, RANGE, CostBudget, Polynomial, Unknown, bound, price
 from syncer.translate.pointers import Unfit
 
 #: The variables of an expression.
@@ -25,14 +27,20 @@ VARIABLES = ("value", "self", "other", "context")
 CONTEXT = ("cluster", "identity", "hostNamespace", "namespace", "name")
 
 _TYPES = {"bool", "int", "uint", "double", "bytes", "string", "list", "map", "null_type", "type"}
-_NATIVE = {"size", "contains", "startsWith", "endsWith", "matches", "string", "int", "uint", "double", "bytes", "dyn"}
-_NATIVE |= {"type", "timestamp", "duration", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear"}
+_NATIVE = {"size", "contains", "startsWith", "endsWith", "matches"}
+_NATIVE |= {"string", "int", "uint", "double", "bytes", "dyn", "type", "timestamp", "duration"}
+_NATIVE |= {"getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear"}
 _NATIVE |= {"getMonth", "getHours", "getMinutes", "getSeconds", "getMilliseconds"}
 
 _LITERAL = re.compile(r"""(?s)//[^\n]*|("{3}|'{3}|"|')(?:\\.|(?!\1).)*\1""")
 _BOUND = re.compile(r"\b(?:all|exists|exists_one|map|filter)\s*\(\s*(\w+)\s*,")
-_PARSER_SAID = re.compile(r"<input>:(\d+):(\d+): (?:Syntax error: )?([^\n]*?)(?: expecting \{[^\n]*)?(?:\n|$)")
-_TYPES_SAID = re.compile(r"Unsupported operation: (\w+ \S+ \w+)\.")
+#: A message of the parser: line, column and text, without the list of expected tokens.
+_PARSER_MESSAGE = re.compile(
+    r"<input>:(?P<line>\d+):(?P<column>\d+): (?:Syntax error: )?"
+    r"(?P<text>[^\n]*?)(?: expecting \{[^\n]*)?(?:\n|$)"
+)
+#: The library's message about an operator that the types of its operands lack.
+_TYPES_MESSAGE = re.compile(r"Unsupported operation: (\w+ \S+ \w+)\.")
 #: Larger integers become floating-point numbers on their way in.
 _INEXACT = 2.0**63
 
@@ -50,11 +58,17 @@ class Expression:
             self._program = cel.compile(text)
         except ValueError as error:
             raise _wrong(_syntax_error(text, str(error))) from None
-        code = _LITERAL.sub(lambda literal: " " * len(literal[0]), text)
-        self._text, self._make_context = text, cel.Context
-        self._used = {name: _chains(code, name) for name in VARIABLES if name in self._program.variables()}
+        code = _LITERAL.sub(_blank, text)
+        self._text = text
+        self._make_context = cel.Context
+
+        variables = set(self._program.variables())
+        self._used = {name: _chains(code, name) for name in VARIABLES if name in variables}
         self._functions = _functions(self._program.functions(), code)
-        _check_variables(set(self._program.variables()) - {name.partition(".")[0] for name in self._functions}, code)
+
+        # The parser takes the namespace of a function, such as ``lists``, for a variable.
+        namespaces = {name.partition(".")[0] for name in self._functions}
+        _check_variables(variables - namespaces, code)
         self._cost = _bounded(text)
 
     @property
@@ -62,7 +76,7 @@ class Expression:
         """The variables that the expression uses; only these must be given."""
         return self._used.keys()
 
-    def result(self, variables: Mapping[str, Any], budget: Budget | None = None) -> Any:
+    def result(self, variables: Mapping[str, Any], budget: CostBudget | None = None) -> Any:
         """Evaluate the expression to plain JSON.
 
         Args:
@@ -73,8 +87,11 @@ class Expression:
             Unfit: The evaluation fails, its result isn't JSON, or its cost is over the budget.
         """
         given = {name: _pruned(variables[name], chains) for name, chains in self._used.items()}
-        if not (budget or Budget()).spend(price(self._cost, given)):
-            raise Unfit("evaluating it would take too long for values of this size; let it read a smaller part")
+        if budget is None:
+            budget = CostBudget()
+        if not budget.spend(price(self._cost, given)):
+            why = "evaluating it would take too long for values of this size"
+            raise Unfit(f"{why}; let it read a smaller part")
         try:
             result = self._program.execute(self._make_context(given, self._functions))
         except (KeyboardInterrupt, SystemExit):
@@ -85,22 +102,28 @@ class Expression:
         return result
 
     def _reason(self, error: BaseException) -> str:
+        """Return why an evaluation failed, without a value of an object."""
         match error:
-            case KeyError() if error.args and re.search(rf"\b{re.escape(str(error.args[0]))}\b", self._text):
-                return f"there is no field {error.args[0]!r} where it is read"
             case KeyError():
+                if error.args:
+                    name = str(error.args[0])
+                    # A name that isn't in the expression comes from a value.
+                    if re.search(rf"\b{re.escape(name)}\b", self._text):
+                        return f"there is no field {error.args[0]!r} where it is read"
                 return "a field that it reads is not there"
             case IndexError():
                 return "an item that it reads is not there"
             case TypeError():
-                said = _TYPES_SAID.match(str(error))
-                return f"it has no such operation: {said[1]}" if said else "values are of types that do not fit"
+                found = _TYPES_MESSAGE.match(str(error))
+                if found:
+                    return f"it has no such operation: {found[1]}"
+                return "values are of types that do not fit"
             case ZeroDivisionError():
                 return "it divides by zero"
             case OverflowError():
                 return "a number becomes too large"
             case _:
-                return "a function fails on what it is given"
+                return "a function fails on its arguments"
 
 
 @cache
@@ -124,6 +147,11 @@ def _wrong(message: str) -> ConfigError:
     return ConfigError(Problem(message))
 
 
+def _blank(literal: re.Match[str]) -> str:
+    """Return spaces for a literal or a comment, so that positions in the text stay."""
+    return " " * len(literal[0])
+
+
 # -- checks without an object ----------------------------------------------------------------------
 
 
@@ -133,8 +161,9 @@ def _bounded(text: str) -> Polynomial:
     Raises:
         ConfigError: There is none, or it is too high for any value.
     """
+    python = _library().stdlib.STDLIB_FUNCTIONS.keys()
     try:
-        found = bound(text, variables=VARIABLES, python=_library().stdlib.STDLIB_FUNCTIONS.keys())
+        found = bound(text, variables=VARIABLES, python=python)
     except Unknown as error:
         raise _wrong(f"has no known bound of its cost: {error}. Write it more simply.") from None
     if found.get((), 0) > LIMIT:
@@ -142,24 +171,31 @@ def _bounded(text: str) -> Polynomial:
     return found
 
 
-def _syntax_error(text: str, said: str) -> str:
-    all_found = list(_PARSER_SAID.finditer(said))
-    found = next((one for one in all_found if "Syntax error" in one[0]), all_found[0] if all_found else None)
+def _syntax_error(text: str, message: str) -> str:
+    """Return the parser's message in our words, with the position in the text.
+
+    The first syntax error explains the others.
+    """
+    found = None
+    for each in _PARSER_MESSAGE.finditer(message):
+        if "Syntax error" in each[0]:
+            found = each
+            break
+        if found is None:
+            found = each
     if found is None:
         return "is not a CEL expression."
-    what = found[3].replace("mismatched input '<EOF>'", "it ends too early").replace("'<EOF>'", "its end")
-    return f"is not a CEL expression: {_position(text, int(found[1]), int(found[2]))}: {what}."
+
+    problem = found["text"].replace("mismatched input '<EOF>'", "it ends too early")
+    problem = problem.replace("'<EOF>'", "its end")
+    place = _position(text, int(found["line"]), int(found["column"]))
+    return f"is not a CEL expression: {place}: {problem}."
 
 
 def _position(text: str, line: int, column: int) -> str:
-    return f"line {line}, column {column}" if "\n" in text.strip() else f"column {column}"
-
-
-def _of_name(code: str, name: str) -> str:
-    """Return the position of a name's first use, for messages."""
-    found = re.search(rf"\b{re.escape(name)}\b", code)
-    before = code[: found.start() if found else 0]
-    return _position(code, before.count("\n") + 1, len(before) - before.rfind("\n"))
+    if "\n" in text.strip():
+        return f"line {line}, column {column}"
+    return f"column {column}"
 
 
 def _check_variables(names: Iterable[str], code: str) -> None:
@@ -175,26 +211,51 @@ def _check_variables(names: Iterable[str], code: str) -> None:
 def _functions(names: Iterable[str], code: str) -> dict[str, Any]:
     """Return the library's extra functions that the expression calls."""
     extended: dict[str, Any] = _library().stdlib.STDLIB_FUNCTIONS | {"lists.range": _range}
-    dotted = [name for name in extended if "." in name and re.search(rf"(?<![\w.]){name}\s*\(", code)]
-    known = _NATIVE | {name.rpartition(".")[2] for name in dotted}
-    called = [name for name in names if name.isidentifier() and not name.startswith("_") and name not in known]
-    for name in called:
+    dotted: dict[str, Any] = {}
+    known = set(_NATIVE)
+    for name, function in extended.items():
+        if "." in name and re.search(rf"(?<![\w.]){name}\s*\(", code):
+            dotted[name] = function
+            known.add(name.rpartition(".")[2])
+
+    called: dict[str, Any] = {}
+    for name in names:
+        # The library names operators like functions: ``_+_``.
+        if not name.isidentifier() or name.startswith("_") or name in known:
+            continue
         if name not in extended:
             raise _wrong(_unknown("function", name, code, sorted(_NATIVE | extended.keys())))
-    return {name: extended[name] for name in (*called, *dotted)}
+        called[name] = extended[name]
+    return called | dotted
 
 
 def _range(length: int) -> list[int]:
-    """Return the list ``[0, 1, …]`` of this length, up to the one that the bound of the cost assumes."""
+    """Return the list ``[0, 1, …]`` of this length.
+
+    Raises:
+        ValueError: It is longer than the bound of the cost assumes.
+    """
     if length > RANGE:
         raise ValueError(length)
     return list(range(length))
 
 
-def _unknown(what: str, name: str, code: str, known: Iterable[str]) -> str:
+def _unknown(kind: str, name: str, code: str, known: Iterable[str]) -> str:
+    """Return the message about an unknown name, with its first position."""
+    start = 0
+    found = re.search(rf"\b{re.escape(name)}\b", code)
+    if found:
+        start = found.start()
+    before = code[:start]
+    place = _position(code, before.count("\n") + 1, len(before) - before.rfind("\n"))
+    message = f"is wrong at {place}: there is no {kind} {name!r}."
+
     near = difflib.get_close_matches(name, list(known), n=1)
-    some = f"Did you mean {near[0]}?" if near else "" if what == "function" else f"There are {', '.join(known)}."
-    return f"is wrong at {_of_name(code, name)}: there is no {what} {name!r}. {some}".rstrip()
+    if near:
+        return f"{message} Did you mean {near[0]}?"
+    if kind == "function":  # too many to list
+        return message
+    return f"{message} There are {', '.join(known)}."
 
 
 # -- input and output ------------------------------------------------------------------------------
@@ -208,7 +269,8 @@ def _chains(code: str, name: str) -> tuple[tuple[str, ...], ...] | None:
     chains = []
     for found in re.finditer(rf"(?<![\w.]){name}\b((?:\s*\.\s*[A-Za-z_]\w*)*)(\s*\()?", code):
         steps = tuple(re.findall(r"\w+", found[1]))
-        steps = steps[:-1] if found[2] else steps  # the last step is a function
+        if found[2]:  # the last step is a function
+            steps = steps[:-1]
         if not steps:
             return None
         chains.append(steps)
@@ -216,15 +278,17 @@ def _chains(code: str, name: str) -> tuple[tuple[str, ...], ...] | None:
 
 
 def _pruned(value: Any, chains: tuple[tuple[str, ...], ...] | None) -> Any:
-    """Return the part of a value that the expression reads: passing a whole Pod takes 350 µs, two
-    fields 5 µs.
+    """Return the part of a value that the expression reads.
+
+    Passing a whole Pod takes 350 µs, two fields 5 µs.
     """
     if chains is None or not isinstance(value, dict) or () in chains:
         return value
     kept = {}
     for step in {chain[0] for chain in chains}:
         if step in value:
-            kept[step] = _pruned(value[step], tuple(chain[1:] for chain in chains if chain[0] == step))
+            below = tuple(chain[1:] for chain in chains if chain[0] == step)
+            kept[step] = _pruned(value[step], below)
     return kept
 
 

@@ -1,35 +1,49 @@
 """Upper bounds of the cost of CEL expressions, as polynomials in the sizes of their variables.
 
-The library evaluates an expression while it holds the interpreter's lock and can't be interrupted, so
-no other thread can keep a deadline. Instead, the cost is bounded before the evaluation: the text gives
-a polynomial when it is compiled, and the sizes of the given values its value. The unit is that of
-Kubernetes' CEL cost, a tenth of a microsecond
+The library evaluates an expression while it holds the interpreter's lock and can't be interrupted,
+so no other thread can keep a deadline. Instead, the cost is bounded before the evaluation: the text
+gives a polynomial when it is compiled, and the sizes of the given values its value. The unit is
+that of Kubernetes' CEL cost, a tenth of a microsecond
 (https://kubernetes.io/docs/reference/using-api/cel/#resource-constraints); the prices are measured.
 
-The size of a value is the number of its scalars, lists and mappings, and a unit for each 32 characters.
-Its length is the number of its items. The variables of a polynomial are the sizes of the fields that the
-expression reads (``self.spec.items``), and their lengths (``self.spec.items[]``).
+The size of a value is the number of its scalars, lists and mappings, and a unit for each 32
+characters. Its length is the number of its items. The variables of a polynomial are the sizes of
+the fields that the expression reads (``self.spec.items``), and their lengths
+(``self.spec.items[]``).
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, NamedTuple, TypeAlias
 
-#: Highest cost of all expressions that are evaluated for a write: about 0.1 s. (Kubernetes allows an
-#: expression of a CustomResourceDefinition as much, its ``PerCallLimit``.)
+#: Highest cost of all expressions that are evaluated for a write: about 0.1 s. (Kubernetes allows
+#: an expression of a CustomResourceDefinition as much, its ``PerCallLimit``.)
 LIMIT = 1_000_000
 
 #: Characters of a string that count as an element.
 CHARACTERS = 32
 
-#: Prices of an operation, of a step of a comprehension, and of a call.
-_OP, _STEP, _CALL = 1, 2, 10
-#: Prices of an element that is compared, is copied within the library, goes in and comes out of it,
-#: and is passed to a function in Python.
-_COMPARE, _COPY, _IN, _OUT, _PYTHON = 0.2, 3, 40, 10, 20
-#: A regular expression that is known, and one that comes from a value.
-_REGEX, _UNKNOWN_REGEX = 200, 600_000
+#: Price of an operation.
+_OP = 1
+#: Price of a step of a comprehension.
+_STEP = 2
+#: Price of a call.
+_CALL = 10
+#: Price of an element that is compared.
+_COMPARE = 0.2
+#: Price of an element that is copied within the library.
+_COPY = 3
+#: Price of an element that goes into the library.
+_IN = 40
+#: Price of an element that comes out of the library.
+_OUT = 10
+#: Price of an element that is passed to a function in Python.
+_PYTHON = 20
+#: Price of a regular expression that is written in the text.
+_REGEX = 200
+#: Price of a regular expression that comes from a value.
+_UNKNOWN_REGEX = 600_000
 #: The longest list of ``lists.range``.
 RANGE = 1000
 
@@ -60,17 +74,21 @@ class Bound(NamedTuple):
     @property
     def length(self) -> Polynomial:
         """The length of its result."""
-        return self.size if self.known_length is None else self.known_length
+        if self.known_length is None:
+            return self.size
+        return self.known_length
 
 
 def bound(text: str, *, variables: Collection[str], python: Collection[str]) -> Polynomial:
-    """Return the bound of an expression's cost in the sizes of its variables, without the price of
-    passing them.
+    """Return the bound of an expression's cost in the sizes of its variables.
+
+    The price of passing the variables is not in it.
 
     Args:
         text: The expression.
         variables: The names of its variables; other names are those of types.
-        python: The functions that are implemented in Python, such as ``replace`` and ``lists.range``.
+        python: The functions that are implemented in Python, such as ``replace`` and
+            ``lists.range``.
 
     Raises:
         Unknown: The text isn't in the known syntax.
@@ -81,7 +99,7 @@ def bound(text: str, *, variables: Collection[str], python: Collection[str]) -> 
     return _sum(found.cost, _times(found.size, _OUT))
 
 
-class Budget:
+class CostBudget:
     """The cost that all expressions of a write may have together."""
 
     def __init__(self, limit: float = LIMIT) -> None:
@@ -118,7 +136,9 @@ def _size(name: str, given: Mapping[str, Any]) -> float:
     for step in name.removesuffix("[]").split("."):
         value = value.get(step) if isinstance(value, dict) else None
     if name.endswith("[]"):
-        return len(value) if isinstance(value, list | dict) else 1
+        if isinstance(value, list | dict):
+            return len(value)
+        return 1
     elements, characters = _counted(value)
     return elements + characters / CHARACTERS
 
@@ -131,7 +151,8 @@ def _counted(value: Any) -> tuple[int, int]:
     if type(value) is str:
         return 1, len(value)
     most = LIMIT // _IN + 1
-    elements = characters = 0
+    elements = 0
+    characters = 0
     rest = [value]
     while rest and elements < most:
         each = rest.pop()
@@ -171,6 +192,7 @@ def _greatest(*choices: Polynomial) -> Polynomial:
 
 
 def _times(one: Polynomial, other: Polynomial | float) -> Polynomial:
+    """Return the product of two polynomials, or of one and a number."""
     factors = other if isinstance(other, Mapping) else _number(other)
     total: defaultdict[_Product, float] = defaultdict(float)
     for product, factor in one.items():
@@ -189,9 +211,13 @@ def _over_items(of_item: Polynomial, item: str, over: "Bound") -> Polynomial:
     for product, factor in of_item.items():
         rest = tuple(name for name in product if name != item)
         summand: Polynomial = {rest: factor}
-        for _ in range(len(product) - len(rest)):
-            summand = _times(summand, over.size)
-        total = _sum(total, summand if len(rest) < len(product) else _times(summand, over.length))
+        power = len(product) - len(rest)
+        if power:
+            for _ in range(power):
+                summand = _times(summand, over.size)
+        else:
+            summand = _times(summand, over.length)
+        total = _sum(total, summand)
     return total
 
 
@@ -210,8 +236,9 @@ _TOKEN = re.compile(
 _BINARY = {"||": 1, "&&": 2, "in": 3, "+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
 _BINARY |= dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), 3)
 _MACROS = ("all", "exists", "exists_one", "map", "filter")
-#: Functions whose result is a number or a truth value.
-_SCALAR = {"size", "contains", "startsWith", "endsWith", "matches", "int", "uint", "double", "bool", "indexOf", "has"}
+#: Functions that return a number or a truth value.
+_SCALAR = {"size", "contains", "startsWith", "endsWith", "matches", "indexOf", "has"}
+_SCALAR |= {"int", "uint", "double", "bool"}
 
 
 class _Parser:
@@ -249,31 +276,41 @@ class _Parser:
         yes = self._binary(1)
         self.take(":")
         no = self.expression()
-        return Bound(_greatest(yes.size, no.size), _sum(condition.cost, yes.cost, no.cost, _number(_OP)))
+        # Both ways are paid for, since the condition isn't known.
+        cost = _sum(condition.cost, yes.cost, no.cost, _number(_OP))
+        return Bound(_greatest(yes.size, no.size), cost)
 
     def _binary(self, lowest: int) -> Bound:
+        """Read operators of at least this precedence, with their operands."""
         left = self._unary()
-        while self._tokens[self._at][0] != "string" and (rank := _BINARY.get(self._next, 0)) >= lowest:
-            operator = self._next
+        while True:
+            kind, operator = self._tokens[self._at]
+            rank = _BINARY.get(operator, 0)
+            if kind == "string" or rank < lowest:
+                return left
             self._at += 1
-            left = _operation(operator, left, self._binary(rank + 1))
-        return left
+            right = self._binary(rank + 1)
+            left = _operation(operator, left, right)
 
     def _unary(self) -> Bound:
         signs = 0
         while self._took("!") or self._took("-"):
             signs += 1
         found = self._member()
-        return Bound(found.size, _sum(found.cost, _number(_OP * signs))) if signs else found
+        if not signs:
+            return found
+        return Bound(found.size, _sum(found.cost, _number(_OP * signs)))
 
     def _member(self) -> Bound:
+        """Read a value with the fields, items and calls that follow it."""
         found, name = self._primary()
         while True:
             if self._took("."):
                 self._took("?")
                 field = self._name()
                 if self._took("("):
-                    found, name = self._call(field, found, f"{name}.{field}"), ""
+                    found = self._call(field, found, f"{name}.{field}")
+                    name = ""
                 else:
                     found = _field(found, field)
             elif self._took("["):
@@ -301,15 +338,18 @@ class _Parser:
         self._took(".")  # an absolute name
         if kind in ("string", "number"):
             self._at += 1
-            return Bound(_number(1 + len(text) / CHARACTERS), _number(_OP), literal=text), ""
+            size = _number(1 + len(text) / CHARACTERS)
+            return Bound(size, _number(_OP), literal=text), ""
         name = self._name()
         if self._took("("):
             return self._call(name, None, name), ""
         if name in ("true", "false", "null"):
             return nothing, ""
         item = self._bound.get(name)
-        if item is not None or name not in self._variables:
-            return Bound({(item,): 1} if item else _number(1), _number(_OP)), name
+        if item:  # the variable of a macro
+            return Bound({(item,): 1}, _number(_OP)), name
+        if name not in self._variables:  # a type
+            return Bound(_number(1), _number(_OP)), name
         return _variable(name, _number(_OP)), name
 
     def _items(self, found: Bound, end: str) -> Bound:
@@ -317,7 +357,8 @@ class _Parser:
         while not self._took(end):
             self._took("?")
             item = self.expression()
-            size, cost = _sum(found.size, item.size), _sum(found.cost, item.cost, _times(item.size, _COPY))
+            size = _sum(found.size, item.size)
+            cost = _sum(found.cost, item.cost, _times(item.size, _COPY))
             found = Bound(size, cost)
             if not self._took(":"):
                 self._took(",")
@@ -331,24 +372,38 @@ class _Parser:
         return text.strip("`")
 
     def _call(self, name: str, receiver: Bound | None, dotted: str) -> Bound:
+        """Read a call after its opening parenthesis."""
         if receiver is not None and name in _MACROS and self._tokens[self._at + 1][1] == ",":
             return self._comprehension(name, receiver)
-        python = dotted in self._python
-        if python and receiver is not None:
-            receiver = None  # a namespace such as ``lists``
-        given = [receiver] if receiver is not None else []
+
+        given: list[Bound] = []
+        if dotted in self._python:
+            # The receiver is a namespace such as ``lists``, and no argument.
+            function = dotted
+            python = True
+        else:
+            function = name
+            python = name in self._python
+            if receiver is not None:
+                given.append(receiver)
+
         while not self._took(")"):
             given.append(self.expression())
             self._took(",")
-        return _called(dotted if python else name, given, python=python or name in self._python)
+        return _called(function, given, python=python)
 
     def _comprehension(self, macro: str, over: Bound) -> Bound:
-        """Read a macro after its opening parenthesis: a variable, and an expression for each item."""
+        """Read a macro after its opening parenthesis.
+
+        It has a variable, and an expression for each item.
+        """
         variable = self._name()
         self.take(",")
         self._made += 1
-        item, hidden = f"{variable}#{self._made}", self._bound.get(variable)
+        item = f"{variable}#{self._made}"
+        hidden = self._bound.get(variable)
         self._bound[variable] = item
+
         body = self.expression()
         spent = _sum(body.cost, _number(_STEP))
         if self._took(","):  # map(item, condition, result)
@@ -359,21 +414,26 @@ class _Parser:
             del self._bound[variable]
         else:
             self._bound[variable] = hidden
+
         cost = _sum(over.cost, _over_items(spent, item, over))
         if macro not in ("map", "filter"):
             return Bound(_number(1), cost)
-        size = over.size if macro == "filter" else _over_items(_sum(body.size, _number(1)), item, over)
+        size = over.size
+        if macro == "map":
+            size = _over_items(_sum(body.size, _number(1)), item, over)
         # The library copies the result so far at each item: half of the result on average.
         return Bound(size, _sum(cost, _times(_times(over.length, size), _COPY / 2)), over.length)
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    found, place = [], 0
+    found: list[tuple[str, str]] = []
+    place = 0
     while True:
         token = _TOKEN.match(text, place)
         if token is None:
             raise Unknown(f"unknown syntax at {text[place : place + 10]!r}")
-        place, kind = token.end(), token.lastgroup or "end"
+        place = token.end()
+        kind = token.lastgroup or "end"
         found.append((kind, token[kind]))
         if kind == "end":
             return found
@@ -384,9 +444,14 @@ def _variable(path: str, cost: Polynomial) -> Bound:
 
 
 def _field(of: Bound, name: str = "") -> Bound:
-    """Return the bound of a field, or without a name of an item. The library copies the whole value for it."""
+    """Return the bound of a field, or without a name of an item.
+
+    The library copies the whole value for it.
+    """
     cost = _sum(of.cost, _number(_OP), _times(of.size, _COPY))
-    return _variable(f"{of.path}.{name}", cost) if of.path and name else Bound(of.size, cost)
+    if of.path and name:
+        return _variable(f"{of.path}.{name}", cost)
+    return Bound(of.size, cost)
 
 
 def _operation(operator: str, left: Bound, right: Bound) -> Bound:
@@ -396,9 +461,11 @@ def _operation(operator: str, left: Bound, right: Bound) -> Bound:
             size = _sum(left.size, right.size)
             return Bound(size, _sum(cost, _times(size, _COPY)))
         case "in":
-            return Bound(_number(1), _sum(cost, _times(_sum(left.size, right.size), _COMPARE)))
+            compared = _sum(left.size, right.size)
+            return Bound(_number(1), _sum(cost, _times(compared, _COMPARE)))
         case "==" | "!=" | "<" | "<=" | ">" | ">=":
-            return Bound(_number(1), _sum(cost, _times(_compared(left.size, right.size), _COMPARE)))
+            compared = _compared(left.size, right.size)
+            return Bound(_number(1), _sum(cost, _times(compared, _COMPARE)))
         case _:
             return Bound(_number(1), cost)
 
@@ -412,16 +479,23 @@ def _compared(one: Polynomial, other: Polynomial) -> Polynomial:
 
 
 def _called(name: str, given: list[Bound], *, python: bool) -> Bound:
+    """Return the bound of a call of a function with these arguments."""
     sizes = _sum(*(each.size for each in given))
     cost = _sum(_number(_CALL), *(each.cost for each in given))
     if name == "matches":
-        known = len(given) > 1 and given[1].literal is not None
-        return Bound(_number(1), _sum(cost, _number(_REGEX if known else _UNKNOWN_REGEX), _times(sizes, _COPY)))
+        regex = _UNKNOWN_REGEX
+        if len(given) > 1 and given[1].literal is not None:
+            regex = _REGEX
+        return Bound(_number(1), _sum(cost, _number(regex), _times(sizes, _COPY)))
     if name == "size":
         return Bound(_number(1), cost)
+
     result = _result(name, given, sizes)
-    cost = _sum(cost, _times(_sum(sizes, result), _PYTHON if python else _COPY))
-    if name == "distinct" or name.startswith("sets."):
+    element = _COPY
+    if python:
+        element = _PYTHON
+    cost = _sum(cost, _times(_sum(sizes, result), element))
+    if name == "distinct" or name.startswith("sets."):  # each item is compared with each other one
         cost = _sum(cost, _times(_times(sizes, sizes), 5 * _COMPARE))
     return Bound(result, cost)
 
@@ -431,11 +505,16 @@ def _result(name: str, given: list[Bound], sizes: Polynomial) -> Polynomial:
     if name in _SCALAR or name.startswith(("math.", "sets.")):
         return _number(1)
     if name == "lists.range":
-        return _number(float(given[0].literal) if given and _is_number(given[0].literal) else RANGE)
+        if given:
+            literal = given[0].literal
+            if literal is not None and literal.isdecimal():
+                return _number(float(literal))
+        return _number(RANGE)
     if name == "split":
         return _sum(_times(sizes, CHARACTERS), _number(1))
     if name == "replace" and len(given) > 2:
-        return _sum(given[0].size, _times(given[0].size, _growth(*given[1:3])))
+        growth = _growth(given[1], given[2])
+        return _sum(given[0].size, _times(given[0].size, growth))
     if name == "join" and len(given) > 1:
         return _sum(given[0].size, _times(given[0].size, given[1].size))
     return _sum(_times(sizes, 2), _number(1))
@@ -445,9 +524,7 @@ def _growth(old: Bound, new: Bound) -> Polynomial:
     """Return how often a text can become its own length by ``replace``."""
     if new.literal is None:
         return _times(new.size, CHARACTERS)
-    shortest = len(old.literal.strip("\"'")) if old.literal and re.match(r"""["'][^\\]*$""", old.literal) else 0
+    shortest = 0
+    if old.literal and re.match(r"""["'][^\\]*$""", old.literal):
+        shortest = len(old.literal.strip("\"'"))
     return _number(max(len(new.literal) / max(shortest, 1), 1))
-
-
-def _is_number(literal: str | None) -> TypeGuard[str]:
-    return literal is not None and literal.isdecimal()

@@ -1,4 +1,4 @@
-"""The host deletion policy: what happens to a virtual object whose copy is deleted on the host.
+"""The host deletion policy, for virtual objects after their copy is deleted on the host.
 
 Once the copy exists, a mark on the virtual object records it. If a recorded copy is missing,
 someone else has deleted it, even while no daemon ran: before we delete a copy ourselves, we remove
@@ -24,7 +24,8 @@ from syncer.api import (
     uid_of,
 )
 
-#: What the mark says: the copy, the object that it is the copy of, and when the copy was made.
+#: The form of the mark: the UID of the copy, that of its virtual object, and the time at which the
+#: copy was created.
 _FORM = "{} of {} since {}"
 
 
@@ -39,7 +40,14 @@ class Deletions:
     #: True if copies stay while their originals are being deleted.
     outlasts_mark: bool = False
 
-    def ruled(self, decision: Decision, *, virtual: Obj, host: Obj | None, place: ObjectRef) -> Decision:
+    def ruled(
+        self,
+        decision: Decision,
+        *,
+        virtual: Obj,
+        host: Obj | None,
+        place: ObjectRef,
+    ) -> Decision:
         """Apply the policy to a decision.
 
         ``host`` is the copy of this virtual object, or of an earlier one of its name, or None.
@@ -51,11 +59,13 @@ class Deletions:
             return decision
         if host is None:
             return self._without_copy(decision, virtual, place)
-        if any(write.side is Side.HOST and write.verb is Verb.DELETE for write in decision.writes):
+        if _writes_to_host(decision, Verb.DELETE):
             return self._unmarked(decision, virtual)
         if is_deleting(host) or annotations_of(host).get(self.marks.uid) != uid_of(virtual):
             return decision
-        mark = _FORM.format(uid_of(host), uid_of(virtual), host["metadata"].get("creationTimestamp", ""))
+
+        created = host["metadata"].get("creationTimestamp", "")
+        mark = _FORM.format(uid_of(host), uid_of(virtual), created)
         if annotations_of(virtual).get(self.marks.copied) == mark:
             return decision
         return replace(decision, writes=(*decision.writes, self._marking(virtual, mark)))
@@ -66,16 +76,21 @@ class Deletions:
             return decision
         if decision.outcome is Outcome.SKIPPED:
             return self._unmarked(decision, virtual)
-        if not any(write.side is Side.HOST and write.verb is Verb.APPLY for write in decision.writes):
+        if not _writes_to_host(decision, Verb.APPLY):
             return decision
-        gone = f"the copy {place.key} was deleted on the host, and sync.{self.section}.onHostDeletion is {self.policy}"
+
+        option = f"sync.{self.section}.onHostDeletion"
+        gone = f"the copy {place.key} was deleted on the host, and {option} is {self.policy}"
         if self.policy == "report":
-            why = f"{gone}; to have it made again, take the annotation {self.marks.copied} off this object"
+            way_out = f"take the annotation {self.marks.copied} off this object"
+            why = f"{gone}; to have it made again, {way_out}"
             raise Refused(why, reason="HostCopyDeleted")
         if is_deleting(virtual):
             return skip(f"{gone}; the virtual object is being deleted")
+
         precondition = Precondition(place, since=since)
-        return Decision((Write(Side.VIRTUAL, Verb.DELETE, virtual, precondition=precondition),), gone)
+        delete = Write(Side.VIRTUAL, Verb.DELETE, virtual, precondition=precondition)
+        return Decision((delete,), gone)
 
     def _unmarked(self, decision: Decision, virtual: Obj) -> Decision:
         """Return the decision with a write that removes the mark first."""
@@ -84,17 +99,31 @@ class Deletions:
         return replace(decision, writes=(self._marking(virtual, None), *decision.writes))
 
     def _marking(self, virtual: Obj, mark: str | None) -> Write:
+        """Return the write that sets the mark, or removes it for None."""
         own = virtual["metadata"]
         metadata = {name: own[name] for name in ("name", "namespace", "uid") if name in own}
         metadata["annotations"] = {self.marks.copied: mark}
-        obj = {"apiVersion": virtual["apiVersion"], "kind": virtual["kind"], "metadata": metadata}
+        obj = {
+            "apiVersion": virtual["apiVersion"],
+            "kind": virtual["kind"],
+            "metadata": metadata,
+        }
         return Write(Side.VIRTUAL, Verb.NOTE, obj)
 
 
 def copied_since(marks: Marks, virtual: Obj) -> str | None:
-    """Return when this object's last copy was created (RFC 3339); None if it is not known to have had one.
+    """Return when this object's last copy was created (RFC 3339).
 
-    Only the policies ``propagate`` and ``report`` record it.
+    None if no copy of it is known. Only the policies ``propagate`` and ``report`` record it.
     """
-    said = annotations_of(virtual).get(marks.copied, "").split(" ")
-    return said[-1] if len(said) == len(_FORM.split(" ")) and said[2] == uid_of(virtual) else None
+    words = annotations_of(virtual).get(marks.copied, "").split(" ")
+    if len(words) != len(_FORM.split(" ")):
+        return None
+    # The mark of an earlier object can come along in a manifest that is applied again.
+    if words[2] != uid_of(virtual):
+        return None
+    return words[-1]
+
+
+def _writes_to_host(decision: Decision, verb: Verb) -> bool:
+    return any(write.side is Side.HOST and write.verb is verb for write in decision.writes)

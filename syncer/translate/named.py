@@ -11,5 +11,12 @@ def named(name: str, among: Iterable[Resource]) -> Resource | None:
     If a kind is in several groups, the core group wins, otherwise the first. A plural with a group
     is unambiguous.
     """
-    found = [resource for resource in among if name in (str(resource), resource.kind)]
-    return min(found, key=lambda resource: (str(resource) != name, resource.group != ""), default=None)
+    found = None
+    for resource in among:
+        if str(resource) == name:
+            return resource
+        if resource.kind != name:
+            continue
+        if found is None or (found.group and not resource.group):
+            found = resource
+    return found

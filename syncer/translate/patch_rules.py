@@ -1,24 +1,25 @@
-"""The patches ``rename`` and ``labels``: how a value changes on its way down and up."""
+"""The patches ``rename`` and ``labels``, which change a value on its way down and up."""
 
 from collections.abc import Callable
 from typing import Any
 
 from syncer.api import Key, Obj, Resource, Side, selectors
-from syncer.translate.pointers import MISSING, Place, Unfit, at
+from syncer.translate.pointers import MISSING, Unfit, ValuePath, at
 from syncer.translate.writing import Writing
 
 #: Returns the resource with a configured name; None if there is none at present.
-Find = Callable[[str], Resource | None]
+FindResource = Callable[[str], Resource | None]
 #: Returns the new value at a place; ``MISSING`` removes it.
-Rule = Callable[[Any, Obj, Place, Writing], Any]
+PatchRule = Callable[[Any, Obj, ValuePath, Writing], Any]
 
 
-def renaming(kind: str, find: Find) -> Rule:
-    """Return the rule for the name of an object of this kind, or a mapping with its ``name`` and
-    ``namespace``.
+def renaming(kind: str, find: FindResource) -> PatchRule:
+    """Return the rule for the name of an object of this kind.
+
+    The value may also be a mapping with its ``name`` and ``namespace``.
     """
 
-    def rule(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
+    def rule(value: Any, obj: Obj, place: ValuePath, write: Writing) -> Any:
         resource = find(kind)
         if resource is None:
             raise Unfit(f"no {kind} is known on either side")
@@ -28,73 +29,94 @@ def renaming(kind: str, find: Find) -> Rule:
             return _renamed(resource, "", value, place, write).name
         if isinstance(value, dict) and isinstance(value.get("name"), str):
             return _renamed_pair(resource, value, place, write)
-        raise Unfit("what stands there is neither a name nor a mapping with one")
+        raise Unfit("the value there is neither a name nor a mapping with one")
 
     return rule
 
 
-def _renamed_pair(resource: Resource, pair: Obj, place: Place, write: Writing) -> Obj:
-    if not pair["name"]:
+def _renamed_pair(resource: Resource, pair: Obj, place: ValuePath, write: Writing) -> Obj:
+    """Return a mapping with the ``name`` and ``namespace`` of the side that is written to."""
+    name = pair["name"]
+    if not name:
         return pair
     namespace = pair.get("namespace") or ""
-    key = _renamed(resource, namespace, pair["name"], (*place, "name"), write)
-    return {**pair, "name": key.name, **({"namespace": key.namespace} if namespace else {})}
+    key = _renamed(resource, namespace, name, (*place, "name"), write)
+    renamed = {**pair, "name": key.name}
+    if namespace:
+        renamed["namespace"] = key.namespace
+    return renamed
 
 
-def _renamed(resource: Resource, namespace: str, name: str, place: Place, write: Writing) -> Key:
+def _renamed(resource: Resource, namespace: str, name: str, place: ValuePath, write: Writing) -> Key:
     """Return the key on the side that is written to.
 
     A name without a namespace is in the object's own namespace, and must stay there.
     """
     if resource.namespaced and not (namespace or write.key.namespace):
-        raise Unfit(f"the {resource.kind} is named without a namespace by an object that has none")
+        owner = "an object that has none"
+        raise Unfit(f"the {resource.kind} is named without a namespace by {owner}")
     if write.side is Side.HOST:
-        return write.ctx.names.to_host(resource, _key(resource, namespace or write.key.namespace, name))
-    key = _virtual(resource, _key(resource, namespace or write.host_namespace, name), place, write)
-    if key is None or (resource.namespaced and not namespace and key.namespace != write.key.namespace):
-        raise Unfit(f"the name there is not that of the host copy of a virtual {resource.kind}")
-    return key
+        virtual = _key(resource, namespace or write.key.namespace, name)
+        return write.ctx.names.to_host(resource, virtual)
+
+    host = _key(resource, namespace or write.host_namespace, name)
+    key = _virtual(resource, host, place, write)
+    if key is not None:
+        is_own = not namespace and key.namespace == write.key.namespace
+        if namespace or is_own or not resource.namespaced:
+            return key
+    raise Unfit(f"the name there is not that of the host copy of a virtual {resource.kind}")
 
 
-def _virtual(resource: Resource, host: Key, place: Place, write: Writing) -> Key | None:
-    """Return the virtual key of a host key: from the name, from the virtual object's value, or from
-    the copy's marks.
+def _virtual(resource: Resource, host: Key, place: ValuePath, write: Writing) -> Key | None:
+    """Return the virtual key of a host key.
+
+    It comes from the name, from the virtual object's value, or from the copy's marks.
     """
     ctx = write.ctx
-    if found := ctx.names.to_virtual(resource, host):
+    found = ctx.names.to_virtual(resource, host)
+    if found:
         return found
-    said = at(write.virtual, place) if write.virtual is not None else MISSING
-    if isinstance(said, str) and said:
-        key = _key(resource, write.key.namespace, said)
-        if ctx.names.to_host(resource, key) == host:
-            return key
+
+    if write.virtual is not None:
+        name = at(write.virtual, place)
+        if isinstance(name, str) and name:
+            key = _key(resource, write.key.namespace, name)
+            if ctx.names.to_host(resource, key) == host:
+                return key
+
     try:
         copy = ctx.host(resource, host)
     except KeyError:  # not watched
         return None
-    ours = copy is not None and ctx.marks.is_ours(copy, cluster=ctx.identity, resource=resource)
-    return ctx.marks.virtual_key(copy) if copy is not None and ours else None
+    if copy is None or not ctx.marks.is_ours(copy, cluster=ctx.identity, resource=resource):
+        return None
+    return ctx.marks.virtual_key(copy)
 
 
 def _key(resource: Resource, namespace: str, name: str) -> Key:
-    return Key(namespace if resource.namespaced else "", name)
+    if not resource.namespaced:
+        return Key("", name)
+    return Key(namespace, name)
 
 
-def narrowing(form: selectors.Form) -> Rule:
+def narrowing(form: selectors.SelectorForm) -> PatchRule:
     """Return the rule for a label selector of this form.
 
-    A selector of another form is refused, as it would select too much.
-
-    A host drops unknown fields, and what is left of a selector in the wrong form selects
-    everything.
+    A selector of another form is refused, as it would select too much: a host drops unknown fields,
+    and the rest of a selector in the wrong form selects everything.
     """
-    expected = {"selector": "a label selector", "map": "labels", "text": "a label selector written as text"}[form]
+    expected = {
+        "selector": "a label selector",
+        "map": "labels",
+        "text": "a label selector written as text",
+    }[form]
 
-    def rule(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
+    def rule(value: Any, obj: Obj, place: ValuePath, write: Writing) -> Any:
         if value is MISSING or value is None:
             return value
         if not selectors.fits(form, value):
-            raise Unfit(f"what stands there is not {expected}")
+            raise Unfit(f"the value there is not {expected}")
         marks = write.ctx.marks
         if write.side is Side.HOST:
             return selectors.narrowed_in(form, value, marks.labels(write.ctx.identity, write.key))

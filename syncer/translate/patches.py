@@ -29,24 +29,31 @@ from syncer.api import (
 from syncer.translate import pointers
 from syncer.translate.alike import same
 from syncer.translate.cel import Expression
-from syncer.translate.patch_rules import Find, Rule, narrowing, renaming
-from syncer.translate.pointers import MISSING, Place, Unfit, at
+from syncer.translate.patch_rules import FindResource, PatchRule, narrowing, renaming
+from syncer.translate.pointers import MISSING, Unfit, ValuePath, at
 from syncer.translate.quantities import canonical
 from syncer.translate.writing import Writing, writing
 
 #: Returns the patched object; the same object if the patch doesn't concern this write.
-Change = Callable[[Obj, Writing], Obj]
+ApplyPatch = Callable[[Obj, Writing], Obj]
 
 _PATCHED = (Verb.APPLY, Verb.MERGE, Verb.REVOKE)
 _MAPS = (("metadata", "labels"), ("metadata", "annotations"))
-_CONTAINERS = ("spec", *(f"spec.{part}[]" for part in ("containers", "initContainers", "ephemeralContainers")))
-#: By kind of the core group, where quantities are, or maps of them, which API servers rewrite.
+#: By kind of the core group, the paths of quantities, or of maps of them: API servers rewrite them.
 _QUANTITIES = {
     "Pod": (
-        *(f"{part}.resources.{side}" for part in _CONTAINERS for side in ("limits", "requests")),
+        "spec.resources.limits",
+        "spec.resources.requests",
+        "spec.containers[].resources.limits",
+        "spec.containers[].resources.requests",
+        "spec.initContainers[].resources.limits",
+        "spec.initContainers[].resources.requests",
+        "spec.ephemeralContainers[].resources.limits",
+        "spec.ephemeralContainers[].resources.requests",
         "spec.overhead",
         "spec.volumes[].emptyDir.sizeLimit",
-        *(f"spec.volumes[].ephemeral.volumeClaimTemplate.spec.resources.{side}" for side in ("limits", "requests")),
+        "spec.volumes[].ephemeral.volumeClaimTemplate.spec.resources.limits",
+        "spec.volumes[].ephemeral.volumeClaimTemplate.spec.resources.requests",
     ),
     "PersistentVolumeClaim": ("spec.resources.limits", "spec.resources.requests"),
     "Node": ("status.capacity", "status.allocatable"),
@@ -58,7 +65,7 @@ class _Compiled:
     """A compiled patch, and its place in the configuration."""
 
     where: str
-    change: Change
+    change: ApplyPatch
     #: True if it changes labels or annotations, which include our marks.
     metadata: bool
 
@@ -77,7 +84,7 @@ class _Compiled:
 class Patcher:
     """The patches of a syncer."""
 
-    def __init__(self, patches: Patches, *, section: str, find: Find) -> None:
+    def __init__(self, patches: Patches, *, section: str, find: FindResource) -> None:
         """Compile the patches.
 
         Args:
@@ -88,18 +95,32 @@ class Patcher:
         Raises:
             ConfigError: An expression can't be compiled.
         """
-        place = f"sync.{section}.patches"
-        self._down = [_compiled(patch, f"{place}.down[{number}]", find) for number, patch in enumerate(patches.down)]
-        self._up = [_compiled(patch, f"{place}.up[{number}]", find) for number, patch in enumerate(patches.up)]
+        self._down: list[_Compiled] = []
+        for number, patch in enumerate(patches.down):
+            where = f"sync.{section}.patches.down[{number}]"
+            self._down.append(_compiled(patch, where, find))
+
+        self._up: list[_Compiled] = []
+        for number, patch in enumerate(patches.up):
+            where = f"sync.{section}.patches.up[{number}]"
+            self._up.append(_compiled(patch, where, find))
 
     @property
     def has_any(self) -> bool:
         """True if there is a patch in either direction."""
         return bool(self._down or self._up)
 
-    def apply(self, decision: Decision, *, ctx: Context, virtual: Obj | None, host: Obj | None) -> Decision:
-        """Return the decision with its writes patched; the same decision if there is nothing to patch.
+    def apply(
+        self,
+        decision: Decision,
+        *,
+        ctx: Context,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Decision:
+        """Return the decision with its writes patched.
 
+        It is the same decision if there is nothing to patch.
         ``virtual`` and ``host`` are the objects that the syncer decided about.
 
         Raises:
@@ -107,18 +128,34 @@ class Patcher:
         """
         if not self.has_any or not decision.writes:
             return decision
-        writes = [self._patched(write, ctx, virtual, host) for write in decision.writes]
-        same = all(map(lambda one, other: one is other, writes, decision.writes))
-        return decision if same else replace(decision, writes=tuple(writes))
+        has_changed = False
+        writes: list[Write] = []
+        for write in decision.writes:
+            patched = self._patched(write, ctx, virtual, host)
+            if patched is not write:
+                has_changed = True
+            writes.append(patched)
+        if not has_changed:
+            return decision
+        return replace(decision, writes=tuple(writes))
 
-    def _patched(self, write: Write, ctx: Context, virtual: Obj | None, host: Obj | None) -> Write:
+    def _patched(
+        self,
+        write: Write,
+        ctx: Context,
+        virtual: Obj | None,
+        host: Obj | None,
+    ) -> Write:
         patches = self._down if write.side is Side.HOST else self._up
         if not patches or write.verb not in _PATCHED or write.resource is not None:
             return write
-        seen, obj = writing(write, ctx=ctx, virtual=virtual, host=host), write.obj
+
+        context = writing(write, ctx=ctx, virtual=virtual, host=host)
+        obj = write.obj
         for patch in patches:
+            # A merge goes through a subresource, which sets no labels and annotations.
             if write.verb is not Verb.MERGE or not patch.metadata:
-                obj = patch.made(obj, seen)
+                obj = patch.made(obj, context)
         if obj is write.obj:
             return write
         with suppress(Unfit):  # of another type than the kind's, which the API server refuses
@@ -126,61 +163,76 @@ class Patcher:
         return replace(write, obj=obj)
 
 
-def _compiled(patch: Patch, where: str, find: Find) -> _Compiled:
-    what = patch.op or ("rename" if patch.rename else "labels" if patch.labels else "cel")
-    steps = (patch.steps, patch.from_steps) if patch.from_ else (patch.steps,)
-    metadata = any(place[0] == "metadata" for place in steps)
-    return _Compiled(f"{where} ({what} {patch.path})", _change(patch, where, find), metadata)
-
-
-def _change(patch: Patch, where: str, find: Find) -> Change:
+def _compiled(patch: Patch, where: str, find: FindResource) -> _Compiled:
+    name: str
     if patch.op:
-        return _operation(patch)
-    if patch.rename:
-        return _everywhere(patch.steps, renaming(patch.rename, find))
-    if patch.labels:
-        return _everywhere(patch.steps, narrowing(patch.labels))
-    return _everywhere(patch.steps, _evaluating(patch.cel, f"{where}.cel"))
+        name = patch.op
+        change = _operation(patch)
+    elif patch.rename:
+        name = "rename"
+        change = _everywhere(patch.steps, renaming(patch.rename, find))
+    elif patch.labels:
+        name = "labels"
+        change = _everywhere(patch.steps, narrowing(patch.labels))
+    else:
+        name = "cel"
+        change = _everywhere(patch.steps, _evaluating(patch.cel, f"{where}.cel"))
+
+    metadata = patch.steps[0] == "metadata"
+    if patch.from_ and patch.from_steps[0] == "metadata":
+        metadata = True
+    return _Compiled(f"{where} ({name} {patch.path})", change, metadata)
 
 
 def _with_canonical_quantities(obj: Obj) -> Obj:
-    """Return a patched object with its quantities as an API server writes them, so that they are found equal there.
+    """Return a patched object with its quantities as an API server writes them.
 
-    All others come from an API server.
+    Otherwise the live object would differ from it forever. Only a patch can bring in other ones:
+    those of the virtual object come from an API server.
     """
-    for path in _QUANTITIES.get(obj["kind"], ()) if obj["apiVersion"] == "v1" else ():
+    if obj["apiVersion"] != "v1":
+        return obj
+    for path in _QUANTITIES.get(obj["kind"], ()):
         for place in pointers.places(obj, path_steps(path)):
             found = at(obj, place)
-            is_map = isinstance(found, dict)
-            written = {name: _canonical(amount) for name, amount in found.items()} if is_map else _canonical(found)
-            if found is not MISSING and not same(written, found):
+            if found is MISSING:
+                continue
+            if isinstance(found, dict):
+                written = {name: _canonical(amount) for name, amount in found.items()}
+            else:
+                written = _canonical(found)
+            if not same(written, found):
                 obj = pointers.replaced(obj, place, written)
     return obj
 
 
 def _canonical(amount: Any) -> Any:
-    is_amount = isinstance(amount, str | int | float) and not isinstance(amount, bool)
-    return canonical(amount) if is_amount else amount
+    if isinstance(amount, bool) or not isinstance(amount, str | int | float):
+        return amount
+    return canonical(amount)
 
 
 # -- RFC 6902 --------------------------------------------------------------------------------------
 
 
-def _operation(patch: Patch) -> Change:
+def _operation(patch: Patch) -> ApplyPatch:
     place = patch.steps
     source = patch.from_steps if patch.from_ else place
 
     def change(obj: Obj, write: Writing) -> Obj:
         if not (write.concerns(obj, place) and write.concerns(obj, source)):
             return obj
-        if write.live is not None and place[0] != "metadata" and isinstance(at(obj, place[:-1]), list):
-            return obj if patch.op in ("add", "move", "copy") else operation(patch, obj, place, source)
+        if write.live is not None and place[0] != "metadata":
+            # Lists of a running Pod were patched when it was created.
+            in_list = isinstance(at(obj, place[:-1]), list)
+            if in_list and patch.op in ("add", "move", "copy"):
+                return obj
         return operation(patch, obj, place, source)
 
     return change
 
 
-def operation(patch: Patch, obj: Obj, place: Place, source: Place) -> Obj:
+def operation(patch: Patch, obj: Obj, place: ValuePath, source: ValuePath) -> Obj:
     """Apply an operation of RFC 6902.
 
     Raises:
@@ -200,10 +252,11 @@ def operation(patch: Patch, obj: Obj, place: Place, source: Place) -> Obj:
         case "copy":
             return _added(obj, place, pointers.found(obj, source))
         case _:
-            return _added(pointers.removed(obj, source), place, pointers.found(obj, source))
+            value = pointers.found(obj, source)
+            return _added(pointers.removed(obj, source), place, value)
 
 
-def _added(obj: Obj, place: Place, value: Any) -> Obj:
+def _added(obj: Obj, place: ValuePath, value: Any) -> Obj:
     """Apply ``add``.
 
     Missing and empty labels mean the same, so their difference in RFC 6902 must not matter.
@@ -216,35 +269,42 @@ def _added(obj: Obj, place: Place, value: Any) -> Obj:
 # -- at a path -------------------------------------------------------------------------------------
 
 
-def _everywhere(steps: Place, rule: Rule) -> Change:
-    """Return the change that applies a rule at each place that a path leads to, all computed from
-    the original object.
+def _everywhere(steps: ValuePath, rule: PatchRule) -> ApplyPatch:
+    """Return the change that applies a rule at each place that a path leads to.
+
+    All values are computed from the original object.
     """
 
     def change(obj: Obj, write: Writing) -> Obj:
         result = obj
         # From the end, so that a removal doesn't shift the remaining places.
         for place in reversed(list(pointers.places(obj, steps))):
-            if write.concerns(obj, place):
-                result = _set(result, place, at(obj, place), rule(at(obj, place), obj, place, write))
+            if not write.concerns(obj, place):
+                continue
+            old = at(obj, place)
+            new = rule(old, obj, place, write)
+            if new is MISSING and old is not MISSING:
+                result = pointers.removed(result, place)
+            elif new is not old:
+                result = pointers.put(result, place, new)
         return result
 
     return change
 
 
-def _set(obj: Obj, place: Place, old: Any, new: Any) -> Obj:
-    if new is old:
-        return obj
-    return pointers.removed(obj, place) if new is MISSING else pointers.put(obj, place, new)
+def _evaluating(text: str, where: str) -> PatchRule:
+    """Return the rule of a CEL expression.
 
-
-def _evaluating(text: str, where: str) -> Rule:
+    Raises:
+        ConfigError: The expression can't be compiled; the problems have the path ``where``.
+    """
     try:
         expression = Expression(text)
     except ConfigError as error:
-        raise ConfigError(*(Problem(problem.message, path=where) for problem in error.problems)) from None
+        problems = [Problem(problem.message, path=where) for problem in error.problems]
+        raise ConfigError(*problems) from None
 
-    def rule(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
+    def rule(value: Any, obj: Obj, place: ValuePath, write: Writing) -> Any:
         variables = {
             "value": None if value is MISSING else value,
             "self": obj,
@@ -258,7 +318,9 @@ def _evaluating(text: str, where: str) -> Rule:
             },
         }
         result = expression.result(variables, write.budget)
-        return MISSING if result is None else result
+        if result is None:
+            return MISSING
+        return result
 
     return rule
 
@@ -274,13 +336,15 @@ def _refuse_other_marks(before: Obj, after: Obj, marks: Marks) -> None:
     """
     for place in _MAPS:
         found = at(after, place)
-        texts = isinstance(found, dict) and all(isinstance(text, str) for text in found.values())
-        if found is not MISSING and found is not None and not texts:
+        is_text = isinstance(found, dict) and all(isinstance(text, str) for text in found.values())
+        if found is not MISSING and found is not None and not is_text:
             raise Unfit(f"{pointers.written(place)} would not be a mapping of text to text")
         if _marks_in(before, place, marks) != _marks_in(after, place, marks):
             raise Unfit(f"it would change a mark below {marks.prefix}/ in {pointers.written(place)}")
 
 
-def _marks_in(obj: Obj, place: Place, marks: Marks) -> Obj:
+def _marks_in(obj: Obj, place: ValuePath, marks: Marks) -> Obj:
     found = at(obj, place)
-    return {key: text for key, text in found.items() if marks.is_mark(key)} if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    return {key: text for key, text in found.items() if marks.is_mark(key)}

@@ -1,9 +1,9 @@
 """JSON patches (RFC 6902) on plain JSON that copy only the containers on the way to a change.
 
-The input must not change and may share parts with other objects. The jsonpatch package makes a deep
-copy for that, which takes a Pod seventy times as long as copying the few containers on the way; its
-messages repeat values, and those of a Secret must not get into an event. A place is a tuple of steps;
-a step is the name of a field, or the index of a list item.
+The input must not change and may share parts with other objects. The jsonpatch package makes a
+deep copy for that, which takes a Pod seventy times as long as copying the few containers on the
+way; its messages repeat values, and those of a Secret must not get into an event. A place is a
+tuple of steps; a step is the name of a field, or the index of a list item.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from syncer.api import EACH, Obj, path_steps
 
-Place = tuple[str, ...]
+ValuePath = tuple[str, ...]
 
 
 class Unfit(Exception):
@@ -27,32 +27,40 @@ class _Missing(Enum):
 MISSING: Final = _Missing.MISSING
 
 
-def written(place: Place) -> str:
+def written(place: ValuePath) -> str:
     """Format a place as a JSON pointer."""
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in place)
 
 
-def at(value: Any, place: Place) -> Any:
+def at(value: Any, place: ValuePath) -> Any:
     """Return the value at a place, or ``MISSING``."""
     for step in place:
         if isinstance(value, dict):
             value = value.get(step, MISSING)
-        elif isinstance(value, list) and (number := _number(step)) is not None and number < len(value):
+        elif isinstance(value, list):
+            number = _number(step)
+            if number is None or number >= len(value):
+                return MISSING
             value = value[number]
         else:
             return MISSING
     return value
 
 
-def places(value: Any, steps: Place, so_far: Place = ()) -> Iterator[Place]:
-    """Yield the places that a path leads to, whose steps may be ``EACH``.
+def places(value: Any, steps: ValuePath, so_far: ValuePath = ()) -> Iterator[ValuePath]:
+    """Yield the places that a path leads to; its steps may be ``EACH``.
 
-    Without ``EACH``, that is a single place, whether it exists or not.
+    Without ``EACH``, that is a single place, which need not exist.
+
+    Raises:
+        Unfit: There is no list where the path has ``EACH``.
     """
     if EACH not in steps:
         yield (*so_far, *steps)
         return
-    before, after = steps[: steps.index(EACH)], steps[steps.index(EACH) + 1 :]
+    split = steps.index(EACH)
+    before = steps[:split]
+    after = steps[split + 1 :]
     items = at(value, before)
     if items is MISSING or items is None:
         return
@@ -62,8 +70,8 @@ def places(value: Any, steps: Place, so_far: Place = ()) -> Iterator[Place]:
         yield from places(item, after, (*so_far, *before, str(number)))
 
 
-def added(obj: Obj, place: Place, value: Any) -> Obj:
-    """Apply ``add``: set a field, or insert a list item before the given index (``-``: at the end)."""
+def added(obj: Obj, place: ValuePath, value: Any) -> Obj:
+    """Apply ``add``: set a field, or insert a list item before the index (``-``: at the end)."""
 
     def change(container: Any, step: str) -> None:
         if isinstance(container, dict):
@@ -74,24 +82,30 @@ def added(obj: Obj, place: Place, value: Any) -> Obj:
     return _changed(obj, place, change)
 
 
-def replaced(obj: Obj, place: Place, value: Any) -> Obj:
+def replaced(obj: Obj, place: ValuePath, value: Any) -> Obj:
     """Apply ``replace``: change an existing value."""
 
     def change(container: Any, step: str) -> None:
         if at(container, (step,)) is MISSING:
             raise _nothing_at(place)
-        container[step if isinstance(container, dict) else _numbered(step, container, place)] = value
+        if isinstance(container, dict):
+            container[step] = value
+        else:
+            container[_numbered(step, container, place)] = value
 
     return _changed(obj, place, change)
 
 
-def removed(obj: Obj, place: Place) -> Obj:
+def removed(obj: Obj, place: ValuePath) -> Obj:
     """Apply ``remove``: remove an existing value."""
 
     def change(container: Any, step: str) -> None:
         if at(container, (step,)) is MISSING:
             raise _nothing_at(place)
-        del container[step if isinstance(container, dict) else _numbered(step, container, place)]
+        if isinstance(container, dict):
+            del container[step]
+        else:
+            del container[_numbered(step, container, place)]
 
     return _changed(obj, place, change)
 
@@ -114,7 +128,7 @@ def patched(obj: Obj, operations: Iterable[Obj]) -> Obj:
     return obj
 
 
-def put(obj: Obj, place: Place, value: Any) -> Obj:
+def put(obj: Obj, place: ValuePath, value: Any) -> Obj:
     """Set a field, with missing parent mappings, or replace a list item."""
     for depth in range(1, len(place)):
         if at(obj, place[:depth]) in (MISSING, None):
@@ -122,11 +136,13 @@ def put(obj: Obj, place: Place, value: Any) -> Obj:
     return _put(obj, place, value)
 
 
-def _put(obj: Obj, place: Place, value: Any) -> Obj:
-    return replaced(obj, place, value) if isinstance(at(obj, place[:-1]), list) else added(obj, place, value)
+def _put(obj: Obj, place: ValuePath, value: Any) -> Obj:
+    if isinstance(at(obj, place[:-1]), list):
+        return replaced(obj, place, value)
+    return added(obj, place, value)
 
 
-def found(obj: Any, place: Place) -> Any:
+def found(obj: Any, place: ValuePath) -> Any:
     """Return the value at a place.
 
     Raises:
@@ -138,16 +154,18 @@ def found(obj: Any, place: Place) -> Any:
     return value
 
 
-def _changed(obj: Obj, place: Place, change: Callable[[Any, str], None]) -> Obj:
+def _changed(obj: Obj, place: ValuePath, change: Callable[[Any, str], None]) -> Obj:
     """Return the object with ``change(copy of the container, last step)`` applied at a place."""
     changed: Obj = _rebuilt(obj, place, 0, change)
     return changed
 
 
-def _rebuilt(value: Any, place: Place, depth: int, change: Callable[[Any, str], None]) -> Any:
+def _rebuilt(value: Any, place: ValuePath, depth: int, change: Callable[[Any, str], None]) -> Any:
     if not isinstance(value, dict | list):
-        raise _nothing_in(place[:depth])
-    copied, step = value.copy(), place[depth]
+        where = written(place[:depth]) or "the object"
+        raise Unfit(f"{where} is neither a mapping nor a list")
+    copied = value.copy()
+    step = place[depth]
     if depth == len(place) - 1:
         change(copied, step)
         return copied
@@ -164,11 +182,15 @@ def _rebuilt(value: Any, place: Place, depth: int, change: Callable[[Any, str], 
 
 def _number(step: str) -> int | None:
     """Parse a list index: decimal, without leading zeros (RFC 6901 §4)."""
-    plain = step.isascii() and step.isdigit() and (step == "0" or step[0] != "0")
-    return int(step) if plain else None
+    if not (step.isascii() and step.isdigit()):
+        return None
+    if step[0] == "0" and step != "0":
+        return None
+    return int(step)
 
 
-def _numbered(step: str, items: list[Any], place: Place, *, more: int = 0) -> int:
+def _numbered(step: str, items: list[Any], place: ValuePath, *, more: int = 0) -> int:
+    """Return the index of a list item; with ``more`` the list may get so many further items."""
     if more and step == "-":
         return len(items)
     number = _number(step)
@@ -179,9 +201,5 @@ def _numbered(step: str, items: list[Any], place: Place, *, more: int = 0) -> in
     return number
 
 
-def _nothing_at(place: Place) -> Unfit:
+def _nothing_at(place: ValuePath) -> Unfit:
     return Unfit(f"there is nothing at {written(place)}")
-
-
-def _nothing_in(place: Place) -> Unfit:
-    return Unfit(f"{written(place) or 'the object'} is neither a mapping nor a list")

@@ -13,12 +13,18 @@ _SUFFIXES = {
     "n": Decimal("0.000000001"),
 }
 
-_form = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)([numkMGTPE]|[KMGTPE]i|)").fullmatch
+#: The number, and the suffix.
+_form = re.compile(
+    r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"([numkMGTPE]|[KMGTPE]i|)"
+).fullmatch
 
 #: Longest text that is parsed as a quantity, in characters; an API server writes at most some 20.
 LONGEST_QUANTITY = 64
-#: API servers lower binary quantities to this one, and garble decimal ones of a thousand E or more.
-_LARGEST, _GARBLED = 2**63 - 1, 10**21
+#: API servers lower larger binary quantities to this one.
+_LARGEST = 2**63 - 1
+#: API servers garble decimal quantities of a thousand E or more.
+_GARBLED = 10**21
 
 
 def quantity(value: Any) -> Decimal | None:
@@ -36,10 +42,11 @@ def quantity(value: Any) -> Decimal | None:
 
 
 def canonical(value: Any) -> str:
-    """Return a quantity in a form that an API server stores as it is: ``1000m`` is ``1``, ``1024Mi`` is ``1Gi``.
+    """Return a quantity in a form that an API server stores unchanged.
 
-    A part below a thousandth is rounded up, as the API server does in lists of resources. What is no quantity
-    comes back as its text, and so does one that is too large.
+    ``1000m`` becomes ``1``, ``1024Mi`` becomes ``1Gi``. A part below a thousandth is rounded up, as
+    the API server does in lists of resources. A value that isn't a quantity comes back as its text,
+    and so does a quantity that is too large.
     """
     text = str(value)
     amount = quantity(text)
@@ -55,11 +62,16 @@ def canonical(value: Any) -> str:
     whole, rest = divmod(thousandths, 1000)
     if is_binary and whole >= 1024 and not rest:
         return sign + _scaled(whole, 1024, _BINARY)
-    return sign + _scaled(thousandths, 1000, _DECIMAL) if thousandths else "0"
+    if not thousandths:
+        return "0"
+    return sign + _scaled(thousandths, 1000, _DECIMAL)
 
 
 def _scaled(number: int, base: int, suffixes: tuple[str, ...]) -> str:
-    """Return a number in the largest of some units that it is a multiple of, each ``base`` times the one before."""
+    """Return a number in the largest unit that it is a multiple of.
+
+    Each unit is ``base`` times the one before.
+    """
     power = 0
     while number % base == 0 and power < len(suffixes) - 1:
         number //= base

@@ -1,8 +1,8 @@
-"""Three-way merge of two values, leaf by leaf, with hashes of the last state that both sides agreed
-on as the base.
+"""Three-way merge of two values, leaf by leaf.
 
-A leaf is any value other than a mapping; a list is a single leaf. A change by the virtual side goes
-down, even if both sides changed; a change by the host alone goes up.
+The base is made of hashes of the last state that both sides agreed on. A leaf is any value other
+than a mapping; a list is a single leaf. A change by the virtual side goes down, even if both sides
+changed; a change by the host alone goes up.
 """
 
 import hashlib
@@ -59,7 +59,9 @@ def _with_integers(value: Any) -> Any:
         return {name: _with_integers(below) for name, below in value.items()}
     if isinstance(value, list):
         return [_with_integers(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
 
 
 EMPTY: Final = digest({})
@@ -80,7 +82,13 @@ def overlaid(base: Tree, risen: Tree) -> Tree:
     return below | {name: overlaid(below.get(name, ""), tree) for name, tree in risen.items()}
 
 
-def merge(virtual: Any, host: Any, base: Tree | None, *, same: Callable[[Any, Any], bool]) -> Merged:
+def merge(
+    virtual: Any,
+    host: Any,
+    base: Tree | None,
+    *,
+    same: Callable[[Any, Any], bool],
+) -> Merged:
     """Merge two values.
 
     Args:
@@ -91,65 +99,82 @@ def merge(virtual: Any, host: Any, base: Tree | None, *, same: Callable[[Any, An
     """
     if not (_is_deep(virtual) or _is_deep(host)):
         return _leaf(virtual, host, base, same)
-    ours, theirs = _names(virtual), _names(host)
+
+    ours = _names(virtual)
+    theirs = _names(host)
     if ours is not None and theirs is not None:
         empty: Any = {} if {} in (virtual, host) else ABSENT
         return _by_name(ours, theirs, base, same=same, empty=empty)
-    return _whole(virtual, host, base)
 
-
-def _leaf(virtual: Any, host: Any, base: Tree | None, same: Callable[[Any, Any], bool]) -> Merged:
-    ours, theirs = digest(virtual), digest(host)
-    if ours == theirs:
-        return Merged(virtual, host, ours)
-    if base is None or not _is_unchanged(virtual, base):
-        return Merged(virtual, virtual, ours)
-    _, known, there = base.partition(" ") if isinstance(base, str) else ("", "", "")
-    if theirs == there if known else same(virtual, host):
-        return Merged(virtual, host, f"{ours} {theirs}")
-    return Merged(host, host, base, theirs)
-
-
-def _by_name(
-    ours: dict[str, Any], theirs: dict[str, Any], base: Tree | None, *, same: Callable[[Any, Any], bool], empty: Any
-) -> Merged:
-    if isinstance(base, str):
-        base = {} if base in ("", EMPTY) else None
-    parts = {}
-    for name in sorted(ours.keys() | theirs.keys()):
-        below = None if base is None else base.get(name, "")
-        parts[name] = merge(ours.get(name, ABSENT), theirs.get(name, ABSENT), below, same=same)
-    kept: Tree = {name: part.kept for name, part in parts.items() if part.kept}
-    risen: Tree = {name: part.risen for name, part in parts.items() if part.risen is not None}
-    left = _there({name: part.virtual for name, part in parts.items()})
-    if risen and not theirs and not left:
-        risen = digest(empty)  # nothing goes down either, so the value is agreed on
-    return Merged(
-        left or empty,
-        _there({name: part.host for name, part in parts.items()}) or empty,
-        kept or digest(empty),
-        None if risen == {} else risen,
-    )
-
-
-def _whole(virtual: Any, host: Any, base: Tree | None) -> Merged:
-    """Merge two values of which only one is a mapping."""
+    # Only one of them is a mapping, so the whole value is from one side.
     if base is None or not _is_unchanged(virtual, base):
         return Merged(virtual, virtual, agreed_on(virtual))
     return Merged(host, host, base, agreed_on(host))
 
 
+def _leaf(virtual: Any, host: Any, base: Tree | None, same: Callable[[Any, Any], bool]) -> Merged:
+    ours = digest(virtual)
+    theirs = digest(host)
+    if ours == theirs:
+        return Merged(virtual, host, ours)
+    if base is None or not _is_unchanged(virtual, base):
+        return Merged(virtual, virtual, ours)
+
+    # The host's hash is known if the host wrote this value differently.
+    known = ""
+    there = ""
+    if isinstance(base, str):
+        _, known, there = base.partition(" ")
+    is_agreed = theirs == there if known else same(virtual, host)
+    if is_agreed:
+        return Merged(virtual, host, f"{ours} {theirs}")
+    return Merged(host, host, base, theirs)
+
+
+def _by_name(
+    ours: dict[str, Any],
+    theirs: dict[str, Any],
+    base: Tree | None,
+    *,
+    same: Callable[[Any, Any], bool],
+    empty: Any,
+) -> Merged:
+    """Merge two mappings; ``empty`` stands for one that has nothing left in it."""
+    if isinstance(base, str):
+        # The hash of a leaf is no base for fields, unless that was missing or an empty mapping.
+        base = {} if base in ("", EMPTY) else None
+
+    virtual: dict[str, Any] = {}
+    host: dict[str, Any] = {}
+    kept: dict[str, Tree] = {}
+    risen: dict[str, Tree] = {}
+    for name in sorted(ours.keys() | theirs.keys()):
+        below = None if base is None else base.get(name, "")
+        part = merge(ours.get(name, ABSENT), theirs.get(name, ABSENT), below, same=same)
+        if part.virtual is not ABSENT:
+            virtual[name] = part.virtual
+        if part.host is not ABSENT:
+            host[name] = part.host
+        if part.kept:
+            kept[name] = part.kept
+        if part.risen is not None:
+            risen[name] = part.risen
+
+    changes: Tree | None = risen or None
+    if risen and not theirs and not virtual:
+        changes = digest(empty)  # nothing goes down either, so the value is agreed on
+    return Merged(virtual or empty, host or empty, kept or digest(empty), changes)
+
+
 def _is_unchanged(virtual: Any, base: Tree) -> bool:
+    """Return True if the virtual value is still the one that both sides agreed on."""
     if isinstance(base, str):
         return not _is_deep(virtual) and digest(virtual) == base.partition(" ")[0]
     names = _names(virtual)
-    return names is not None and all(
-        _is_unchanged(names.get(name, ABSENT), base.get(name, "")) for name in names.keys() | base.keys()
-    )
-
-
-def _there(parts: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in parts.items() if value is not ABSENT}
+    if names is None:
+        return False
+    every = names.keys() | base.keys()
+    return all(_is_unchanged(names.get(name, ABSENT), base.get(name, "")) for name in every)
 
 
 def _is_deep(value: Any) -> bool:
@@ -160,4 +185,6 @@ def _names(value: Any) -> dict[str, Any] | None:
     """Return the value as a mapping, empty if it is missing; None if it is of another type."""
     if value is ABSENT:
         return {}
-    return value if isinstance(value, dict) else None
+    if isinstance(value, dict):
+        return value
+    return None

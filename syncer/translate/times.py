@@ -3,6 +3,11 @@
 from datetime import UTC, datetime
 
 
+def utcnow() -> datetime:
+    """Return the present time, in UTC."""
+    return datetime.now(UTC)
+
+
 def written(time: datetime) -> str:
     """Format a time in whole seconds, like ``metav1.Time``."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -20,4 +25,6 @@ def read(text: str) -> datetime:
         ValueError: The text is not a time.
     """
     time = datetime.fromisoformat(text)
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+    if time.tzinfo is None:
+        return time.replace(tzinfo=UTC)
+    return time

@@ -1,20 +1,22 @@
-"""The context of a write for patches: its objects, and how much of the object it sets."""
+"""The context of a write for patches: its objects, and the part of the object that it sets."""
 
 from dataclasses import dataclass, field
 
 from syncer.api import Context, Key, Obj, Side, Write, key_of, labels_of
 from syncer.translate.alike import same
-from syncer.translate.cel_cost import Budget
-from syncer.translate.pointers import MISSING, Place, at
+from syncer.translate.cel_cost import CostBudget
+from syncer.translate.pointers import MISSING, ValuePath, at
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """A write with the virtual key and the host namespace of its object, and the object on the other side."""
+    """A write with the keys of its object, and the object on the other side."""
 
     ctx: Context
     side: Side
+    #: The virtual key of the object.
     key: Key
+    #: The host namespace of the object.
     host_namespace: str
     #: The object on the other side, that the write is made from; None if there is none.
     other: Obj | None
@@ -26,9 +28,9 @@ class Writing:
     #: The live object, if the write only sets the fields that change; otherwise None.
     live: Obj | None
     #: The cost that its expressions may have together.
-    budget: Budget = field(default_factory=Budget)
+    budget: CostBudget = field(default_factory=CostBudget)
 
-    def concerns(self, obj: Obj, place: Place) -> bool:
+    def concerns(self, obj: Obj, place: ValuePath) -> bool:
         """Return True if the value at a place is part of this write.
 
         Labels and annotations always are.
@@ -47,25 +49,31 @@ class Writing:
 
 def writing(write: Write, *, ctx: Context, virtual: Obj | None, host: Obj | None) -> Writing:
     """Return the context of a write of the syncer's own resource."""
-    down = write.side is Side.HOST
-    other, there = (virtual, host) if down else (host, virtual)
-    on_host = write.obj if down else host
-    place = key_of(on_host).namespace if on_host else ctx.settings.host_namespace
+    on_host: Obj | None
+    if write.side is Side.HOST:
+        other = virtual
+        there = host
+        on_host = write.obj
+    else:
+        other = host
+        there = virtual
+        on_host = host
+
+    if virtual is not None:
+        key = key_of(virtual)
+    elif write.side is Side.VIRTUAL:
+        key = key_of(write.obj)
+    else:
+        key = ctx.marks.virtual_key(write.obj) or Key("", "")
+
+    host_namespace = key_of(on_host).namespace if on_host else ctx.settings.host_namespace
     return Writing(
         ctx=ctx,
         side=write.side,
-        key=_virtual_key(write, ctx, virtual),
-        host_namespace=place,
+        key=key,
+        host_namespace=host_namespace,
         other=other,
         virtual=virtual,
         whole=ctx.marks.cluster in labels_of(write.obj),
         live=there if write.partial else None,
     )
-
-
-def _virtual_key(write: Write, ctx: Context, virtual: Obj | None) -> Key:
-    if virtual is not None:
-        return key_of(virtual)
-    if write.side is Side.VIRTUAL:
-        return key_of(write.obj)
-    return ctx.marks.virtual_key(write.obj) or Key("", "")

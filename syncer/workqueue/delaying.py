@@ -5,7 +5,7 @@ import heapq
 import math
 from collections.abc import Callable, Mapping
 
-from syncer.api.objects import Request
+from syncer.api.objects import SyncRequest
 from syncer.workqueue.fair import FairQueue
 
 #: Obsolete timers that may stay beside the current ones.
@@ -24,12 +24,12 @@ class DelayingQueue(FairQueue):
         added: Callable[[str], None] = lambda cluster: None,
     ) -> None:
         super().__init__(clock=clock, weights=weights, workers=workers, added=added)
-        self._timers: list[tuple[float, int, Request]] = []
-        self._due: dict[Request, float] = {}
-        self._due_low: set[Request] = set()
+        self._timers: list[tuple[float, int, SyncRequest]] = []
+        self._due: dict[SyncRequest, float] = {}
+        self._due_low: set[SyncRequest] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, request: Request, *, after: float = 0.0, low: bool = False) -> None:
+    def add(self, request: SyncRequest, *, after: float = 0.0, low: bool = False) -> None:
         """Queue the request, now or after so many seconds (the earliest requested time wins).
 
         With ``low`` it comes after the others of its virtual cluster, unless it is also added
@@ -40,7 +40,7 @@ class DelayingQueue(FairQueue):
             return
         super().add(request, low=self._cancel_timer(request, low=low) if request in self._due else low)
 
-    def done(self, request: Request, *, seconds: float = 0.0, writes: int = 0) -> None:
+    def done(self, request: SyncRequest, *, seconds: float = 0.0, writes: int = 0) -> None:
         """Finish a request that took so many seconds of a worker, and so many writes."""
         if request in self._again:
             since, low = self._again[request]
@@ -67,11 +67,11 @@ class DelayingQueue(FairQueue):
         if self._timer:
             self._timer.cancel()
 
-    def delayed(self) -> Mapping[Request, float]:
+    def delayed(self) -> Mapping[SyncRequest, float]:
         """Return the delayed requests, each with its time."""
         return self._due
 
-    def _delay(self, request: Request, due: float, *, low: bool) -> None:
+    def _delay(self, request: SyncRequest, due: float, *, low: bool) -> None:
         if request in self._waiting:
             return
         known = self._due.get(request)
@@ -89,7 +89,7 @@ class DelayingQueue(FairQueue):
             heapq.heapify(self._timers)
         self._set_timer()
 
-    def _cancel_timer(self, request: Request, *, low: bool) -> bool:
+    def _cancel_timer(self, request: SyncRequest, *, low: bool) -> bool:
         """Remove the timer of a request that is handed out now; return True if both are of low priority."""
         due, due_low = self._due.pop(request, None), request in self._due_low
         self._due_low.discard(request)
@@ -111,6 +111,6 @@ class DelayingQueue(FairQueue):
                 self._delay_over(request)
         self._set_timer()
 
-    def _delay_over(self, request: Request) -> None:
+    def _delay_over(self, request: SyncRequest) -> None:
         """Handle the end of a request's delay."""
         self.add(request, low=request in self._due_low)

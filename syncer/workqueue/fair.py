@@ -31,7 +31,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
-from syncer.api.objects import Request
+from syncer.api.objects import SyncRequest
 from syncer.workqueue.gate import Gate
 from syncer.workqueue.lane import Lane
 
@@ -76,21 +76,21 @@ class FairQueue:
         self._weight = 0.0
         self._number = itertools.count()
         #: Ready requests, with the time of the first unprocessed change.
-        self._waiting: dict[Request, float] = {}
-        self._running: dict[Request, float] = {}
+        self._waiting: dict[SyncRequest, float] = {}
+        self._running: dict[SyncRequest, float] = {}
         #: The bytes of the objects of running requests that hold some, and of those that are put aside when they end.
-        self._weighed: dict[Request, int] = {}
-        self._too_heavy: dict[Request, int] = {}
+        self._weighed: dict[SyncRequest, int] = {}
+        self._too_heavy: dict[SyncRequest, int] = {}
         #: Requests that changed while they were worked on: since when, and whether only with low
         #: priority.
-        self._again: dict[Request, tuple[float, bool]] = {}
+        self._again: dict[SyncRequest, tuple[float, bool]] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
         self._now_used = 0.0
         self.closed = False
 
     # -- for workers -------------------------------------------------------------------------------
 
-    def add(self, request: Request, *, low: bool = False) -> None:
+    def add(self, request: SyncRequest, *, low: bool = False) -> None:
         """Queue the request.
 
         With ``low`` it comes after the others of its virtual cluster, unless it is also added
@@ -109,7 +109,7 @@ class FairQueue:
             if gate is None or not gate.move_up(request):
                 self._lane(request.cluster).move_up(request)
 
-    async def get(self) -> tuple[Request, float]:
+    async def get(self) -> tuple[SyncRequest, float]:
         """Return the next request, and the time of the first change behind it.
 
         Raises:
@@ -129,11 +129,11 @@ class FairQueue:
                 self._pass_on(getter)
                 raise
 
-    def absorb(self, request: Request) -> None:
+    def absorb(self, request: SyncRequest) -> None:
         """Let the reconcile that begins now cover the additions of its request up to now."""
         self._again.pop(request, None)
 
-    def may_hold(self, request: Request, size: int) -> bool:
+    def may_hold(self, request: SyncRequest, size: int) -> bool:
         """Return True if a running request may hold objects of so many bytes of JSON. Otherwise it must end now, and is
         handed out again when there is room for it.
         """
@@ -150,7 +150,7 @@ class FairQueue:
         self._let_in(lane)
         return True
 
-    def done(self, request: Request, *, seconds: float = 0.0, writes: int = 0) -> None:
+    def done(self, request: SyncRequest, *, seconds: float = 0.0, writes: int = 0) -> None:
         """Finish a request that took so many seconds of a worker, and so many writes."""
         del self._running[request]
         weighed, too_heavy = self._weighed.pop(request, 0), self._too_heavy.pop(request, 0)
@@ -268,11 +268,11 @@ class FairQueue:
             depths[gate.cluster] += len(gate)
         return depths
 
-    def running(self) -> Mapping[Request, float]:
+    def running(self) -> Mapping[SyncRequest, float]:
         """Return the requests being worked on, each with its start time."""
         return self._running
 
-    def holds(self, request: Request) -> bool:
+    def holds(self, request: SyncRequest) -> bool:
         """Return True if a request is ready or being worked on, but not if it is only delayed."""
         return request in self._waiting or request in self._running
 
@@ -292,10 +292,10 @@ class FairQueue:
             self._weight += lane.weight
         return lane
 
-    def _gate(self, request: Request) -> Gate | None:
+    def _gate(self, request: SyncRequest) -> Gate | None:
         return self._gates.get((request.cluster, request.syncer))
 
-    def _put(self, request: Request, *, low: bool) -> None:
+    def _put(self, request: SyncRequest, *, low: bool) -> None:
         """Put a request into its lane, or to the gate before it."""
         gate = self._gate(request) if self._gates else None
         if gate is not None:
@@ -378,7 +378,7 @@ class FairQueue:
         if getter.done() and not getter.cancelled():
             self._wake_one()
 
-    def _take(self) -> tuple[Request, float] | None:
+    def _take(self) -> tuple[SyncRequest, float] | None:
         """Start the next request; return it with the time of its first change, None if there is none."""
         while self._order:
             used, _, lane = heapq.heappop(self._order)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from syncer.api.objects import Request
+from syncer.api.objects import SyncRequest
 from syncer.token_bucket import TokenBucket
 from syncer.workqueue.lane import Lane
 
@@ -35,18 +35,18 @@ class Gate:
     def __len__(self) -> int:
         return len(self._lane.ready) + len(self._lane.low)
 
-    def put(self, request: Request, *, low: bool) -> None:
+    def put(self, request: SyncRequest, *, low: bool) -> None:
         """Put a request at the gate."""
         self._lane.put(request, low=low)
 
-    def move_up(self, request: Request) -> bool:
+    def move_up(self, request: SyncRequest) -> bool:
         """Raise a waiting request to normal priority; return False if it doesn't wait here."""
         if request not in self._lane.low:
             return False
         self._lane.move_up(request)
         return True
 
-    def admit(self, now: float, *, all_of_them: bool = False) -> tuple[Request, bool] | None:
+    def admit(self, now: float, *, all_of_them: bool = False) -> tuple[SyncRequest, bool] | None:
         """Return the next admitted request, and True if it is of low priority; None if none may enter."""
         is_full = self._concurrency and self._inside >= self._concurrency
         if not len(self) or ((now < self.opens or is_full) and not all_of_them):

@@ -3,7 +3,7 @@
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
-from syncer.api.objects import Request
+from syncer.api.objects import SyncRequest
 
 #: One in this many requests of a lane is of low priority, if there are any.
 LOW_SHARE = 16
@@ -23,16 +23,16 @@ class Lane:
     """
 
     weight: float = 1.0
-    ready: deque[Request] = field(default_factory=deque)
-    low: OrderedDict[Request, None] = field(default_factory=OrderedDict)
+    ready: deque[SyncRequest] = field(default_factory=deque)
+    low: OrderedDict[SyncRequest, None] = field(default_factory=OrderedDict)
     passed_over: int = 0
     used: float = 0.0
     running: int = 0
     #: The bytes of the objects that its workers hold, and the requests that wait for room for theirs, with their bytes.
     weighed: int = 0
-    heavy: deque[tuple[Request, int]] = field(default_factory=deque)
+    heavy: deque[tuple[SyncRequest, int]] = field(default_factory=deque)
     #: The one of these that was let in last, until its worker holds its objects.
-    let_in: Request | None = None
+    let_in: SyncRequest | None = None
     #: The average seconds of a request that takes any, the latest counting most.
     average: float = SLOW_SECONDS
     paused: bool = False
@@ -56,14 +56,14 @@ class Lane:
         """True if its requests take long."""
         return self.average >= SLOW_SECONDS
 
-    def put(self, request: Request, *, low: bool) -> None:
+    def put(self, request: SyncRequest, *, low: bool) -> None:
         """Add a request."""
         if low:
             self.low[request] = None
         else:
             self.ready.append(request)
 
-    def move_up(self, request: Request) -> None:
+    def move_up(self, request: SyncRequest) -> None:
         """Raise a waiting request to normal priority."""
         if request in self.low:
             del self.low[request]
@@ -76,7 +76,7 @@ class Lane:
         if seconds >= TELLING_SECONDS:
             self.average += (seconds - self.average) * LATEST
 
-    def next(self) -> Request:
+    def next(self) -> SyncRequest:
         """Return the next request."""
         if self.low and (not self.ready or self.passed_over >= LOW_SHARE - 1):
             self.passed_over = 0

@@ -9,7 +9,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Mapping
 
-from syncer.api.objects import Request
+from syncer.api.objects import SyncRequest
 from syncer.workqueue.delaying import DelayingQueue
 from syncer.workqueue.retries import MOST_FAILURES, PATIENCE, RETRIES_PER_SECOND, Retries
 
@@ -35,12 +35,12 @@ class Queue(DelayingQueue):
     ) -> None:
         super().__init__(clock=clock, weights=weights, workers=workers, added=added)
         self._spread = spread
-        self._failures: dict[Request, int] = {}
+        self._failures: dict[SyncRequest, int] = {}
         #: By virtual cluster and syncer, for those with retries.
         self._retries: dict[tuple[str, str], Retries] = {}
 
     def retry(
-        self, request: Request, *, at_least: float = 0.0, at_most: float = LAST_RETRY, at_once: bool = False
+        self, request: SyncRequest, *, at_least: float = 0.0, at_most: float = LAST_RETRY, at_once: bool = False
     ) -> float:
         """Queue a failed request again, at once or after an exponential delay.
 
@@ -52,12 +52,16 @@ class Queue(DelayingQueue):
         if at_once:
             self.add(request)
             return 0.0
-        grown: float = FIRST_RETRY * 2 ** min(failures, 30)
-        delay = max(self.around(min(grown, at_most / JITTER[1])), at_least)
+        delay = max(self.backoff(failures, at_most=at_most), at_least)
         self.add(request, after=delay, low=True)
         return delay
 
-    def park(self, request: Request, seconds: float) -> None:
+    def backoff(self, failures: int, *, at_most: float = LAST_RETRY) -> float:
+        """Return the seconds before another retry after so many failed ones, randomly varied."""
+        grown: float = FIRST_RETRY * 2 ** min(failures, 30)
+        return self.around(min(grown, at_most / JITTER[1]))
+
+    def park(self, request: SyncRequest, seconds: float) -> None:
         """Queue a failed request again after about so many seconds; that doesn't count as one more failure."""
         self._failed(request)
         self.add(request, after=self.around(seconds), low=True)
@@ -69,7 +73,7 @@ class Queue(DelayingQueue):
         least, most = JITTER
         return seconds * (least + (most - least) * self._spread())
 
-    def forget(self, request: Request) -> None:
+    def forget(self, request: SyncRequest) -> None:
         """Forget the failures of a request that succeeded: its next retry begins with the short
         delay again.
         """
@@ -98,18 +102,18 @@ class Queue(DelayingQueue):
         super().close()
         self._forget_retries(list(self._retries))
 
-    def failures(self, request: Request) -> int:
+    def failures(self, request: SyncRequest) -> int:
         """Return the number of consecutive failures of a request."""
         return self._failures.get(request, 0)
 
     # -- the budget of retries ---------------------------------------------------------------------
 
-    def _failed(self, request: Request) -> None:
+    def _failed(self, request: SyncRequest) -> None:
         retries = self._retries.get((request.cluster, request.syncer))
         if retries is not None:
             retries.failed(request)
 
-    def _delay_over(self, request: Request) -> None:
+    def _delay_over(self, request: SyncRequest) -> None:
         """Let a retry wait for its budget; other delayed requests are ready."""
         if request not in self._due_low:
             super()._delay_over(request)

@@ -5,7 +5,7 @@ import heapq
 import itertools
 from collections.abc import Mapping
 
-from syncer.api.objects import Request
+from syncer.api.objects import SyncRequest
 from syncer.token_bucket import TokenBucket
 
 #: Retries per second that may fail again, and how many may at once: those of client-go's default controller rate
@@ -25,10 +25,10 @@ class Retries:
 
     def __init__(self, now: float) -> None:
         self._bucket = TokenBucket(rate=RETRIES_PER_SECOND, burst=RETRIES_AT_ONCE, now=now)
-        self._waiting: list[tuple[float, int, Request]] = []
+        self._waiting: list[tuple[float, int, SyncRequest]] = []
         self._number = itertools.count()
         #: Retries that were let go, until they succeed or fail.
-        self._trying: set[Request] = set()
+        self._trying: set[SyncRequest] = set()
         #: The length at which entries that are no longer meant are removed.
         self._most = RETRIES_AT_ONCE
         self.timer: asyncio.TimerHandle | None = None
@@ -36,7 +36,7 @@ class Retries:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, place: float, request: Request, due: Mapping[Request, float]) -> None:
+    def put(self, place: float, request: SyncRequest, due: Mapping[SyncRequest, float]) -> None:
         """Let a retry wait at a place, which is its time in the table of delays ``due``."""
         heapq.heappush(self._waiting, (place, next(self._number), request))
         if len(self._waiting) > self._most:
@@ -45,7 +45,7 @@ class Retries:
             heapq.heapify(self._waiting)
             self._most = 2 * len(self._waiting) + RETRIES_AT_ONCE
 
-    def next(self, now: float, due: Mapping[Request, float]) -> Request | None:
+    def next(self, now: float, due: Mapping[SyncRequest, float]) -> SyncRequest | None:
         """Return the next retry that may begin; None if none may yet, or none waits."""
         while self._waiting and due.get(self._waiting[0][2]) != self._waiting[0][0]:
             heapq.heappop(self._waiting)
@@ -55,11 +55,11 @@ class Retries:
         self._trying.add(request)
         return request
 
-    def failed(self, request: Request) -> None:
+    def failed(self, request: SyncRequest) -> None:
         """Note that a request has failed."""
         self._trying.discard(request)
 
-    def succeeded(self, request: Request) -> bool:
+    def succeeded(self, request: SyncRequest) -> bool:
         """Note that a request has succeeded; return True if there is more room now."""
         if request not in self._trying:
             return False

@@ -1,4 +1,4 @@
-"""A daemon's engine with a fleet of virtual clusters, whose API servers can be cut off."""
+"""A daemon's process with a fleet of virtual clusters, whose API servers can be cut off."""
 
 import contextlib
 import random
@@ -10,13 +10,13 @@ from harness import admin, built_in, namespace, place, utcnow
 
 from hack.side_tasks import helped_by
 from syncer.api import Side
-from syncer.clusters.client import Cluster
-from syncer.clusters.errors import Origin
+from syncer.clusters.client import SideClient
+from syncer.clusters.errors import ClusterOrigin
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream
 from syncer.config import VirtualCluster, config_with
-from syncer.daemon.engine import Engine
-from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.fleet.fleet import ServedFleet
 from syncer.daemon.pages.status import clusters
+from syncer.daemon.process import Process
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
 from syncer.testing import ApiServer
@@ -58,7 +58,7 @@ class Line(MemoryTransport):
 
 
 class World:
-    """A host, API servers of virtual clusters by name, and an engine with a fleet."""
+    """A host, API servers of virtual clusters by name, and a process with a fleet."""
 
     def __init__(self, *names: str, servers: Mapping[str, ApiServer] = MappingProxyType({})) -> None:
         self.host = ApiServer(seed="host")
@@ -71,26 +71,26 @@ class World:
         #: What tells that a kubeconfig has come to be of another server, by virtual cluster.
         self.moved: dict[str, Callable[[], None]] = {}
 
-    def connect(self, given: object, side: Side, name: str, *rest: Any) -> Cluster:
+    def connect(self, given: object, side: Side, name: str, *rest: Any) -> SideClient:
         """Stand in for the connection by a kubeconfig."""
         self.moved[name] = rest[-1]
-        return Cluster(name, side, Line(self, name), origin=Origin(f"https://{name}"))
+        return SideClient(name, side, Line(self, name), origin=ClusterOrigin(f"https://{name}"))
 
     @contextlib.asynccontextmanager
-    async def served(self, *served: VirtualCluster) -> AsyncIterator[tuple[Engine, Fleet]]:
+    async def served(self, *served: VirtualCluster) -> AsyncIterator[tuple[Process, ServedFleet]]:
         """Serve these while the block runs."""
-        engine = Engine(
+        process = Process(
             host=admin(self.host, Side.HOST), metrics=Metrics(version="test"), utcnow=utcnow, rng=random.Random("fleet")
         )
-        fleet = Fleet(engine, served)
-        async with engine.running(), helped_by(fleet.run(), engine.work()):
-            yield engine, fleet
+        fleet = ServedFleet(process, served)
+        async with process.running(), helped_by(fleet.run(), process.work()):
+            yield process, fleet
 
     def has_copy(self, cluster: str, name: str = "x") -> bool:
         """Return True if the copy of an object of the shop is on the host."""
         return self.host.get("configmaps", place(name, cluster, HOME)) is not None
 
 
-def states(engine: Engine) -> dict[str, str]:
+def states(process: Process) -> dict[str, str]:
     """Return the state of each virtual cluster, by name."""
-    return {each.cluster: each.state.value for each in clusters(engine)}
+    return {each.cluster: each.state.value for each in clusters(process)}

@@ -65,7 +65,7 @@ def there(server: ApiServer, name: str = NAME) -> Obj:
 
 
 def status(running: Daemon, syncer: str = "public-crds") -> RequestStatus | None:
-    statuses = running.engine.statuses
+    statuses = running.process.statuses
     return next((statuses.of(request) for request in running.requests(syncer)), None)
 
 

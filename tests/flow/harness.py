@@ -1,7 +1,8 @@
-"""Two API servers in this process and an engine between them, in virtual time."""
+"""Two API servers and the syncers' process between them, all in this process and in virtual time."""
 
 import asyncio
 import contextlib
+import math
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
@@ -14,11 +15,11 @@ from sampled import registry
 from hack.side_tasks import helped_by
 from kube_envtest import EPOCH, Logged, virtual_time
 from syncer.api import Key, Obj, Side, Syncer
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import Transport
 from syncer.config import SyncerConfig, config_with
-from syncer.daemon.engine import Engine
 from syncer.daemon.pages.status import settle
+from syncer.daemon.process import Process
 from syncer.engine.controllers.request_status import RequestStatus
 from syncer.engine.reconcile.policies.contention import contention_rules
 from syncer.leaderelection.lease import Lease
@@ -70,7 +71,7 @@ class Reachable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A virtual cluster for an engine to serve."""
+    """A virtual cluster for a process to serve."""
 
     server: ApiServer
     cluster: str = CLUSTER
@@ -104,13 +105,11 @@ class Two:
     async def candidate(self, syncers: Iterable[SyncerClass], user: str) -> AsyncIterator["Daemon"]:
         """Yield a daemon that works only while it leads, and reaches the host as this user."""
 
-        async def lead(engine: Engine, host: Cluster) -> None:
-            lease = Lease(host, key=Key(HOME, "vsyncer"), identity=user, duration=15, renew_deadline=10, retry_period=2)
-            engine.until = lambda cluster: lease.until
-            await lease.lead(engine.work)
+        def lease(host: SideClient) -> Lease:
+            return Lease(host, key=Key(HOME, "vsyncer"), identity=user, duration=15, renew_deadline=10, retry_period=2)
 
         tenants = [Tenant(self.virtual, options=ALL)]
-        async with serving(self.host, tenants, syncers, user=user, work=lead) as daemon:
+        async with serving(self.host, tenants, syncers, user=user, lease=lease) as daemon:
             yield daemon
 
     def leader(self) -> str:
@@ -129,35 +128,35 @@ class Two:
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """An engine that runs."""
+    """A process that runs."""
 
-    engine: Engine
+    process: Process
     working: "asyncio.Task[None]"
 
     async def settled(self, *, patience: float = 5.0) -> None:
         """Wait until both sides are in step, or nothing more will become of what isn't."""
         async with asyncio.timeout(200 + patience):
-            await settle(self.engine, patience=patience)
+            await settle(self.process, patience=patience)
 
     def status(self, name: str, syncer: str = "configmaps") -> RequestStatus | None:
         """Return how the request about an object of the shop stands; None: in step."""
-        found = [self.engine.statuses.of(request) for request in self.requests(syncer) if request.key.name == name]
+        found = [self.process.statuses.of(request) for request in self.requests(syncer) if request.key.name == name]
         return found[0] if found else None
 
     def requests(self, syncer: str) -> list[Any]:
         """Return the requests of a syncer that are not in step."""
-        statuses = self.engine.statuses
+        statuses = self.process.statuses
         return [request for request, _ in (*statuses.troubles(), *statuses.pending()) if request.syncer == syncer]
 
     async def kill(self) -> None:
         """Let nothing more go out from it, as after SIGKILL; what is under way may still be done."""
-        await self.engine.host.close()
-        for pair in self.engine.pairs.values():
+        await self.process.host.close()
+        for pair in self.process.pairs.values():
             await pair.virtual.close()
 
     def wrote(self) -> Mapping[tuple[str, str, str, str], int]:
         """Changes made, by virtual cluster, syncer, side and verb."""
-        return dict(self.engine.statuses.done)
+        return dict(self.process.statuses.done)
 
 
 @contextlib.asynccontextmanager
@@ -168,11 +167,11 @@ async def serving(
     *,
     user: str = "admin",
     workers: int = 8,
-    work: Callable[[Engine, Cluster], Coroutine[Any, Any, None]] | None = None,
+    lease: Callable[[SideClient], Lease] | None = None,
 ) -> AsyncIterator[Daemon]:
-    """One engine for several virtual clusters; ``work`` is what runs instead of ``engine.work`` alone."""
+    """One process for several virtual clusters, which works while it holds the Lease, if there is one."""
     served = [(configured(tenant, syncers), tenant.server) for tenant in tenants]
-    async with between(host, served, user=user, workers=workers, work=work) as daemon:
+    async with between(host, served, user=user, workers=workers, lease=lease) as daemon:
         yield daemon
 
 
@@ -184,33 +183,39 @@ async def between(
     user: str = "admin",
     tenant: str = "admin",
     workers: int = 8,
-    work: Callable[[Engine, Cluster], Coroutine[Any, Any, None]] | None = None,
+    lease: Callable[[SideClient], Lease] | None = None,
 ) -> AsyncIterator[Daemon]:
-    """Yield an engine with these configurations; ``user`` is who it is on the host, ``tenant`` in
+    """Yield a process with these configurations; ``user`` is who it is on the host, ``tenant`` in
     the virtual clusters.
     """
-    here = Cluster("host", Side.HOST, host.transport(user))
-    engine = Engine(
-        host=here, metrics=Metrics(version="test"), workers=workers, utcnow=utcnow, rng=random.Random("engine")
+    here = SideClient("host", Side.HOST, host.transport(user))
+    held = lease(here) if lease else None
+    process = Process(
+        host=here,
+        metrics=Metrics(version="test"),
+        workers=workers,
+        until=lambda cluster: held.until if held else math.inf,
+        utcnow=utcnow,
+        rng=random.Random("engine"),
     )
     for config, server in served:
-        add(engine, config, server, user=tenant)
-    await engine.prepare()
-    doing = work(engine, here) if work else engine.work()
-    async with engine.running(), helped_by(doing) as [working]:
+        add(process, config, server, user=tenant)
+    await process.prepare()
+    doing = held.lead(process.work) if held else process.work()
+    async with process.running(), helped_by(doing) as [working]:
         try:
-            yield Daemon(engine, working)
+            yield Daemon(process, working)
         finally:
-            engine.queue.close()
+            process.queue.close()
 
 
-def add(engine: Engine, config: SyncerConfig, server: Reachable, *, user: str = "admin") -> None:
-    """Let an engine serve a virtual cluster."""
+def add(process: Process, config: SyncerConfig, server: Reachable, *, user: str = "admin") -> None:
+    """Let a process serve a virtual cluster."""
     cluster = config.cluster()
-    engine.add(
+    process.add(
         cluster.settings(),
         [(each.syncer, each.section) for each in cluster.enabled()],
-        virtual=Cluster(cluster.name, Side.VIRTUAL, server.transport(user)),
+        virtual=SideClient(cluster.name, Side.VIRTUAL, server.transport(user)),
         entries=cluster.custom_entries(),
         contention=contention_rules(cluster),
     )
@@ -266,9 +271,9 @@ def asked(server: ApiServer, since: int = 0) -> list[Logged]:
     return [one for one in list(server.requests)[since:] if one.path not in PROBES]
 
 
-def admin(server: ApiServer, side: Side) -> Cluster:
+def admin(server: ApiServer, side: Side) -> SideClient:
     """Return a client for what people do by hand."""
-    return Cluster(side.value, side, server.transport())
+    return SideClient(side.value, side, server.transport())
 
 
 async def until(reached: Callable[[], object], *, within: float = 60.0) -> float:

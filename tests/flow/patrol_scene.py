@@ -26,7 +26,7 @@ BLUE, RED = {"color": "blue"}, {"color": "red"}
 
 def patroller(daemon: Daemon) -> Patroller:
     """Return the only one that it has."""
-    [found] = daemon.engine.patrollers()
+    [found] = daemon.process.patrollers()
     return found
 
 
@@ -55,7 +55,7 @@ async def put_in_step(two: Two) -> None:
 
 async def scanned(daemon: Daemon, syncer: str = "configmaps", *, fresh: bool = True) -> Scan:
     """Scan a syncer's kind, from fresh lists or from what the stores have."""
-    [pair] = daemon.engine.pairs.values()
+    [pair] = daemon.process.pairs.values()
     return await patroller(daemon).scan(pair.controllers[syncer], fresh=fresh)
 
 
@@ -66,11 +66,11 @@ def told(scan: Scan) -> list[tuple[str, str, str]]:
 
 def shown(daemon: Daemon) -> dict[str, float]:
     """Return the patroller's metrics."""
-    ask = daemon.engine.metrics.ask
+    ask = daemon.process.metrics.ask
     for name in METRICS:
-        ask(name, functools.partial(readings, daemon.engine.patrollers(), name))
-    ask("syncer_deletions_held", lambda: held(daemon.engine.pairs.values()))
-    rows = generate_latest(daemon.engine.metrics.registry).decode().splitlines()
+        ask(name, functools.partial(readings, daemon.process.patrollers(), name))
+    ask("syncer_deletions_held", lambda: held(daemon.process.pairs.values()))
+    rows = generate_latest(daemon.process.metrics.registry).decode().splitlines()
     return {name: float(value) for name, _, value in (row.rpartition(" ") for row in rows if row[0] != "#")}
 
 

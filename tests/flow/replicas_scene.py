@@ -13,13 +13,13 @@ from clusters_scene import HOME, World
 from harness import utcnow
 
 from syncer.api import Key, Side
-from syncer.clusters.client import Cluster
-from syncer.clusters.errors import Origin
+from syncer.clusters.client import SideClient
+from syncer.clusters.errors import ClusterOrigin
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream
 from syncer.config import VirtualCluster
-from syncer.daemon.engine import Engine
-from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.fleet.fleet import ServedFleet
 from syncer.daemon.fleet.shared_fleet import SharedFleet
+from syncer.daemon.process import Process
 from syncer.leaderelection.rendezvous import shard_of
 from syncer.leaderelection.shards import Shards, lease_name
 from syncer.observe.metrics import Metrics
@@ -51,7 +51,7 @@ class Wire(MemoryTransport):
 
 
 class Replica:
-    """A daemon's engine, fleet and shards."""
+    """A daemon's process, fleet and shards."""
 
     def __init__(self, replicas: "Replicas", name: str) -> None:
         self.replicas, self.name = replicas, name
@@ -60,21 +60,28 @@ class Replica:
         self.flows.set()
         self.metrics = Metrics(version="test")
         replicas.by_metrics[id(self.metrics)] = self
-        host = Cluster("host", Side.HOST, Wire(self, replicas.world.host, ""))
-        self.engine = Engine(host=host, metrics=self.metrics, utcnow=utcnow, rng=random.Random(name))
-        self.fleet = Fleet(self.engine, replicas.clusters)
+        host = SideClient("host", Side.HOST, Wire(self, replicas.world.host, ""))
         identity = f"{name}_{name}"
         self.shards = Shards(
             host, fleet=FLEET, number=SHARDS, identity=identity, random=random.Random(name).random, utcnow=utcnow
         )
-        self.shared = SharedFleet(self.engine, self.fleet, self.shards)
+        self.process = Process(
+            host=host,
+            metrics=self.metrics,
+            leads=self.shards.leads,
+            until=self.shards.until,
+            utcnow=utcnow,
+            rng=random.Random(name),
+        )
+        self.fleet = ServedFleet(self.process, replicas.clusters)
+        self.shared = SharedFleet(self.process, self.fleet, self.shards)
         self._task = asyncio.create_task(self._run())
         self._sharing: asyncio.Task[None] | None = None
 
     async def _run(self) -> None:
-        async with self.engine.running(), asyncio.TaskGroup() as tasks:
+        async with self.process.running(), asyncio.TaskGroup() as tasks:
             tasks.create_task(self.fleet.run())
-            tasks.create_task(self.engine.work())
+            tasks.create_task(self.process.work())
             self._sharing = tasks.create_task(self.shared.run())
 
     async def pass_through(self, *, host: bool) -> None:
@@ -122,10 +129,12 @@ class Replicas:
         self.by_metrics: dict[int, Replica] = {}
         self.wrong: list[str] = []
 
-    def connect(self, given: object, side: Side, name: str, *rest: Any) -> Cluster:
+    def connect(self, given: object, side: Side, name: str, *rest: Any) -> SideClient:
         """Stand in for the connection by a kubeconfig."""
         replica = self.by_metrics[id(rest[1])]
-        return Cluster(name, side, Wire(replica, self.world.servers[name], name), origin=Origin(f"https://{name}"))
+        return SideClient(
+            name, side, Wire(replica, self.world.servers[name], name), origin=ClusterOrigin(f"https://{name}")
+        )
 
     def join(self, name: str) -> Replica:
         """Start a replica."""
@@ -148,7 +157,7 @@ class Replicas:
 
     def _is_led(self, cluster: str) -> bool:
         leaders = self.leaders(cluster)
-        return len(leaders) == 1 and cluster in self.live[leaders[0]].engine.pairs
+        return len(leaders) == 1 and cluster in self.live[leaders[0]].process.pairs
 
     def owner(self, cluster: str) -> Replica:
         """Return the replica that leads a virtual cluster."""

@@ -16,9 +16,9 @@ from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.dialer import Dialer
 from syncer.clusters.transport import ConnectionFailed, Endpoint, HttpRequest, HttpResponse, Stream
 from syncer.config import SyncerConfig
-from syncer.daemon.engine import Engine
 from syncer.daemon.fleet.cluster_sources import ClusterSources
-from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.fleet.fleet import ServedFleet
+from syncer.daemon.process import Process
 from syncer.observe.metrics import Metrics
 from syncer.testing.in_process import MemoryTransport
 
@@ -120,16 +120,16 @@ class Secrets(World):
             self.host.put(each)
 
     @contextlib.asynccontextmanager
-    async def daemon(self, config: SyncerConfig) -> AsyncIterator[tuple[Engine, ClusterSources]]:
+    async def daemon(self, config: SyncerConfig) -> AsyncIterator[tuple[Process, ClusterSources]]:
         """Serve what a configuration says while the block runs."""
-        engine = Engine(
+        process = Process(
             host=admin(self.host, Side.HOST),
             metrics=Metrics(version="test"),
             utcnow=utcnow,
             rng=random.Random("secrets"),
         )
-        fleet = Fleet(engine, config.clusters())
-        sources = ClusterSources(engine, config, fleet.update)
-        async with engine.running(), helped_by(sources.run(), fleet.run(), engine.work()) as tasks:
-            yield engine, sources
+        fleet = ServedFleet(process, config.clusters())
+        sources = ClusterSources(process, config, fleet.update)
+        async with process.running(), helped_by(sources.run(), fleet.run(), process.work()) as tasks:
+            yield process, sources
             assert not any(task.done() for task in tasks)

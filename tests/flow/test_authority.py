@@ -13,7 +13,7 @@ from shop_scene import status, the_copy
 from kube_envtest import Rule
 from kube_envtest.apiserver.faults import AFTER, BEFORE
 from syncer.api import annotations_of
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.testing.objects import configmap, service
 
 MAPS = {"toHost": {"configMaps": {"all": True, "authority": {"data": "both"}}}}
@@ -193,7 +193,7 @@ def test_translated_field_is_refused_with_an_event() -> None:
         async with running(two, config) as daemon:
             await until(lambda: events(two, "SyncRefused"))
             stands = status(daemon, "x", "services")
-            assert stands.state is State.PARKED
+            assert stands.state is RequestState.PARKED
             assert "spec.externalIPs: its owner can't be both" in stands.reason
 
     play(scenario)
@@ -268,7 +268,7 @@ def test_fields_beside_a_contended_one_are_remembered_as_usual() -> None:
                 for side in ("host", "virtual"):
                     edit(two, side, "configmaps", {"data": {"a": side}})
                     await asyncio.sleep(3)
-            assert daemon.engine.pairs["vc"].policies.contention.frozen()
+            assert daemon.process.pairs["vc"].policies.contention.frozen()
             edit(two, "virtual", "configmaps", {"data": {"b": "1"}})
             await until(lambda: data("host").get("b") == "1")
             await asyncio.sleep(5)

@@ -31,11 +31,11 @@ def color(two: Two, name: str = "flat-x") -> str | None:
 
 def held(daemon: Daemon) -> dict[str, str]:
     """Return the keys that are parked, each with the class of the error."""
-    return {str(request.key): status.error for request, status in daemon.engine.statuses.troubles()}
+    return {str(request.key): status.error for request, status in daemon.process.statuses.troubles()}
 
 
 def counts(daemon: Daemon) -> tuple[int, int]:
-    return mappings(daemon.engine)["vc", "maps"], collisions(daemon.engine)["vc", "maps"]
+    return mappings(daemon.process)["vc", "maps"], collisions(daemon.process)["vc", "maps"]
 
 
 def test_name_on_the_host_stays_with_the_first_of_two_virtual_objects(two: Two) -> None:
@@ -115,7 +115,7 @@ def test_object_is_synced_soon_after_the_one_in_its_way_is_gone(two: Two) -> Non
         two.virtual.put(configmap("x", {"color": "blue"}))
         async with two.daemon([FlatMaps]) as daemon:
             await daemon.settled()
-            [one] = parked(daemon.engine, selection(daemon.engine))
+            [one] = parked(daemon.process, selection(daemon.process))
             assert one["reason"].startswith(f"the host cluster has a ConfigMap {HOME}/flat-x that is not ours")
             assert one["wakes"] == [
                 "a change of the object or its copy",
@@ -149,7 +149,7 @@ def test_mappings_are_counted_by_syncer_where_two_share_a_host_resource(two: Two
         kinds = built_in("secrets", "services", "pods", "pod-tokens", "nodes", "events")
         async with two.daemon(kinds, options=options) as daemon:
             await daemon.settled()
-            found = mappings(daemon.engine)
+            found = mappings(daemon.process)
             assert {name: found["vc", name] for name in ("secrets", "services", "pods", "pod-tokens", "events")} == {
                 "secrets": 3,
                 "services": len(two.host.objects("services", HOME)),

@@ -28,11 +28,11 @@ def test_syncer_whose_kind_is_missing_on_one_side_waits_and_says_which(two: Two)
         two.virtual.put(configmap("x"))
         async with two.daemon([Widgets, Maps]) as daemon:
             await until(lambda: "x" in copies(two))
-            assert waiting(daemon.engine) == {("vc", "widgets"): f"waits: the host cluster does not serve {PLURAL}"}
+            assert waiting(daemon.process) == {("vc", "widgets"): f"waits: the host cluster does not serve {PLURAL}"}
             two.virtual.put(widget("w", spec={"size": 1}))
             two.host.put(crd("widgets"))
             await until(lambda: copies(two, PLURAL) == {"w"})
-            assert waiting(daemon.engine) == degraded(daemon.engine) == {}
+            assert waiting(daemon.process) == degraded(daemon.process) == {}
 
     play(scenario)
 
@@ -44,8 +44,8 @@ def test_kind_that_goes_stops_its_syncer_and_comes_back_without_a_restart(two: T
         async with two.daemon([Widgets, Maps]) as daemon:
             await until(lambda: copies(two, PLURAL) == {"w"})
             two.host.delete("customresourcedefinitions.apiextensions.k8s.io", PLURAL)
-            await until(lambda: ("vc", "widgets") in waiting(daemon.engine), within=90)
-            assert list(daemon.engine.pairs["vc"].controllers) == ["maps"]
+            await until(lambda: ("vc", "widgets") in waiting(daemon.process), within=90)
+            assert list(daemon.process.pairs["vc"].controllers) == ["maps"]
             two.virtual.put(configmap("later"))
             await until(lambda: "later" in copies(two))
             seen = len(two.host.requests)
@@ -60,7 +60,7 @@ def test_kind_that_goes_stops_its_syncer_and_comes_back_without_a_restart(two: T
 def test_looking_for_a_kind_that_never_comes_is_not_a_storm(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([Widgets]) as daemon:
-            await until(lambda: waiting(daemon.engine))
+            await until(lambda: waiting(daemon.process))
             await asyncio.sleep(60)
             seen = len(two.host.requests)
             await asyncio.sleep(600)
@@ -83,7 +83,7 @@ def test_kinds_come_one_after_the_other(two: Two) -> None:
             define(two, "widgets")
             two.virtual.put(widget("w", spec={}))
             await until(lambda: copies(two, PLURAL) == {"w"}, within=90)
-            assert list(waiting(daemon.engine)) == [("vc", "gadgets")]
+            assert list(waiting(daemon.process)) == [("vc", "gadgets")]
             define(two, "gadgets")
             two.virtual.put(merged(widget("g", spec={}), {"kind": "Gadget"}))
             await until(lambda: copies(two, "gadgets.example.org") == {"g"}, within=90)
@@ -108,10 +108,10 @@ def test_syncer_whose_init_raises_waits_and_the_others_go_on(two: Two) -> None:
         two.virtual.put(configmap("x"))
         two.virtual.put(secret("s"))
         async with two.daemon([Fragile, *built_in("secrets")]) as daemon:
-            assert "ConnectionError: not yet" in degraded(daemon.engine)["vc", "maps"]
+            assert "ConnectionError: not yet" in degraded(daemon.process)["vc", "maps"]
             await until(lambda: copies(two, "secrets") == {"s"})
             await until(lambda: copies(two) >= {"x"}, within=60)
-            assert degraded(daemon.engine) == {}
+            assert degraded(daemon.process) == {}
 
     play(scenario)
 
@@ -229,9 +229,9 @@ def test_request_that_is_worked_on_when_its_syncer_stops_leaves_nothing_behind(t
             two.virtual.put(widget("w", spec={}))
             await asyncio.sleep(1)
             two.host.delete("customresourcedefinitions.apiextensions.k8s.io", PLURAL)
-            await until(lambda: ("vc", "widgets") in waiting(daemon.engine), within=90)
+            await until(lambda: ("vc", "widgets") in waiting(daemon.process), within=90)
             await asyncio.sleep(600)
-            assert list(daemon.engine.statuses.troubles()) == []
+            assert list(daemon.process.statuses.troubles()) == []
 
     play(scenario)
 

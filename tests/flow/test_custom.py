@@ -18,7 +18,7 @@ from custom_scene import (
 from harness import CLUSTER, HOME, Two, built_in, place, play, until, writes
 
 from syncer.config import config_with
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.names import SingleNamespace
 from syncer.testing.merge import merged
 from syncer.testing.objects import pod_mounting, secret, serviceaccount
@@ -46,7 +46,7 @@ def test_certificate_goes_down_and_its_secret_comes_up_and_a_pod_can_mount_it(tw
             assert there(two.virtual, CERTIFICATES, "shop/db")["status"]["revision"] == 1
             volumes = there(two.host, "pods", place("web"))["spec"]["volumes"]
             assert volumes[0]["secret"]["secretName"] == made["metadata"]["name"] == copy["spec"]["secretName"]
-            assert not list(daemon.engine.statuses.troubles())
+            assert not list(daemon.process.statuses.troubles())
 
     play(scenario)
 
@@ -149,7 +149,7 @@ def test_secret_of_that_name_that_the_tenant_made_is_theirs_and_no_fight_begins(
             assert there(two.host, "secrets", place("db-tls"))["data"] == made["data"]
             status = daemon.status("db-tls", f"{CERTIFICATES}:secrets")
             assert status is not None
-            assert status.state is State.PARKED
+            assert status.state is RequestState.PARKED
             assert "not ours" in status.reason
 
     play(scenario)

@@ -73,7 +73,7 @@ def test_issuers_of_the_host_are_watched_only_if_they_are_shown(two: Two) -> Non
             two.host.put(merged(custom(CLUSTER_ISSUERS, name, namespace="", spec={"ca": {}}), labels))
         async with running(two, example("cert-manager")) as daemon:
             await daemon.settled()
-            informers = daemon.engine.pairs[CLUSTER].informers
+            informers = daemon.process.pairs[CLUSTER].informers
             [issuers] = [
                 store for store in informers if (store.side, str(store.resource)) == (Side.HOST, CLUSTER_ISSUERS)
             ]
@@ -91,7 +91,7 @@ def test_namespaces_of_the_host_are_watched_only_if_they_are_mapped(two: Two) ->
         entry = f"{WIDGETS}: {{direction: fromHost, namespaces: {{infra: {NAMESPACE}}}}}"
         async with running(two, config_of(entry)) as daemon:
             assert await until(lambda: two.original(WIDGETS, "of-infra")) <= 2
-            informers = daemon.engine.pairs[CLUSTER].informers
+            informers = daemon.process.pairs[CLUSTER].informers
             [widgets] = [store for store in informers if (store.side, str(store.resource)) == (Side.HOST, WIDGETS)]
             assert list(widgets.keys()) == [Key("infra", "of-infra")]
 
@@ -152,6 +152,6 @@ def test_kind_that_has_the_name_of_another_for_a_short_one_is_not_taken_for_it(t
         async with running(two, config_of(f"{WIDGETS}: {{}}")) as daemon:
             two.virtual.put(custom("alikes.example.com", "x", spec={}))
             await daemon.settled()
-            assert WIDGETS not in daemon.engine.pairs[CLUSTER].controllers
+            assert WIDGETS not in daemon.process.pairs[CLUSTER].controllers
 
     play(scenario)

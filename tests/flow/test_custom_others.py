@@ -44,12 +44,12 @@ def test_entry_waits_for_its_crd_says_so_and_begins_by_itself(two: Two) -> None:
         two.virtual.put(custom(ISSUERS, "ca", spec={}))
         async with running(two, example("cert-manager")) as daemon:
             await until(lambda: two.copy(ISSUERS, "ca"))
-            assert waiting(daemon.engine)["vc", CERTIFICATES] == (
+            assert waiting(daemon.process)["vc", CERTIFICATES] == (
                 f"the host cluster does not serve {CERTIFICATES} yet; its CRD is missing there"
             )
             two.host.put(definition(CERTIFICATES))
             await until(lambda: two.copy(CERTIFICATES, "db"))
-            assert ("vc", CERTIFICATES) not in waiting(daemon.engine)
+            assert ("vc", CERTIFICATES) not in waiting(daemon.process)
 
     play(scenario)
 
@@ -73,7 +73,7 @@ def test_another_version_of_a_kind_is_followed_by_all_that_has_to_do_with_it(two
             issue(two, there(two.host, CERTIFICATES, place("later")))
             await until(lambda: two.original("secrets", "later-tls"))
             await daemon.settled()
-            assert not list(daemon.engine.statuses.troubles())
+            assert not list(daemon.process.statuses.troubles())
 
     play(scenario)
 
@@ -128,7 +128,7 @@ def test_service_monitor_goes_down_with_what_it_names_and_selects_the_tenants_se
             assert "namespaceSelector" not in spec
             assert spec["selector"]["matchLabels"]["app"] == "web"
             assert spec["selector"]["matchLabels"]["vsyncer.dev/namespace"] == NAMESPACE
-            assert ("vc", "podmonitors.monitoring.coreos.com") in waiting(daemon.engine)
+            assert ("vc", "podmonitors.monitoring.coreos.com") in waiting(daemon.process)
             two.virtual.delete(MONITORS, "shop/web")
             await until(lambda: two.copy("secrets", "login") is None)
 

@@ -36,7 +36,7 @@ def test_object_of_an_operator_stays_while_its_kind_goes_and_comes_back(two: Two
             await daemon.settled()
             seen = len(two.virtual.requests)
             two.host.delete(CRDS, CERTIFICATES)
-            await until(lambda: ("vc", CERTIFICATES) in waiting(daemon.engine), within=90)
+            await until(lambda: ("vc", CERTIFICATES) in waiting(daemon.process), within=90)
             await asyncio.sleep(5)
             two.host.faults.add(Rule(verb="list", resource="secrets", status=503, count=3))
             two.host.put(definition(CERTIFICATES))
@@ -63,7 +63,7 @@ def test_objects_that_a_kind_uses_stay_if_it_is_not_served_yet(two: Two) -> None
         two.host.delete(CRDS, ISSUERS)
         async with running(two, example("cert-manager")) as daemon:
             await asyncio.sleep(20)
-            assert ("vc", ISSUERS) in waiting(daemon.engine)
+            assert ("vc", ISSUERS) in waiting(daemon.process)
             two.virtual.put(secret("ca-key", {"renewed": "x"}))
             await until(lambda: "renewed" in there(two.host, "secrets", place("ca-key"))["data"])
             two.host.put(definition(ISSUERS))

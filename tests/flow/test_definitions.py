@@ -1,4 +1,4 @@
-"""Public CRDs of the host with the whole engine: when they appear, what they follow, and what never
+"""Public CRDs of the host with the whole process: when they appear, what they follow, and what never
 happens.
 """
 
@@ -8,7 +8,7 @@ from crd_scene import CRDS, NAME, ON, WEBHOOK, copy, daemon, public, status, the
 from harness import Two, play, until, writes
 
 from syncer.api import labels_of
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd, crd_version
 
@@ -103,7 +103,7 @@ def test_crd_of_the_tenants_own_parks_ours_until_it_is_gone(two: Two) -> None:
             await running.settled()
             told = status(running)
             assert told
-            assert told.state is State.PARKED
+            assert told.state is RequestState.PARKED
             assert "not ours" in told.reason
             assert [event["involvedObject"]["name"] for event in two.virtual.objects("events")] == [NAME]
             two.host.delete(CRDS, NAME)
@@ -143,7 +143,7 @@ def test_version_that_the_tenant_stores_does_not_go_before_it_is_migrated(two: T
             await running.settled()
             told = status(running)
             assert told
-            assert told.state is State.PARKED
+            assert told.state is RequestState.PARKED
             assert "take v1 out of status.storedVersions" in told.reason
             assert len(there(two.virtual)["spec"]["versions"]) == 2
             two.virtual.put(merged(there(two.virtual), {"status": {"storedVersions": ["v2"]}}))
@@ -236,7 +236,7 @@ def test_crd_in_use_goes_when_its_last_object_has_gone(two: Two) -> None:
             await running.settled()
             told = status(running)
             assert told
-            assert told.state is State.PARKED
+            assert told.state is RequestState.PARKED
             assert two.virtual.get("widgets.example.com", "shop/w")
             two.virtual.delete("widgets.example.com", "shop/w")
             await until(lambda: copy(two) is None, within=400)

@@ -5,7 +5,7 @@ from harness import CLUSTER, HOME, Two, play, until, writes
 
 from syncer.api import Obj, Side
 from syncer.config import SyncerConfig
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.rights.rbac import Subject, manifests, needed
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
@@ -71,7 +71,7 @@ def test_crd_of_two_tenants_belongs_to_the_first(two: Two) -> None:
             await running.settled()
             told = status(running, "tenant-crds")
             assert told
-            assert told.state is State.PARKED
+            assert told.state is RequestState.PARKED
             assert there(two.host) == before
 
     play(scenario)

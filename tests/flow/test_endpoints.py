@@ -1,4 +1,4 @@
-"""Metrics, health pages and the control socket of an engine with two virtual clusters, asked over their sockets."""
+"""Metrics, health pages and the control socket of a process with two virtual clusters, asked over their sockets."""
 
 import asyncio
 import math
@@ -16,8 +16,8 @@ from harness import ALL, Daemon, Tenant, built_in, configured, namespace, servin
 
 from hack.ports import free_port
 from hack.side_tasks import helped_by
-from syncer.api import Key, Obj, Request, Side, Unreachable
-from syncer.cache.reflector import State
+from syncer.api import Key, Obj, Side, SyncRequest, Unreachable
+from syncer.cache.reflector import ReflectorState
 from syncer.cli.daemon import Unanswered, ask
 from syncer.config import Loaded, SyncerConfig
 from syncer.daemon.pages import endpoints
@@ -64,7 +64,7 @@ def shown(
     taken: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Play a scene in real time with an engine that serves these clusters, each with a ConfigMap ``x``.
+    """Play a scene in real time with a process that serves these clusters, each with a ConfigMap ``x``.
 
     ``taken``: the place of its copy is another owner's. ``clock`` is the heartbeat's.
     """
@@ -89,7 +89,7 @@ def shown(
         heartbeat = Heartbeat(clock=clock)
         async with (
             serving(host, tenants, MAPS) as daemon,
-            endpoints.serving(daemon.engine, config, heartbeat, None),
+            endpoints.serving(daemon.process, config, heartbeat, None),
             helped_by(heartbeat.keep()),
         ):
             await daemon.settled(patience=0.0)
@@ -148,9 +148,9 @@ def test_metric_of_watches_is_0_while_one_is_broken(tmp_path: Path) -> None:
 
         await daemon.settled()
         assert set((await watched()).values()) == {1.0}
-        for place, reflector in daemon.engine.pairs["shop"].reflectors.items():
+        for place, reflector in daemon.process.pairs["shop"].reflectors.items():
             if place == (Side.HOST, CONFIG_MAPS):
-                monkeypatch.setattr(reflector, "state", State.LISTING)
+                monkeypatch.setattr(reflector, "state", ReflectorState.LISTING)
         broken = {place for place, value in (await watched()).items() if not value}
         assert broken == {("shop", "host", "configmaps")}
 
@@ -183,8 +183,8 @@ def test_metrics_that_are_to_be_read_are_all_read(tmp_path: Path) -> None:
         class Leader:
             is_leader = True
 
-        monkeypatch.setattr(daemon.engine, "metrics", Metrics())
-        endpoints.measure(daemon.engine, config, Leader())  # type: ignore[arg-type]
+        monkeypatch.setattr(daemon.process, "metrics", Metrics())
+        endpoints.measure(daemon.process, config, Leader())  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as monkeypatch:
         shown(tmp_path, scene)
@@ -193,7 +193,7 @@ def test_metrics_that_are_to_be_read_are_all_read(tmp_path: Path) -> None:
 
 def test_readyz_names_the_virtual_cluster_in_each_row(tmp_path: Path) -> None:
     async def scene(daemon: Daemon, config: SyncerConfig) -> None:
-        daemon.engine.broken["shop", "configmaps"] = "users bob cannot list at 10.0.0.1"
+        daemon.process.served["shop"].own_controllers.broken["configmaps"] = "users bob cannot list at 10.0.0.1"
         status, text = await asyncio.to_thread(page, config.health.address, "/readyz?verbose")
         assert status == 200
         assert text.splitlines() == [
@@ -210,10 +210,10 @@ def test_readyz_names_the_virtual_cluster_in_each_row(tmp_path: Path) -> None:
 
 def test_readyz_has_the_class_of_an_error_and_the_control_socket_its_message(tmp_path: Path) -> None:
     async def scene(daemon: Daemon, config: SyncerConfig) -> None:
-        daemon.engine.host_connection._error = Unreachable("no answer from 10.0.0.1:6443 as bob of /etc/kubeconfig")
+        daemon.process.host_connection._error = Unreachable("no answer from 10.0.0.1:6443 as bob of /etc/kubeconfig")
         status, text = await asyncio.to_thread(page, config.health.address, "/readyz")
         rows = await asyncio.to_thread(ask, Loaded(config), "GET", "/status", {"cluster": ""})
-        daemon.engine.host_connection._error = None
+        daemon.process.host_connection._error = None
         assert status == 500
         assert "[-]host failed: Unreachable" in text.splitlines()
         assert {row["reason"] for row in rows} == {"no answer from 10.0.0.1:6443 as bob of /etc/kubeconfig"}
@@ -245,8 +245,8 @@ def test_control_answers_are_about_the_virtual_cluster_that_is_asked_about(tmp_p
             return await asyncio.to_thread(ask, Loaded(config), method, path, {"cluster": cluster})
 
         await scanned(daemon)
-        request = Request("bank", "configmaps", Key("shop", "x"))
-        for pair in daemon.engine.pairs.values():
+        request = SyncRequest("bank", "configmaps", Key("shop", "x"))
+        for pair in daemon.process.pairs.values():
             held = HeldDeletions(
                 "configmaps", Side.HOST, 2, {(request.key, "uid"): request._replace(cluster=pair.name)}
             )
@@ -260,13 +260,13 @@ def test_control_answers_are_about_the_virtual_cluster_that_is_asked_about(tmp_p
             assert clusters(await answers(method, path, "bank")) == ["bank"], path
             with pytest.raises(Unanswered, match=r"no virtual cluster 'bnak'; it serves bank, shop"):
                 await answers(method, path, "bnak")
-        assert [bool(pair.policies.breaker.held) for pair in daemon.engine.pairs.values()] == [False, True]
-        assert [len(pair.policies.contention.frozen()) for pair in daemon.engine.pairs.values()] == [0, 1]
+        assert [bool(pair.policies.breaker.held) for pair in daemon.process.pairs.values()] == [False, True]
+        assert [len(pair.policies.contention.frozen()) for pair in daemon.process.pairs.values()] == [0, 1]
 
     shown(tmp_path, scene, taken=True)
 
 
-def freeze(pair: ClusterPair, request: Request) -> None:
+def freeze(pair: ClusterPair, request: SyncRequest) -> None:
     """Let a field count as one that another manager keeps setting back."""
     contention, place = pair.policies.contention, Place(Side.HOST, CONFIG_MAPS, request.key)
     field = Frozen(place, ("data", "color"), request, ours=1, until=math.inf, ends="")
@@ -275,7 +275,7 @@ def freeze(pair: ClusterPair, request: Request) -> None:
 
 async def scanned(daemon: Daemon) -> None:
     """Let the patroller of each virtual cluster have scanned ConfigMaps."""
-    for pair, patroller in ((each.pair, each.patroller) for each in daemon.engine.served.values()):
+    for pair, patroller in ((each.pair, each.patroller) for each in daemon.process.served.values()):
         assert patroller is not None
         await patroller.scan(pair.controllers["configmaps"], fresh=False)
 

@@ -16,10 +16,10 @@ from rules_scene import WIDGETS, Guarded, configured, edit, on, running
 
 from syncer.api import Obj, Side
 from syncer.cli.patrol import lines
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.config import SyncerConfig
-from syncer.daemon.engine import Engine
 from syncer.daemon.patrol_once import scan_once
+from syncer.daemon.process import Process
 from syncer.observe.metrics import Metrics
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, ingress, node, pod, service, serviceaccount
@@ -126,13 +126,18 @@ def rack(two: Two) -> str | None:
 
 async def patrolled_once(two: Guarded, config: SyncerConfig) -> dict[str, Any]:
     """Return the report of a scan by a command while another process leads, so that nothing is repaired."""
-    host = Cluster("host", Side.HOST, two.host.transport())
-    engine = Engine(host=host, metrics=Metrics(version="test"), utcnow=utcnow, rng=random.Random(1))
-    add(engine, config, two.virtual)
-    engine.until = lambda cluster: -math.inf
-    await engine.prepare()
+    host = SideClient("host", Side.HOST, two.host.transport())
+    process = Process(
+        host=host,
+        metrics=Metrics(version="test"),
+        until=lambda cluster: -math.inf,
+        utcnow=utcnow,
+        rng=random.Random(1),
+    )
+    add(process, config, two.virtual)
+    await process.prepare()
     report = await scan_once(
-        engine, engine.pairs[CLUSTER], kinds=(), confirm=False, hands_off=lambda: "another daemon leads"
+        process, process.pairs[CLUSTER], kinds=(), confirm=False, hands_off=lambda: "another daemon leads"
     )
     assert isinstance(report, dict)
     return report
@@ -151,7 +156,7 @@ def test_value_that_looks_like_the_same_number_goes_to_the_other_side() -> None:
             await daemon.settled()
             labels = copy_of(two, "pods")["metadata"]["labels"]
             assert policy_selects(two).items() <= labels.items(), "the policy still holds the Pod"
-            assert not list(daemon.engine.statuses.troubles())
+            assert not list(daemon.process.statuses.troubles())
             await nothing_more_is_written(two)
 
     play(scenario)
@@ -230,7 +235,7 @@ def give(two: Two, side: str, part: str, value: Any) -> None:
 
 def futile(daemon: Daemon) -> float:
     """Return how many writes changed nothing."""
-    registry = daemon.engine.metrics.registry
+    registry = daemon.process.metrics.registry
     samples = [sample for metric in registry.collect() for sample in metric.samples]
     return sum(sample.value for sample in samples if sample.name == "syncer_futile_writes_total")
 

@@ -19,7 +19,7 @@ from syncer.config import config_with
 from syncer.daemon.pages import control as control_api
 from syncer.daemon.pages.endpoints import measure
 from syncer.daemon.pages.status import degraded
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.engine.reconcile.plan import Frozen
 from syncer.names import SingleNamespace
 from syncer.observe.control import Control
@@ -75,7 +75,7 @@ def ours(two: Two, verb: str = "patch") -> int:
 
 
 def frozen(daemon: Daemon) -> list[Frozen]:
-    return daemon.engine.pairs[CLUSTER].policies.contention.frozen()
+    return daemon.process.pairs[CLUSTER].policies.contention.frozen()
 
 
 def data(two: Two) -> Any:
@@ -106,13 +106,13 @@ def test_field_of_a_stubborn_manager_is_frozen_and_the_rest_synced(
             assert writes(two.host)[before:] == []
             status = daemon.status("x")
             assert status
-            assert status.state is State.PENDING
+            assert status.state is RequestState.PENDING
             assert status.reason.startswith(
                 "data.color of the host ConfigMap flips between what vsyncer and kubectl-edit write; frozen until 2"
             )
             assert status.reason.endswith("syncer thaw configmaps shop/x")
             assert told(two) == [status.reason]
-            assert degraded(daemon.engine)["vc", "configmaps"].endswith("sets them back each time: 1")
+            assert degraded(daemon.process)["vc", "configmaps"].endswith("sets them back each time: 1")
             assert measured(daemon) == {"syncer_fights_total": 1, "syncer_frozen_fields": 1}
 
     play(scenario)
@@ -122,8 +122,8 @@ def test_field_of_a_stubborn_manager_is_frozen_and_the_rest_synced(
 def measured(daemon: Daemon) -> dict[str, float]:
     """Return the metrics of contention."""
     given = {"cluster": CLUSTER, "host": {"namespace": HOME}}
-    measure(daemon.engine, config_with(MAPS, translator=SingleNamespace).model_validate(given), None)
-    samples = [sample for family in daemon.engine.metrics.registry.collect() for sample in family.samples]
+    measure(daemon.process, config_with(MAPS, translator=SingleNamespace).model_validate(given), None)
+    samples = [sample for family in daemon.process.metrics.registry.collect() for sample in family.samples]
     wanted = ("syncer_fights_total", "syncer_frozen_fields")
     labels = {"cluster": CLUSTER, "syncer": "configmaps"}
     return {one.name: one.value for one in samples if one.name in wanted and one.labels == labels}
@@ -141,7 +141,7 @@ def test_frozen_field_is_written_again_when_the_time_is_over(two: Two) -> None:
             await until(lambda: data(two) == {"color": "blue"}, within=11)
             await daemon.settled()
             assert daemon.requests("configmaps") == []
-            assert degraded(daemon.engine) == {}
+            assert degraded(daemon.process) == {}
 
     play(scenario)
 
@@ -196,7 +196,7 @@ def test_frozen_field_is_written_again_at_once_by_command(two: Two, given: Obj, 
         two.virtual.put(BLUE)
         async with two.daemon(MAPS) as daemon:
             control = Control()
-            control_api.add(control, daemon.engine)
+            control_api.add(control, daemon.process)
             async with painted(two):
                 await until(lambda: frozen(daemon))
                 await until(lambda: data(two) == {"color": "red"})
@@ -254,7 +254,7 @@ def test_copy_that_is_made_each_time_is_not_deleted_for_ever(two: Two) -> None:
                 await until(lambda: frozen(daemon))
                 await asyncio.sleep(100)
                 assert ours(two, "delete") - deleted <= 5
-                [parked] = control_api.parked(daemon.engine, control_api.selection(daemon.engine))
+                [parked] = control_api.parked(daemon.process, control_api.selection(daemon.process))
                 assert (parked["class"], parked["key"]) == ("Contended", "shop/x")
                 assert "made by somebody else each time" in parked["reason"]
 

@@ -12,18 +12,18 @@ from harness import admin, built_in, play, until
 from prometheus_client import generate_latest
 
 from kube_envtest import Rule
-from syncer.api import Key, Refused, Request, Side
+from syncer.api import Key, Refused, Side, SyncRequest
 from syncer.api.errors import Problem
 from syncer.api.networking import ApiServerAddress
 from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import config_with
-from syncer.daemon.engine import NOT_BEGUN
 from syncer.daemon.fleet import fleet as fleets
-from syncer.daemon.fleet.fleet import DEFAULT_MEGABYTES, LAST_DELAY
+from syncer.daemon.fleet.fleet import DEFAULT_BYTES, LAST_DELAY
 from syncer.daemon.pages.control import selection
 from syncer.daemon.pages.endpoints import _caches, _up, _virtual
 from syncer.daemon.pages.status import ClusterState, clusters, unfilled
 from syncer.daemon.start import api_server, connecting, startup
+from syncer.daemon.unserved import NOT_BEGUN
 from syncer.engine.controllers.lifecycle import LAST_LOOK
 from syncer.engine.stores import identity
 from syncer.names import SingleNamespace
@@ -53,9 +53,9 @@ def delete_them(world: World) -> None:
 
 def test_each_virtual_cluster_is_served_in_one_namespace(world: World) -> None:
     async def scenario() -> None:
-        async with world.served(*clusters_named("bank", "pets", "shop")) as (engine, _):
+        async with world.served(*clusters_named("bank", "pets", "shop")) as (process, _):
             await until(lambda: all(map(world.has_copy, world.servers)))
-            assert states(engine) == dict.fromkeys(world.servers, "served")
+            assert states(process) == dict.fromkeys(world.servers, "served")
 
     play(scenario)
 
@@ -63,30 +63,30 @@ def test_each_virtual_cluster_is_served_in_one_namespace(world: World) -> None:
 def test_one_that_does_not_answer_is_served_when_it_does_and_delays_no_other(world: World) -> None:
     async def scenario() -> None:
         world.cut.add("pets")
-        async with world.served(*clusters_named("bank", "pets", "shop")) as (engine, _):
+        async with world.served(*clusters_named("bank", "pets", "shop")) as (process, _):
             assert await until(lambda: world.has_copy("bank") and world.has_copy("shop")) < 5
-            assert states(engine)["pets"] == "starting"
-            await until(lambda: engine.absent["pets"] is not NOT_BEGUN, within=200)
-            assert "refused" in engine.absent["pets"].message
-            assert _up(engine)["pets", "virtual"] == 0
+            assert states(process)["pets"] == "starting"
+            await until(lambda: process.unserved.clusters["pets"] is not NOT_BEGUN, within=200)
+            assert "refused" in process.unserved.clusters["pets"].message
+            assert _up(process)["pets", "virtual"] == 0
             world.cut.clear()
             await until(lambda: world.has_copy("pets"), within=200)
-            assert states(engine) == dict.fromkeys(world.servers, "served")
-            assert not engine.absent
+            assert states(process) == dict.fromkeys(world.servers, "served")
+            assert not process.unserved.clusters
 
     play(scenario)
 
 
 def test_one_that_is_lost_later_is_silent_and_the_others_go_on(world: World) -> None:
     async def scenario() -> None:
-        async with world.served(*clusters_named("bank", "pets", "shop")) as (engine, _):
+        async with world.served(*clusters_named("bank", "pets", "shop")) as (process, _):
             await until(lambda: all(map(world.has_copy, world.servers)))
             world.cut.add("pets")
             world.servers["pets"].cut_watches()
-            await until(lambda: states(engine)["pets"] == "silent")
+            await until(lambda: states(process)["pets"] == "silent")
             world.servers["bank"].put(configmap("later"))
             await until(lambda: world.has_copy("bank", "later"))
-            assert states(engine) == {"bank": "served", "pets": "silent", "shop": "served"}
+            assert states(process) == {"bank": "served", "pets": "silent", "shop": "served"}
 
     play(scenario)
 
@@ -100,13 +100,13 @@ def test_one_that_another_host_namespace_has_claimed_fails_alone_with_the_reason
             host=admin(world.host, Side.HOST),
             copied=(),
         )
-        async with world.served(*clusters_named("bank", "pets", "shop")) as (engine, _):
+        async with world.served(*clusters_named("bank", "pets", "shop")) as (process, _):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
             await asyncio.sleep(30)
-            [pets] = [each for each in clusters(engine) if each.cluster == "pets"]
+            [pets] = [each for each in clusters(process) if each.cluster == "pets"]
             assert (pets.state, "other" in pets.reason) == (ClusterState.FAILING, True)
             with pytest.raises(Refused, match=r"virtual cluster pets can't be served at present: .*other"):
-                selection(engine, cluster="pets")
+                selection(process, cluster="pets")
             assert not world.has_copy("pets")
 
     play(scenario)
@@ -115,19 +115,19 @@ def test_one_that_another_host_namespace_has_claimed_fails_alone_with_the_reason
 def test_one_that_joins_and_one_that_leaves_disturb_no_other(world: World) -> None:
     async def scenario() -> None:
         bank, pets, shop = clusters_named("bank", "pets", "shop")
-        async with world.served(bank, pets) as (engine, fleet):
+        async with world.served(bank, pets) as (process, fleet):
             await until(lambda: world.has_copy("bank") and world.has_copy("pets"))
             before = len(world.servers["bank"].requests)
             fleet.update([bank, shop])
-            await until(lambda: world.has_copy("shop") and "pets" not in engine.pairs)
+            await until(lambda: world.has_copy("shop") and "pets" not in process.pairs)
             world.servers["pets"].put(configmap("late"))
             await asyncio.sleep(60)
-            assert states(engine) == {"bank": "served", "shop": "served"}
+            assert states(process) == {"bank": "served", "shop": "served"}
             assert world.has_copy("pets")
             assert not world.has_copy("pets", "late")
             lists = [one for one in list(world.servers["bank"].requests)[before:] if one.verb == "list"]
             assert lists == []
-            assert "pets" not in str(engine.queue.depths())
+            assert "pets" not in str(process.queue.depths())
 
     play(scenario)
 
@@ -136,14 +136,14 @@ def test_one_whose_options_change_begins_anew_alone(world: World) -> None:
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
         off = {"sync": {"toHost": {"configMaps": {"all": True, "enabled": False}}}}
-        async with world.served(bank, shop) as (engine, fleet):
+        async with world.served(bank, shop) as (process, fleet):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
-            untouched = engine.pairs["bank"]
+            untouched = process.pairs["bank"]
             fleet.update([bank, clusters_named("shop", **off)[0]])
-            await until(lambda: "shop" in engine.pairs and not engine.pairs["shop"].controllers)
+            await until(lambda: "shop" in process.pairs and not process.pairs["shop"].controllers)
             world.servers["shop"].put(configmap("late"))
             await asyncio.sleep(30)
-            assert engine.pairs["bank"] is untouched
+            assert process.pairs["bank"] is untouched
             assert not world.has_copy("shop", "late")
 
     play(scenario)
@@ -151,12 +151,12 @@ def test_one_whose_options_change_begins_anew_alone(world: World) -> None:
 
 def test_one_whose_kubeconfig_has_come_to_be_of_another_server_begins_anew_alone(world: World) -> None:
     async def scenario() -> None:
-        async with world.served(*clusters_named("bank", "shop")) as (engine, _):
+        async with world.served(*clusters_named("bank", "shop")) as (process, _):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
-            bank, shop = engine.pairs["bank"], engine.pairs["shop"]
+            bank, shop = process.pairs["bank"], process.pairs["shop"]
             world.moved["shop"]()
-            await until(lambda: engine.pairs.get("shop") not in (None, shop) and not unfilled(engine))
-            assert engine.pairs["bank"] is bank
+            await until(lambda: process.pairs.get("shop") not in (None, shop) and not unfilled(process))
+            assert process.pairs["bank"] is bank
             world.servers["shop"].put(configmap("later"))
             await until(lambda: world.has_copy("shop", "later"))
 
@@ -167,9 +167,9 @@ def test_health_page_names_no_host_namespace_while_a_cache_is_not_filled(world: 
     async def scenario() -> None:
         world.servers["bank"].faults.add(Rule(verb="list", resource="configmaps", latency=20.0))
         world.host.faults.add(Rule(verb="list", resource="configmaps", latency=20.0))
-        async with world.served(*clusters_named("bank")) as (engine, _):
-            await until(lambda: "host configmaps" in (_caches(engine).get("bank") or ""))
-            assert clusters_scene.HOME not in (_caches(engine)["bank"] or "")
+        async with world.served(*clusters_named("bank")) as (process, _):
+            await until(lambda: "host configmaps" in (_caches(process).get("bank") or ""))
+            assert clusters_scene.HOME not in (_caches(process)["bank"] or "")
 
     play(scenario)
 
@@ -177,14 +177,14 @@ def test_health_page_names_no_host_namespace_while_a_cache_is_not_filled(world: 
 def test_series_and_requests_of_one_that_leaves_go_with_it(world: World) -> None:
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
-        async with world.served(bank, shop) as (engine, fleet):
+        async with world.served(bank, shop) as (process, fleet):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
-            stores = engine.pairs["shop"].informers
+            stores = process.pairs["shop"].informers
             fleet.update([bank])
-            await until(lambda: "shop" not in engine.pairs)
+            await until(lambda: "shop" not in process.pairs)
             assert stores.budget.used == 0
-            assert await engine.workers.handle(Request("shop", "configmaps", Key("shop", "x")), 0.0) == (0, 0.0)
-            text = generate_latest(engine.metrics.registry).decode()
+            assert await process.workers.handle(SyncRequest("shop", "configmaps", Key("shop", "x")), 0.0) == (0, 0.0)
+            text = generate_latest(process.metrics.registry).decode()
             assert ('cluster="bank"' in text, 'cluster="shop"' in text) == (True, False)
 
     play(scenario)
@@ -192,11 +192,11 @@ def test_series_and_requests_of_one_that_leaves_go_with_it(world: World) -> None
 
 def test_one_whose_objects_take_too_much_memory_is_not_served_until_they_take_less(world: World) -> None:
     async def scenario() -> None:
-        async with world.served(*clusters_named("bank", "shop", every={"maxMegabytes": 1})) as (engine, _):
+        async with world.served(*clusters_named("bank", "shop", every={"maxMegabytes": 1})) as (process, _):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
             put_too_many(world)
-            await until(lambda: states(engine)["shop"] == "failing")
-            [shop] = [each for each in clusters(engine) if each.cluster == "shop"]
+            await until(lambda: states(process)["shop"] == "failing")
+            [shop] = [each for each in clusters(process) if each.cluster == "shop"]
             assert "more than 1 MB of the daemon's memory (maxMegabytes)" in shop.reason
             before = len(world.servers["shop"].requests)
             await asyncio.sleep(600)
@@ -204,7 +204,7 @@ def test_one_whose_objects_take_too_much_memory_is_not_served_until_they_take_le
             world.servers["bank"].put(configmap("later"))
             assert await until(lambda: world.has_copy("bank", "later")) < 1
             delete_them(world)
-            await until(lambda: states(engine) == {"bank": "served", "shop": "served"}, within=200)
+            await until(lambda: states(process) == {"bank": "served", "shop": "served"}, within=200)
             world.servers["shop"].put(configmap("later"))
             await until(lambda: world.has_copy("shop", "later"))
 
@@ -216,13 +216,13 @@ def test_memory_has_a_limit_by_default_if_there_are_several(world: World, monkey
 
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
-        async with world.served(bank) as (engine, fleet):
+        async with world.served(bank) as (process, fleet):
             await until(lambda: world.has_copy("bank"))
-            assert engine.pairs["bank"].informers.budget.most == 0
+            assert process.pairs["bank"].informers.budget.most == 0
             fleet.update([bank, shop])
             await until(lambda: world.has_copy("shop"))
-            most = {name: pair.informers.budget.most for name, pair in engine.pairs.items()}
-            assert most == dict.fromkeys(("bank", "shop"), DEFAULT_MEGABYTES << 20)
+            most = {name: pair.informers.budget.most for name, pair in process.pairs.items()}
+            assert most == dict.fromkeys(("bank", "shop"), DEFAULT_BYTES)
 
     play(scenario)
 
@@ -247,12 +247,12 @@ def test_one_that_leaves_before_it_has_answered_leaves_nothing_running(world: Wo
 
 def test_one_alone_whose_objects_take_too_much_memory_is_served_again_when_they_take_less(world: World) -> None:
     async def scenario() -> None:
-        async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (engine, _):
+        async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (process, _):
             await until(lambda: world.has_copy("shop"))
             put_too_many(world)
-            await until(lambda: states(engine)["shop"] == "failing")
+            await until(lambda: states(process)["shop"] == "failing")
             delete_them(world)
-            await until(lambda: states(engine) == {"shop": "served"}, within=200)
+            await until(lambda: states(process) == {"shop": "served"}, within=200)
 
     play(scenario)
 
@@ -261,9 +261,9 @@ def test_one_alone_may_take_half_of_what_the_container_may_take(world: World, mo
     monkeypatch.setattr(fleets, "memory_limit", lambda: 512 << 20)
 
     async def scenario() -> None:
-        async with world.served(*clusters_named("bank")) as (engine, _):
+        async with world.served(*clusters_named("bank")) as (process, _):
             await until(lambda: world.has_copy("bank"))
-            assert engine.pairs["bank"].informers.budget.most == 256 << 20
+            assert process.pairs["bank"].informers.budget.most == 256 << 20
 
     play(scenario)
 
@@ -271,9 +271,9 @@ def test_one_alone_may_take_half_of_what_the_container_may_take(world: World, mo
 def test_only_one_that_is_cut_off_in_the_middle_of_its_start_is_begun_anew(world: World) -> None:
     async def scenario() -> None:
         world.servers["shop"].faults.add(Rule(path="/apis*", reset="before", count=2))
-        async with world.served(*clusters_named("shop")) as (engine, _):
+        async with world.served(*clusters_named("shop")) as (process, _):
             await until(lambda: world.has_copy("shop"))
-            assert states(engine) == {"shop": "served"}
+            assert states(process) == {"shop": "served"}
 
     play(scenario)
 
@@ -284,10 +284,10 @@ def test_only_one_is_served_when_its_kubeconfig_comes_if_that_is_to_be_awaited(
 ) -> None:
     async def scenario() -> None:
         monkeypatch.setattr(connecting, "_connect", missing)
-        async with world.served(*clusters_named("shop", every={"waitForKubeconfig": waits})) as (engine, _):
+        async with world.served(*clusters_named("shop", every={"waitForKubeconfig": waits})) as (process, _):
             await asyncio.sleep(1.0)
             assert waits, "otherwise it ends the daemon"
-            assert _virtual(engine) == {"shop": "there is no kubeconfig shop.kubeconfig"}
+            assert _virtual(process) == {"shop": "there is no kubeconfig shop.kubeconfig"}
             monkeypatch.setattr(connecting, "_connect", world.connect)
             await asyncio.sleep(2 * LAST_DELAY)
             assert world.has_copy("shop")
@@ -301,14 +301,14 @@ def test_only_one_is_served_when_its_kubeconfig_comes_if_that_is_to_be_awaited(
 
 def test_one_that_has_not_begun_is_not_ready(world: World) -> None:
     async def scenario() -> None:
-        async with world.served() as (engine, fleet):
+        async with world.served() as (process, fleet):
             fleet.update(clusters_named("bank", "shop"))
             world.cut |= {"bank", "shop"}
-            assert [_virtual(engine), states(engine)] == [{}, {}]
+            assert [_virtual(process), states(process)] == [{}, {}]
             await asyncio.sleep(0.01)
-            assert states(engine) == {"bank": "starting", "shop": "starting"}
-            assert set(_caches(engine)) == {"bank", "shop"}
-            assert None not in _caches(engine).values()
+            assert states(process) == {"bank": "starting", "shop": "starting"}
+            assert set(_caches(process)) == {"bank", "shop"}
+            assert None not in _caches(process).values()
 
     play(scenario)
 
@@ -336,12 +336,12 @@ def test_address_of_pods_that_the_start_finds_is_given_to_the_virtual_service(
 
 def test_limit_of_memory_changes_without_a_new_beginning(world: World) -> None:
     async def scenario() -> None:
-        async with world.served(*clusters_named("bank", "shop")) as (engine, fleet):
+        async with world.served(*clusters_named("bank", "shop")) as (process, fleet):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
-            before = dict(engine.pairs)
+            before = dict(process.pairs)
             fleet.update(clusters_named("bank", "shop", every={"maxMegabytes": 7}))
             await asyncio.sleep(30)
-            assert engine.pairs == before
+            assert process.pairs == before
             assert {pair.informers.budget.most for pair in before.values()} == {7 << 20}
 
     play(scenario)
@@ -368,16 +368,16 @@ def test_one_that_leaves_finishes_what_is_in_work(world: World) -> None:
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
 
-        def working() -> list[Request]:
-            return [request for request in engine.queue.running() if request.cluster == "shop"]
+        def working() -> list[SyncRequest]:
+            return [request for request in process.queue.running() if request.cluster == "shop"]
 
-        async with world.served(bank, shop) as (engine, fleet):
+        async with world.served(bank, shop) as (process, fleet):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
             world.host.faults.add(Rule(verb="create", resource="configmaps", latency=5.0))
             world.servers["shop"].put(configmap("late"))
             await until(working)
             fleet.update([bank])
-            await until(lambda: "shop" not in engine.pairs)
+            await until(lambda: "shop" not in process.pairs)
             assert working() == []
             assert world.has_copy("shop", "late")
 

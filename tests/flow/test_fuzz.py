@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from odd_objects import JUNK, OldServer, odd, replaced
 from sampled import MADE, define
 
-from syncer.api import Key, Obj, Request
+from syncer.api import Key, Obj, SyncRequest
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, host_copy, ingress, pod_mounting, secret, service, serviceaccount
 
@@ -64,12 +64,12 @@ class Old:
         """Check that all that is whole is copied, all that isn't is copied or has a reason, and
         everything runs on.
         """
-        two, engine = self.two, daemon.engine
+        two, process = self.two, daemon.process
         for good in ("configmaps", "services", "serviceaccounts", CERTIFICATES):
             await until(functools.partial(two.copy, good, "good"), within=120)
         await asyncio.sleep(5)
         assert not daemon.working.done()
-        assert [str(one) for one in engine.pairs[CLUSTER].reflectors.values() if one.error] == []
+        assert [str(one) for one in process.pairs[CLUSTER].reflectors.values() if one.error] == []
         for obj in odd_ones:
             syncer = next(name for name, one in ORIGINALS.items() if one["kind"] == obj["kind"])
             self._accounted(daemon, syncer, obj["metadata"]["name"])
@@ -77,7 +77,7 @@ class Old:
     def _accounted(self, daemon: Daemon, syncer: str, name: str) -> None:
         kind = MADE[syncer].plural if syncer in MADE else syncer
         if self.two.copy(kind, name) is None:
-            status = daemon.engine.statuses.of(Request(CLUSTER, syncer, Key(NAMESPACE, name)))
+            status = daemon.process.statuses.of(SyncRequest(CLUSTER, syncer, Key(NAMESPACE, name)))
             assert status, f"nothing is said of {kind} {name}"
             assert status.reason
 
@@ -139,7 +139,7 @@ def test_object_of_no_schema_with_anything_in_it(junk: str, later: bool) -> None
             for good in GOOD:
                 old.two.virtual.put(good)
             await old.check(daemon, objects)
-            known = {status.error for _, status in daemon.engine.statuses.troubles()}
+            known = {status.error for _, status in daemon.process.statuses.troubles()}
             assert known <= {"Refused", "NameTaken", "Invalid"}, known
 
     play(scenario)

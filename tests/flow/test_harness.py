@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from harness import Two, built_in, play
 
-from syncer.api import Request
+from syncer.api import SyncRequest
 from syncer.testing.objects import configmap
 
 MAPS = built_in("configmaps")
@@ -23,10 +23,10 @@ def test_error_of_a_worker_ends_the_scenario(two: Two) -> None:
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
 
-            async def handle(request: Request, *rest: Any) -> Any:
+            async def handle(request: SyncRequest, *rest: Any) -> Any:
                 raise Broken(request.key.name)
 
-            daemon.engine.workers.handle = handle  # type: ignore[method-assign, assignment]
+            daemon.process.workers.handle = handle  # type: ignore[method-assign, assignment]
             two.virtual.put(configmap("x"))
             await asyncio.sleep(1)
             passed.append("a second")
@@ -39,7 +39,7 @@ def test_error_of_a_worker_ends_the_scenario(two: Two) -> None:
 def test_work_that_has_ended_at_a_closed_queue_ends_no_scenario(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
-            daemon.engine.queue.close()
+            daemon.process.queue.close()
             await asyncio.sleep(1)
             assert daemon.working.done()
 

@@ -12,7 +12,7 @@ from odd_objects import JUNK, OldServer, paths, replaced
 
 from kube_envtest import Rule
 from kube_envtest.apiserver.request import Request
-from syncer.daemon.engine import Engine
+from syncer.daemon.process import Process
 from syncer.daemon.start import connecting
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
@@ -120,16 +120,16 @@ def lists(server: ApiServer) -> int:
     return sum((one.verb, one.resource) == ("list", "configmaps") for one in server.requests)
 
 
-def troubles(engine: Engine) -> list[str]:
+def troubles(process: Process) -> list[str]:
     """Return the requests of the others that are not in step."""
-    statuses = (*engine.statuses.troubles(), *engine.statuses.pending())
+    statuses = (*process.statuses.troubles(), *process.statuses.pending())
     return [f"{request}: {status.reason}" for request, status in statuses if request.cluster != HOSTILE]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_other_tenants_are_served_as_if_there_was_no_attack(world: World, attack: str) -> None:
     async def scenario() -> None:
-        async with world.served(*clusters_named(*OTHERS, HOSTILE, every={"maxMegabytes": MEGABYTES})) as (engine, _):
+        async with world.served(*clusters_named(*OTHERS, HOSTILE, every={"maxMegabytes": MEGABYTES})) as (process, _):
             await until(lambda: all(map(world.has_copy, world.servers)))
             await asyncio.sleep(5)
             hostile = world.servers[HOSTILE]
@@ -139,9 +139,9 @@ def test_other_tenants_are_served_as_if_there_was_no_attack(world: World, attack
             assert max(await latencies(world)) < LONGEST
             assert begun(world) == before
             assert lists(world.host) - on_host <= lists(hostile) - own, "the copies of others were listed again"
-            assert troubles(engine) == []
-            assert (HOSTILE in engine.absent) == (attack == "multiply"), engine.absent
-            assert {name: state for name, state in states(engine).items() if name != HOSTILE} == dict.fromkeys(
+            assert troubles(process) == []
+            assert (HOSTILE in process.unserved.clusters) == (attack == "multiply"), process.unserved.clusters
+            assert {name: state for name, state in states(process).items() if name != HOSTILE} == dict.fromkeys(
                 OTHERS, "served"
             )
 

@@ -27,10 +27,12 @@ from syncer.daemon.kubelet.node_server import (
 )
 from syncer.daemon.pages import control as control_api
 from syncer.daemon.pages import status
-from syncer.engine.controllers.pair import ClusterPair, Condition
+from syncer.daemon.served_cluster import ServedCluster
+from syncer.engine.controllers.pair import Condition
 from syncer.kubelet import certificates
 from syncer.kubelet.certificates import NotSigned, Serving
-from syncer.kubelet.pods import Place
+from syncer.kubelet.pods import HostedPod
+from syncer.kubelet.ports import PortsInUse
 from syncer.observe.control import Control
 from syncer.resources.kinds import NODES
 from syncer.testing.merge import merged
@@ -39,19 +41,19 @@ from syncer.testing.objects import pod
 NOBODY_VERIFIES = "nobody can verify its certificate, as the virtual cluster signs none"
 
 
-def connected(daemon: Daemon) -> ClusterPair:
-    """Return the pair; nothing is relayed through its connections."""
-    pair = daemon.engine.pairs[CLUSTER]
-    for cluster in (pair.virtual, pair.host):
+def connected(daemon: Daemon) -> ServedCluster:
+    """Return the virtual cluster; nothing is relayed through its connections."""
+    served = daemon.process.served[CLUSTER]
+    for cluster in (served.pair.virtual, served.pair.host):
         cluster.dialer = cast("Any", SimpleNamespace(endpoint=SimpleNamespace(proxy=None)))
-    return pair
+    return served
 
 
 @contextlib.asynccontextmanager
 async def kubelet(daemon: Daemon, **options: Any) -> AsyncIterator[None]:
-    pair = connected(daemon)
+    served = connected(daemon)
     section = Kubelet(**{"enabled": True, "address": "127.0.0.1", "listen": "127.0.0.1", **options})
-    async with answering(daemon.engine, pair, section):
+    async with answering(served, section, PortsInUse()):
         await asyncio.sleep(1.0)
         yield
 
@@ -69,7 +71,7 @@ async def with_a_node(two: Two) -> AsyncIterator[Daemon]:
 
 def public(daemon: Daemon) -> str:
     """Return the health page's text about the kubelet."""
-    return status.degraded(daemon.engine, details=False).get((CLUSTER, "kubelet"), "")
+    return status.degraded(daemon.process, details=False).get((CLUSTER, "kubelet"), "")
 
 
 def test_certificate_that_nobody_signs_is_shown_and_hinders_no_syncer(two: Two) -> None:
@@ -78,13 +80,13 @@ def test_certificate_that_nobody_signs_is_shown_and_hinders_no_syncer(two: Two) 
             await daemon.settled()
             assert public(daemon).startswith(NOBODY_VERIFIES)
             control = Control()
-            control_api.add(control, daemon.engine)
+            control_api.add(control, daemon.process)
             _, rows = await control.answer("GET", "/status", {})
             found = {row["syncer"]: (row["standing"], row["reason"]) for row in json.loads(json.dumps(rows))}
             assert found["maps"][0] == "ready"
             assert found["kubelet"][0] == "degraded"
             assert found["kubelet"][1].startswith(NOBODY_VERIFIES)
-            assert status.hindered(daemon.engine) == {}
+            assert status.hindered(daemon.process) == {}
 
     play(scenario)
 
@@ -137,7 +139,7 @@ def test_figures_are_of_the_containers_that_were_sent(two: Two) -> None:
             original = two.original("pods", "web") or {}
             two.virtual.put(merged(original, {"spec": {"ephemeralContainers": [{"name": "proxy", "image": "i"}]}}))
             await daemon.settled()
-            server = NodeServer(daemon.engine, connected(daemon), Kubelet())
+            server = NodeServer(connected(daemon), Kubelet(), PortsInUse())
             found = server._copied(key_of(there))
             assert found is not None
             assert found.containers == {"app"}
@@ -151,8 +153,11 @@ def test_refusal_of_the_host_is_told_without_names_of_the_host(two: Two) -> None
         two.virtual.put(pod("web"))
         async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
             await daemon.settled()
-            server, key = NodeServer(daemon.engine, connected(daemon), Kubelet()), key_of(two.copy("pods", "web") or {})
-            place = Place(key, "h-1", Key("default", "web"), "v-1")
+            server, key = (
+                NodeServer(connected(daemon), Kubelet(), PortsInUse()),
+                key_of(two.copy("pods", "web") or {}),
+            )
+            place = HostedPod(key, "h-1", Key("default", "web"), "v-1")
             for text, said in (
                 (
                     f'path "/var/log/pods/{key.namespace}_{key.name}_h-1/c/0.log"',
@@ -217,16 +222,16 @@ def test_replica_that_begins_to_lead_writes_its_address_at_once(two: Two, monkey
 
     async def scenario() -> None:
         async with with_a_node(two) as daemon:
-            monkeypatch.setattr(daemon.engine, "may_write", lambda name: False)
+            monkeypatch.setattr(daemon.process.served[CLUSTER], "may_write", lambda: False)
             async with kubelet(daemon, first_port=free_port()):
                 await asyncio.sleep(1.5 * LOOK_SECONDS)
                 assert not shown(), "another replica leads"
                 monkeypatch.undo()
-                *_, lead = daemon.engine.served[CLUSTER].duties
+                *_, lead = daemon.process.served[CLUSTER]._duties
                 await lead()
                 await asyncio.sleep(LOOK_SECONDS / 5)
                 assert shown()
-            assert lead not in daemon.engine.served[CLUSTER].duties
+            assert lead not in daemon.process.served[CLUSTER]._duties
 
     play(scenario)
 
@@ -244,7 +249,7 @@ def test_node_of_a_tenant_that_changes_again_and_again_has_no_other_node_read(
                 shown = two.virtual.get(NODES.plural, "node-1") or {}
                 assert shown["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] == port
                 read: list[str] = []
-                store = daemon.engine.pairs[CLUSTER].informers.store(Side.VIRTUAL, NODES)
+                store = daemon.process.pairs[CLUSTER].informers.store(Side.VIRTUAL, NODES)
                 get = store.get
 
                 def counted(key: Key) -> Any:
@@ -270,11 +275,11 @@ def test_condition_hides_no_error_of_its_syncer(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([Maps]) as daemon:
             await daemon.settled()
-            pair = daemon.engine.pairs[CLUSTER]
-            pair.conditions["maps"] = Condition("slower than 10.0.0.1", "slow")
-            assert status.degraded(daemon.engine)[CLUSTER, "maps"] == "slower than 10.0.0.1"
-            assert status.degraded(daemon.engine, details=False)[CLUSTER, "maps"] == "slow"
-            daemon.engine.broken[CLUSTER, "maps"] = "broken"
-            assert status.degraded(daemon.engine)[CLUSTER, "maps"] == "broken"
+            pair = daemon.process.pairs[CLUSTER]
+            pair.degrade("maps", Condition("slower than 10.0.0.1", "slow"))
+            assert status.degraded(daemon.process)[CLUSTER, "maps"] == "slower than 10.0.0.1"
+            assert status.degraded(daemon.process, details=False)[CLUSTER, "maps"] == "slow"
+            daemon.process.served[CLUSTER].own_controllers.broken["maps"] = "broken"
+            assert status.degraded(daemon.process)[CLUSTER, "maps"] == "broken"
 
     play(scenario)

@@ -31,9 +31,9 @@ def test_address_that_is_refused_is_given_once_it_is_free_and_the_log_says_so_on
         client = admin(two.virtual, Side.VIRTUAL)
         await client.create(SERVICES, service("other", namespace="default", spec={"clusterIP": ADDRESS}))
         async with between(two.host, [(config, two.virtual)]) as daemon:
-            await until(lambda: degraded(daemon.engine))
+            await until(lambda: degraded(daemon.process))
             await asyncio.sleep(600)
-            assert "can't have the address" in str(dict(degraded(daemon.engine)))
+            assert "can't have the address" in str(dict(degraded(daemon.process)))
             seen = len(two.virtual.requests)
             await asyncio.sleep(600)
             patches = [one for one in list(two.virtual.requests)[seen:] if one.verb == "patch"]
@@ -42,7 +42,7 @@ def test_address_that_is_refused_is_given_once_it_is_free_and_the_log_says_so_on
             await until(
                 lambda: dig(two.virtual.get("services", KUBERNETES) or {}, "spec.clusterIP") == ADDRESS, within=120
             )
-            await until(lambda: not degraded(daemon.engine))
+            await until(lambda: not degraded(daemon.process))
 
     play(scenario)
     assert capsys.readouterr().err.count("can't have the address") == 1

@@ -107,13 +107,13 @@ def test_told_to_stop_it_finishes_what_it_has_begun_and_begins_nothing(two: Two)
             for number in range(20):
                 two.virtual.put(configmap(f"c{number}"))
             await asyncio.sleep(1)
-            daemon.engine.queue.close()
+            daemon.process.queue.close()
             two.virtual.delete("configmaps", f"{NAMESPACE}/c19")
             await asyncio.wait({daemon.working}, timeout=10)
             assert daemon.working.done()
             assert daemon.working.exception() is None
             assert writes(two.host, seen) == [f"create /api/v1/namespaces/{HOME}/configmaps"] * 4
-            assert not daemon.engine.queue.running()
+            assert not daemon.process.queue.running()
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
             assert all(two.copy("configmaps", f"c{number}") for number in range(19))

@@ -15,7 +15,7 @@ from syncer.api import Key, Obj
 from syncer.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.cache.store import Store
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.reconcile.controller import MOST_NAMED, Controller
+from syncer.engine.reconcile.controller import MOST_NAMED, BoundSyncer
 from syncer.engine.stores.fan_out import FEW
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, service
@@ -70,7 +70,7 @@ def test_patrol_interval_of_one_kind(two: Two) -> None:
     async def scenario() -> None:
         async with serving(two.host, [tenant(two, patrolInterval="20s")], [Maps, *built_in("services")]) as daemon:
             await daemon.settled()
-            [patroller] = daemon.engine.patrollers()
+            [patroller] = daemon.process.patrollers()
             assert await until(lambda: patroller.reports.keys() == {"maps"}) == pytest.approx(20, abs=3)
             first = patroller.reports["maps"]
             assert await until(lambda: patroller.reports["maps"] is not first) == pytest.approx(20, abs=3)
@@ -207,7 +207,7 @@ def test_few_large_objects_of_a_cluster_are_worked_on_at_a_time(two: Two) -> Non
             assert await until(lambda: copied(two, "services") == 1) < 2, "others of the cluster go on"
             most = 0
             while copied(two) < MANY:
-                most = max(most, sum(each.key.name.startswith("big") for each in daemon.engine.queue.running()))
+                most = max(most, sum(each.key.name.startswith("big") for each in daemon.process.queue.running()))
                 await asyncio.sleep(0.05)
             assert most == 2, "the object and its copy count, a little over a fifth of the bound each"
             await daemon.settled()
@@ -273,7 +273,7 @@ def test_copies_whose_originals_are_gone_are_found_by_their_metadata_and_many_in
     asking: list[bool] = []
     ask_all = ClusterPair.ask_all
 
-    def asking_all(pair: ClusterPair, controller: Controller) -> None:
+    def asking_all(pair: ClusterPair, controller: BoundSyncer) -> None:
         asking.append(True)
         ask_all(pair, controller)
         asking.clear()

@@ -7,7 +7,7 @@ from clusters_scene import World, clusters_named, states
 from harness import namespace, place, play, until
 from noise import noise
 
-from syncer.daemon.engine import Engine
+from syncer.daemon.process import Process
 from syncer.daemon.start import connecting
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
@@ -37,8 +37,8 @@ def copied(world: World) -> set[str]:
     return {f"big{number}" for number in range(MANY) if world.has_copy("shop", f"big{number}")}
 
 
-def parked(engine: Engine) -> dict[str, str]:
-    return {request.key.name: status.reason for request, status in engine.statuses.troubles()}
+def parked(process: Process) -> dict[str, str]:
+    return {request.key.name: status.reason for request, status in process.statuses.troubles()}
 
 
 def has_copy_of_quiet(world: World, name: str) -> bool:
@@ -47,16 +47,16 @@ def has_copy_of_quiet(world: World, name: str) -> bool:
 
 def test_one_namespace_takes_no_room_of_others_and_its_deletions_go_through(world: World) -> None:
     async def scenario() -> None:
-        async with world.served(*clusters_named("bank", "shop", every={"maxMegabytes": 1})) as (engine, _):
+        async with world.served(*clusters_named("bank", "shop", every={"maxMegabytes": 1})) as (process, _):
             shop = world.servers["shop"]
             await until(lambda: world.has_copy("shop", "small"))
             fill(shop)
             await asyncio.sleep(60)
-            assert states(engine) == {"bank": "served", "shop": "served"}
+            assert states(process) == {"bank": "served", "shop": "served"}
             whole = copied(world)
             assert 0 < len(whole) < MANY
-            assert parked(engine).keys() == {f"big{number}" for number in range(MANY)} - whole
-            assert all("no room for its" in why and "maxMegabytes" in why for why in parked(engine).values())
+            assert parked(process).keys() == {f"big{number}" for number in range(MANY)} - whole
+            assert all("no room for its" in why and "maxMegabytes" in why for why in parked(process).values())
 
             shop.put(configmap("late", {"k": noise(10_000)}, namespace="quiet"))
             assert await until(lambda: has_copy_of_quiet(world, "late")) < 1
@@ -71,26 +71,26 @@ def test_one_namespace_takes_no_room_of_others_and_its_deletions_go_through(worl
 
 def test_object_that_was_copied_and_grows_keeps_its_copy_until_it_is_deleted(world: World) -> None:
     async def scenario() -> None:
-        async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (engine, _):
+        async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (process, _):
             shop, copy = world.servers["shop"], place("x", "shop", HOME)
             await until(lambda: world.has_copy("shop"))
             before = world.host.get("configmaps", copy)
             shop.put(configmap("x", {"k": noise(500_000)}))
-            await until(lambda: "x" in parked(engine))
+            await until(lambda: "x" in parked(process))
             await asyncio.sleep(600)
             assert world.host.get("configmaps", copy) == before
             shop.delete("configmaps", "shop/x")
             await until(lambda: not world.has_copy("shop"))
-            assert not parked(engine)
+            assert not parked(process)
 
     play(scenario)
 
 
 def test_objects_that_were_left_out_are_synced_once_there_is_room(world: World) -> None:
     async def scenario() -> None:
-        async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (engine, fleet):
+        async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (process, fleet):
             fill(world.servers["shop"])
-            await until(lambda: len(parked(engine)) > 3)
+            await until(lambda: len(parked(process)) > 3)
             left = sorted({f"big{number}" for number in range(MANY)} - copied(world))
             await asyncio.sleep(60)
             read = [one.path for one in world.servers["shop"].requests if one.verb == "get"]
@@ -100,7 +100,7 @@ def test_objects_that_were_left_out_are_synced_once_there_is_room(world: World) 
             await until(lambda: len(copied(world) & set(left)) == 1)
             fleet.update(clusters_named("shop", every={"maxMegabytes": 8}))
             await until(lambda: copied(world) == {f"big{number}" for number in range(MANY)} - {gone})
-            assert not parked(engine)
+            assert not parked(process)
 
     play(scenario)
 
@@ -108,13 +108,13 @@ def test_objects_that_were_left_out_are_synced_once_there_is_room(world: World) 
 def test_copies_stay_if_a_daemon_starts_and_there_is_no_room_for_their_objects(world: World) -> None:
     async def scenario() -> None:
         fill(world.servers["shop"])
-        async with world.served(*clusters_named("shop")) as (engine, _):
+        async with world.served(*clusters_named("shop")) as (process, _):
             await until(lambda: len(copied(world)) == MANY)
-        async with world.served(*clusters_named("shop", every={"maxMegabytes": 2})) as (engine, _):
-            await until(lambda: bool(parked(engine)))
+        async with world.served(*clusters_named("shop", every={"maxMegabytes": 2})) as (process, _):
+            await until(lambda: bool(parked(process)))
             await asyncio.sleep(600)
             assert len(copied(world)) == MANY
-            assert states(engine) == {"shop": "served"}
+            assert states(process) == {"shop": "served"}
             for number in range(MANY):
                 world.servers["shop"].delete("configmaps", f"shop/big{number}")
             await until(lambda: not copied(world))

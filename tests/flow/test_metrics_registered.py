@@ -155,7 +155,7 @@ def test_virtual_api_server_that_does_not_reach_the_daemon_is_shown(two: Two, pr
             await asyncio.sleep(SOON_SECONDS)
             assert "--enable-aggregator-routing=true" in public(daemon)
             assert ADDRESS not in public(daemon)
-            assert message in daemon.engine.pairs[CLUSTER].conditions["kubelet"].message
+            assert message in daemon.process.pairs[CLUSTER].conditions["kubelet"].message
             say(two, {"type": "Available", "status": "True"})
             await asyncio.sleep(SOON_SECONDS)
             assert "--enable-aggregator-routing" not in public(daemon)

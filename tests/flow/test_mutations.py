@@ -35,7 +35,7 @@ async def patrolled(two: Two, kind: Operation, policy: str) -> AsyncIterator[Dae
 
 
 async def scanned(daemon: Daemon, kind: Operation) -> Scan:
-    [pair], [patroller] = daemon.engine.pairs.values(), daemon.engine.patrollers()
+    [pair], [patroller] = daemon.process.pairs.values(), daemon.process.patrollers()
     return await patroller.scan(pair.controllers[kind.syncer], fresh=True)
 
 

@@ -22,10 +22,10 @@ from syncer.api import (
     Obj,
     OwnController,
     Refused,
-    Request,
     Settings,
     Side,
     Source,
+    SyncRequest,
     Watch,
     Watches,
     annotations_of,
@@ -33,7 +33,7 @@ from syncer.api import (
     labels_of,
     skip,
 )
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret
@@ -226,9 +226,9 @@ def test_request_that_is_skipped_at_its_start_is_asked_again_when_the_object_cha
         sleeper = two.virtual.put(configmap("sleeper", metadata={"annotations": {"asleep": "1"}}))
         async with two.daemon([Around]) as daemon:
             await daemon.settled()
-            status = daemon.engine.statuses.of(_request(daemon.engine.pairs["vc"].name, "sleeper"))
+            status = daemon.process.statuses.of(_request(daemon.process.pairs["vc"].name, "sleeper"))
             assert status
-            assert (status.state, status.reason) == (State.SKIPPED, "it is asleep")
+            assert (status.state, status.reason) == (RequestState.SKIPPED, "it is asleep")
             assert "sleeper" not in copies(two)
             two.virtual.put(merged(sleeper, {"metadata": {"annotations": {"asleep": None}}}))
             assert await until(lambda: "sleeper" in copies(two)) < 1
@@ -237,7 +237,7 @@ def test_request_that_is_skipped_at_its_start_is_asked_again_when_the_object_cha
 
 
 def _request(cluster: str, name: str) -> Any:
-    return Request(cluster, "maps", Key(NAMESPACE, name))
+    return SyncRequest(cluster, "maps", Key(NAMESPACE, name))
 
 
 # -- objects that are left alone -------------------------------------------------------------------

@@ -13,7 +13,7 @@ from kube_envtest import Rule
 from syncer.api import Config, Context, Decision, Key, Obj, Refused, Side, Source, dig, wait
 from syncer.daemon.pages import control as control_api
 from syncer.daemon.pages.control import parked, selection
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.engine.controllers.retry_policy import PARKED_SECONDS
 from syncer.engine.controllers.wakeups import LOOK_SECONDS
 from syncer.observe.control import Control
@@ -37,7 +37,7 @@ def test_object_over_quota_is_synced_soon_after_the_quota_is_raised(two: Gated) 
     async def scenario() -> None:
         async with without_room(two) as daemon:
             stands = status(daemon, "x", "maps")
-            assert (stands.state, stands.error) == (State.PARKED, "QuotaExceeded")
+            assert (stands.state, stands.error) == (RequestState.PARKED, "QuotaExceeded")
             refused, seen = two.gate.refused, len(two.host.requests)
             await asyncio.sleep(120)
             assert two.gate.refused == refused
@@ -100,7 +100,7 @@ def test_right_that_is_granted_wakes_all_requests_after_one_review(two: Gated) -
         many(two, 20)
         async with settled(two.daemon([Maps], user=USER)) as daemon:
             stands = status(daemon, "c0", "maps")
-            assert (stands.state, stands.error) == (State.PARKED, "Forbidden")
+            assert (stands.state, stands.error) == (RequestState.PARKED, "Forbidden")
             assert 'resources: ["configmaps"], verbs: ["create"]' in stands.reason
             seen = len(two.host.requests)
             await asyncio.sleep(60)
@@ -144,8 +144,10 @@ def test_missing_object_is_noticed_at_once_when_it_appears(two: Gated, manner: s
         two.virtual.put(configmap("y", {manner: "yes"}))
         async with two.daemon([Needy]) as daemon:
             await asyncio.sleep(100)
-            assert status(daemon, "x", "needy").state is (State.PENDING if manner == "patient" else State.PARKED)
-            waits = {one.key.name: daemon.engine.workers.wakeups.reasons(one) for one in daemon.requests("needy")}
+            assert status(daemon, "x", "needy").state is (
+                RequestState.PENDING if manner == "patient" else RequestState.PARKED
+            )
+            waits = {one.key.name: daemon.process.workers.wakeups.reasons(one) for one in daemon.requests("needy")}
             assert waits == {name: [f"a change of the virtual Secret shop/{name}"] for name in "xy"}
             two.virtual.put(secret("x"))
             assert await until(lambda: "x" in copies(two)) < 0.1
@@ -160,7 +162,7 @@ def test_change_during_a_slow_write_is_not_overlooked(two: Gated) -> None:
         two.virtual.put(secret("x", metadata={"labels": {"color": "red"}}))
         two.virtual.put(configmap("x", {"any": "thing"}))
         async with two.daemon([Needy]) as daemon:
-            await until(lambda: daemon.engine.queue.running())
+            await until(lambda: daemon.process.queue.running())
             await asyncio.sleep(1)
             edit(two, "virtual", "secrets", {"metadata": {"labels": {"color": "blue"}}})
             assert await until(lambda: "x" in copies(two)) < 6
@@ -177,10 +179,10 @@ def test_request_that_no_longer_waits_leaves_nothing_behind(two: Gated) -> None:
             assert len(daemon.requests("needy")) == 10
             forget(two, 10)
             await daemon.settled()
-            store = daemon.engine.pairs["vc"].informers.store(Side.VIRTUAL, SECRETS)
+            store = daemon.process.pairs["vc"].informers.store(Side.VIRTUAL, SECRETS)
             assert store.waiters._waiting == {}
-            assert daemon.engine.workers.wakeups._waiting == {}
-            assert list(daemon.engine.statuses.troubles()) == []
+            assert daemon.process.workers.wakeups._waiting == {}
+            assert list(daemon.process.statuses.troubles()) == []
 
     play(scenario)
 
@@ -246,7 +248,7 @@ def test_parked_requests_are_parked_again_after_a_restart(two: Gated) -> None:
             two.virtual.put(configmap(f"c{number}", {"color": "red"} if number < 3 else {}))
         for _ in range(2):
             async with settled(two.daemon([Maps])) as daemon:
-                parked = {one.key.name for one, status in daemon.engine.statuses.troubles() if status.error}
+                parked = {one.key.name for one, status in daemon.process.statuses.troubles() if status.error}
                 assert parked == {"c0", "c1", "c2", "c3"}
                 assert copies(two) == {"c4", "c5"}
         two.gate.admission = open_to_all
@@ -298,7 +300,7 @@ def test_list_says_since_when_how_often_and_what_wakes_it_and_can_be_tried_again
     async def scenario() -> None:
         async with without_room(two, *built_in("secrets")) as daemon:
             await asyncio.sleep(100)
-            [one] = parked(daemon.engine, selection(daemon.engine))
+            [one] = parked(daemon.process, selection(daemon.process))
             assert (one["syncer"], one["key"], one["class"], one["tried"]) == ("maps", "shop/x", "QuotaExceeded", 1)
             assert 100 <= one["seconds"] <= 110
             assert one["since"].startswith("2026-")
@@ -307,20 +309,20 @@ def test_list_says_since_when_how_often_and_what_wakes_it_and_can_be_tried_again
                 f"room in the quotas of namespace {HOME} on the host cluster",
             ]
             assert 0 < one["nextTry"] < 1.25 * PARKED_SECONDS
-            of_kind = selection(daemon.engine, kinds=["configmap"], key="shop/x")
-            assert parked(daemon.engine, of_kind) == [one]
-            assert parked(daemon.engine, selection(daemon.engine, kinds=["secrets"])) == []
+            of_kind = selection(daemon.process, kinds=["configmap"], key="shop/x")
+            assert parked(daemon.process, of_kind) == [one]
+            assert parked(daemon.process, selection(daemon.process, kinds=["secrets"])) == []
             with pytest.raises(Refused, match="called 'cheese'"):
-                selection(daemon.engine, kinds=["cheese"])
+                selection(daemon.process, kinds=["cheese"])
             two.gate.admission = open_to_all
             control = Control()
-            control_api.add(control, daemon.engine)
+            control_api.add(control, daemon.process)
             assert await control.answer("GET", "/parked", {}) == (200, [one])
             assert (await control.answer("GET", "/parked", {"kind": "cheese"}))[0] == 409
             assert await control.answer("POST", "/retry", {"kind": "maps", "key": "shop/other"}) == (200, [])
             assert await control.answer("POST", "/retry", {"kind": "maps", "key": "shop/x"}) == (200, [one])
             assert await until(lambda: "x" in copies(two)) < 0.1
-            assert parked(daemon.engine, selection(daemon.engine)) == []
+            assert parked(daemon.process, selection(daemon.process)) == []
 
     play(scenario)
 
@@ -376,14 +378,14 @@ def test_request_in_work_when_its_kind_goes_leaves_no_status(two: Gated, gone: t
         async with settled(two.daemon([Patient])) as daemon:
             two.host.faults.add(Rule(verb="create", resource="widgets", latency=25))
             two.virtual.put(widget("w"))
-            await until(lambda: daemon.engine.queue.running())
+            await until(lambda: daemon.process.queue.running())
             for side in gone:
                 server = two.host if side == "host" else two.virtual
                 server.delete("customresourcedefinitions.apiextensions.k8s.io", "widgets.example.org")
-            await until(lambda: not daemon.engine.pairs["vc"].controllers, within=200)
-            await until(daemon.engine.queue.is_idle)
-            assert dict(daemon.engine.statuses.count()) == {}
-            assert daemon.engine.workers.wakeups._waiting == {}
+            await until(lambda: not daemon.process.pairs["vc"].controllers, within=200)
+            await until(daemon.process.queue.is_idle)
+            assert dict(daemon.process.statuses.count()) == {}
+            assert daemon.process.workers.wakeups._waiting == {}
 
     play(scenario)
 
@@ -393,10 +395,10 @@ def test_worker_that_is_stopped_in_the_middle_leaves_its_request_to_the_next(two
         two.host.faults.add(Rule(verb="create", resource="configmaps", latency=60))
         two.virtual.put(configmap("x"))
         async with two.daemon([Maps]) as daemon:
-            await until(lambda: daemon.engine.queue.running())
+            await until(lambda: daemon.process.queue.running())
             daemon.working.cancel()
             await asyncio.wait({daemon.working})
-            assert [one.key.name for one in daemon.engine.queue._waiting if one.key.name == "x"] == ["x"]
+            assert [one.key.name for one in daemon.process.queue._waiting if one.key.name == "x"] == ["x"]
 
     play(scenario)
 

@@ -25,7 +25,7 @@ from rules_scene import edit
 from shop_scene import copy_name, many, the_copy, the_original
 
 from kube_envtest import Rule
-from syncer.api import Key, Obj, Request
+from syncer.api import Key, Obj, SyncRequest
 from syncer.cli.patrol import is_left, lines
 from syncer.clusters.transport import HttpRequest
 from syncer.engine.patrol.patroller import GRACE_SECONDS
@@ -66,7 +66,7 @@ def test_finding_names_the_field_its_values_and_the_manager(two: Two) -> None:
             await asyncio.sleep(PAST)
             for syncer in ("configmaps", "secrets"):
                 await scanned(daemon, syncer)
-            [pair] = daemon.engine.pairs.values()
+            [pair] = daemon.process.pairs.values()
             shown = report(pair, patroller(daemon))
             text = "\n".join(lines(shown, diff=True))
             assert f"repaired: host configmaps {place('x')}, of shop/x: field: data.color" in text
@@ -129,7 +129,7 @@ def test_recent_change_is_no_drift_however_long_its_write_takes(two: Two, second
             scanning = asyncio.create_task(scanned(daemon))
             await asyncio.sleep(GRACE_SECONDS / 2)
             two.host.faults.add(Rule(verb="patch", resource="configmaps", latency=seconds))
-            daemon.engine.queue.add(Request("vc", "configmaps", Key("shop", "x")))
+            daemon.process.queue.add(SyncRequest("vc", "configmaps", Key("shop", "x")))
             assert told(await scanning) == []
             assert await until(lambda: the_copy(two, "configmaps", "x")["data"] == BLUE) <= seconds
 
@@ -152,13 +152,13 @@ def test_paused_object_has_not_drifted(two: Two) -> None:
 def test_repairs_come_after_everything_else(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with drifted(two) as daemon:
-            added, add = list[bool](), daemon.engine.queue.add
+            added, add = list[bool](), daemon.process.queue.add
 
-            def spy(request: Request, *, after: float = 0.0, low: bool = False) -> None:
+            def spy(request: SyncRequest, *, after: float = 0.0, low: bool = False) -> None:
                 added.append(low)
                 add(request, after=after, low=low)
 
-            monkeypatch.setattr(daemon.engine.queue, "add", spy)
+            monkeypatch.setattr(daemon.process.queue, "add", spy)
             assert told(await scanned(daemon)) == [("field", "host", "repaired")]
             assert added == [True]
 
@@ -295,7 +295,7 @@ def test_cluster_that_does_not_answer_has_no_findings(two: Two) -> None:
         many(two, 10)
         async with in_step(two) as daemon:
             two.virtual.restart(down=30)
-            await until(lambda: daemon.engine.silent(next(iter(daemon.engine.pairs.values()))))
+            await until(lambda: daemon.process.served["vc"].silent())
             for fresh in (False, True):
                 scan = await scanned(daemon, fresh=fresh)
                 assert scan.problem == "the virtual cluster does not answer"

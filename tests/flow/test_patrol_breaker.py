@@ -35,7 +35,7 @@ from syncer.testing.objects import configmap, pod
 
 def breaker(daemon: Daemon) -> CircuitBreaker:
     """Return the breaker of the pair."""
-    return daemon.engine.pairs["vc"].policies.breaker
+    return daemon.process.pairs["vc"].policies.breaker
 
 
 def restored(two: Two, *, without: int, again: int = 0, down: float = 5) -> None:
@@ -72,22 +72,22 @@ def test_deletions_that_are_too_many_are_held_until_confirmed(two: Two, how: str
             await daemon.settled()
             assert len(copies(two)) == 201 - (two.copy("configmaps", "kube-root-ca.crt") is None)
             assert "held by the deletion breaker: 150 of 20" in status(daemon, "c7").reason
-            assert "syncer patrol --confirm" in degraded(daemon.engine)["vc", "configmaps"]
+            assert "syncer patrol --confirm" in degraded(daemon.process)["vc", "configmaps"]
             assert shown(daemon)['syncer_deletions_held{cluster="vc",side="host",syncer="configmaps"}'] == 150
             if how != "scan":  # where no watch shows anything
                 two.virtual.put(configmap("another"))
                 await until(lambda: two.copy("configmaps", "another"))
 
             [(cluster, held)] = confirm(
-                daemon.engine, daemon.engine.pairs.values(), lambda syncer: syncer == "configmaps"
+                daemon.process, daemon.process.pairs.values(), lambda syncer: syncer == "configmaps"
             )
             assert cluster == "vc"
             assert len(held.objects) == 150
-            store = daemon.engine.pairs["vc"].informers.store(Side.VIRTUAL, CONFIG_MAPS)
+            store = daemon.process.pairs["vc"].informers.store(Side.VIRTUAL, CONFIG_MAPS)
             breaker(daemon).listed(store)  # a list meanwhile, which shows the same to be missing
             await until(lambda: len(copies(two)) <= 53)
             await daemon.settled()
-            assert ("vc", "configmaps") not in degraded(daemon.engine)
+            assert ("vc", "configmaps") not in degraded(daemon.process)
             assert told(await scanned(daemon)) == []
 
     play(scenario)
@@ -117,7 +117,7 @@ def test_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
     async def scenario() -> None:
         many(two, 200)
         async with in_step(two) as daemon:
-            [pair] = daemon.engine.pairs.values()
+            [pair] = daemon.process.pairs.values()
             await edit_unseen(two, name="c199")
             scanning = asyncio.create_task(scanned(daemon))
             await asyncio.sleep(GRACE_SECONDS / 2)  # it has found the edit, and waits whether that is still there
@@ -126,9 +126,9 @@ def test_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
             await scanning
             await asyncio.sleep(400)  # beyond the slow timer of what is parked
             assert deletions(two) == []
-            assert "150 of 200 configmaps" in degraded(daemon.engine)["vc", "configmaps"]
+            assert "150 of 200 configmaps" in degraded(daemon.process)["vc", "configmaps"]
             assert all(pair.policies.breaker.scanned(pair.controllers["configmaps"], []))
-            assert ("vc", "configmaps") in degraded(daemon.engine)
+            assert ("vc", "configmaps") in degraded(daemon.process)
 
     play(scenario)
 
@@ -157,7 +157,7 @@ def test_objects_of_a_page_are_not_deleted_before_the_list_is_complete(two: Two,
                 two.virtual.faults.remove(failing)
             await asyncio.sleep(100)
             assert deletions(two, seen) == []
-            assert "1200 of 1200 configmaps" in degraded(daemon.engine)["vc", "configmaps"]
+            assert "1200 of 1200 configmaps" in degraded(daemon.process)["vc", "configmaps"]
 
     play(scenario)
 
@@ -181,7 +181,7 @@ def test_pause_hides_nothing_from_the_breaker(two: Two) -> None:
         async with in_step(two) as daemon:
             for value in (None, "true"):
                 assert len(deletions(two, seen)) == 0
-                assert "201 of 201 configmaps" in degraded(daemon.engine)["vc", "configmaps"]
+                assert "201 of 201 configmaps" in degraded(daemon.process)["vc", "configmaps"]
                 pause(value)
                 await asyncio.sleep(60)
 
@@ -240,7 +240,7 @@ def test_pods_that_run_are_not_deleted_because_a_host_comes_back_empty(two: Two)
         async with in_step(two, breaker={"count": 5}) as daemon:
             assert all(two.original("pods", f"p{each}") for each in range(12))
             assert ("pods", "virtual") in breaker(daemon).held
-            confirm(daemon.engine, daemon.engine.pairs.values(), lambda syncer: True)
+            confirm(daemon.process, daemon.process.pairs.values(), lambda syncer: True)
             await until(lambda: not any(two.original("pods", f"p{each}") for each in range(12)))
 
     play(scenario)

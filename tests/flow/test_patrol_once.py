@@ -16,24 +16,30 @@ from shop_scene import copy_name, forget, many, settled, the_copy
 from kube_envtest import Rule
 from syncer.api import Refused, Side
 from syncer.cli.patrol import is_left, lines
-from syncer.clusters.client import Cluster
-from syncer.daemon.engine import Engine
+from syncer.clusters.client import SideClient
 from syncer.daemon.patrol_once import scan_once
+from syncer.daemon.process import Process
 from syncer.observe.metrics import Metrics
 from syncer.testing.objects import configmap, pod, secret, serviceaccount
 
 
 async def once(two: Two, *kinds: str, confirm: bool = False, leader: str = "", **patrol: Any) -> dict[str, Any]:
     """Return the report of the command; ``leader`` is the holder of the Lease, if any."""
-    host = Cluster("host", Side.HOST, two.host.transport())
-    engine = Engine(host=host, metrics=Metrics(version="test"), utcnow=utcnow, rng=random.Random(1))
+    host = SideClient("host", Side.HOST, two.host.transport())
+    may_write_until = -math.inf if leader else math.inf
+    process = Process(
+        host=host,
+        metrics=Metrics(version="test"),
+        until=lambda cluster: may_write_until,
+        utcnow=utcnow,
+        rng=random.Random(1),
+    )
     config = configured(Tenant(two.virtual, options=ALL))
     options = type(config.patrol).model_validate(patrol)
-    add(engine, config.model_copy(update={"patrol": options}), two.virtual)
-    engine.until = lambda cluster: -math.inf if leader else math.inf
-    await engine.prepare()
+    add(process, config.model_copy(update={"patrol": options}), two.virtual)
+    await process.prepare()
     why = f"{leader} leads" if leader else None
-    return await scan_once(engine, engine.pairs[CLUSTER], kinds=kinds, confirm=confirm, hands_off=lambda: why)
+    return await scan_once(process, process.pairs[CLUSTER], kinds=kinds, confirm=confirm, hands_off=lambda: why)
 
 
 @contextlib.asynccontextmanager

@@ -145,11 +145,11 @@ def test_copy_of_an_earlier_object_goes_although_the_later_is_paused(two: Two, p
         async with two.daemon(options=OPTIONS) as daemon:
             await until(lambda: two.copy(plural, "x"))
             await daemon.settled()
-            daemon.engine.queue.pause(CLUSTER)
+            daemon.process.queue.pause(CLUSTER)
             two.virtual.delete(plural, f"{NAMESPACE}/x")
             two.virtual.put(merged(KINDS[plural], {"metadata": {"annotations": {PAUSED: "true"}}}))
             await asyncio.sleep(1)
-            daemon.engine.queue.resume(CLUSTER)
+            daemon.process.queue.resume(CLUSTER)
             await until(lambda: two.copy(plural, "x") is None)
             await daemon.settled()
             assert two.copy(plural, "x") is None
@@ -177,15 +177,15 @@ def test_mark_on_the_copy_pauses_both_sides_and_is_not_taken_away(two: Two) -> N
             await daemon.settled()
             assert (writes(two.host, seen[0]), writes(two.virtual, seen[1])) == ([], [])
             assert mark(two, "services") == "true"
-            [kept] = control_api.parked(daemon.engine, control_api.selection(daemon.engine))
+            [kept] = control_api.parked(daemon.process, control_api.selection(daemon.process))
             assert (kept["class"], kept["key"]) == ("Paused", f"{NAMESPACE}/x")
             assert f"remove the annotation {PAUSED} from the host Service {place('x')}" in kept["reason"]
-            assert "keeps: 1" in degraded(daemon.engine)[CLUSTER, "services"]
+            assert "keeps: 1" in degraded(daemon.process)[CLUSTER, "services"]
             annotate(two.host, "services", place("x"), None)
             assert await until(lambda: two.copy("services", "x") is None) < 1
             await daemon.settled()
-            assert control_api.parked(daemon.engine, control_api.selection(daemon.engine)) == []
-            assert degraded(daemon.engine) == {}
+            assert control_api.parked(daemon.process, control_api.selection(daemon.process)) == []
+            assert degraded(daemon.process) == {}
 
     play(scenario)
 
@@ -397,7 +397,7 @@ def test_patroller_leaves_a_paused_syncer_alone(two: Two) -> None:
             pause_cluster(two, "configmaps")
             await daemon.settled()
             two.host.put(merged(there(two.host, "configmaps", place("x")), {"data": {"color": "theirs"}}))
-            [patroller] = daemon.engine.patrollers()
+            [patroller] = daemon.process.patrollers()
             for scan in await patroller.scan_all():
                 assert (scan.findings, scan.problem) == ([], "")
             assert (two.copy("configmaps", "x") or {})["data"] == {"color": "theirs"}

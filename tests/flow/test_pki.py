@@ -11,10 +11,10 @@ from pki_scene import NOW, WANTED, certificate, files, service
 
 from kube_envtest import Rule
 from syncer.api import Conflict, Forbidden, Obj, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.pki import layout
 from syncer.pki.plan import Damaged
-from syncer.pki.store import NoService, Report, complete
+from syncer.pki.store import NoService, StoreReport, complete
 from syncer.testing import ApiServer
 
 
@@ -26,9 +26,9 @@ def host() -> ApiServer:
     return made
 
 
-def running(host: ApiServer, *, user: str = "admin", **settings: Any) -> Coroutine[Any, Any, Report]:
+def running(host: ApiServer, *, user: str = "admin", **settings: Any) -> Coroutine[Any, Any, StoreReport]:
     wait = settings.pop("wait", 0)
-    cluster = Cluster("host", Side.HOST, host.transport(user))
+    cluster = SideClient("host", Side.HOST, host.transport(user))
     return complete(cluster, replace(WANTED, **settings), wait=wait, clock=lambda: NOW)
 
 
@@ -37,7 +37,7 @@ def secrets(host: ApiServer) -> dict[str, Obj]:
     return {name: secret for name, secret in found.items() if secret is not None}
 
 
-def acted(report: Report) -> dict[str, str]:
+def acted(report: StoreReport) -> dict[str, str]:
     return {f"{each.secret}/{each.file}": each.action for each in report.outcomes}
 
 

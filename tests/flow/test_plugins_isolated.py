@@ -39,7 +39,7 @@ from syncer.api import (
     skip,
 )
 from syncer.daemon.pages.status import degraded
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret
@@ -117,7 +117,7 @@ def mended(monkeypatch: pytest.MonkeyPatch) -> None:
 def errors(daemon: Daemon, syncer: str = "maps") -> float:
     """Return the requests of a syncer that ended in an error, as a scrape shows them."""
     name = "controller_runtime_reconcile_errors_total"
-    return daemon.engine.metrics.registry.get_sample_value(name, {"cluster": "vc", "controller": syncer}) or 0
+    return daemon.process.metrics.registry.get_sample_value(name, {"cluster": "vc", "controller": syncer}) or 0
 
 
 async def others_go_on(two: Two, daemon: Daemon, word: str) -> None:
@@ -154,7 +154,7 @@ def test_request_that_raises_is_alone_with_it(
             assert 6 <= errors(daemon) <= 30, "it is tried again, each time later"
             status = daemon.status("bad", "maps")
             assert status
-            assert (status.state, status.error) == (State.PARKED, "Bug")
+            assert (status.state, status.error) == (RequestState.PARKED, "Bug")
             await others_go_on(two, daemon, "a")
             assert capsys.readouterr().err.count("Traceback") == 1
 
@@ -262,7 +262,7 @@ def test_object_without_a_place_is_parked_and_told(two: Two) -> None:
             await daemon.settled()
             status = daemon.status("bad", "maps")
             assert status
-            assert (status.state, status.reason) == (State.PARKED, "there is no place for it")
+            assert (status.state, status.reason) == (RequestState.PARKED, "there is no place for it")
             await others_go_on(two, daemon, "a")
 
     play(scenario)
@@ -395,11 +395,11 @@ def test_own_controller_that_raises_is_told_and_run_again_and_stops_nothing(two:
     async def scenario() -> None:
         async with two.daemon([BadController, *SECRET]) as daemon:
             await until(lambda: Buggy.raised)
-            assert "Bug: fell over" in degraded(daemon.engine)["vc", "maps"]
+            assert "Bug: fell over" in degraded(daemon.process)["vc", "maps"]
             await others_go_on(two, daemon, "a")
             taken = await until(lambda: Buggy.raised == 4)
             assert taken > 3, "later each time"
-            assert degraded(daemon.engine) == {}
+            assert degraded(daemon.process) == {}
 
     play(scenario)
 

@@ -34,7 +34,7 @@ async def in_step(two: Two, daemon: Daemon, copy: Obj) -> None:
     assert found
     assert uid_of(found) == uid_of(copy)
     assert daemon.requests("configmaps") == []
-    assert degraded(daemon.engine) == {}
+    assert degraded(daemon.process) == {}
 
 
 def test_start_from_an_older_state_deletes_no_copy(two: Two) -> None:

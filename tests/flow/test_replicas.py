@@ -56,8 +56,8 @@ def test_two_replicas_share_the_fleet_and_each_keeps_the_other_part_warm(monkeyp
         await settled(replicas)
         assert {replicas.owner(name).name for name in NAMES} == {"ann", "bob"}
         for each in replicas.live.values():
-            assert set(each.engine.pairs) == set(NAMES)
-            shown = {one.cluster: one.leads for one in clusters(each.engine)}
+            assert set(each.process.pairs) == set(NAMES)
+            shown = {one.cluster: one.leads for one in clusters(each.process)}
             assert shown == {name: replicas.leaders(name) == [each.name] for name in NAMES}
 
     scene(monkeypatch, scenario)
@@ -139,7 +139,7 @@ def test_replica_that_joins_takes_a_shard_once_its_caches_are_warm(monkeypatch: 
         assert moved
         assert {after[name] for name in moved} == {"cat"}
         for name in NAMES:
-            assert sum(name in each.engine.pairs for each in replicas.live.values()) == 2
+            assert sum(name in each.process.pairs for each in replicas.live.values()) == 2
 
     scene(monkeypatch, scenario)
 

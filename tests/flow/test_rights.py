@@ -41,7 +41,7 @@ def test_right_that_is_missing_degrades_that_kind_only_until_it_is_given() -> No
             await daemon.settled()
             assert "x" in copies(two)
             assert copies(two, "secrets") == set()
-            [((_, syncer), reason)] = degraded(daemon.engine).items()
+            [((_, syncer), reason)] = degraded(daemon.process).items()
             assert syncer == "secrets"
             assert 'resources: ["secrets"], verbs: ["list"]' in reason
             seen = len(two.host.requests)
@@ -50,7 +50,7 @@ def test_right_that_is_missing_degrades_that_kind_only_until_it_is_given() -> No
             for obj in role("secrets"):
                 two.host.put(obj)
             await until(lambda: copies(two, "secrets"))
-            assert dict(degraded(daemon.engine)) == {}
+            assert dict(degraded(daemon.process)) == {}
 
     play(scenario)
 
@@ -85,14 +85,14 @@ def test_kind_that_does_not_exist_degrades_itself_until_it_does(two: Two) -> Non
         async with two.daemon([Widgets, Maps]) as daemon:
             await daemon.settled()
             assert "x" in copies(two)
-            [((_, syncer), reason)] = degraded(daemon.engine).items()
+            [((_, syncer), reason)] = degraded(daemon.process).items()
             assert syncer == "widgets"
             assert "the host cluster does not serve widgets.example.org" in reason
             for server in (two.virtual, two.host):
                 server.put(crd("widgets"))
             two.virtual.put(widget("w", spec={"size": 3}))
             await until(lambda: copies(two, "widgets.example.org") == {"w"})
-            assert dict(degraded(daemon.engine)) == {}
+            assert dict(degraded(daemon.process)) == {}
             copy = two.copy("widgets.example.org", "w")
             assert copy
             assert copy["spec"] == {"size": 3}

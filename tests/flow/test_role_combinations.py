@@ -157,7 +157,7 @@ def test_syncer_that_only_initialises_does_so_before_the_others_begin(two: Two) 
         async with two.daemon([Prepares, Maps]) as daemon:
             await daemon.settled()
             assert copied(two) == {"made-at-start"}
-            [patroller] = daemon.engine.patrollers()
+            [patroller] = daemon.process.patrollers()
             assert [scan.syncer for scan in await patroller.scan_all()] == ["maps"]
 
     play(scenario)

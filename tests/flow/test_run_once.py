@@ -12,12 +12,12 @@ from harness import Tenant as Given
 from hack.side_tasks import helped_by
 from kube_envtest import Rule
 from syncer.api import ConfigError, Forbidden, Key, Side
-from syncer.clusters.client import Cluster
-from syncer.clusters.errors import Origin
+from syncer.clusters.client import SideClient
+from syncer.clusters.errors import ClusterOrigin
 from syncer.config import SyncerConfig
 from syncer.daemon import runner
-from syncer.daemon.engine import Engine
 from syncer.daemon.pages import status
+from syncer.daemon.process import Process
 from syncer.daemon.start import connecting, startup
 from syncer.daemon.uninstall.uninstall import uninstall
 from syncer.engine.stores import identity
@@ -34,9 +34,9 @@ def config(two: Two, *, elect: bool) -> SyncerConfig:
 
 @pytest.fixture(autouse=True)
 def _connected(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    def connect(given: object, side: Side, *_: object) -> Cluster:
+    def connect(given: object, side: Side, *_: object) -> SideClient:
         cluster = admin(two.host if side is Side.HOST else two.virtual, side)
-        cluster.origin = Origin(f"https://{side}")
+        cluster.origin = ClusterOrigin(f"https://{side}")
         return cluster
 
     monkeypatch.setattr(connecting, "_connect", connect)
@@ -113,23 +113,23 @@ def test_missing_host_namespace_ends_it_and_no_identity_is_stored(two: Two, dry_
     play(scenario)
 
 
-def _without_ports(monkeypatch: pytest.MonkeyPatch) -> list[Engine]:
-    """Run daemons without their ports; return their engines, once they run."""
-    engines: list[Engine] = []
+def _without_ports(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
+    """Run daemons without their ports; return their processes, once they run."""
+    processes: list[Process] = []
 
     @contextlib.asynccontextmanager
-    async def without_ports(engine: Engine, *_: object) -> AsyncIterator[None]:
-        engines.append(engine)
+    async def without_ports(process: Process, *_: object) -> AsyncIterator[None]:
+        processes.append(process)
         yield
 
     monkeypatch.setattr(runner, "serving", without_ports)
-    return engines
+    return processes
 
 
 def test_daemon_waits_for_its_host_namespace_names_it_and_stores_no_identity_before(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engines = _without_ports(monkeypatch)
+    processes = _without_ports(monkeypatch)
 
     async def scenario() -> None:
         two.host.delete("namespaces", HOME)
@@ -138,7 +138,7 @@ def test_daemon_waits_for_its_host_namespace_names_it_and_stores_no_identity_bef
             await asyncio.sleep(20)
             assert not writes(two.virtual)
             missing = "the host namespace isn't there, or the daemon may not read it"
-            assert status.unfilled(engines[0]) == {"vc": [missing]}
+            assert status.unfilled(processes[0]) == {"vc": [missing]}
             two.host.put(namespace(HOME))
             await until(lambda: two.host.get("configmaps", place("x")) is not None)
             assert two.virtual.get("configmaps", "kube-system/vsyncer")
@@ -150,7 +150,7 @@ def test_daemon_waits_for_its_host_namespace_names_it_and_stores_no_identity_bef
 def test_right_to_the_identity_is_waited_for_by_a_daemon_alone(
     two: Two, monkeypatch: pytest.MonkeyPatch, once: bool
 ) -> None:
-    engines = _without_ports(monkeypatch)
+    processes = _without_ports(monkeypatch)
     real, refused = identity.claim, Forbidden("get configmaps kube-system/vsyncer is forbidden")
     granted = asyncio.Event()
 
@@ -170,7 +170,7 @@ def test_right_to_the_identity_is_waited_for_by_a_daemon_alone(
         async with helped_by(runner.run(config(two, elect=False))):
             await asyncio.sleep(20)
             assert not writes(two.host)
-            assert status.unfilled(engines[0]) == {"vc": ["a right that the start needs is missing"]}
+            assert status.unfilled(processes[0]) == {"vc": ["a right that the start needs is missing"]}
             granted.set()
             await until(lambda: two.host.get("configmaps", place("x")) is not None)
 

@@ -10,8 +10,8 @@ from test_rights import role
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj, Side
-from syncer.clusters.client import Cluster
-from syncer.engine.controllers.request_status import State
+from syncer.clusters.client import SideClient
+from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import PODS
 from syncer.testing.merge import merged
 from syncer.testing.objects import pod
@@ -23,7 +23,7 @@ SYNCERS = built_in("pods", "serviceaccounts", "secrets")
 
 async def changed(two: Two, part: str, spec: Obj) -> None:
     """Let the tenant patch a subresource of their Pod, as kubectl does."""
-    tenant = Cluster("tenant", Side.VIRTUAL, two.virtual.transport())
+    tenant = SideClient("tenant", Side.VIRTUAL, two.virtual.transport())
     await tenant.patch(PODS, Key(NAMESPACE, "web"), {"spec": spec}, kind="strategic", subresource=part)
 
 
@@ -208,7 +208,7 @@ def test_resize_that_the_host_refuses_is_told_and_the_rest_goes_on() -> None:
             assert place("web") not in message
             status = daemon.status("web", "pods")
             assert status is not None
-            assert status.state is State.PENDING
+            assert status.state is RequestState.PENDING
             assert "pods/resize is refused" in status.reason
             await changed(two, "resize", sized("1500m"))
             await until(partial(requests, two, "1500m"))

@@ -11,11 +11,11 @@ from secrets_scene import LABEL, TEAM, Secrets, configured, kubeconfig, secret
 from kube_envtest import Rule
 from syncer.api import ConfigError, Obj, Refused
 from syncer.clusters import connection
-from syncer.daemon.engine import Engine
 from syncer.daemon.fleet import secret_clusters
 from syncer.daemon.pages.control import selection
 from syncer.daemon.pages.endpoints import _degraded, _refused, _unlisted, _virtual
 from syncer.daemon.pages.status import ClusterState, clusters
+from syncer.daemon.process import Process
 from syncer.daemon.runner import run
 from syncer.daemon.start import connecting
 from syncer.testing import ApiServer
@@ -32,17 +32,17 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Secrets:
 
 def test_virtual_cluster_joins_and_leaves_with_its_secret_beside_one_that_is_listed(world: Secrets) -> None:
     async def scenario() -> None:
-        async with world.daemon(configured("bank")) as (engine, _):
+        async with world.daemon(configured("bank")) as (process, _):
             await until(lambda: world.has_copy("bank"))
-            assert states(engine) == {"bank": "served"}
+            assert states(process) == {"bank": "served"}
             world.put(secret("shop"))
             await until(lambda: world.has_copy("shop"))
             before = len(world.servers["bank"].requests)
             world.host.delete("secrets", f"{TEAM}/shop")
-            await until(lambda: "shop" not in engine.pairs)
+            await until(lambda: "shop" not in process.pairs)
             world.servers["shop"].put(configmap("late"))
             await asyncio.sleep(60)
-            assert states(engine) == {"bank": "served"}
+            assert states(process) == {"bank": "served"}
             assert (world.has_copy("shop"), world.has_copy("shop", "late")) == (True, False)
             assert [one for one in list(world.servers["bank"].requests)[before:] if one.verb == "list"] == []
 
@@ -52,9 +52,9 @@ def test_virtual_cluster_joins_and_leaves_with_its_secret_beside_one_that_is_lis
 def test_new_token_is_used_in_place_and_no_watch_is_lost(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"))
-        async with world.daemon(configured()) as (engine, _):
+        async with world.daemon(configured()) as (process, _):
             await until(lambda: world.has_copy("shop"))
-            pair, before = engine.pairs["shop"], len(world.servers["shop"].requests)
+            pair, before = process.pairs["shop"], len(world.servers["shop"].requests)
             world.tokens = {"Bearer new"}
             world.put(secret("shop", kubeconfig("shop", token="new")))
             await asyncio.sleep(5)
@@ -62,30 +62,30 @@ def test_new_token_is_used_in_place_and_no_watch_is_lost(world: Secrets) -> None
             await until(lambda: world.has_copy("shop", "later"))
             await pair.virtual.fetch("/version")
             later = list(world.servers["shop"].requests)[before:]
-            assert engine.pairs["shop"] is pair
+            assert process.pairs["shop"] is pair
             assert [one for one in later if one.verb in ("list", "watch")] == []
 
     play(scenario)
 
 
-def reasons(engine: Engine) -> dict[str, str]:
+def reasons(process: Process) -> dict[str, str]:
     """Return what is refused, with the reasons."""
-    return {each.cluster: each.reason for each in clusters(engine) if each.state is ClusterState.REFUSED}
+    return {each.cluster: each.reason for each in clusters(process) if each.state is ClusterState.REFUSED}
 
 
 def test_another_address_begins_anew_and_others_go_on(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"), secret("pets"))
-        async with world.daemon(configured()) as (engine, _):
+        async with world.daemon(configured()) as (process, _):
             await until(lambda: world.has_copy("shop") and world.has_copy("pets"))
-            before = dict(engine.pairs)
+            before = dict(process.pairs)
             world.servers["elsewhere"] = world.servers["shop"]
             world.put(secret("shop", kubeconfig("elsewhere")))
-            await until(lambda: engine.pairs.get("shop") not in (None, before["shop"]))
+            await until(lambda: process.pairs.get("shop") not in (None, before["shop"]))
             world.cut.add("shop")
             world.servers["shop"].put(configmap("new"))
             await until(lambda: world.has_copy("shop", "new"))
-            assert engine.pairs["pets"] is before["pets"]
+            assert process.pairs["pets"] is before["pets"]
 
     play(scenario)
 
@@ -93,12 +93,12 @@ def test_another_address_begins_anew_and_others_go_on(world: Secrets) -> None:
 def test_another_virtual_cluster_under_a_name_gets_nothing_of_the_former(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"))
-        async with world.daemon(configured()) as (engine, _):
+        async with world.daemon(configured()) as (process, _):
             await until(lambda: world.has_copy("shop"))
             world.servers["stranger"] = ApiServer(seed="stranger")
             world.put(secret("shop", kubeconfig("stranger")))
-            await until(lambda: states(engine) == {"shop": "failing"})
-            assert "was never synced as that" in engine.absent["shop"].message
+            await until(lambda: states(process) == {"shop": "failing"})
+            assert "was never synced as that" in process.unserved.clusters["shop"].message
             assert world.has_copy("shop")
 
     play(scenario)
@@ -135,18 +135,18 @@ def test_secret_that_asks_for_too_much_is_refused_alone_until_it_is_mended(
     async def scenario() -> None:
         world.servers["bad"] = world.servers.pop("pets")
         world.put(secret("shop"))
-        async with world.daemon(configured("bank")) as (engine, _):
+        async with world.daemon(configured("bank")) as (process, _):
             await until(lambda: world.has_copy("shop") and world.has_copy("bank"))
             world.put(bad)
-            await until(lambda: reasons(engine))
-            assert reasons(engine).keys() == {"team/bad"}
-            assert reason in reasons(engine)["team/bad"]
-            assert _virtual(engine) == {"bank": None, "shop": None}
-            [line] = [why for part, why in _degraded(engine).items() if part == "secrets/team"]
+            await until(lambda: reasons(process))
+            assert reasons(process).keys() == {"team/bad"}
+            assert reason in reasons(process)["team/bad"]
+            assert _virtual(process) == {"bank": None, "shop": None}
+            [line] = [why for part, why in _degraded(process).items() if part == "secrets/team"]
             assert line in ("Refused: 1", "Unparsable: 1", "KeyMissing: 1")
             world.put(secret("bad"))
             await until(lambda: world.has_copy("bad"))
-            assert (reasons(engine), "secrets/team" in _degraded(engine)) == ({}, False)
+            assert (reasons(process), "secrets/team" in _degraded(process)) == ({}, False)
 
     play(scenario)
 
@@ -154,11 +154,11 @@ def test_secret_that_asks_for_too_much_is_refused_alone_until_it_is_mended(
 def test_kubeconfig_that_can_no_longer_be_used_leaves_the_former_in_use(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"))
-        async with world.daemon(configured()) as (engine, _):
+        async with world.daemon(configured()) as (process, _):
             await until(lambda: world.has_copy("shop"))
             world.put(secret("shop", b"nonsense"))
-            await until(lambda: reasons(engine))
-            assert reasons(engine)["team/shop"].endswith("; its former login stays in use")
+            await until(lambda: reasons(process))
+            assert reasons(process)["team/shop"].endswith("; its former login stays in use")
             world.servers["shop"].put(configmap("later"))
             await until(lambda: world.has_copy("shop", "later"))
 
@@ -171,13 +171,13 @@ def test_older_secret_of_an_earlier_entry_has_the_name_whenever_it_is_decided(wo
     async def scenario() -> None:
         world.host.put(namespace("other"))
         world.put(secret("a", kubeconfig("shop"), home="other", name="shop"))
-        async with world.daemon(configured(secrets=entries)) as (engine, _):
+        async with world.daemon(configured(secrets=entries)) as (process, _):
             await until(lambda: world.has_copy("shop"))
-            before = engine.pairs["shop"]
+            before = process.pairs["shop"]
             world.put(secret("z", kubeconfig("shop"), name="shop"))
-            await until(lambda: reasons(engine))
-            assert reasons(engine) == {"other/a": "Refused: the name shop is taken, by the Secret team/z"}
-            await until(lambda: engine.pairs.get("shop") not in (None, before))
+            await until(lambda: reasons(process))
+            assert reasons(process) == {"other/a": "Refused: the name shop is taken, by the Secret team/z"}
+            await until(lambda: process.pairs.get("shop") not in (None, before))
 
     play(scenario)
 
@@ -189,13 +189,13 @@ def test_ten_thousand_secrets_are_bounded_and_cost_their_namespace_alone(world: 
         for number in range(10_000):
             world.put(secret(f"x{number}", b"{}"))
         before = len(world.host.requests)
-        async with world.daemon(configured("bank", secrets=few)) as (engine, _):
+        async with world.daemon(configured("bank", secrets=few)) as (process, _):
             await until(lambda: world.has_copy("bank"))
-            await until(lambda: reasons(engine))
+            await until(lambda: reasons(process))
             await until(lambda: world.has_copy("shop") and world.has_copy("pets"))
-            assert set(reasons(engine)) == {"team/(further)"}
-            assert "10000 further Secrets" in reasons(engine)["team/(further)"]
-            assert _degraded(engine) == {"secrets/team": "too many Secrets: 1"}
+            assert set(reasons(process)) == {"team/(further)"}
+            assert "10000 further Secrets" in reasons(process)["team/(further)"]
+            assert _degraded(process) == {"secrets/team": "too many Secrets: 1"}
             reads = [
                 one for one in list(world.host.requests)[before:] if one.verb == "get" and one.resource == "secrets"
             ]
@@ -230,12 +230,12 @@ def test_files_of_a_kubeconfig_are_the_other_keys_of_its_secret(world: Secrets) 
 
 def test_daemon_without_any_virtual_cluster_waits_and_is_well(world: Secrets) -> None:
     async def scenario() -> None:
-        async with world.daemon(configured()) as (engine, _):
+        async with world.daemon(configured()) as (process, _):
             await asyncio.sleep(60)
-            assert (clusters(engine), _virtual(engine), _unlisted(engine), _degraded(engine)) == ([], {}, {}, {})
-            assert selection(engine).pairs == []
+            assert (clusters(process), _virtual(process), _unlisted(process), _degraded(process)) == ([], {}, {}, {})
+            assert selection(process).pairs == []
             with pytest.raises(Refused, match="no virtual cluster 'shop'; it serves none at present"):
-                selection(engine, cluster="shop")
+                selection(process, cluster="shop")
 
     play(scenario)
 
@@ -252,8 +252,8 @@ def test_run_that_ends_reads_no_secrets_and_says_so(*, once: bool, dry_run: bool
 def test_only_one_that_fails_does_not_end_the_daemon(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop", kubeconfig("shop", token="unknown")))
-        async with world.daemon(configured()) as (engine, _):
-            await until(lambda: states(engine) == {"shop": "failing"})
+        async with world.daemon(configured()) as (process, _):
+            await until(lambda: states(process) == {"shop": "failing"})
             world.put(secret("shop"))
             await until(lambda: world.has_copy("shop"), within=200)
 
@@ -264,13 +264,13 @@ def test_secrets_that_may_not_be_listed_are_said_and_make_unready_only_if_nobody
     async def scenario() -> None:
         world.put(secret("shop"))
         world.host.faults.add(Rule(verb="list", resource="secrets", status=403, count=2))
-        async with world.daemon(configured()) as (engine, _):
-            await until(lambda: reasons(engine))
-            assert "its Secrets can't be listed" in reasons(engine)["team/(all)"]
-            assert _unlisted(engine) == {"team": "Forbidden"}
-            assert _refused(engine) == {("team", "Forbidden"): 1}
+        async with world.daemon(configured()) as (process, _):
+            await until(lambda: reasons(process))
+            assert "its Secrets can't be listed" in reasons(process)["team/(all)"]
+            assert _unlisted(process) == {"team": "Forbidden"}
+            assert _refused(process) == {("team", "Forbidden"): 1}
             await until(lambda: world.has_copy("shop"), within=200)
-            assert (_unlisted(engine), reasons(engine)) == ({}, {})
+            assert (_unlisted(process), reasons(process)) == ({}, {})
 
     play(scenario)
 
@@ -278,9 +278,9 @@ def test_secrets_that_may_not_be_listed_are_said_and_make_unready_only_if_nobody
 def test_secrets_that_may_not_be_listed_are_no_trouble_of_those_who_are_served(world: Secrets) -> None:
     async def scenario() -> None:
         world.host.faults.add(Rule(verb="list", resource="secrets", status=403, count=2))
-        async with world.daemon(configured("bank")) as (engine, _):
-            await until(lambda: world.has_copy("bank") and reasons(engine))
-            assert (_unlisted(engine), _degraded(engine)) == ({}, {"secrets/team": "Forbidden: 1"})
+        async with world.daemon(configured("bank")) as (process, _):
+            await until(lambda: world.has_copy("bank") and reasons(process))
+            assert (_unlisted(process), _degraded(process)) == ({}, {"secrets/team": "Forbidden: 1"})
 
     play(scenario)
 
@@ -289,10 +289,10 @@ def test_secret_that_cannot_be_read_is_read_again(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"))
         world.host.faults.add(Rule(verb="get", resource="secrets", status=500, count=5))
-        async with world.daemon(configured()) as (engine, _):
-            await until(lambda: "team/shop" in reasons(engine))
+        async with world.daemon(configured()) as (process, _):
+            await until(lambda: "team/shop" in reasons(process))
             await until(lambda: world.has_copy("shop"), within=200)
-            assert reasons(engine) == {}
+            assert reasons(process) == {}
 
     play(scenario)
 
@@ -300,16 +300,16 @@ def test_secret_that_cannot_be_read_is_read_again(world: Secrets) -> None:
 def test_changed_configuration_is_followed(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"), secret("pets", labels={"fleet": "yes"}))
-        async with world.daemon(configured("bank")) as (engine, sources):
+        async with world.daemon(configured("bank")) as (process, sources):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
-            bank = engine.pairs["bank"]
+            bank = process.pairs["bank"]
             now = configured("bank", secrets=[{"namespace": TEAM, "hostNamespaces": [HOME], "selector": "fleet=yes"}])
             sources.update(now, now.clusters())
-            await until(lambda: world.has_copy("pets") and "shop" not in engine.pairs)
-            assert engine.pairs["bank"] is bank
+            await until(lambda: world.has_copy("pets") and "shop" not in process.pairs)
+            assert process.pairs["bank"] is bank
             none = configured("bank").model_copy(update={"virtual_cluster_secrets": ()})
             sources.update(none, none.clusters())
-            await until(lambda: set(engine.pairs) == {"bank"})
+            await until(lambda: set(process.pairs) == {"bank"})
             before = len(world.host.requests)
             await asyncio.sleep(3600)  # longer than a watch lives
             later = list(world.host.requests)[before:]
@@ -321,15 +321,15 @@ def test_changed_configuration_is_followed(world: Secrets) -> None:
 def test_secret_that_is_made_anew_is_another_virtual_cluster(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"))
-        async with world.daemon(configured()) as (engine, _):
+        async with world.daemon(configured()) as (process, _):
             await until(lambda: world.has_copy("shop"))
-            before = engine.pairs["shop"]
+            before = process.pairs["shop"]
             world.servers["elsewhere"] = world.servers["shop"]
             world.cut.add("shop")
             world.host.delete("secrets", f"{TEAM}/shop")
             await asyncio.sleep(5)
             world.put(secret("shop", kubeconfig("elsewhere")))
-            await until(lambda: engine.pairs.get("shop") not in (None, before))
+            await until(lambda: process.pairs.get("shop") not in (None, before))
             world.servers["shop"].put(configmap("new"))
             await until(lambda: world.has_copy("shop", "new"))
 
@@ -339,8 +339,8 @@ def test_secret_that_is_made_anew_is_another_virtual_cluster(world: Secrets) -> 
 def test_bad_secret_is_read_once_and_others_keep_their_options(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"), secret("bad", b"nonsense"))
-        async with world.daemon(configured()) as (engine, _):
-            await until(lambda: world.has_copy("shop") and reasons(engine))
+        async with world.daemon(configured()) as (process, _):
+            await until(lambda: world.has_copy("shop") and reasons(process))
             before = len(world.host.requests)
             for number in range(5):
                 world.put(secret("new", b"nonsense", files={"x": str(number).encode()}))
@@ -354,9 +354,9 @@ def test_bad_secret_is_read_once_and_others_keep_their_options(world: Secrets) -
 def test_reason_is_short_whatever_the_secret_says(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("a", name="x" * 200_000), secret("b", kubeconfig("b" * 100_000 + "^:x")))
-        async with world.daemon(configured()) as (engine, _):
-            await until(lambda: len(reasons(engine)) == 2)
-            assert max(map(len, reasons(engine).values())) < 400
+        async with world.daemon(configured()) as (process, _):
+            await until(lambda: len(reasons(process)) == 2)
+            assert max(map(len, reasons(process).values())) < 400
 
     play(scenario)
 

@@ -10,7 +10,7 @@ from harness import HOME, NAMESPACE, Tenant, Two, admin, built_in, namespace, pl
 from kube_envtest import Rule
 from syncer.api import Key, Obj, Side
 from syncer.daemon.pages.status import degraded, hindered, waiting
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import SERVICES
 from syncer.resources.service_addresses import MOST_DRAWS, PLACEHOLDER
 from syncer.resources.services import LOOK_SECONDS
@@ -60,7 +60,7 @@ def test_address_of_the_virtual_service_is_that_of_its_copy(two: Two, options: M
             web, copy = addresses(two)
             assert web == copy
             assert two.original("services", "db") == own | {"metadata": own["metadata"]}, "nothing is written to it"
-            assert not degraded(daemon.engine)
+            assert not degraded(daemon.process)
 
     play(scenario)
 
@@ -197,7 +197,7 @@ def test_addresses_differ_once_the_host_has_drawn_a_few_in_vain(two: Two) -> Non
             assert (after["metadata"]["uid"], after["spec"]) == (before["metadata"]["uid"], before["spec"])
             status = daemon.status("web", "services")
             assert status is not None
-            assert status.state is State.PENDING
+            assert status.state is RequestState.PENDING
             [event] = [each for each in two.virtual.objects("events") if each["reason"] == "AddressDiffers"]
             assert event["involvedObject"]["name"] == "web"
             tried = [one for one in two.host.requests if (one.verb, one.resource) == ("delete", "services")]
@@ -218,16 +218,16 @@ def test_range_outside_of_the_hosts_is_told_with_the_flag(two: Two, mode: str) -
         async with daemon_of(two, {"services": {"clusterIP": mode}}) as daemon:
             await daemon.settled(patience=1)
             if mode == "same":
-                [why] = waiting(daemon.engine).values()
+                [why] = waiting(daemon.process).values()
                 assert two.copy("services", "web") is None
-                assert "10.96" not in degraded(daemon.engine, details=False)["vc", "services"]
+                assert "10.96" not in degraded(daemon.process, details=False)["vc", "services"]
             else:
-                [why] = degraded(daemon.engine).values()
+                [why] = degraded(daemon.process).values()
                 own, there = addresses(two)
                 assert str(own).startswith("10.97.")
                 assert str(there).startswith("10.96.")
-                assert not hindered(daemon.engine)
-                [shown] = degraded(daemon.engine, details=False).values()
+                assert not hindered(daemon.process)
+                [shown] = degraded(daemon.process, details=False).values()
                 assert "--service-cluster-ip-range" in shown
                 assert "10.96" not in shown
             assert "--service-cluster-ip-range=10.96.0.0/16" in why
@@ -242,7 +242,7 @@ def test_range_that_cannot_be_known_is_told_and_each_side_has_its_own(two: Two) 
         two.host.faults.add(Rule(verb="create", resource="services", status=500, count=1))
         async with daemon_of(two) as daemon:
             await daemon.settled()
-            [why] = degraded(daemon.engine).values()
+            [why] = degraded(daemon.process).values()
             assert "networking.serviceCIDRs" in why
             assert two.copy("services", "web") is not None
 
@@ -259,11 +259,11 @@ def test_range_that_becomes_known_ends_the_condition_and_addresses_become_the_sa
             await daemon.settled()
             own, there = addresses(two)
             assert own != there
-            assert degraded(daemon.engine)
+            assert degraded(daemon.process)
             [event] = [each for each in two.virtual.objects("events") if each["reason"] == "SyncerDegraded"]
             assert event["involvedObject"]["name"] == "default"
             await asyncio.sleep(3 * LOOK_SECONDS)
-            assert not degraded(daemon.engine)
+            assert not degraded(daemon.process)
             await daemon.settled()
             own, there = addresses(two)
             assert own == there
@@ -378,7 +378,7 @@ def test_node_port_that_the_virtual_side_cannot_have_parks_the_service_and_the_r
             assert node_port(two.copy("services", "web")) == 30000, "the host draws the first one that is free"
             status = daemon.status("web", "services")
             assert status is not None
-            assert (status.state, "nodePort" in status.reason) == (State.PARKED, True)
+            assert (status.state, "nodePort" in status.reason) == (RequestState.PARKED, True)
             await client.patch(SERVICES, Key(NAMESPACE, "web"), {"spec": {"selector": {"tier": "back"}}})
             await daemon.settled()
             assert (two.copy("services", "web") or {})["spec"]["selector"]["tier"] == "back"

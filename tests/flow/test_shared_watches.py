@@ -53,7 +53,7 @@ def shared() -> Shared:
 
 def cached(daemon: Daemon, cluster: str) -> set[str]:
     """Return the clusters in the marks of the host's ConfigMaps that a cluster has in its store."""
-    store = daemon.engine.pairs[cluster].informers.store(Side.HOST, CONFIG_MAPS)
+    store = daemon.process.pairs[cluster].informers.store(Side.HOST, CONFIG_MAPS)
     found = [store.get(key) for key in list(store.keys())]
     return {labels_of(obj).get("vsyncer.dev/cluster", "") for obj in found if obj}
 
@@ -67,7 +67,7 @@ def test_one_watch_for_each_kind(shared: Shared) -> None:
         async with shared.daemon() as daemon:
             await daemon.settled()
             kinds = {
-                place for pair in daemon.engine.pairs.values() for place in pair.reflectors if place[0] is Side.HOST
+                place for pair in daemon.process.pairs.values() for place in pair.reflectors if place[0] is Side.HOST
             }
             assert sum(shared.watches().values()) == len(kinds)
             assert set(shared.watches().values()) == {1}
@@ -87,13 +87,13 @@ def test_cluster_that_comes_and_goes_disturbs_no_other(shared: Shared) -> None:
             for server in shared.servers.values():
                 server.put(configmap("c"))
             await daemon.settled()
-            engine, late = daemon.engine, shared.server("late")
+            process, late = daemon.process, shared.server("late")
             lists = sum(one.verb == "list" for one in shared.host.requests)
             for _ in range(2):
                 late.put(configmap("c"))
-                add(engine, configured(Tenant(late, "late", HOME, ALL), built_in("configmaps", "secrets")), late)
-                await engine.prepare_one("late")
-                async with helped_by(engine.serve("late")):
+                add(process, configured(Tenant(late, "late", HOME, ALL), built_in("configmaps", "secrets")), late)
+                await process.served["late"].prepare()
+                async with helped_by(process.served["late"].serve()):
                     await until(lambda: shared.copy("late", "c"))
                     shared.servers["one"].put(configmap("c", {"color": "red"}))
                     late.delete("configmaps", "shop/c")
@@ -103,7 +103,7 @@ def test_cluster_that_comes_and_goes_disturbs_no_other(shared: Shared) -> None:
                     assert copy
                     assert copy["data"] == {"color": "red"}
                     assert set(shared.watches().values()) == {1}
-                await engine.remove("late")
+                await process.remove("late")
             shared.host.delete("configmaps", place("c", "two", HOME))
             await until(lambda: shared.copy("two", "c"))
             kinds = len(shared.watches())
@@ -154,7 +154,7 @@ def test_cluster_whose_handler_raises_stops_itself_alone(shared: Shared) -> None
             def broken(key: Key, last: Obj) -> None:
                 raise ValueError("broken")
 
-            daemon.engine.pairs["one"].informers.store(Side.HOST, CONFIG_MAPS).add_handler(broken)
+            daemon.process.pairs["one"].informers.store(Side.HOST, CONFIG_MAPS).add_handler(broken)
             for server in shared.servers.values():
                 server.put(configmap("c"))
             await daemon.settled()

@@ -21,7 +21,7 @@ NOTE = "kube-system/vsyncer"
 async def status(daemon: Daemon) -> dict[str, dict[str, Any]]:
     """Return the rows by syncer."""
     control = Control()
-    control_api.add(control, daemon.engine)
+    control_api.add(control, daemon.process)
     code, rows = await control.answer("GET", "/status", {})
     assert code == 200
     assert {row.pop("cluster") for row in rows} == {CLUSTER}
@@ -119,7 +119,7 @@ def test_objects_whose_names_are_nested_too_deep_to_be_found_are_counted(two: Tw
         two.virtual.faults.add(Rule(verb="list", resource="configmaps", rewrite=lambda body: listed))
         async with two.daemon([Maps]) as daemon:
             await daemon.settled()
-            [why] = degraded(daemon.engine).values()
+            [why] = degraded(daemon.process).values()
             assert why.endswith(
                 "that can't be read: 1 whose names can't be found, as they are malformed or nested too deep"
             )
@@ -134,9 +134,9 @@ def test_object_that_an_index_or_a_watch_fails_for_is_told_of_until_it_changes(t
             two.virtual.put(configmap(name, metadata={"labels": {} if name == "z" else {"bad": "1"}}))
         async with two.daemon([syncer]) as daemon:
             await daemon.settled()
-            [why] = degraded(daemon.engine).values()
+            [why] = degraded(daemon.process).values()
             assert why.endswith("that can't be read: 2 by an index or a watch of a syncer")
-            rows = control_api.parked(daemon.engine, control_api.selection(daemon.engine))
+            rows = control_api.parked(daemon.process, control_api.selection(daemon.process))
             assert [(row["key"], row["class"], row["syncer"]) for row in rows] == [
                 (f"{NAMESPACE}/{name}", "Unreadable", "maps") for name in ("x", "y")
             ]
@@ -144,7 +144,7 @@ def test_object_that_an_index_or_a_watch_fails_for_is_told_of_until_it_changes(t
             two.virtual.put(configmap("x"))
             two.virtual.delete("configmaps", f"{NAMESPACE}/y")
             await daemon.settled()
-            assert degraded(daemon.engine) == {}
-            assert control_api.parked(daemon.engine, control_api.selection(daemon.engine)) == []
+            assert degraded(daemon.process) == {}
+            assert control_api.parked(daemon.process, control_api.selection(daemon.process)) == []
 
     play(scenario)

@@ -8,7 +8,7 @@ from harness import HOME, Two, built_in, place, play, until, writes
 from sampled import MADE, define, to_host
 
 from kube_envtest import Rule
-from syncer.api import Obj, Request, Side, annotations_of, labels_of
+from syncer.api import Obj, Side, SyncRequest, annotations_of, labels_of
 from syncer.daemon.pages.status import states
 from syncer.resources.kinds import ENDPOINT_SLICES, PRIORITY_CLASSES
 from syncer.testing.merge import merged
@@ -50,13 +50,13 @@ def test_writes_of_our_own_cause_no_further_reconcile(two: Two, monkeypatch: pyt
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
-            handle = daemon.engine.workers.handle
+            handle = daemon.process.workers.handle
 
-            async def noted(request: Request, changed: float) -> tuple[int, float]:
+            async def noted(request: SyncRequest, changed: float) -> tuple[int, float]:
                 looked.append(request.key.name)
                 return await handle(request, changed)
 
-            monkeypatch.setattr(daemon.engine.workers, "handle", noted)
+            monkeypatch.setattr(daemon.process.workers, "handle", noted)
             pair = two.virtual.put(configmap("x"))
             await daemon.settled()
             two.virtual.put(merged(pair, {"data": {"color": "red"}}))
@@ -203,7 +203,7 @@ def test_endpointslice_follows_the_pods_whose_addresses_it_has(two: Two) -> None
             two.host.put(merged(two.copy("pods", "db") or {}, {"status": {"phase": "Failed"}}))
             assert await until(lambda: copied() == []) < 1
             assert two.copy("endpointslices.discovery.k8s.io", "of-a-controller") is None
-            cached = daemon.engine.pairs["vc"].informers.keys(Side.VIRTUAL, ENDPOINT_SLICES)
+            cached = daemon.process.pairs["vc"].informers.keys(Side.VIRTUAL, ENDPOINT_SLICES)
             assert [key.name for key in cached] == ["db"], "the others change with each Pod, and cost a watch event"
 
     play(scenario)
@@ -374,7 +374,7 @@ def test_deleted_object_takes_no_memory(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon() as daemon:
             await daemon.settled()
-            before = dict(daemon.engine.statuses.count())
+            before = dict(daemon.process.statuses.count())
             for number in range(20):
                 two.virtual.put(configmap(f"c{number}"))
                 two.virtual.put(pod(f"p{number}"))
@@ -383,9 +383,11 @@ def test_deleted_object_takes_no_memory(two: Two) -> None:
                 two.virtual.delete("configmaps", f"shop/c{number}")
                 two.virtual.delete("pods", f"shop/p{number}")
             await daemon.settled()
-            assert dict(daemon.engine.statuses.count()) == before
-            assert daemon.engine.queue.is_idle()
-            assert not [request for request in daemon.engine.queue.delayed() if request.key.name.startswith(("c", "p"))]
+            assert dict(daemon.process.statuses.count()) == before
+            assert daemon.process.queue.is_idle()
+            assert not [
+                request for request in daemon.process.queue.delayed() if request.key.name.startswith(("c", "p"))
+            ]
 
     play(scenario)
 
@@ -401,7 +403,7 @@ def test_summary_counts_the_objects_in_step(two: Two) -> None:
             unused = len(
                 [one for one in two.virtual.objects("configmaps") if one["metadata"]["name"] == "kube-root-ca.crt"]
             )
-            assert dict(states(daemon.engine)) == {
+            assert dict(states(daemon.process)) == {
                 ("vc", "configmaps", "in_step"): 5,
                 ("vc", "configmaps", "parked"): 1,
                 ("vc", "configmaps", "skipped"): unused,
@@ -416,10 +418,10 @@ def test_requests_that_need_no_write_let_others_have_the_loop(two: Two) -> None:
             two.virtual.put(configmap(f"x{number}"))
         async with two.daemon(MAPS, options={"configMaps": {"all": True}}) as daemon:
             await daemon.settled()
-            [pair] = daemon.engine.pairs.values()
+            [pair] = daemon.process.pairs.values()
             pair.ask_all(pair.controllers["configmaps"])
             turns = 0
-            while not daemon.engine.queue.is_idle():
+            while not daemon.process.queue.is_idle():
                 await asyncio.sleep(0)
                 turns += 1
             assert turns > 5, "all were looked at in one go"

@@ -35,7 +35,7 @@ from syncer.api import (
     retry,
     wait,
 )
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, service
@@ -65,7 +65,7 @@ def test_syncer_that_raises_stops_neither_the_others_nor_its_own_other_objects(t
             assert copies(two, "secrets") == {"s"}
             status = daemon.status("bad", "maps")
             assert status
-            assert (status.state, status.error) == (State.PARKED, "ZeroDivisionError")
+            assert (status.state, status.error) == (RequestState.PARKED, "ZeroDivisionError")
             Raises.broken = False
             assert await until(lambda: "bad" in copies(two), within=90)
             Raises.broken = True
@@ -116,7 +116,7 @@ def test_refusal_is_reported_in_virtual_names_and_retried_after_a_change(two: Tw
             await daemon.settled()
             status = daemon.status("x", "maps")
             assert status
-            assert status.state is State.PARKED
+            assert status.state is RequestState.PARKED
             [told] = two.virtual.objects("events", NAMESPACE)
             assert (told["reason"], told["message"], told["type"]) == (
                 "SyncRefused",
@@ -143,7 +143,7 @@ def test_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two: 
             await daemon.settled()
             status = daemon.status("x", "maps")
             assert status
-            assert status.state is State.PARKED
+            assert status.state is RequestState.PARKED
             assert two.copy("configmaps", "x") == stored
             [told] = two.virtual.objects("events", NAMESPACE)
             assert (told["reason"], told["involvedObject"]["name"]) == ("NameCollision", "x")

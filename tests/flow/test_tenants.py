@@ -1,4 +1,4 @@
-"""Several virtual clusters through one engine onto one host: no tenant's load or trouble is another's."""
+"""Several virtual clusters through one process onto one host: no tenant's load or trouble is another's."""
 
 import asyncio
 import contextlib

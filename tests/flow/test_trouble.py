@@ -11,7 +11,7 @@ from harness import ALL, HOME, NAMESPACE, Two, built_in, place, play, until, ver
 from kube_envtest import Rule
 from syncer.api import Side
 from syncer.daemon.pages.status import degraded
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, service
@@ -125,7 +125,7 @@ def test_object_that_the_other_server_refuses_is_parked_with_an_event(two: Two) 
             await daemon.settled()
             status = daemon.status("big")
             assert status
-            assert (status.state, status.error) == (State.PARKED, "Invalid")
+            assert (status.state, status.error) == (RequestState.PARKED, "Invalid")
             [told] = [one for one in two.virtual.objects("events", NAMESPACE) if one["reason"] == "SyncFailed"]
             assert told["involvedObject"]["name"] == "big"
             assert rule.hits == 1
@@ -191,7 +191,7 @@ def test_watches_that_fail_are_made_up_for(two: Two, side: Side, rule: Rule) -> 
             await until(lambda: in_step(two, 0, "red"))
             await asyncio.sleep(60)
             await daemon.settled()
-            assert dict(degraded(daemon.engine)) == {}
+            assert dict(degraded(daemon.process)) == {}
 
     play(scenario)
 
@@ -277,7 +277,7 @@ def test_api_server_that_is_away_for_a_minute(two: Two, side: Side) -> None:
                 paint(two, 50, "red")
             await asyncio.sleep(58)
             assert sum(tried) < 300, "attempts while it was away"
-            assert not daemon.engine.queue.running()
+            assert not daemon.process.queue.running()
             paint(two, 50, "red")
             await until(lambda: in_step(two, 50, "red"), within=20)
             await daemon.settled(patience=60)

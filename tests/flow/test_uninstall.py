@@ -326,7 +326,7 @@ def test_afterwards_the_virtual_cluster_can_be_synced_under_another_name(two: Tw
         await uninstalled(two, config())
         await claimed(two, other)
         async with working(two, other, lambda: two.host.get("services", place("web", "other"))) as daemon:
-            assert list(daemon.engine.statuses.troubles()) == []
+            assert list(daemon.process.statuses.troubles()) == []
 
     play(scenario)
 

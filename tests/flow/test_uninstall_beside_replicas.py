@@ -10,7 +10,7 @@ from test_replicas import NAMES, led, scene, settled
 
 from syncer.api import Side
 from syncer.config import SyncerConfig
-from syncer.daemon.uninstall.uninstall import Report, uninstall
+from syncer.daemon.uninstall.uninstall import UninstallReport, uninstall
 from syncer.leaderelection.uninstalls import StillServed, uninstall_name
 from syncer.testing.objects import configmap
 
@@ -29,7 +29,7 @@ def leave(replica: Replica) -> None:
     replica.fleet.update([each for each in replica.replicas.clusters if each.name != GONE])
 
 
-async def uninstalled(replicas: Replicas) -> Report:
+async def uninstalled(replicas: Replicas) -> UninstallReport:
     config = configured(GONE)
     [cluster] = config.clusters()
     both = {

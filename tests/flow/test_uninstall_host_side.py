@@ -35,12 +35,12 @@ from uninstall_scene import (
 from hack.side_tasks import helped_by
 from kube_envtest import Rule
 from syncer.api import Key, Obj, Resource, Side, SyncerError, annotations_of, key_of
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Changes, Discovery
 from syncer.config import ConnectionSection, SyncerConfig
 from syncer.daemon.start import connecting
 from syncer.daemon.uninstall import inventory
-from syncer.daemon.uninstall.uninstall import Later, Report, uninstall
+from syncer.daemon.uninstall.uninstall import Later, UninstallReport, uninstall
 from syncer.resources.kinds import NODES, PODS
 from syncer.testing.merge import merged
 from syncer.testing.objects import build, configmap, pod
@@ -91,13 +91,13 @@ def later(two: Two) -> Later:
     """Return a function that connects to the virtual cluster."""
 
     @asynccontextmanager
-    async def connected() -> AsyncIterator[Mapping[Side, Cluster]]:
+    async def connected() -> AsyncIterator[Mapping[Side, SideClient]]:
         yield clusters(two)
 
     return connected
 
 
-async def host_side(two: Two, given: SyncerConfig, *, keep: bool = False, then: Later | None = None) -> Report:
+async def host_side(two: Two, given: SyncerConfig, *, keep: bool = False, then: Later | None = None) -> UninstallReport:
     """Uninstall the host side, with a kubelet there."""
     host = {Side.HOST: clusters(two)[Side.HOST]}
     async with helped_by(kubelet(two)):
@@ -203,7 +203,7 @@ def test_host_side_that_fails_keeps_the_virtual_side_and_the_lease(two: Two) -> 
 
 
 def test_virtual_kubeconfig_is_not_read_for_the_host_side_alone(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    def connect(given: ConnectionSection, side: Side, *_: object) -> Cluster:
+    def connect(given: ConnectionSection, side: Side, *_: object) -> SideClient:
         assert side is Side.HOST
         return admin(two.host, side)
 
@@ -221,7 +221,7 @@ def test_virtual_kubeconfig_that_is_missing_is_a_remark_of_the_host_side_first(
 ) -> None:
     real = connecting._connect
 
-    def connect(given: ConnectionSection, side: Side, *rest: Any) -> Cluster:
+    def connect(given: ConnectionSection, side: Side, *rest: Any) -> SideClient:
         return admin(two.host, side) if side is Side.HOST else real(given, side, *rest)
 
     async def scenario() -> None:
@@ -284,7 +284,7 @@ def test_pod_that_would_take_years_to_end_is_gone_within_two_minutes(
             assert there(two.host, "pods", place("web"))["metadata"]["deletionGracePeriodSeconds"] == own
         graces: list[int | None] = []
 
-        class Noting(Cluster):
+        class Noting(SideClient):
             async def delete(self, resource: Resource, key: Key, **options: Any) -> Obj | None:
                 if resource.plural == "pods":
                     graces.append(options.get("grace"))

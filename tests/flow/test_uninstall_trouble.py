@@ -34,7 +34,7 @@ from uninstall_scene import (
 
 from kube_envtest import Rule
 from syncer.api import ConfigError, Key, Obj, Resource, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Changes, Discovery
 from syncer.daemon.fleet.leadership import leading
 from syncer.daemon.uninstall.inventory import Lister, Recognition
@@ -188,10 +188,10 @@ def test_list_that_gets_too_old_is_begun_anew(two: Two) -> None:
     play(scenario)
 
 
-class Meddler(Cluster):
+class Meddler(SideClient):
     """A user who takes our mark off an object just before it would be deleted."""
 
-    def __init__(self, real: Cluster, meddle: Callable[[Key], None]) -> None:
+    def __init__(self, real: SideClient, meddle: Callable[[Key], None]) -> None:
         super().__init__(real.name, real.side, real.transport)
         self._meddle = meddle
 

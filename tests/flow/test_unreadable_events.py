@@ -33,9 +33,9 @@ def test_event_that_can_be_read_again_is_synced_at_once() -> None:
             await daemon.settled()
             two.host.put(told(2))
             await asyncio.sleep(5)
-            await until(lambda: [row["key"] for row in parked(daemon.engine, selection(daemon.engine))] == [PLACE])
+            await until(lambda: [row["key"] for row in parked(daemon.process, selection(daemon.process))] == [PLACE])
             server.put(whole)
             assert await until(lambda: (server.get("events", PLACE) or {}).get("count") == 2) < 1
-            assert parked(daemon.engine, selection(daemon.engine)) == []
+            assert parked(daemon.process, selection(daemon.process)) == []
 
     play(scenario)

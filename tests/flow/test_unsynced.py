@@ -11,7 +11,7 @@ from harness import NAMESPACE, Daemon, Two, built_in, play, until
 from hack.side_tasks import helped_by
 from syncer.api import Config, Initialize, Live, Mirror, Obj
 from syncer.daemon.notices import AGAIN_SECONDS, MOST, Notices
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import NETWORK_POLICIES, PERSISTENT_VOLUME_CLAIMS
 from syncer.testing.objects import build, pod
 
@@ -56,14 +56,14 @@ def test_pod_whose_claim_is_not_synced_waits_and_says_why_and_goes_when_a_syncer
             await until(lambda: two.copy("pods", "other") and told(two, "web"))
             stands = daemon.status("web", "pods")
             assert stands is not None
-            assert (stands.state, two.copy("pods", "web")) == (State.PARKED, None)
+            assert (stands.state, two.copy("pods", "web")) == (RequestState.PARKED, None)
             [event] = told(two, "web")
             assert "spec.volumes[0]: needs the PersistentVolumeClaim db" in event["message"]
             assert "enables a syncer of persistentvolumeclaims" in event["message"]
             await asyncio.sleep(600)
             assert [each["count"] for each in told(two, "web")] == [1], "one event, however long it waits"
             Claims.able = True
-            daemon.engine.served["vc"].discovery_loop.soon()
+            daemon.process.served["vc"].discovery_loop.soon()
             assert await until(lambda: two.copy("pods", "web")) < 3, "sooner than by the timer"
             volume = (two.copy("pods", "web") or {})["spec"]["volumes"][0]
             assert volume["persistentVolumeClaim"]["claimName"] == f"db-x-{NAMESPACE}-x-vc"
@@ -79,9 +79,9 @@ SHORT = ("pods", "serviceaccounts")
 @contextlib.asynccontextmanager
 async def noticing(daemon: Daemon) -> AsyncIterator[None]:
     notices = Notices(
-        daemon.engine.pairs["vc"],
-        daemon.engine.served["vc"].discovery,
-        daemon.engine.served["vc"].events,
+        daemon.process.pairs["vc"],
+        daemon.process.served["vc"].discovery,
+        daemon.process.served["vc"].events,
         clock=asyncio.get_running_loop().time,
     )
     async with helped_by(notices.run()):

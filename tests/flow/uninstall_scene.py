@@ -36,11 +36,11 @@ from harness import Tenant as Served
 
 from hack.side_tasks import helped_by
 from syncer.api import Key, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
 from syncer.config import SyncerConfig
 from syncer.daemon.fleet.leadership import leading
-from syncer.daemon.uninstall.uninstall import Report, uninstall
+from syncer.daemon.uninstall.uninstall import UninstallReport, uninstall
 from syncer.engine.stores.identity import claim
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
@@ -196,15 +196,15 @@ async def synced(two: Two, given: SyncerConfig) -> Both:
     return {one: virtual[one] for one in names[0]}, {one: host[one] for one in kept_host}
 
 
-def clusters(two: Two, user: str = "admin") -> Mapping[Side, Cluster]:
+def clusters(two: Two, user: str = "admin") -> Mapping[Side, SideClient]:
     """Clients of both sides."""
     return {
-        Side.VIRTUAL: Cluster(CLUSTER, Side.VIRTUAL, two.virtual.transport(user)),
-        Side.HOST: Cluster("host", Side.HOST, two.host.transport(user)),
+        Side.VIRTUAL: SideClient(CLUSTER, Side.VIRTUAL, two.virtual.transport(user)),
+        Side.HOST: SideClient("host", Side.HOST, two.host.transport(user)),
     }
 
 
-async def planned(two: Two, given: SyncerConfig, *, keep: bool = False, user: str = "admin") -> Report:
+async def planned(two: Two, given: SyncerConfig, *, keep: bool = False, user: str = "admin") -> UninstallReport:
     """Return the plan of an uninstall."""
     return await uninstall(given, given.cluster(), clusters(two, user), yes=False, keep=keep)
 
@@ -219,8 +219,8 @@ async def kubelet(two: Two) -> None:
 
 
 async def uninstalled(
-    two: Two, given: SyncerConfig, *, keep: bool = False, using: Mapping[Side, Cluster] | None = None
-) -> Report:
+    two: Two, given: SyncerConfig, *, keep: bool = False, using: Mapping[Side, SideClient] | None = None
+) -> UninstallReport:
     """Uninstall, with a kubelet on the host."""
     async with helped_by(kubelet(two)):
         return await uninstall(given, given.cluster(), using or clusters(two), yes=True, keep=keep)

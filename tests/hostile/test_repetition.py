@@ -8,7 +8,7 @@ from hostile_scene import CLUSTER, COPIED, HOME, NAMESPACE, PATIENCE, HostileSce
 
 from kube_envtest import ApiServer, Change, Logged
 from syncer.api import Key, Marks, Obj, key_of
-from syncer.engine.apply.confirmation_pace import AT_ONCE, FREE, PER_SECOND
+from syncer.engine.reconcile.policies.confirmation_pace import AT_ONCE, FREE, PER_SECOND
 from syncer.resources.kinds import SECRETS
 from syncer.testing.objects import configmap, pod, pod_mounting, secret
 

@@ -12,7 +12,7 @@ from kube_envtest import ControlPlane
 from syncer.api import ClusterError, Key, Missing, Obj, Resource, Side
 from syncer.clusters import codec
 from syncer.clusters.api_requests import PatchKind
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources import kinds
 from syncer.resources.definitions.versions import custom_resource
@@ -90,9 +90,9 @@ class Api:
 
     def __init__(self, loop: Loop, plane: ControlPlane, side: Side) -> None:
         self.loop, self.plane = loop, plane
-        self.cluster: Cluster = loop.run(self._connect(plane, side))
+        self.cluster: SideClient = loop.run(self._connect(plane, side))
 
-    async def _connect(self, plane: ControlPlane, side: Side) -> Cluster:
+    async def _connect(self, plane: ControlPlane, side: Side) -> SideClient:
         return connect(ConnectionSettings(str(plane.kubeconfig())), side=side, environ={})
 
     def close(self) -> None:

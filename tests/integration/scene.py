@@ -18,6 +18,7 @@ from hack.kubelet import is_ready
 from syncer.api import Key, Marks, Obj, annotations_of, dig, is_deleting, key_of, labels_of, uid_of
 from syncer.engine.stores import identity as claim
 from syncer.names import SingleNamespace
+from syncer.resources.configmaps import CONTROL_PLANE
 from syncer.resources.services import KUBERNETES
 from syncer.testing.objects import configmap, pod_mounting, secret, service
 
@@ -309,6 +310,8 @@ def _definition(api: Api, name: str) -> list[Obj]:
 
 def _is_copied(kind: str, virtual: Obj) -> bool:
     if kind == "Service" and key_of(virtual) == KUBERNETES:
+        return False
+    if kind == "ConfigMap" and key_of(virtual) in CONTROL_PLANE:
         return False
     return virtual["metadata"]["name"] not in _NOT_COPIED
 

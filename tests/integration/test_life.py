@@ -92,7 +92,7 @@ def test_a_leader_that_is_told_to_end_gives_the_lease_up_and_the_other_takes_ove
     first.send(signal.SIGTERM)
     assert first.wait() == 0, first.said()
     start = time.monotonic()
-    assert "gave the lease up" in first.said()
+    assert "released the Lease" in first.said()
     eventually(lambda: leads(second), "the second one leads")
     figure(f"took over after {time.monotonic() - start:.1f} s")
     copied(scene, namespace, "a")

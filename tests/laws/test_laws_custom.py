@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from syncer.api import Config, Key, Marks, Obj, Resource, key_of
 from syncer.names import PerNamespace, SingleNamespace
 from syncer.resources.custom.config import By, CustomConfig
-from syncer.resources.custom.from_host import FromHost
-from syncer.resources.custom.mirror import Kind, Ties, ToHost
+from syncer.resources.custom.from_host import CustomFromHost
+from syncer.resources.custom.mirror import CustomKind, CustomToHost, Ties
 from syncer.resources.custom.references import referred
-from syncer.resources.custom.related import Named
+from syncer.resources.custom.related import TranslatedNames
 from syncer.resources.kinds import SECRETS
 from syncer.testing import strategies
 from syncer.testing.laws import Scene, laws_for
@@ -28,7 +28,7 @@ WIDGET_CONTENTS = strategies.some({"spec": SPECS, "status": strategies.some({"ph
 REFERENCES = {path: referred(path, [SECRETS]) for path in ("spec.to.name", "spec.many[].name")}
 
 
-class Widgets(ToHost):
+class Widgets(CustomToHost):
     """An entry that goes down, with references."""
 
     name = "widgets"
@@ -36,7 +36,7 @@ class Widgets(ToHost):
     config = CustomConfig
 
     def __init__(self) -> None:
-        super().__init__(Kind("widgets", WIDGETS, WIDGETS), CustomConfig(), Ties(REFERENCES))
+        super().__init__(CustomKind("widgets", WIDGETS, WIDGETS), CustomConfig(), Ties(REFERENCES))
 
 
 class SharedWidgets(Widgets):
@@ -45,7 +45,7 @@ class SharedWidgets(Widgets):
     both = ("spec.text",)
 
 
-class Classes(FromHost):
+class Classes(CustomFromHost):
     """An entry that comes up."""
 
     name = "classes"
@@ -53,10 +53,12 @@ class Classes(FromHost):
     config = CustomConfig
 
     def __init__(self) -> None:
-        super().__init__(Kind("classes", CLASSES, CLASSES), CustomConfig.model_validate({"direction": "fromHost"}))
+        super().__init__(
+            CustomKind("classes", CLASSES, CLASSES), CustomConfig.model_validate({"direction": "fromHost"})
+        )
 
 
-class WidgetSecrets(Named):
+class WidgetSecrets(TranslatedNames):
     """Secrets that an operator makes for copies of widgets."""
 
     name = "widget-secrets"
@@ -64,7 +66,7 @@ class WidgetSecrets(Named):
     config: ClassVar[type[Config]] = Config
 
     def __init__(self) -> None:
-        kind, by = Kind("widgets", WIDGETS, WIDGETS), By(reference="spec.to.name")
+        kind, by = CustomKind("widgets", WIDGETS, WIDGETS), By(reference="spec.to.name")
         synced: Any = lambda widget: True  # noqa: E731
         super().__init__("widget-secrets", kind, SECRETS, by, marks=Marks(), names=NAMES, is_synced=synced)
 

@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kube_envtest import virtual_time
-from syncer.api import Config, Key, Mirror, Obj, Request, Resource, Settings, Side
+from syncer.api import Config, Key, Mirror, Obj, Resource, Settings, Side, SyncRequest
 from syncer.api.decision import Warned
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.reconcile.plan import HeldFields
 from syncer.names import SingleNamespace
@@ -132,13 +132,12 @@ class Copies:
         self.pair = build_pair(
             SETTINGS,
             [(Widgets(), Config())],
-            virtual=Cluster("vc", Side.VIRTUAL, virtual.transport()),
-            host=Cluster("host", Side.HOST, self.host.transport()),
+            virtual=SideClient("vc", Side.VIRTUAL, virtual.transport()),
+            host=SideClient("host", Side.HOST, self.host.transport()),
             queue=Queue(clock=lambda: 0.0),
             clock=lambda: 0.0,
             utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             has_status=lambda side, resource: True,
-            may_write=lambda: True,
         )
 
     def wrote(self, side: Side, verb: str) -> None:
@@ -162,7 +161,7 @@ class Copies:
             metadata = {"name": KEY.name, "namespace": KEY.namespace, "uid": "u1", "resourceVersion": str(version)}
             virtual = {"apiVersion": WIDGETS.api_version, "kind": WIDGETS.kind, "metadata": metadata, "spec": spec}
             self.pair.informers.store(Side.VIRTUAL, WIDGETS).seen_live(virtual)
-            request = Request(self.pair.name, Widgets.name, KEY)
+            request = SyncRequest(self.pair.name, Widgets.name, KEY)
             await self.pair.applier.apply(self.pair.plan(request), self)
             assert self.pair.plan(request).calls == [], "it is in step at once"
             assert not self.wrote_nothing

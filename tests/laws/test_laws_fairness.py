@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
-from syncer.api import Key, Request
+from syncer.api import Key, SyncRequest
 from syncer.workqueue.queue import Queue
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def test_busy_clusters_share_workers_by_weight(given: list[Cluster], workers: in
         for cluster, (weight, _, _) in times.items():
             queue.join(cluster, weight=weight)
             for number in range(workers + 1):
-                queue.add(Request(cluster, "configmaps", Key("shop", str(number))))
+                queue.add(SyncRequest(cluster, "configmaps", Key("shop", str(number))))
         whole = sum(weight for weight, _, _ in given)
         least = min(weight for weight, _, _ in given) / whole
         async with helped_by(*(work(queue, seconds, times, chance) for _ in range(workers))):
@@ -84,7 +84,7 @@ def test_no_request_waits_for_ever_whatever_clusters_do(
                 match what:
                     case "flood":
                         for each in range(count):
-                            queue.add(Request(cluster, "configmaps", Key("shop", str(each))), low=each % 3 == 0)
+                            queue.add(SyncRequest(cluster, "configmaps", Key("shop", str(each))), low=each % 3 == 0)
                     case "pause":
                         queue.pause(cluster)
                     case "resume":

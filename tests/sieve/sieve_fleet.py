@@ -22,7 +22,7 @@ from kube_envtest.apiserver.faults import Rule
 from syncer.api import Side, annotations_of, uid_of
 from syncer.clusters.transport import HttpRequest, HttpResponse
 from syncer.config import SyncerConfig
-from syncer.daemon.engine import Engine
+from syncer.daemon.process import Process
 
 #: Virtual clusters: the script's own, and others. The first three are in a shard each, and ann leads that of red.
 NAMES = (CLUSTER, "red", "blue", "green", "white")
@@ -84,9 +84,9 @@ class _Replica(Daemon):
         self._wires.append(wire)
         return wire
 
-    def _watch_workers(self, engine: Engine) -> None:
-        super()._watch_workers(engine)
-        engine._frozen.update(NAMES)  # a run's objects are not to stay for ever
+    def _watch_workers(self, process: Process) -> None:
+        super()._watch_workers(process)
+        process.frozen_objects._clusters.update(NAMES)  # a run's objects are not to stay for ever
 
     def lose(self, how: Loss) -> None:
         """Let it be lost from now on, for some seconds."""

@@ -194,7 +194,7 @@ class _Run:
             virtual, host = (self.traffic.line(self.server(side), side) for side in (Side.VIRTUAL, Side.HOST))
             served = [(self.workload.config, virtual)]
             async with between(host, served, user=DAEMON, tenant=DAEMON) as daemon:
-                daemon.engine._frozen.add("vc")  # a run's objects are not to stay for ever
+                daemon.process.frozen_objects._clusters.add("vc")  # a run's objects are not to stay for ever
                 self._daemon = daemon
                 self._started.set()
                 await death.wait()

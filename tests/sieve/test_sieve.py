@@ -15,7 +15,7 @@ from sieve_wire import Crash, Unseen
 
 from syncer.api.decision import Decision
 from syncer.api.objects import Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.engine.reconcile import calls as needed
 from syncer.engine.reconcile import pipeline, reconciler
 from syncer.engine.reconcile.plan import Observed
@@ -112,12 +112,12 @@ def test_a_pod_is_started_twice_where_only_its_status_says_that_it_ran(monkeypat
 
 
 def test_the_wrong_object_is_deleted_without_a_uid(monkeypatch: pytest.MonkeyPatch) -> None:
-    delete = Cluster.delete
+    delete = SideClient.delete
 
-    async def careless(self: Cluster, *given: object, uid: str | None = None, **options: object) -> object:
+    async def careless(self: SideClient, *given: object, uid: str | None = None, **options: object) -> object:
         return await delete(self, *given, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Cluster, "delete", careless)
+    monkeypatch.setattr(SideClient, "delete", careless)
     monkeypatch.setattr(pipeline, "add_preconditions", as_decided)
     assert is_found("was deleted though its original is there", "all-configmaps", Restart)
 

@@ -16,7 +16,6 @@ from syncer.api import (
     Mirror,
     Obj,
     Pair,
-    Request,
     Resource,
     Settings,
     Side,
@@ -24,6 +23,7 @@ from syncer.api import (
     Sync,
     Syncer,
     SyncFromHost,
+    SyncRequest,
     SyncUp,
     apply,
     skip,
@@ -176,8 +176,8 @@ class Sight:
         made: Context = World([type(self.syncer)]).context(self.syncer)
         return made
 
-    def request(self, key: Key, host_key: Key | None = None) -> Request:
-        return Request("vc", self.syncer.name, key, host_key)
+    def request(self, key: Key, host_key: Key | None = None) -> SyncRequest:
+        return SyncRequest("vc", self.syncer.name, key, host_key)
 
     def place(self, key: Key) -> Key:
         return self.syncer.host_key(SETTINGS, key)
@@ -227,7 +227,7 @@ def test_request_for_a_changed_object(
     kind: type[Syncer], side: Side, key: Key, changed: Obj | None, there: Any, asked: tuple[Key, Key | None] | None
 ) -> None:
     found = direction_of(kind()).request_for(Sight(kind, **there), side, key, changed)
-    assert found == (Request("vc", kind.name, *asked) if asked else None)
+    assert found == (SyncRequest("vc", kind.name, *asked) if asked else None)
 
 
 @pytest.mark.parametrize(

@@ -103,3 +103,23 @@ def test_no_module_of_syncer_is_in_a_circle_of_imports() -> None:
         paths[name.removesuffix(".__init__")] = path
     imports = {module: imported(module, path, set(paths)) for module, path in paths.items()}
     assert circles(imports) == []
+
+
+def type_names(path: Path) -> Iterator[str]:
+    """Yield the classes of a module, and its aliases of types, which are written as classes are."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if name[0].isupper() and not name.isupper():
+                yield name
+
+
+def test_name_of_a_type_means_one_type() -> None:
+    modules: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "syncer").rglob("*.py")):
+        for name in type_names(path):
+            modules.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    assert len(modules) > 500
+    assert {name: files for name, files in modules.items() if len(files) > 1} == {}

@@ -81,7 +81,7 @@ def test_plugin_is_imported_only_when_its_section_is_named(install: Install) -> 
     assert str(found.origin(found.syncers(["toHost.widgets"])[0])) == "acme-widgets 1.2"
 
 
-def test_plugin_whose_section_is_elsewhere_is_not_taken(install: Install) -> None:
+def test_plugin_of_another_section_is_not_loaded(install: Install) -> None:
     install("acme-widgets", GOOD, widgets="Widgets")
     assert list(plugins().syncers(["fromHost.widgets"])) == []
 
@@ -140,19 +140,19 @@ def test_exception_of_an_import_is_reported_with_package_version_and_line(
     )
 
 
-def test_package_without_its_module_is_told(install: Install, tmp_path: Path) -> None:
+def test_package_without_its_module_is_reported(install: Install, tmp_path: Path) -> None:
     install("acme-widgets", GOOD, widgets="Widgets")
     (tmp_path / "acme_widgets.py").unlink()
     assert "cannot be imported: ModuleNotFoundError: No module named 'acme_widgets'" in fault()
 
 
-def test_entry_point_to_nothing_is_told_with_what_there_is(install: Install, tmp_path: Path) -> None:
+def test_entry_point_to_missing_class_is_reported_with_existing_ones(install: Install, tmp_path: Path) -> None:
     install("acme-widgets", GOOD, widgets="Wodgets")
     said = "its entry point is acme_widgets:Wodgets, but acme_widgets has no Wodgets; it has Widgets"
     assert f"{said} ({tmp_path}/acme_widgets.py)" in fault()
 
 
-def test_entry_point_that_is_none_is_told(install: Install) -> None:
+def test_malformed_entry_point_is_reported(install: Install) -> None:
     install("acme-widgets", GOOD, widgets="Widgets and more")
     assert "its entry point 'acme_widgets:Widgets and more' is not of the form module:Class" in fault()
 
@@ -160,7 +160,7 @@ def test_entry_point_that_is_none_is_told(install: Install) -> None:
 # -- which go together -----------------------------------------------------------------------------
 
 
-def test_entry_point_is_called_like_the_section_or_nobody_could_name_it(install: Install, tmp_path: Path) -> None:
+def test_entry_point_named_unlike_its_section_is_reported(install: Install, tmp_path: Path) -> None:
     install("acme-widgets", GOOD + "    section = 'toHost.gadgets'\n", widgets="Widgets")
     said = "its section is toHost.gadgets, but its entry point is called widgets; call the entry point gadgets"
     assert f"{said} ({tmp_path}/acme_widgets.py:9)" in fault()
@@ -243,7 +243,7 @@ def test_syncers_made_by_configuration_conflict_as_classes_do() -> None:
         found.refuse_conflicts([built_in, made])
 
 
-def test_section_may_be_shared_by_those_of_one_package_who_agree_on_its_options(install: Install) -> None:
+def test_section_may_be_shared_within_a_package(install: Install) -> None:
     second = (
         "\nclass More(Mirror):\n    name = 'more'\n    section = 'toHost.widgets'\n    resource = Widgets.resource\n"
     )

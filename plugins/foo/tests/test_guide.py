@@ -12,7 +12,7 @@ import yaml
 from vsyncer_foo.foos import FOOS
 
 import syncer.api
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.testing import ApiServer, World
 
 PLUGINS = Path(__file__).parents[2]
@@ -68,7 +68,7 @@ def test_the_official_client_of_the_guide_makes_the_limit_once() -> None:
     host.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "foos"}})
 
     async def twice() -> None:
-        cluster = Cluster("host", syncer.api.Side.HOST, host.transport())
+        cluster = SideClient("host", syncer.api.Side.HOST, host.transport())
         live = syncer.api.Live("vc", "foos", cluster, cluster, settings=World().settings)
         for _ in range(2):
             await names["LimitedFooSyncer"]().init(live)

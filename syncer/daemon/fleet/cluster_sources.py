@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from syncer.config import SyncerConfig, VirtualCluster
-from syncer.daemon.engine import Engine
+from syncer.daemon.process import Process
 from syncer.observe.logs import get_logger
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ class ClusterSources:
     """Tells which virtual clusters there are: those that are listed, and those of Secrets."""
 
     def __init__(
-        self, engine: Engine, config: SyncerConfig, take: Callable[[Sequence[VirtualCluster], bool], None]
+        self, process: Process, config: SyncerConfig, take: Callable[[Sequence[VirtualCluster], bool], None]
     ) -> None:
         """Tell ``take`` of the virtual clusters, and whether there may be others without another configuration."""
-        self._engine, self._config, self._take = engine, config, take
+        self._process, self._config, self._take = process, config, take
         self._listed: Sequence[VirtualCluster] = config.clusters()
         self._secrets: SecretClusters | None = None
         self._changed = asyncio.Event()
@@ -64,7 +64,7 @@ class ClusterSources:
         if self._secrets is None and config.virtual_cluster_secrets:
             from syncer.daemon.fleet.secret_clusters import SecretClusters  # imported late: it takes a megabyte
 
-            self._secrets = SecretClusters(self._engine, self._changed.set)
+            self._secrets = SecretClusters(self._process, self._changed.set)
         if self._secrets is not None:
             found, is_complete = await self._secrets.decided(config, listed)
         self._take([*listed, *found], bool(config.virtual_cluster_secrets))

@@ -7,17 +7,20 @@ from typing import Any
 
 from syncer.api.errors import SyncerError, Unreachable
 from syncer.api.objects import Resource
+from syncer.cache.budget import MemoryBudget
 from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import VirtualCluster
-from syncer.daemon.engine import NOT_BEGUN, Engine
 from syncer.daemon.fleet.memory_limit import memory_limit
 from syncer.daemon.notices import notices_of
+from syncer.daemon.process import Process
+from syncer.daemon.served_cluster import ServedCluster
 from syncer.daemon.start import startup
 from syncer.daemon.start.connecting import START_SECONDS, connect_virtual, must_be_another
 from syncer.daemon.start.host_selectors import warn_of_selectors
 from syncer.daemon.start.pod_templates import warn_of_pod_templates
 from syncer.daemon.tasks import beside
 from syncer.engine.controllers.pair import ClusterPair, Condition
+from syncer.kubelet.ports import PortsInUse
 from syncer.observe.logs import get_logger
 
 #: Seconds before a virtual cluster that can't be served is begun anew: about the first delay, doubled up to the last.
@@ -25,8 +28,8 @@ FIRST_DELAY, LAST_DELAY = 1.0, 60.0
 #: Seconds for which a virtual cluster must be served until its next failure counts as the first one again.
 GOOD_SECONDS = 300.0
 
-#: The most memory that the objects of a virtual cluster may take by default, in MiB, if there are several.
-DEFAULT_MEGABYTES = 256
+#: The most memory that the objects of a virtual cluster may take by default, in bytes, if there are several.
+DEFAULT_BYTES = 256 << 20
 
 log = get_logger(__name__)
 
@@ -35,16 +38,18 @@ class OverBudget(SyncerError):
     """The objects of a virtual cluster take too much of the daemon's memory."""
 
 
-class Fleet:
+class ServedFleet:
     """Serves virtual clusters. What is wrong with one delays no other."""
 
-    def __init__(self, engine: Engine, clusters: Sequence[VirtualCluster]) -> None:
-        self._engine = engine
+    def __init__(self, process: Process, clusters: Sequence[VirtualCluster]) -> None:
+        self._process = process
         self._all, self._grows = {each.name: each for each in clusters}, False
         self._wanted, self._is_told = dict(self._all), bool(clusters)
         #: Returns True for those that are served here; None if all are.
         self._keeps: Callable[[str], bool] | None = None
-        engine.absent.update(dict.fromkeys(self._wanted, NOT_BEGUN))
+        process.unserved.expect(self._wanted)
+        #: The addresses and ports at which kubelets of the virtual clusters answer.
+        self._kubelet_ports = PortsInUse()
         self._served: dict[str, VirtualCluster] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
@@ -62,7 +67,7 @@ class Fleet:
     def serve_only(self, keeps: Callable[[str], bool]) -> None:
         """Serve only those for which this returns True; :meth:`assign` asks it again."""
         self._keeps = keeps
-        self._engine.absent.clear()
+        self._process.unserved.clear()
         self.assign()
 
     @property
@@ -79,8 +84,8 @@ class Fleet:
         keeps = self._keeps
         self._wanted = {name: each for name, each in self._all.items() if keeps is None or keeps(name)}
         for name, cluster in self._wanted.items():
-            if name in self._engine.pairs:
-                self._engine.pairs[name].informers.budget.most = self._most(cluster)
+            if name in self._process.pairs:
+                self._process.pairs[name].informers.budget.limit(self._most(cluster))
         self._changed.set()
 
     async def run(self) -> None:
@@ -114,7 +119,7 @@ class Fleet:
                 del self._served[name]
                 if name in self._tasks:
                     self._tasks[name].cancel()
-                self._engine.absent.pop(name, None)
+                self._process.unserved.begun(name)
         for name, cluster in self._wanted.items():
             if name not in self._served and name not in self._tasks:
                 self._served[name] = cluster
@@ -126,13 +131,13 @@ class Fleet:
         Raises:
             SyncerError: It is the only one, and can't be served, or has given no answer for a while.
         """
-        engine, failures = self._engine, 0
+        process, failures = self._process, 0
         while True:
-            begun = engine.clock()
+            begun = process.clock()
             try:
                 await self._serve(cluster)
             except Exception as error:
-                is_short = isinstance(error, Unreachable) and engine.clock() - begun < START_SECONDS
+                is_short = isinstance(error, Unreachable) and process.clock() - begun < START_SECONDS
                 is_to_come = isinstance(error, NoKubeconfig) and cluster.connection.waits_for_kubeconfig
                 if self._is_alone() and not (is_short or is_to_come or isinstance(error, OverBudget)):
                     raise
@@ -140,10 +145,10 @@ class Fleet:
                     log.warning("a virtual cluster can't be served", cluster=cluster.name, error=str(error))
                 else:
                     log.exception("serving a virtual cluster failed", cluster=cluster.name)
-                engine.absent[cluster.name] = _condition(error)
-                failures = 0 if engine.clock() - begun > GOOD_SECONDS else failures + 1
+                process.unserved.failed(cluster.name, _condition(error))
+                failures = 0 if process.clock() - begun > GOOD_SECONDS else failures + 1
                 delay = min(FIRST_DELAY * 2 ** min(failures, 10), LAST_DELAY)
-                await asyncio.sleep(delay * engine.rng.uniform(0.5, 1.0))
+                await asyncio.sleep(delay * process.rng.uniform(0.5, 1.0))
             else:
                 failures = 0
 
@@ -155,7 +160,7 @@ class Fleet:
         """Return the most bytes that the objects of a virtual cluster may take; 0 for no limit."""
         if cluster.max_megabytes is not None:
             return cluster.max_megabytes << 20
-        return memory_limit() // 2 if self._is_alone() else DEFAULT_MEGABYTES << 20
+        return memory_limit() // 2 if self._is_alone() else DEFAULT_BYTES
 
     async def _serve(self, cluster: VirtualCluster) -> None:
         """Serve a virtual cluster until its kubeconfig has come to be of another server or program.
@@ -163,28 +168,27 @@ class Fleet:
         Raises:
             SyncerError: It can't be served.
         """
-        engine, name, moved, ended = self._engine, cluster.name, asyncio.Event(), asyncio.Event()
+        process, name, moved, ended = self._process, cluster.name, asyncio.Event(), asyncio.Event()
 
         def move() -> None:
             moved.set()
             ended.set()
 
         async with AsyncExitStack() as stack:
-            virtual = connect_virtual(cluster, engine.metrics, stack, moved=move)
-            must_be_another(name, virtual, engine.host)
-            pair = startup.add(engine, cluster, virtual)
-            stack.push_async_callback(engine.remove, name)
-            budget = pair.informers.budget
-            budget.most, budget.over = self._most(cluster), ended.set
-            if await _ends_before(startup.prepare(engine, cluster, waits=True), ended):
-                engine.absent.pop(name, None)
+            virtual = connect_virtual(cluster, process.metrics, stack, moved=move)
+            must_be_another(name, virtual, process.host)
+            budget = MemoryBudget(self._most(cluster), over=ended.set)
+            served = startup.add(process, cluster, virtual, budget=budget)
+            stack.push_async_callback(process.remove, name)
+            if await _ends_before(startup.prepare(served, cluster, waits=True), ended):
+                process.unserved.begun(name)
                 self.begun.set()
-                engine.served[name].duties.append(notices_of(engine, name).run)
+                served.add_duty(notices_of(served).run)
                 if cluster.kubelet.enabled:
                     from syncer.daemon.kubelet.node_server import answering  # imported late: it takes some megabytes
 
-                    await stack.enter_async_context(answering(engine, pair, cluster.kubelet))
-                await _ends_before(_served(engine, pair, cluster), ended)
+                    await stack.enter_async_context(answering(served, cluster.kubelet, self._kubelet_ports))
+                await _ends_before(_served(served, cluster), ended)
             if not moved.is_set():
                 most = f"more than {budget.most >> 20} MB of the daemon's memory (maxMegabytes)"
                 raise OverBudget(f"its objects take {most}; delete some, or raise the limit")
@@ -193,14 +197,15 @@ class Fleet:
         )
 
 
-async def _served(engine: Engine, pair: ClusterPair, cluster: VirtualCluster) -> None:
+async def _served(served: ServedCluster, cluster: VirtualCluster) -> None:
     """Serve a prepared virtual cluster until cancelled, and warn of what is odd about it."""
+    pair = served.pair
     async with (
         beside(warn_of_selectors(pair.host, pair.settings)),
         beside(warn_of_pod_templates(pair.host, pair.settings, _custom_kinds(pair))),
         beside(startup.check_certificate(pair, cluster)),
     ):
-        await engine.serve(pair.name)
+        await served.serve()
 
 
 def _custom_kinds(pair: ClusterPair) -> list[Resource]:

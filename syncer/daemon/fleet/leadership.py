@@ -1,14 +1,15 @@
 """Leadership: the Leases of a configuration, also held by commands while they write."""
 
+import math
 import os
 import socket
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import MappingProxyType
 
 from syncer.api.objects import Key
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.config import SyncerConfig
 from syncer.leaderelection.lease import Lease
 from syncer.leaderelection.members import labels_of_fleet
@@ -17,7 +18,7 @@ from syncer.leaderelection.shards import Shards, lease_name
 from syncer.leaderelection.uninstalls import LOOKS, uninstall_name, uninstalling
 
 
-def lease_of(host: Cluster, config: SyncerConfig) -> Lease | None:
+def lease_of(host: SideClient, config: SyncerConfig) -> Lease | None:
     """Return the Lease of this configuration; None without leader election, or if a fleet is shared."""
     election = config.leader_election
     if not election.enabled or election.shards > 1:
@@ -25,7 +26,7 @@ def lease_of(host: Cluster, config: SyncerConfig) -> Lease | None:
     return _lease(host, config, config.lease_name)
 
 
-def shards_of(host: Cluster, config: SyncerConfig) -> Shards | None:
+def shards_of(host: SideClient, config: SyncerConfig) -> Shards | None:
     """Return the shards of this configuration; None if there is a single leader, or none."""
     election = config.leader_election
     if not election.enabled or election.shards == 1:
@@ -51,7 +52,7 @@ def lease_names(config: SyncerConfig, clusters: Iterable[str]) -> list[str]:
 
 @asynccontextmanager
 async def leading(
-    host: Cluster, config: SyncerConfig, clusters: Iterable[str]
+    host: SideClient, config: SyncerConfig, clusters: Iterable[str]
 ) -> AsyncIterator[Callable[[], float] | None]:
     """Hold the Leases of these virtual clusters while the block runs, so that no daemon writes for them meanwhile.
 
@@ -72,8 +73,40 @@ async def leading(
         yield lambda: min(lease.until for lease in leases)
 
 
+class CommandTerm:
+    """Until when a command may write: without a bound until it competes for the Leases, then while it holds them."""
+
+    def __init__(self) -> None:
+        self._competes = False
+        #: Until when may be written for the virtual clusters with a Lease that is held.
+        self._until: dict[str, Callable[[], float]] = {}
+
+    def until(self, cluster: str) -> float:
+        """Return the time, by the loop's clock, until which may be written for a virtual cluster; ``-inf``: never."""
+        if cluster in self._until:
+            return self._until[cluster]()
+        return -math.inf if self._competes else math.inf
+
+    @asynccontextmanager
+    async def leading(self, host: SideClient, config: SyncerConfig, clusters: Collection[str]) -> AsyncIterator[None]:
+        """Hold the Leases as :func:`leading` does. Where that fails, nothing may be written any more.
+
+        Raises:
+            AnotherLeads: A daemon holds a Lease.
+            LeaseLost: A Lease was lost, which ends the block.
+        """
+        self._competes = True
+        async with leading(host, config, clusters) as until:
+            self._until |= dict.fromkeys(clusters, until or _unbounded)
+            yield
+
+
+def _unbounded() -> float:
+    return math.inf
+
+
 @asynccontextmanager
-async def alone_with(host: Cluster, config: SyncerConfig, cluster: str) -> AsyncIterator[Callable[[], float] | None]:
+async def alone_with(host: SideClient, config: SyncerConfig, cluster: str) -> AsyncIterator[Callable[[], float] | None]:
     """Hold what an uninstall of a virtual cluster needs, as :func:`leading` does. Replicas that share a fleet go on
     with the other virtual clusters, if this one is no longer in their configuration.
 
@@ -102,7 +135,9 @@ def _identity() -> str:
     return f"{f'{namespace}/' if namespace else ''}{pod}_{uuid.uuid4().hex[:8]}"
 
 
-def _lease(host: Cluster, config: SyncerConfig, name: str, labels: Mapping[str, str] = MappingProxyType({})) -> Lease:
+def _lease(
+    host: SideClient, config: SyncerConfig, name: str, labels: Mapping[str, str] = MappingProxyType({})
+) -> Lease:
     election = config.leader_election
     return Lease(
         host,

@@ -2,7 +2,7 @@
 
 Whoever can write such a Secret is not trusted: it leads only to host namespaces that are assigned to its namespace, it
 gets nothing of this process (:mod:`syncer.multicluster.logins`), and takes no name and no place that another virtual
-cluster has. What is wrong with one concerns it alone, and is shown with the reason (:attr:`.Engine.refused`).
+cluster has. What is wrong with one concerns it alone, and is shown with the reason (:attr:`.Unserved.secrets`).
 
 Of a Secret only what chooses is cached. Its kubeconfig is read when it is to be used.
 """
@@ -23,8 +23,9 @@ from syncer.cache.reflector import Reflector
 from syncer.clusters.connection import HeldLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
 from syncer.config.virtual_cluster import place_of
-from syncer.daemon.engine import BEYOND, UNLISTED, Engine
+from syncer.daemon.process import Process
 from syncer.daemon.start.connecting import SecretCluster
+from syncer.daemon.unserved import BEYOND, UNLISTED
 from syncer.engine.controllers.pair import Condition
 from syncer.multicluster.cluster_informer import ClusterInformer, InformerListener
 from syncer.multicluster.logins import CannotConnect, Reason
@@ -52,7 +53,7 @@ class _Stream(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedCluster:
     """A Secret that is taken: the virtual cluster that it names."""
 
     secret: Key
@@ -77,12 +78,12 @@ class _Held:
 
 
 #: What is wrong, by namespace and Secret.
-Refused = dict[tuple[str, str], Condition]
+RefusedSecrets = dict[tuple[str, str], Condition]
 
 
 def chosen(
     config: SyncerConfig, listed: Sequence[VirtualCluster], found: Sequence[Sequence[Obj]]
-) -> tuple[list[Wanted], Refused]:
+) -> tuple[list[WantedCluster], RefusedSecrets]:
     """Return the virtual clusters of Secrets, and why others are refused.
 
     Each entry of the configuration has a list of Secrets in ``found``. Those of earlier entries come first, then older
@@ -90,8 +91,8 @@ def chosen(
     """
     names = {each.name: "virtualClusters" for each in listed}
     places = {place_of(each.translator): each.name for each in listed}
-    taken: list[Wanted] = []
-    refused: Refused = {}
+    taken: list[WantedCluster] = []
+    refused: RefusedSecrets = {}
     for number, (entry, secrets) in enumerate(zip(config.virtual_cluster_secrets, found, strict=True)):
         ordered = sorted(secrets, key=_age)
         for secret in ordered[: entry.max_clusters]:
@@ -105,7 +106,7 @@ def chosen(
             names[cluster.name] = f"the Secret {at}"
             places[place_of(cluster.translator)] = cluster.name
             version = str(secret["metadata"].get("resourceVersion")), entry.key
-            taken.append(Wanted(at, version, cluster, number))
+            taken.append(WantedCluster(at, version, cluster, number))
         if (beyond := len(ordered) - entry.max_clusters) > 0:
             why = f"{beyond} further Secrets, as there are more than {entry.max_clusters} (maxClusters)"
             refused[entry.namespace, BEYOND] = Condition(why, "too many Secrets")
@@ -165,8 +166,8 @@ def _condition(error: CannotConnect, *, more: str = "") -> Condition:
 class SecretClusters:
     """Finds the virtual clusters of Secrets, and calls ``changed`` whenever they may be others."""
 
-    def __init__(self, engine: Engine, changed: Callable[[], None]) -> None:
-        self._engine, self._changed = engine, changed
+    def __init__(self, process: Process, changed: Callable[[], None]) -> None:
+        self._process, self._changed = process, changed
         self._caches: dict[_Stream, ClusterInformer] = {}
         self._reflecting: dict[_Stream, asyncio.Task[None]] = {}
         self._held: dict[Key, _Held] = {}
@@ -195,14 +196,14 @@ class SecretClusters:
                 namespace=namespace,
                 selector=selector,
                 transform=partial(outline, mark),
-                clock=self._engine.clock,
-                ordered=lambda: self._engine.host_discovery.orders_versions,
+                clock=self._process.clock,
+                ordered=lambda: self._process.host_discovery.orders_versions,
             )
             cache.add_handler(lambda *_: self._changed(), owner="virtualClusterSecrets")
             cache.when_synced(self._changed)
             listener = InformerListener(self._changed, lambda *_: self._changed())
             reflector = Reflector(
-                self._engine.host, cache, listener, namespace=namespace, selector=selector, rng=self._engine.rng
+                self._process.host, cache, listener, namespace=namespace, selector=selector, rng=self._process.rng
             )
             self._reflecting[stream] = asyncio.create_task(reflector.run())
         return [self._caches[stream] for stream in streams]
@@ -233,14 +234,14 @@ class SecretClusters:
         self._show(refused)
         return clusters, is_complete
 
-    async def _read(self, wanted: Wanted, turns: asyncio.Semaphore) -> None:
+    async def _read(self, wanted: WantedCluster, turns: asyncio.Semaphore) -> None:
         """Read the login of a Secret if that has changed, and use it."""
         held = self._held[wanted.secret]
         if held.version == wanted.version:
             return
         try:
             async with turns:
-                login = await read_login(self._engine.host, wanted.secret, key=wanted.version[1], environ=os.environ)
+                login = await read_login(self._process.host, wanted.secret, key=wanted.version[1], environ=os.environ)
         except CannotConnect as error:
             held.error = error
             held.version = None if error.reason is Reason.UNREADABLE else wanted.version
@@ -251,9 +252,9 @@ class SecretClusters:
         else:
             held.login.put(login)
 
-    def _show(self, refused: Refused) -> None:
+    def _show(self, refused: RefusedSecrets) -> None:
         """Show what is refused, and log what is so newly."""
-        before, self._engine.refused = self._engine.refused, refused
+        before = self._process.unserved.refuse(refused)
         for place, why in refused.items():
             if before.get(place) != why:
                 namespace, secret = place
@@ -262,7 +263,7 @@ class SecretClusters:
                 )
 
 
-def _kept(held: _Held, login: HeldLogin, wanted: Wanted, config: SyncerConfig, common: object) -> SecretCluster:
+def _kept(held: _Held, login: HeldLogin, wanted: WantedCluster, config: SyncerConfig, common: object) -> SecretCluster:
     """Return the virtual cluster of a Secret: the same object while nothing of it has changed."""
     known, now = held.cluster, wanted.cluster
     if (

@@ -12,13 +12,13 @@ from syncer.api.errors import ClusterError, ConfigError, Problem
 from syncer.api.marks import Marks
 from syncer.api.objects import Obj
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import HeldLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
 from syncer.config.problems import guess
-from syncer.daemon.engine import BEYOND
 from syncer.daemon.fleet.secret_clusters import chosen, name_in, outline
 from syncer.daemon.start.connecting import SecretCluster, connect_host
+from syncer.daemon.unserved import BEYOND
 from syncer.multicluster.logins import CannotConnect, Reason
 from syncer.multicluster.secret_providers import read_login
 from syncer.observe.metrics import Metrics
@@ -58,7 +58,7 @@ async def secret_cluster(config: SyncerConfig, name: str, *, login: bool = True)
         return SecretCluster.of(wanted.cluster, HeldLogin(read), None)
 
 
-async def _listed(host: Cluster, entry: VirtualClusterSecretsSection, mark: str, name: str) -> Sequence[Obj]:
+async def _listed(host: SideClient, entry: VirtualClusterSecretsSection, mark: str, name: str) -> Sequence[Obj]:
     """Return the outlines of the Secrets of an entry.
 
     Raises:

@@ -2,18 +2,19 @@
 
 import asyncio
 
-from syncer.daemon.engine import NOT_BEGUN, Engine
-from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.fleet.fleet import ServedFleet
 from syncer.daemon.pages import status
+from syncer.daemon.process import Process
+from syncer.daemon.unserved import NOT_BEGUN
 from syncer.leaderelection.shards import Shards
 
 
 class SharedFleet:
     """Works on the virtual clusters of the shards that this replica leads, and serves those that it keeps."""
 
-    def __init__(self, engine: Engine, fleet: Fleet, shards: Shards) -> None:
-        self._engine, self._fleet, self._shards = engine, fleet, shards
-        engine.leads, engine.until = shards.leads, shards.until
+    def __init__(self, process: Process, fleet: ServedFleet, shards: Shards) -> None:
+        """``process`` leads, and writes until, as ``shards`` say."""
+        self._process, self._fleet, self._shards = process, fleet, shards
         fleet.serve_only(shards.keeps)
 
     async def run(self) -> None:
@@ -23,11 +24,11 @@ class SharedFleet:
     def begin(self, shard: int) -> None:
         """Work on the virtual clusters of a shard."""
         for name in self._served(shard):
-            self._engine.lead(name)
+            self._process.served[name].lead()
 
     async def end(self, shard: int) -> None:
         """Begin nothing more on the virtual clusters of a shard, and return when nothing is in work."""
-        await asyncio.gather(*(self._engine.stand_by(name) for name in self._served(shard)))
+        await asyncio.gather(*(self._process.served[name].stand_by() for name in self._served(shard)))
 
     def assigned(self) -> None:
         """Serve what this replica keeps from now on."""
@@ -38,7 +39,9 @@ class SharedFleet:
         kept = self._fleet.wanted
         if kept is None:
             return False
-        unfilled, absent, served = status.unfilled(self._engine), self._engine.absent, self._engine.served
+        unfilled = status.unfilled(self._process)
+        absent = self._process.unserved.clusters
+        served = self._process.served
         return all(
             (name in served and name not in unfilled) or absent.get(name, NOT_BEGUN) is not NOT_BEGUN
             for name in kept
@@ -50,4 +53,4 @@ class SharedFleet:
         return self._fleet.has(cluster)
 
     def _served(self, shard: int) -> list[str]:
-        return [name for name in self._engine.served if self._shards.shard(name) == shard]
+        return [name for name in self._process.served if self._shards.shard(name) == shard]

@@ -15,14 +15,13 @@ from typing import NoReturn
 
 from syncer.api.errors import ClusterError, Missing
 from syncer.api.objects import Key, Obj, Resource, Side, labels_of
-from syncer.daemon.engine import Engine
-from syncer.engine.controllers.pair import ClusterPair
+from syncer.daemon.served_cluster import ServedCluster
 from syncer.kubelet import certificates, http, pages
 from syncer.kubelet.certificates import Serving
-from syncer.kubelet.client import Client
-from syncer.kubelet.errors import Refused
-from syncer.kubelet.http import Head
-from syncer.kubelet.listener import Bounds, Listener, listen
+from syncer.kubelet.client import ClientConnection
+from syncer.kubelet.errors import RefusedRequest
+from syncer.kubelet.http import MessageHead
+from syncer.kubelet.listener import Bounds, KubeletPort, listen
 from syncer.kubelet.metrics_api import GROUP, VERSION, FrontProxy, MetricsApi
 from syncer.kubelet.usage import Usages
 from syncer.observe.logs import get_logger
@@ -43,12 +42,14 @@ log = get_logger(__name__)
 class MetricsServer:
     """The API's server of a virtual cluster. ``say`` gets why it doesn't work, in words for everybody and in detail."""
 
-    def __init__(
-        self, engine: Engine, pair: ClusterPair, usages: Usages, bounds: Bounds, say: Callable[[str, str], None]
-    ) -> None:
-        self._engine, self._pair, self._usages, self._bounds, self._say = engine, pair, usages, bounds, say
-        self._api = MetricsApi(pair.virtual, usages, self._labels)
-        self._listener: Listener | None = None
+    def __init__(self, served: ServedCluster, usages: Usages, bounds: Bounds, say: Callable[[str, str], None]) -> None:
+        self._served = served
+        self._pair = served.pair
+        self._usages = usages
+        self._bounds = bounds
+        self._say = say
+        self._api = MetricsApi(served.pair.virtual, usages, self._labels)
+        self._listener: KubeletPort | None = None
         self._serving: Serving | None = None
         self._tls: ssl.SSLContext | None = None
         self._trusted = b""
@@ -89,7 +90,7 @@ class MetricsServer:
         if await self._is_the_tenants():
             self._say("", "")
             return True
-        self._api.front = FrontProxy(await certificates.authentication(self._pair.virtual))
+        self._api.trust(FrontProxy(await certificates.authentication(self._pair.virtual)))
         if not self._api.front.ca:
             self._say(
                 f"{GROUP} is not served: the virtual API server has no front proxy "
@@ -97,7 +98,7 @@ class MetricsServer:
                 "",
             )
             return True
-        if not self._engine.may_write(self._pair.name):
+        if not self._served.may_write():
             return False
         serving = self._renewed()
         if self._listener is None:
@@ -120,10 +121,10 @@ class MetricsServer:
                 raise OSError(f"the CA of the virtual API server's front proxy can't be used: {error}") from error
         return self._serving
 
-    def _listening(self, host: str, ports: range) -> Listener:
+    def _listening(self, host: str, ports: range) -> KubeletPort:
         for port in reversed(ports):
             with suppress(OSError):
-                return Listener(listen(host, port), self._answer, self._context, self._bounds)
+                return KubeletPort(listen(host, port), self._answer, self._context, self._bounds)
         raise OSError(f"none of the ports {ports.start} to {ports.stop - 1} is free")
 
     def _context(self) -> ssl.SSLContext:
@@ -131,9 +132,9 @@ class MetricsServer:
             raise RuntimeError("no port is open before there is a certificate")
         return self._tls
 
-    async def _answer(self, client: Client, head: Head) -> None:
+    async def _answer(self, client: ClientConnection, head: MessageHead) -> None:
         if not self._bounds.trust(client, CLIENTS):
-            raise Refused(503, "there are too many connections; try again later")
+            raise RefusedRequest(503, "there are too many connections; try again later")
         try:
             status, body = await self._api.answer(client.certificate, head)
             await self._bounds.send(client, http.reply(status, body, pages.JSON))
@@ -196,7 +197,7 @@ class MetricsServer:
 
     async def _withdraw(self) -> None:
         """Remove our objects: an APIService that nothing serves would hold up deleted namespaces."""
-        if not self._engine.may_write(self._pair.name):
+        if not self._served.may_write():
             return
         for resource, key in OBJECTS:
             with suppress(Missing):

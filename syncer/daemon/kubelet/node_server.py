@@ -16,16 +16,16 @@ from syncer.api.objects import Key, Obj, Side, annotations_of, key_of, uid_of
 from syncer.api.paths import dig
 from syncer.clusters.transport import Endpoint
 from syncer.config.options import Kubelet
-from syncer.daemon.engine import Engine
 from syncer.daemon.kubelet.metrics_api import MetricsServer
+from syncer.daemon.served_cluster import ServedCluster
 from syncer.engine.apply.preconditions import holds_copies
-from syncer.engine.controllers.pair import ClusterPair, Condition
+from syncer.engine.controllers.pair import Condition
 from syncer.engine.stores.informers import SideInformer
 from syncer.kubelet import certificates
 from syncer.kubelet.cadvisor import HostKubelets, Own
 from syncer.kubelet.certificates import NotSigned, Serving
-from syncer.kubelet.pods import Place
-from syncer.kubelet.ports import choose, port_of
+from syncer.kubelet.pods import HostedPod
+from syncer.kubelet.ports import PortsInUse, choose, port_of
 from syncer.kubelet.server import KubeletServer
 from syncer.kubelet.usage import Copied, Usages
 from syncer.observe.logs import get_logger
@@ -67,8 +67,13 @@ class _Node:
 class NodeServer:
     """The kubelet's server of a virtual cluster."""
 
-    def __init__(self, engine: Engine, pair: ClusterPair, section: Kubelet) -> None:
-        self._engine, self._pair, self._section = engine, pair, section
+    def __init__(self, served: ServedCluster, section: Kubelet, in_use: PortsInUse) -> None:
+        """``in_use`` are the ports of all virtual clusters of the process."""
+        self._served = served
+        self._pair = served.pair
+        self._section = section
+        self._in_use = in_use
+        pair = served.pair
         self._ports = range(section.first_port, section.first_port + section.ports)
         self._serving: dict[str, int] = {}
         self._taken: dict[int, float] = {}
@@ -98,7 +103,7 @@ class NodeServer:
             if section.cadvisor
             else None,
         )
-        self._metrics = MetricsServer(engine, pair, usages, self._server.bounds, partial(self._say, "metrics API"))
+        self._metrics = MetricsServer(served, usages, self._server.bounds, partial(self._say, "metrics API"))
 
     async def run(self) -> NoReturn:
         """Serve until cancelled, whatever happens; after an error, all connections begin anew."""
@@ -182,7 +187,7 @@ class NodeServer:
             last = None
         try:
             # Each replica has a certificate of its own, a standby, too.
-            made = await certificates.signed(self._engine.served[self._pair.name].connection.cluster, [self._address])
+            made = await certificates.signed(self._served.connection.cluster, [self._address])
         except (NotSigned, ClusterError) as error:
             self._sign_at = clock() + SIGN_AGAIN_SECONDS
             last = last or certificates.self_signed([self._address])
@@ -305,7 +310,7 @@ class NodeServer:
         wanted = {name: node.port for name, node in nodes.items()}
         chosen = choose(wanted, self._serving, self._ports, {*self._taken, *self._ports_of_siblings()})
         for name, port in chosen.items():
-            if name not in self._serving and (wanted[name] == port or self._engine.may_write(self._pair.name)):
+            if name not in self._serving and (wanted[name] == port or self._served.may_write()):
                 self._listen(name, port)
         for name, port in self._serving.items():
             await self._show(nodes[name], port)
@@ -320,19 +325,18 @@ class NodeServer:
             log.warning("a port of the kubelet's server is taken", port=port, node=node, error=str(error))
         else:
             self._serving[node] = port
-            self._engine.kubelet_ports.add((self._section.listen, port))
+            self._in_use.take(self._section.listen, port)
 
     def _give_back(self, node: str) -> None:
-        self._engine.kubelet_ports.discard((self._section.listen, self._serving.pop(node)))
+        self._in_use.give_back(self._section.listen, self._serving.pop(node))
 
     def _ports_of_siblings(self) -> set[int]:
         """Return the ports of other virtual clusters, which have the same ones to choose from by default."""
-        here = {port for address, port in self._engine.kubelet_ports if address == self._section.listen}
-        return here.difference(self._serving.values())
+        return self._in_use.at(self._section.listen).difference(self._serving.values())
 
     async def _show(self, node: _Node, port: int) -> None:
         """Write address and port into a Node's status, unless they are there."""
-        if not self._engine.may_write(self._pair.name) or (node.port == port and node.is_here):
+        if not self._served.may_write() or (node.port == port and node.is_here):
             return
         addresses = addresses_of(self._address)
         shown = {"status": {"addresses": addresses, "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}}
@@ -367,9 +371,10 @@ class NodeServer:
             self._untold.discard(about)
         if self._wrong:
             told = "; ".join(each.message for each in self._wrong.values())
-            self._pair.conditions[NAME] = Condition(told, "; ".join(each.public for each in self._wrong.values()))
+            public = "; ".join(each.public for each in self._wrong.values())
+            self._pair.degrade(NAME, Condition(told, public))
         else:
-            self._pair.conditions.pop(NAME, None)
+            self._pair.recover(NAME)
 
     def _tell(self, nodes: Mapping[str, _Node]) -> None:
         """Tell of what is wrong in an event of a Node, once there is one."""
@@ -380,32 +385,32 @@ class NodeServer:
 
     def _warn(self, node: _Node, why: str) -> None:
         about = {"metadata": {"name": node.name, "uid": node.uid}}
-        self._engine.served[self._pair.name].events.warning(NODES, about, "KubeletServer", why)
+        self._served.events.warning(NODES, about, "KubeletServer", why)
 
-    def _told(self, place: Place, text: str) -> str:
+    def _told(self, place: HostedPod, text: str) -> str:
         virtual, host = place.virtual, place.key
         known = {str(host): str(virtual), host.name: virtual.name, place.uid: place.virtual_uid}
         return self._pair.host_names(PODS, known, namespace=virtual.namespace).virtual(text)
 
 
 @asynccontextmanager
-async def answering(engine: Engine, pair: ClusterPair, section: Kubelet) -> AsyncIterator[None]:
-    """Answer as the kubelet of a virtual cluster's Nodes while the block runs.
+async def answering(served: ServedCluster, section: Kubelet, in_use: PortsInUse) -> AsyncIterator[None]:
+    """Answer as the kubelet of a virtual cluster's Nodes while the block runs; ``in_use`` are ports of others, too.
 
     Raises:
         ConfigError: The virtual cluster is reached through a proxy, and no address is given.
     """
-    dialer = pair.virtual.dialer
+    dialer = served.pair.virtual.dialer
     if dialer is not None and dialer.endpoint.proxy is not None and not section.address:
         why = "is required, as the virtual cluster is reached through a proxy"
         raise ConfigError(Problem(why, path="kubelet.address", hint="Write where its API server reaches the daemon."))
-    server, duties = NodeServer(engine, pair, section), engine.served[pair.name].duties
-    duties.append(server.lead)
+    server = NodeServer(served, section, in_use)
+    served.add_duty(server.lead)
     task = asyncio.create_task(server.run())
     try:
         yield
     finally:
-        duties.remove(server.lead)
+        served.remove_duty(server.lead)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task

@@ -6,34 +6,34 @@ from datetime import timedelta
 from typing import Any
 
 from syncer.api.errors import Refused
-from syncer.api.objects import Request
-from syncer.daemon.engine import Engine
+from syncer.api.objects import SyncRequest
 from syncer.daemon.pages.status import IN_STEP, clusters, failed, syncers
+from syncer.daemon.process import Process
 from syncer.directions import resources_of
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestStatus, State
+from syncer.engine.controllers.request_status import RequestState, RequestStatus
 from syncer.engine.patrol.patrollers import confirm, report
-from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.reconciler import cannot_be_read
 from syncer.observe.control import Control
 from syncer.translate.times import written
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class CommandSelection:
     """The selection of a command: cluster pairs, names of syncers, and a key (``""`` for every key)."""
 
     pairs: Sequence[ClusterPair]
     syncers: frozenset[str]
     key: str = ""
 
-    def has(self, request: Request) -> bool:
+    def has(self, request: SyncRequest) -> bool:
         """Return True if a request is selected."""
         meant = request.syncer in self.syncers and self.key in ("", str(request.key))
         return meant and any(pair.name == request.cluster for pair in self.pairs)
 
 
-def selection(engine: Engine, *, cluster: str = "", kinds: Iterable[str] = ("",), key: str = "") -> Selection:
+def selection(process: Process, *, cluster: str = "", kinds: Iterable[str] = ("",), key: str = "") -> CommandSelection:
     """Return the selection for these words; ``""`` selects every virtual cluster, kind or key.
 
     A kind is the name of a syncer, a kind, or a plural.
@@ -41,16 +41,16 @@ def selection(engine: Engine, *, cluster: str = "", kinds: Iterable[str] = ("",)
     Raises:
         Refused: No virtual cluster or synced kind has this name.
     """
-    if cluster not in engine.served and (absent := engine.absent.get(cluster)):
+    if cluster not in process.served and (absent := process.unserved.clusters.get(cluster)):
         raise Refused(f"virtual cluster {cluster} can't be served at present: {absent.message}")
-    if cluster in engine.served and not engine.leads(cluster):
+    if cluster in process.served and not process.leads(cluster):
         raise Refused(f"this replica stands by for virtual cluster {cluster}; ask the one that leads it")
-    pairs = [pair for pair in engine.pairs.values() if cluster in ("", pair.name) and engine.leads(pair.name)]
+    pairs = [pair for pair in process.pairs.values() if cluster in ("", pair.name) and process.leads(pair.name)]
     if cluster and not pairs:
-        there = ", ".join(sorted(engine.pairs)) or "none at present"
+        there = ", ".join(sorted(process.pairs)) or "none at present"
         raise Refused(f"this daemon serves no virtual cluster {cluster!r}; it serves {there}")
     names: frozenset[str] = frozenset()
-    return Selection(pairs, names.union(*(_syncers(pairs, kind) for kind in kinds)), key)
+    return CommandSelection(pairs, names.union(*(_syncers(pairs, kind) for kind in kinds)), key)
 
 
 def _syncers(pairs: Iterable[ClusterPair], kind: str) -> frozenset[str]:
@@ -62,40 +62,40 @@ def _syncers(pairs: Iterable[ClusterPair], kind: str) -> frozenset[str]:
     return found
 
 
-def _names(controller: Controller) -> Iterable[str]:
+def _names(controller: BoundSyncer) -> Iterable[str]:
     for resource in resources_of(controller.syncer):
         yield from (str(resource).lower(), resource.plural.lower(), resource.kind.lower())
     yield controller.syncer.name.lower()
 
 
-def parked(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
+def parked(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
     """Return the parked requests of a selection, the longest parked first."""
-    found = sorted(_parked(engine, chosen), key=lambda each: (each[1].since, each[0].syncer, each[0].key))
-    parked = [_said(engine, request, status) for request, status in found]
-    return [*parked, *_held(engine, chosen), *_unreadable(engine, chosen)]
+    found = sorted(_parked(process, chosen), key=lambda each: (each[1].since, each[0].syncer, each[0].key))
+    parked = [_said(process, request, status) for request, status in found]
+    return [*parked, *_held(process, chosen), *_unreadable(process, chosen)]
 
 
-def _held(engine: Engine, chosen: Selection) -> Iterator[dict[str, Any]]:
+def _held(process: Process, chosen: CommandSelection) -> Iterator[dict[str, Any]]:
     """Yield the requests that nothing but a person ends: copies that a pause on the host keeps, and
     objects that are made and deleted again and again.
     """
     for pair in chosen.pairs:
         contended = {one.request: "Contended" for one in pair.policies.contention.frozen() if not one.path}
         for request, kind in {**contended, **dict.fromkeys(pair.policies.pause.kept, "Paused")}.items():
-            status = engine.statuses.of(request)
-            if status is not None and status.state is State.PENDING and chosen.has(request):
-                yield {**_said(engine, request, status), "class": kind}
+            status = process.statuses.of(request)
+            if status is not None and status.state is RequestState.PENDING and chosen.has(request):
+                yield {**_said(process, request, status), "class": kind}
 
 
-def _unreadable(engine: Engine, chosen: Selection) -> Iterator[dict[str, Any]]:
+def _unreadable(process: Process, chosen: CommandSelection) -> Iterator[dict[str, Any]]:
     """Yield the quarantined objects that no parked request is about, because they are only read, and those
     about which an index or a watch of a syncer raised.
     """
-    said = {status.reason.partition(":")[0] for _, status in engine.statuses.troubles()}
+    said = {status.reason.partition(":")[0] for _, status in process.statuses.troubles()}
     for pair in chosen.pairs:
         for store in pair.informers:
             readers = [one.name for one in pair.controllers.values() if store in (*one.stores, *one.extras)]
-            since = dict.fromkeys(sorted(failed(store)), engine.clock()) | store.quarantined
+            since = dict.fromkeys(sorted(failed(store)), process.clock()) | store.quarantined
             for key in since:
                 text = cannot_be_read(store, key)
                 meant = chosen.key in ("", str(key)) and not chosen.syncers.isdisjoint(readers)
@@ -104,7 +104,7 @@ def _unreadable(engine: Engine, chosen: Selection) -> Iterator[dict[str, Any]]:
                         "cluster": pair.name,
                         "syncer": ",".join(readers),
                         "key": str(key),
-                        **_times(engine, since[key]),
+                        **_times(process, since[key]),
                         "tried": 0,
                         "class": "Unreadable",
                         "reason": text,
@@ -113,12 +113,12 @@ def _unreadable(engine: Engine, chosen: Selection) -> Iterator[dict[str, Any]]:
                     }
 
 
-def _times(engine: Engine, since: float) -> dict[str, Any]:
-    seconds = max(engine.clock() - since, 0.0)
-    return {"since": written(engine.utcnow() - timedelta(seconds=seconds)), "seconds": round(seconds)}
+def _times(process: Process, since: float) -> dict[str, Any]:
+    seconds = max(process.clock() - since, 0.0)
+    return {"since": written(process.utcnow() - timedelta(seconds=seconds)), "seconds": round(seconds)}
 
 
-def standing(engine: Engine, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
+def standing(process: Process, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
     """Return the state and the counts of each syncer of these pairs."""
     return [
         {
@@ -127,57 +127,57 @@ def standing(engine: Engine, pairs: Iterable[ClusterPair]) -> list[dict[str, Any
             "standing": one.standing.value,
             "mapped": one.mapped,
             "inStep": one.objects.get(IN_STEP, 0),
-            **{state.value: one.objects.get(state, 0) for state in State},
+            **{state.value: one.objects.get(state, 0) for state in RequestState},
             "collisions": one.collisions,
-            "reason": one.reason or _lost(engine, one.cluster),
+            "reason": one.reason or _lost(process, one.cluster),
         }
-        for one in syncers(engine, pairs)
+        for one in syncers(process, pairs)
     ]
 
 
-def _lost(engine: Engine, cluster: str) -> str:
+def _lost(process: Process, cluster: str) -> str:
     """Return why a side of a virtual cluster doesn't answer; ``""`` if both do."""
-    served = engine.served.get(cluster)
-    connections = (engine.host_connection, *((served.connection,) if served else ()))
+    served = process.served.get(cluster)
+    connections = served.connections.values() if served else (process.host_connection,)
     return "; ".join(str(each.error) for each in connections if each.error)
 
 
-def retry(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
+def retry(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
     """Retry the parked requests of a selection now, and return them like :func:`parked`."""
-    found = parked(engine, chosen)
-    for request, _ in list(_parked(engine, chosen)):
-        engine.queue.add(request)
+    found = parked(process, chosen)
+    for request, _ in list(_parked(process, chosen)):
+        process.queue.add(request)
     return found
 
 
-def _parked(engine: Engine, chosen: Selection) -> Iterator[tuple[Request, RequestStatus]]:
-    for request, status in engine.statuses.troubles():
-        if status.state is State.PARKED and chosen.has(request):
+def _parked(process: Process, chosen: CommandSelection) -> Iterator[tuple[SyncRequest, RequestStatus]]:
+    for request, status in process.statuses.troubles():
+        if status.state is RequestState.PARKED and chosen.has(request):
             yield request, status
 
 
-def _said(engine: Engine, request: Request, status: RequestStatus) -> dict[str, Any]:
-    now = engine.clock()
-    due = engine.queue.delayed().get(request, now)
+def _said(process: Process, request: SyncRequest, status: RequestStatus) -> dict[str, Any]:
+    now = process.clock()
+    due = process.queue.delayed().get(request, now)
     return {
         "cluster": request.cluster,
         "syncer": request.syncer,
         "key": str(request.key),
-        **_times(engine, status.since),
+        **_times(process, status.since),
         "tried": status.tried,
         "class": status.error,
         "reason": status.reason,
-        "wakes": ["a change of the object or its copy", *engine.workers.wakeups.reasons(request)],
+        "wakes": ["a change of the object or its copy", *process.workers.wakeups.reasons(request)],
         "nextTry": round(due - now),
     }
 
 
-def thaw(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
+def thaw(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
     """Thaw the frozen fields of a selection, and return them."""
     found = []
     for pair in chosen.pairs:
         for one in pair.policies.contention.thaw(lambda one: chosen.has(one.request)):
-            engine.queue.add(one.request)
+            process.queue.add(one.request)
             found.append(one)
     return [
         {
@@ -191,44 +191,44 @@ def thaw(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
     ]
 
 
-def add(control: Control, engine: Engine) -> None:
-    """Register the handlers for this engine.
+def add(control: Control, process: Process) -> None:
+    """Register the handlers for this process.
 
     A request may name a virtual cluster (``cluster``); otherwise it is about all of them.
     """
 
-    def objects(given: Mapping[str, Any]) -> Selection:
+    def objects(given: Mapping[str, Any]) -> CommandSelection:
         cluster, kind, key = (str(given.get(word) or "") for word in ("cluster", "kind", "key"))
-        return selection(engine, cluster=cluster, kinds=(kind,), key=key)
+        return selection(process, cluster=cluster, kinds=(kind,), key=key)
 
     async def answer_clusters(given: Mapping[str, Any]) -> Any:
         wanted = str(given.get("cluster") or "")
-        return [asdict(each) for each in clusters(engine) if wanted in ("", each.cluster)]
+        return [asdict(each) for each in clusters(process) if wanted in ("", each.cluster)]
 
     async def answer_status(given: Mapping[str, Any]) -> Any:
-        return standing(engine, objects(given).pairs)
+        return standing(process, objects(given).pairs)
 
     async def answer_parked(given: Mapping[str, Any]) -> Any:
-        return parked(engine, objects(given))
+        return parked(process, objects(given))
 
     async def answer_retry(given: Mapping[str, Any]) -> Any:
-        return retry(engine, objects(given))
+        return retry(process, objects(given))
 
     async def answer_thaw(given: Mapping[str, Any]) -> Any:
-        return thaw(engine, objects(given))
+        return thaw(process, objects(given))
 
     async def answer_patrol(given: Mapping[str, Any]) -> Any:
         kinds = str(given.get("kinds") or "").split(",")
-        chosen = selection(engine, cluster=str(given.get("cluster") or ""), kinds=kinds)
-        patrolled = [(pair, engine.served[pair.name].patroller) for pair in chosen.pairs]
+        chosen = selection(process, cluster=str(given.get("cluster") or ""), kinds=kinds)
+        patrolled = [(pair, process.served[pair.name].patroller) for pair in chosen.pairs]
         return [report(pair, each, lambda name: name in chosen.syncers) for pair, each in patrolled if each is not None]
 
     async def answer_confirm(given: Mapping[str, Any]) -> Any:
         kinds, cluster = [str(kind) for kind in given.get("kinds") or [""]], str(given.get("cluster") or "")
-        if not cluster and len(engine.pairs) > 1:
+        if not cluster and len(process.pairs) > 1:
             raise Refused("a confirmation is for one virtual cluster: name it")
-        chosen = selection(engine, cluster=cluster, kinds=kinds)
-        held = confirm(engine, chosen.pairs, lambda name: name in chosen.syncers)
+        chosen = selection(process, cluster=cluster, kinds=kinds)
+        held = confirm(process, chosen.pairs, lambda name: name in chosen.syncers)
         return [
             {"cluster": cluster, "syncer": one.syncer, "side": str(one.side), "deletions": len(one.objects)}
             for cluster, one in held

@@ -8,12 +8,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from syncer.api.errors import ConfigError
 from syncer.api.objects import Side
-from syncer.cache.reflector import State
+from syncer.cache.reflector import ReflectorState
 from syncer.config import SyncerConfig
 from syncer.daemon.connections import Connection
-from syncer.daemon.engine import UNLISTED, Engine
 from syncer.daemon.pages import control as control_api
 from syncer.daemon.pages import status
+from syncer.daemon.process import Process
+from syncer.daemon.unserved import UNLISTED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol import patrollers
 from syncer.leaderelection.lease import Lease
@@ -32,7 +33,7 @@ log = get_logger(__name__)
 
 @asynccontextmanager
 async def serving(
-    engine: Engine, config: SyncerConfig, heartbeat: Heartbeat, lease: Lease | None, shards: Shards | None = None
+    process: Process, config: SyncerConfig, heartbeat: Heartbeat, lease: Lease | None, shards: Shards | None = None
 ) -> AsyncIterator[None]:
     """Serve metrics, health pages and the control API while the block runs, as configured.
 
@@ -41,23 +42,23 @@ async def serving(
     Raises:
         ConfigError: An address or a socket can't be served.
     """
-    measure(engine, config, lease, shards)
-    checks = _checks(engine, heartbeat, lease)
+    measure(process, config, lease, shards)
+    checks = _checks(process, heartbeat, lease)
     async with AsyncExitStack() as stack:
         for server in (
-            serve(config.metrics.address, metrics_app(engine.metrics.registry), setting="metrics.address"),
+            serve(config.metrics.address, metrics_app(process.metrics.registry), setting="metrics.address"),
             serve(config.health.address, checks.app(), setting="health.address"),
         ):
             if server:
                 stack.callback(server.close)
-        await _serve_control(stack, engine, config, lease)
+        await _serve_control(stack, process, config, lease)
         yield
 
 
-async def _serve_control(stack: AsyncExitStack, engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
+async def _serve_control(stack: AsyncExitStack, process: Process, config: SyncerConfig, lease: Lease | None) -> None:
     """Serve the control socket. Without it if another candidate on the same machine has it."""
     control = Control(led_by=lambda: None if lease is None or lease.is_leader else lease.holder)
-    control_api.add(control, engine)
+    control_api.add(control, process)
     try:
         await stack.enter_async_context(control.serving(config.control_socket(os.environ)))
     except ConfigError as error:
@@ -66,23 +67,23 @@ async def _serve_control(stack: AsyncExitStack, engine: Engine, config: SyncerCo
         log.warning("no control socket; commands can't ask this daemon", error=str(error))
 
 
-def _checks(engine: Engine, heartbeat: Heartbeat, lease: Lease | None) -> Checks:
+def _checks(process: Process, heartbeat: Heartbeat, lease: Lease | None) -> Checks:
     checks = Checks()
     checks.live("loop", heartbeat)
-    checks.live("workers", at_most(STUCK_SECONDS, lambda: _longest(engine), "a request has been worked on"))
-    checks.ready("host", functools.partial(_down, engine.host_connection))
-    checks.ready_by_cluster("virtual", lambda: _virtual(engine))
-    checks.ready_by_cluster("caches", lambda: _caches(engine))
-    checks.ready_by_cluster("secrets", lambda: _unlisted(engine))
-    checks.degraded(lambda: _degraded(engine) | _led_elsewhere(lease))
+    checks.live("workers", at_most(STUCK_SECONDS, lambda: _longest(process), "a request has been worked on"))
+    checks.ready("host", functools.partial(_down, process.host_connection))
+    checks.ready_by_cluster("virtual", lambda: _virtual(process))
+    checks.ready_by_cluster("caches", lambda: _caches(process))
+    checks.ready_by_cluster("secrets", lambda: _unlisted(process))
+    checks.degraded(lambda: _degraded(process) | _led_elsewhere(lease))
     return checks
 
 
-def _degraded(engine: Engine) -> dict[str, str]:
+def _degraded(process: Process) -> dict[str, str]:
     """Return what isn't as it should be. Secrets are only counted, as there may be any number of them."""
-    found = {"/".join(place): why for place, why in status.degraded(engine, details=False).items()}
+    found = {"/".join(place): why for place, why in status.degraded(process, details=False).items()}
     by_namespace: dict[str, list[str]] = {}
-    for (namespace, why), number in sorted(_refused(engine).items()):
+    for (namespace, why), number in sorted(_refused(process).items()):
         by_namespace.setdefault(namespace, []).append(f"{why}: {number}")
     return found | {f"secrets/{namespace}": ", ".join(said) for namespace, said in by_namespace.items()}
 
@@ -93,26 +94,28 @@ def _led_elsewhere(lease: Lease | None) -> dict[str, str]:
     return {"lease": f"{stranger} holds it, a pod of another Deployment: uninstall one of them"} if stranger else {}
 
 
-def _refused(engine: Engine) -> Mapping[tuple[str, ...], int]:
+def _refused(process: Process) -> Mapping[tuple[str, ...], int]:
     """Return the number of refused Secrets by namespace and reason; of those beyond the most, 1."""
-    return Counter((namespace, why.public) for (namespace, _), why in list(engine.refused.items()))
+    return Counter((namespace, why.public) for (namespace, _), why in process.unserved.secrets.items())
 
 
-def _unlisted(engine: Engine) -> Mapping[str, str | None]:
+def _unlisted(process: Process) -> Mapping[str, str | None]:
     """Return why Secrets with virtual clusters aren't known, by namespace, if nobody is served meanwhile."""
-    if engine.pairs or engine.absent:
+    if process.pairs or process.unserved.clusters:
         return {}
-    return {namespace: why.public for (namespace, secret), why in list(engine.refused.items()) if secret == UNLISTED}
+    return {
+        namespace: why.public for (namespace, secret), why in process.unserved.secrets.items() if secret == UNLISTED
+    }
 
 
-def _virtual(engine: Engine) -> Mapping[str, str | None]:
-    absent = {cluster: why.public for cluster, why in list(engine.absent.items())}
-    return absent | {cluster: _down(served.connection) for cluster, served in list(engine.served.items())}
+def _virtual(process: Process) -> Mapping[str, str | None]:
+    absent = {cluster: why.public for cluster, why in process.unserved.clusters.items()}
+    return absent | {cluster: _down(served.connection) for cluster, served in list(process.served.items())}
 
 
-def _caches(engine: Engine) -> Mapping[str, str | None]:
-    unfilled = status.unfilled(engine)
-    return {cluster: "; ".join(unfilled.get(cluster, ())) or None for cluster in list(engine.served)}
+def _caches(process: Process) -> Mapping[str, str | None]:
+    unfilled = status.unfilled(process)
+    return {cluster: "; ".join(unfilled.get(cluster, ())) or None for cluster in list(process.served)}
 
 
 def _down(connection: Connection) -> str | None:
@@ -120,85 +123,87 @@ def _down(connection: Connection) -> str | None:
     return type(connection.error).__name__ if connection.error else None
 
 
-def _longest(engine: Engine) -> float:
-    return max((engine.clock() - begun for begun in list(engine.queue.running().values())), default=0.0)
+def _longest(process: Process) -> float:
+    return max((process.clock() - begun for begun in list(process.queue.running().values())), default=0.0)
 
 
-def measure(engine: Engine, config: SyncerConfig, lease: Lease | None, shards: Shards | None = None) -> None:
-    """Register metrics for the current state of an engine."""
-    ask = engine.metrics.ask
-    ask("workqueue_depth", lambda: {(cluster, *QUEUE): depth for cluster, depth in engine.queue.depths().items()})
-    ask("workqueue_unfinished_work_seconds", lambda: _unfinished(engine, sum))
-    ask("workqueue_longest_running_processor_seconds", lambda: _unfinished(engine, max))
-    ask("controller_runtime_active_workers", lambda: _active(engine))
+def measure(process: Process, config: SyncerConfig, lease: Lease | None, shards: Shards | None = None) -> None:
+    """Register metrics for the current state of a process."""
+    ask = process.metrics.ask
+    ask("workqueue_depth", lambda: {(cluster, *QUEUE): depth for cluster, depth in process.queue.depths().items()})
+    ask("workqueue_unfinished_work_seconds", lambda: _unfinished(process, sum))
+    ask("workqueue_longest_running_processor_seconds", lambda: _unfinished(process, max))
+    ask("controller_runtime_active_workers", lambda: _active(process))
     ask("controller_runtime_max_concurrent_reconciles", lambda: {("syncer",): config.workers})
-    ask("syncer_objects", lambda: status.states(engine))
-    ask("syncer_parked", engine.statuses.parked)
-    ask("syncer_mappings", lambda: status.mappings(engine))
-    ask("syncer_collisions", lambda: status.collisions(engine))
+    ask("syncer_objects", lambda: status.states(process))
+    ask("syncer_parked", process.statuses.parked)
+    ask("syncer_mappings", lambda: status.mappings(process))
+    ask("syncer_collisions", lambda: status.collisions(process))
     for name in patrollers.METRICS:
-        ask(name, functools.partial(_of_patrols, engine, name))
-    ask("syncer_deletions_held", lambda: patrollers.held(list(engine.pairs.values())))
-    ask("syncer_fights", lambda: _by_cluster(engine, lambda pair: pair.policies.contention.counted()))
-    ask("syncer_frozen_fields", lambda: _by_cluster(engine, lambda pair: pair.policies.contention.numbers()))
-    ask("syncer_cache_objects", lambda: _by_cluster(engine, lambda pair: pair.informers.sizes()))
-    ask("syncer_paused_deletions", lambda: _by_cluster(engine, status.kept_by_pauses))
-    ask("syncer_quarantined_objects", lambda: status.quarantined(engine))
-    ask("syncer_cluster_up", lambda: _up(engine))
-    ask("syncer_secrets_refused", lambda: _refused(engine))
-    ask("syncer_certificate_end_timestamp_seconds", lambda: _certificates(engine))
-    ask("syncer_watch_up", lambda: _by_cluster(engine, _watched))
+        ask(name, functools.partial(_of_patrols, process, name))
+    ask("syncer_deletions_held", lambda: patrollers.held(list(process.pairs.values())))
+    ask("syncer_fights", lambda: _by_cluster(process, lambda pair: pair.policies.contention.counted()))
+    ask("syncer_frozen_fields", lambda: _by_cluster(process, lambda pair: pair.policies.contention.numbers()))
+    ask("syncer_cache_objects", lambda: _by_cluster(process, lambda pair: pair.informers.sizes()))
+    ask("syncer_paused_deletions", lambda: _by_cluster(process, status.kept_by_pauses))
+    ask("syncer_quarantined_objects", lambda: status.quarantined(process))
+    ask("syncer_cluster_up", lambda: _up(process))
+    ask("syncer_secrets_refused", lambda: _refused(process))
+    ask("syncer_certificate_end_timestamp_seconds", lambda: _certificates(process))
+    ask("syncer_watch_up", lambda: _by_cluster(process, _watched))
     if lease:
         ask("leader_election_master_status", lambda: {(config.lease_name,): float(lease.is_leader)})
     if shards:
         ask("leader_election_master_status", lambda: {(name,): float(leads) for name, leads in shards.led().items()})
 
 
-def _of_patrols(engine: Engine, metric: str) -> Mapping[tuple[str, ...], float]:
-    return patrollers.readings(engine.patrollers(), metric)
+def _of_patrols(process: Process, metric: str) -> Mapping[tuple[str, ...], float]:
+    return patrollers.readings(process.patrollers(), metric)
 
 
-def _unfinished(engine: Engine, combine: Callable[[list[float]], float]) -> Mapping[tuple[str, ...], float]:
+def _unfinished(process: Process, combine: Callable[[list[float]], float]) -> Mapping[tuple[str, ...], float]:
     """Combine the ages of the requests in work, in seconds, by virtual cluster."""
-    now, ages = engine.clock(), {cluster: [0.0] for cluster in list(engine.pairs)}
-    for request, begun in list(engine.queue.running().items()):
+    now, ages = process.clock(), {cluster: [0.0] for cluster in list(process.pairs)}
+    for request, begun in list(process.queue.running().items()):
         ages.setdefault(request.cluster, []).append(now - begun)
     return {(cluster, *QUEUE): combine(each) for cluster, each in ages.items()}
 
 
-def _active(engine: Engine) -> Mapping[tuple[str, ...], float]:
-    busy = Counter(request.cluster for request in list(engine.queue.running()))
-    return {(cluster, "syncer"): busy[cluster] for cluster in list(engine.pairs)}
+def _active(process: Process) -> Mapping[tuple[str, ...], float]:
+    busy = Counter(request.cluster for request in list(process.queue.running()))
+    return {(cluster, "syncer"): busy[cluster] for cluster in list(process.pairs)}
 
 
-def _up(engine: Engine) -> Mapping[tuple[str, ...], float]:
-    absent = {(cluster, Side.VIRTUAL.value): 0.0 for cluster in list(engine.absent)}
-    return absent | {place: float(each.up) for place, each in _connections(engine).items()}
+def _up(process: Process) -> Mapping[tuple[str, ...], float]:
+    absent = {(cluster, Side.VIRTUAL.value): 0.0 for cluster in process.unserved.clusters}
+    return absent | {place: float(each.up) for place, each in _connections(process).items()}
 
 
-def _certificates(engine: Engine) -> Mapping[tuple[str, ...], float]:
+def _certificates(process: Process) -> Mapping[tuple[str, ...], float]:
     """Return the ends of client certificates; a login without a certificate is left out."""
-    ends = {place: each.cluster.origin.ends() for place, each in _connections(engine).items()}
+    ends = {place: each.cluster.origin.ends() for place, each in _connections(process).items()}
     return {place: end for place, end in ends.items() if end is not None}
 
 
-def _connections(engine: Engine) -> Mapping[tuple[str, ...], Connection]:
+def _connections(process: Process) -> Mapping[tuple[str, ...], Connection]:
     """Return the connections by virtual cluster and side."""
-    virtual = [(cluster, served.connection) for cluster, served in list(engine.served.items())]
-    sides = ((Side.HOST, [("", engine.host_connection)]), (Side.VIRTUAL, virtual))
+    virtual = [(cluster, served.connection) for cluster, served in list(process.served.items())]
+    sides = ((Side.HOST, [("", process.host_connection)]), (Side.VIRTUAL, virtual))
     return {(cluster, side.value): each for side, found in sides for cluster, each in found}
 
 
 def _watched(pair: ClusterPair) -> Mapping[tuple[str, ...], float]:
     """Return whether each cache has a watch, by side and resource."""
     return {
-        (side.value, str(resource)): float(reflector.state is State.WATCHING)
+        (side.value, str(resource)): float(reflector.state is ReflectorState.WATCHING)
         for (side, resource), reflector in list(pair.reflectors.items())
     }
 
 
 def _by_cluster(
-    engine: Engine, read: Callable[[ClusterPair], Mapping[tuple[str, ...], float]]
+    process: Process, read: Callable[[ClusterPair], Mapping[tuple[str, ...], float]]
 ) -> Mapping[tuple[str, ...], float]:
     """Read values from each pair, with its virtual cluster as the first label."""
-    return {(pair.name, *labels): value for pair in list(engine.pairs.values()) for labels, value in read(pair).items()}
+    return {
+        (pair.name, *labels): value for pair in list(process.pairs.values()) for labels, value in read(pair).items()
+    }

@@ -1,4 +1,4 @@
-"""The status of a running engine: degraded syncers, objects in step, and when nothing is left to do."""
+"""The status of a running process: degraded syncers, objects in step, and when nothing is left to do."""
 
 import asyncio
 from collections import Counter
@@ -9,20 +9,20 @@ from enum import StrEnum
 from syncer.api.errors import NameTaken, TooMany
 from syncer.api.objects import Key
 from syncer.clusters.patient import PATIENCE
-from syncer.daemon.engine import NOT_BEGUN, Engine
+from syncer.daemon.process import Process
+from syncer.daemon.served_cluster import LOOK
+from syncer.daemon.unserved import NOT_BEGUN
 from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import State
-from syncer.engine.reconcile.controller import Controller
-from syncer.engine.stores.informers import SideInformer, store_of
+from syncer.engine.controllers.request_status import RequestState
+from syncer.engine.reconcile.controller import BoundSyncer
+from syncer.engine.stores.informers import SideInformer
 
 #: The state of objects that are as they should be on both sides.
 IN_STEP = "in_step"
-#: Seconds between checks of :func:`settle`.
-LOOK = 0.02
 
 
-def degraded(engine: Engine, *, details: bool = True) -> Mapping[tuple[str, str], str]:
+def degraded(process: Process, *, details: bool = True) -> Mapping[tuple[str, str], str]:
     """Return the syncers and other parts that can't do all their work, by virtual cluster and name,
     with the reasons.
 
@@ -31,23 +31,27 @@ def degraded(engine: Engine, *, details: bool = True) -> Mapping[tuple[str, str]
     """
     conditions = {
         (pair.name, part): condition.message if details else condition.public
-        for pair in list(engine.pairs.values())
+        for pair in list(process.pairs.values())
         for part, condition in list(pair.conditions.items())
     }
-    return conditions | hindered(engine, details=details)
+    return conditions | hindered(process, details=details)
 
 
-def hindered(engine: Engine, *, details: bool = True) -> dict[tuple[str, str], str]:
+def hindered(process: Process, *, details: bool = True) -> dict[tuple[str, str], str]:
     """Return the syncers that can't get their objects in step, as :func:`degraded`. A condition of a
     pair hinders none.
     """
-    broken = {place: why if details else "it could not be started" for place, why in list(engine.broken.items())}
+    broken = {
+        (cluster, syncer): why if details else "it could not be started"
+        for cluster, served in list(process.served.items())
+        for syncer, why in list(served.own_controllers.broken.items())
+    }
     waits = {
         place: why if details else why.partition(": ")[0] if why.startswith(INIT_RAISED) else why
-        for place, why in waiting(engine).items()
+        for place, why in waiting(process).items()
     }
     found = {**waits, **broken}
-    for pair in list(engine.pairs.values()):
+    for pair in list(process.pairs.values()):
         for controller in list(pair.controllers.values()):
             reflectors = [pair.reflectors.get((store.side, store.resource)) for store in controller.stores]
             errors = [
@@ -91,40 +95,28 @@ def unreadable(store: SideInformer) -> str:
     return f"{store.side} {store.resource} that can't be read: {said}" if said else ""
 
 
-def quarantined(engine: Engine) -> Mapping[tuple[str, ...], int]:
+def quarantined(process: Process) -> Mapping[tuple[str, ...], int]:
     """Count the objects that can't be used, by virtual cluster, side and resource."""
     return {
         (pair.name, store.side.value, str(store.resource)): len(store.quarantined) + store.nameless
-        for pair in list(engine.pairs.values())
+        for pair in list(process.pairs.values())
         for store in pair.informers
     }
 
 
-def waiting(engine: Engine) -> dict[tuple[str, str], str]:
+def waiting(process: Process) -> dict[tuple[str, str], str]:
     """Return the syncers whose resource isn't served yet, by virtual cluster and name, with the reasons."""
     return {
         (cluster, syncer): reason
-        for cluster, served in list(engine.served.items())
-        for syncer, reason in list(served.activation.roster.waiting.items())
+        for cluster, served in list(process.served.items())
+        for syncer, reason in served.waiting().items()
     }
 
 
-def unfilled(engine: Engine) -> Mapping[str, list[str]]:
+def unfilled(process: Process) -> Mapping[str, list[str]]:
     """Return the stores that are neither filled nor given up, in words without names, by virtual cluster."""
-    found = {
-        cluster: _unfilled(served.pair) if served.prepared else [_unprepared(served.pair)]
-        for cluster, served in list(engine.served.items())
-    }
+    found = {cluster: served.unfilled() for cluster, served in list(process.served.items())}
     return {cluster: stores for cluster, stores in found.items() if stores}
-
-
-def _unprepared(pair: ClusterPair) -> str:
-    return pair.awaits or "what the clusters serve is not known yet"
-
-
-def _unfilled(pair: ClusterPair) -> list[str]:
-    stores = [store_of(one) for one in list(pair.reflectors.values())]
-    return [str(store) for store in stores if not store.synced and not pair.given_up(store)]
 
 
 class ClusterState(StrEnum):
@@ -156,28 +148,30 @@ class ClusterStanding:
     reason: str = ""
 
 
-def clusters(engine: Engine) -> list[ClusterStanding]:
+def clusters(process: Process) -> list[ClusterStanding]:
     """Return all virtual clusters, also those that can't be served at present, by name."""
-    parked, empty = Counter[str](), unfilled(engine)
-    for (cluster, *_), number in engine.statuses.parked().items():
+    parked = Counter[str]()
+    empty = unfilled(process)
+    absent = process.unserved.clusters
+    for (cluster, *_), number in process.statuses.parked().items():
         parked[cluster] += number
     found = [
         ClusterStanding(
             cluster,
             ClusterState.STARTING if why is NOT_BEGUN else ClusterState.FAILING,
-            engine.leads(cluster),
+            process.leads(cluster),
             reason=why.message,
         )
-        for cluster, why in engine.absent.items()
-        if cluster not in engine.served
+        for cluster, why in absent.items()
+        if cluster not in process.served
     ]
     found += [
         ClusterStanding(f"{namespace}/{secret}", ClusterState.REFUSED, reason=why.message)
-        for (namespace, secret), why in engine.refused.items()
+        for (namespace, secret), why in process.unserved.secrets.items()
     ]
-    for name, served in engine.served.items():
+    for name, served in process.served.items():
         controllers = list(served.pair.controllers.values())
-        lost = engine.lost_connection(served.pair) if served.prepared else None
+        lost = served.lost_connection() if served.prepared else None
         silent = f"{lost.trouble}: {lost.error}" if lost else ""
         waits = "; ".join(empty.get(name, ()))
         state = ClusterState.SILENT if silent else ClusterState.STARTING if waits else ClusterState.SERVED
@@ -185,24 +179,24 @@ def clusters(engine: Engine) -> list[ClusterStanding]:
             ClusterStanding(
                 name,
                 state,
-                engine.leads(name),
-                syncers=len(controllers) + len(served.activation.roster.waiting),
+                process.leads(name),
+                syncers=len(controllers) + len(served.waiting()),
                 ready=sum(each.ready for each in controllers),
                 objects=sum(len(each.virtual) for each in controllers if each.virtual is not None),
                 parked=parked[name],
-                reason=silent or waits or (engine.absent[name].message if name in engine.absent else ""),
+                reason=silent or waits or (absent[name].message if name in absent else ""),
             )
         )
     return sorted(found, key=lambda each: each.cluster)
 
 
-def states(engine: Engine) -> Mapping[tuple[str, ...], int]:
+def states(process: Process) -> Mapping[tuple[str, ...], int]:
     """Count the objects by virtual cluster, syncer and state."""
-    counts = Counter(engine.statuses.count())
+    counts = Counter(process.statuses.count())
     others = Counter[tuple[str, ...]]()
     for (cluster, syncer, _), number in counts.items():
         others[cluster, syncer] += number
-    for pair in list(engine.pairs.values()):
+    for pair in list(process.pairs.values()):
         for controller in list(pair.controllers.values()):
             place = (pair.name, controller.syncer.name)
             total = len(controller.virtual) if controller.virtual is not None else 0
@@ -210,31 +204,31 @@ def states(engine: Engine) -> Mapping[tuple[str, ...], int]:
     return counts
 
 
-def collisions(engine: Engine) -> Mapping[tuple[str, ...], int]:
+def collisions(process: Process) -> Mapping[tuple[str, ...], int]:
     """Count the objects that wait because another one has their name, by virtual cluster and syncer."""
     counts: dict[tuple[str, ...], int] = {
-        (pair.name, name): 0 for pair in list(engine.pairs.values()) for name in list(pair.controllers)
+        (pair.name, name): 0 for pair in list(process.pairs.values()) for name in list(pair.controllers)
     }
-    for (cluster, syncer, error), number in engine.statuses.parked().items():
+    for (cluster, syncer, error), number in process.statuses.parked().items():
         if error == NameTaken.__name__:
             counts[cluster, syncer] = number
     return counts
 
 
-def mappings(engine: Engine) -> Mapping[tuple[str, ...], int]:
+def mappings(process: Process) -> Mapping[tuple[str, ...], int]:
     """Count the objects with a counterpart on the other side, by virtual cluster and syncer.
 
     Syncers that create nothing on the other side are left out.
     """
     return {
         (pair.name, controller.name): number
-        for pair in list(engine.pairs.values())
+        for pair in list(process.pairs.values())
         for controller in list(pair.controllers.values())
         if (number := mapped(pair, controller)) is not None
     }
 
 
-def mapped(pair: ClusterPair, controller: Controller) -> int | None:
+def mapped(pair: ClusterPair, controller: BoundSyncer) -> int | None:
     """Count a syncer's objects with a counterpart; None if it creates nothing on the other side.
 
     That is the size of the store of the syncer's own objects, unless it contains objects of others.
@@ -252,7 +246,7 @@ def mapped(pair: ClusterPair, controller: Controller) -> int | None:
     return sum(settings.marks.is_from_here(obj, cluster=settings.identity) for obj in objects if obj is not None)
 
 
-def _made(controller: Controller) -> SideInformer | None:
+def _made(controller: BoundSyncer) -> SideInformer | None:
     """Return the store of the side on which a syncer creates objects; None if it creates none."""
     if controller.direction.goes_down:
         return controller.host
@@ -287,11 +281,11 @@ class SyncerStatus:
     collisions: int = 0
 
 
-def syncers(engine: Engine, pairs: Iterable[ClusterPair]) -> Iterator[SyncerStatus]:
+def syncers(process: Process, pairs: Iterable[ClusterPair]) -> Iterator[SyncerStatus]:
     """Yield the state of each syncer of these pairs, of each paused name that no syncer has, and of
     each other part with a condition.
     """
-    counts, taken, troubles, absent = states(engine), collisions(engine), degraded(engine), waiting(engine)
+    counts, taken, troubles, absent = states(process), collisions(process), degraded(process), waiting(process)
     for pair in pairs:
         names = {*pair.controllers, *(name for cluster, name in absent if cluster == pair.name)}
         for name in sorted(names):
@@ -300,7 +294,7 @@ def syncers(engine: Engine, pairs: Iterable[ClusterPair]) -> Iterator[SyncerStat
                 *place,
                 *_standing(controller, troubles.get(place, ""), is_paused=pair.policies.pause.is_paused(name)),
                 mapped(pair, controller) if controller is not None else None,
-                {state: counts.get((*place, state), 0) for state in (IN_STEP, *State)},
+                {state: counts.get((*place, state), 0) for state in (IN_STEP, *RequestState)},
                 taken.get(place, 0),
             )
         for name in sorted(pair.policies.pause.syncers - names):
@@ -309,7 +303,7 @@ def syncers(engine: Engine, pairs: Iterable[ClusterPair]) -> Iterator[SyncerStat
             yield SyncerStatus(pair.name, part, Standing.DEGRADED, pair.conditions[part].message)
 
 
-def _standing(controller: Controller | None, trouble: str, *, is_paused: bool) -> tuple[Standing, str]:
+def _standing(controller: BoundSyncer | None, trouble: str, *, is_paused: bool) -> tuple[Standing, str]:
     if controller is None:
         return Standing.WAITING, trouble
     if is_paused:
@@ -319,35 +313,61 @@ def _standing(controller: Controller | None, trouble: str, *, is_paused: bool) -
     return (Standing.READY, "") if controller.ready else (Standing.STARTING, "its caches are being filled")
 
 
-async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -> None:
+async def settle(process: Process, *, quiet: float = 0.5, patience: float = 5.0) -> None:
     """Return when both sides are in step, or can't get there.
 
     That is when every store is filled or given up and, for ``quiet`` seconds, there was nothing to
     do; failing and waiting requests get ``patience`` seconds, and what an API server asks to come back for
-    :data:`PATIENCE`.
+    :data:`PATIENCE`. Nothing is awaited of a virtual cluster that has been lost for as long.
     """
-    come_back_until = engine.clock() + PATIENCE
-    while unfilled(engine) or (engine.clock() < come_back_until and _must_come_back(engine)):  # noqa: ASYNC110
+    come_back_until = process.clock() + PATIENCE
+    lost = _Lost(process)
+    while unfilled(process).keys() - lost.names() or (process.clock() < come_back_until and _must_come_back(process)):  # noqa: ASYNC110
         await asyncio.sleep(LOOK)
-    deadline = engine.clock() + patience
-    calm_since = engine.clock()
-    while engine.clock() - calm_since < quiet:
+    deadline = process.clock() + patience
+    calm_since = process.clock()
+    while process.clock() - calm_since < quiet:
         await asyncio.sleep(LOOK)
-        hopeful = engine.clock() < deadline and _undecided(engine)
-        hopeful = hopeful or (engine.clock() < come_back_until and _must_come_back(engine))
-        if hopeful or not engine.queue.is_idle() or any(served.pair.fan_out for served in engine.served.values()):
-            calm_since = engine.clock()
+        hopeful = process.clock() < deadline and _undecided(process)
+        hopeful = hopeful or (process.clock() < come_back_until and _must_come_back(process))
+        if hopeful or _is_busy(process, lost.names()):
+            calm_since = process.clock()
 
 
-def _must_come_back(engine: Engine) -> bool:
-    """Return True if an API server asks to come back for a list or a watch, or for what a request needs."""
-    if any(status.error == TooMany.__name__ for _, status in engine.statuses.troubles()):
+class _Lost:
+    """The virtual clusters that have been lost for a while, or the host has been."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._since: dict[str, float] = {}
+
+    def names(self) -> set[str]:
+        """Return them as of now; it must be asked at least every few seconds."""
+        now = self._process.clock()
+        lost = [name for name, served in self._process.served.items() if served.lost_connection()]
+        self._since = {name: self._since.get(name, now) for name in lost}
+        return {name for name, since in self._since.items() if now - since >= PATIENCE}
+
+
+def _is_busy(process: Process, lost: set[str]) -> bool:
+    """Return True if there is something to do in other virtual clusters than those that are lost."""
+    if any(served.pair.fan_out for name, served in process.served.items() if name not in lost):
         return True
-    reflectors = (each for pair in list(engine.pairs.values()) for each in list(pair.reflectors.values()))
+    if not lost:
+        return not process.queue.is_idle()
+    ready = {name for name, number in process.queue.depths().items() if number}
+    return bool((ready | {request.cluster for request in process.queue.running()}) - lost)
+
+
+def _must_come_back(process: Process) -> bool:
+    """Return True if an API server asks to come back for a list or a watch, or for what a request needs."""
+    if any(status.error == TooMany.__name__ for _, status in process.statuses.troubles()):
+        return True
+    reflectors = (each for pair in list(process.pairs.values()) for each in list(pair.reflectors.values()))
     return any(isinstance(each.error, TooMany) for each in reflectors)
 
 
-def _undecided(engine: Engine) -> bool:
+def _undecided(process: Process) -> bool:
     """Return True if a failing or waiting request may still come right by itself."""
-    failing = any(status.state is State.FAILING for _, status in engine.statuses.troubles())
-    return failing or bool(waiting(engine)) or any(True for _ in engine.statuses.pending())
+    failing = any(status.state is RequestState.FAILING for _, status in process.statuses.troubles())
+    return failing or bool(waiting(process)) or any(True for _ in process.statuses.pending())

@@ -12,7 +12,7 @@ from syncer.api.context import Settings
 from syncer.api.errors import ConfigError, Forbidden, Missing, Problem
 from syncer.api.networking import ApiServerAddress
 from syncer.api.objects import Key, Obj
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.diagnose import why_not_for
 from syncer.clusters.login import Login
 from syncer.clusters.transport import Endpoint
@@ -39,7 +39,7 @@ def check(settings: Settings, login: Login) -> None:
         raise _required(settings, why)
 
 
-async def find(settings: Settings, login: Login, host: Cluster) -> ApiServerAddress:
+async def find(settings: Settings, login: Login, host: SideClient) -> ApiServerAddress:
     """Return the address that pods are to use: as configured, or from the virtual kubeconfig.
 
     Raises:
@@ -119,7 +119,7 @@ def _is_of_host_dns(name: str) -> bool:
     return len(labels) == 1 or labels[2:3] == ["svc"]
 
 
-async def _of_service(settings: Settings, key: Key, host: Cluster) -> ApiServerAddress:
+async def _of_service(settings: Settings, key: Key, host: SideClient) -> ApiServerAddress:
     """Return the address of the host Service in front of the virtual API server.
 
     Raises:

@@ -10,9 +10,8 @@ from functools import cached_property
 
 from syncer.api.errors import ConfigError, Problem
 from syncer.api.objects import Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import ConnectionSettings, HeldLogin, connect, connect_held, read_login
-from syncer.clusters.dry_run import DryRun
 from syncer.clusters.login import Login
 from syncer.config import ConnectionSection, SyncerConfig, VirtualCluster
 from syncer.daemon.connections import Connections
@@ -29,19 +28,14 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Clusters:
+class SideClients:
     """Clients of the host and, by name, of virtual clusters."""
 
-    host: Cluster
-    virtual: Mapping[str, Cluster]
+    host: SideClient
+    virtual: Mapping[str, SideClient]
 
-    def __iter__(self) -> Iterator[Cluster]:
+    def __iter__(self) -> Iterator[SideClient]:
         yield from (self.host, *self.virtual.values())
-
-    def dry(self) -> "Clusters":
-        """Return clients of the same clusters that write nothing."""
-        over = {name: cluster.over(DryRun(cluster.transport)) for name, cluster in self.virtual.items()}
-        return Clusters(self.host.over(DryRun(self.host.transport)), over)
 
 
 def _nothing() -> None:
@@ -51,7 +45,7 @@ def _nothing() -> None:
 @asynccontextmanager
 async def connected(
     config: SyncerConfig, cluster: VirtualCluster, *, host_alone: bool = False
-) -> AsyncIterator[Mapping[Side, Cluster]]:
+) -> AsyncIterator[Mapping[Side, SideClient]]:
     """Yield clients of a virtual cluster and the host, once both answer. Nothing is written. They wait while an API
     server asks to come back later.
 
@@ -112,7 +106,7 @@ def connect_all(
     served: Sequence[VirtualCluster],
     metrics: Metrics,
     stack: AsyncExitStack,
-) -> Clusters:
+) -> SideClients:
     """Return the clients, which are closed with ``stack``; nothing is sent yet.
 
     Raises:
@@ -124,12 +118,12 @@ def connect_all(
     host = connect_host(config, metrics, stack)
     for name, cluster in virtual.items():
         must_be_another(name, cluster, host)
-    return Clusters(host, virtual)
+    return SideClients(host, virtual)
 
 
 def connect_host(
     config: SyncerConfig, metrics: Metrics, stack: AsyncExitStack, *, moved: Callable[[], None] = _nothing
-) -> Cluster:
+) -> SideClient:
     """Return the client of the host, which is closed with ``stack``; nothing is sent yet.
 
     ``moved`` is called when its kubeconfig has come to be of another server or program.
@@ -144,7 +138,7 @@ def connect_host(
 
 def connect_virtual(
     cluster: VirtualCluster, metrics: Metrics, stack: AsyncExitStack, *, moved: Callable[[], None] = _nothing
-) -> Cluster:
+) -> SideClient:
     """Return the client of a virtual cluster, as :func:`connect_host`.
 
     Raises:
@@ -162,7 +156,7 @@ def connect_virtual(
     return virtual
 
 
-def must_be_another(name: str, virtual: Cluster, host: Cluster) -> None:
+def must_be_another(name: str, virtual: SideClient, host: SideClient) -> None:
     """Compare the addresses of the two sides of a virtual cluster.
 
     Raises:
@@ -174,7 +168,7 @@ def must_be_another(name: str, virtual: Cluster, host: Cluster) -> None:
 
 def _connect(
     given: ConnectionSection, side: Side, name: str, place: str, metrics: Metrics, moved: Callable[[], None]
-) -> Cluster:
+) -> SideClient:
     settings = ConnectionSettings(given.kubeconfig, given.context, given.server, qps=given.qps, burst=given.burst)
     try:
         login = read_login(settings, os.environ)
@@ -187,7 +181,7 @@ def _connect(
     return made
 
 
-def _connect_held(cluster: SecretCluster, metrics: Metrics, moved: Callable[[], None]) -> Cluster:
+def _connect_held(cluster: SecretCluster, metrics: Metrics, moved: Callable[[], None]) -> SideClient:
     settings = ConnectionSettings(qps=cluster.connection.qps, burst=cluster.connection.burst)
     made = connect_held(cluster.login, settings, side=Side.VIRTUAL, name=cluster.name, moved=moved)
     made.observer = metrics.client(made.virtual_cluster, Side.VIRTUAL.value, made.origin.address)

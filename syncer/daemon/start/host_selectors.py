@@ -7,7 +7,7 @@ select by a label below the marks' prefix, which no tenant can set.
 from syncer.api.context import Settings
 from syncer.api.errors import ClusterError
 from syncer.api.objects import key_of
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import SERVICES
 from syncer.resources.pods.config import PodConfig
@@ -19,7 +19,7 @@ MOST_WARNINGS = 20
 log = get_logger(__name__)
 
 
-async def warn_of_selectors(host: Cluster, settings: Settings) -> None:
+async def warn_of_selectors(host: SideClient, settings: Settings) -> None:
     """Log a warning for each object of the host's that a tenant's Pod can be selected by.
 
     Host namespaces that the daemon makes hold nothing of the host's; those that the configuration lists do. A last

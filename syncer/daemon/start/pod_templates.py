@@ -11,13 +11,13 @@ from syncer.api.context import Settings
 from syncer.api.errors import ClusterError
 from syncer.api.objects import Obj, Resource
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.observe.logs import get_logger
 
 log = get_logger(__name__)
 
 
-async def warn_of_pod_templates(host: Cluster, settings: Settings, kinds: Iterable[Resource]) -> None:
+async def warn_of_pod_templates(host: SideClient, settings: Settings, kinds: Iterable[Resource]) -> None:
     """Log a warning for each of these kinds of the host whose objects can hold the spec of a Pod.
 
     A kind whose schema can't be read, or that comes later, isn't looked at.

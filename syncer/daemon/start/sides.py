@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from syncer.api.context import Settings
 from syncer.api.errors import ClusterError, ConfigError, Forbidden, Missing, Problem, Unauthorized
 from syncer.api.objects import Key, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.codec import DecodeError
 from syncer.clusters.login import Login
 from syncer.clusters.sameness import dangers, is_own_token, is_same_cluster, is_same_server
@@ -16,7 +16,7 @@ from syncer.resources.kinds import NAMESPACES
 COMPARE_SECONDS = 5.0
 
 
-async def must_differ(virtual: Cluster, host: Cluster, settings: Settings) -> None:
+async def must_differ(virtual: SideClient, host: SideClient, settings: Settings) -> None:
     """Refuse the same cluster on both sides, which would be synced into itself.
 
     Two addresses may lead to one cluster, and one address to two, by the name in the TLS handshake. So
@@ -33,7 +33,7 @@ async def must_differ(virtual: Cluster, host: Cluster, settings: Settings) -> No
         raise one_cluster(settings.cluster, virtual, host)
 
 
-async def namespace_problem(host: Cluster, settings: Settings) -> Problem | None:
+async def namespace_problem(host: SideClient, settings: Settings) -> Problem | None:
     """Return the problem of a configured host namespace that isn't there, or can't be seen; None without any.
 
     Who has only the rights of a Role in a namespace may not read the others, be they there or not.
@@ -55,7 +55,7 @@ async def namespace_problem(host: Cluster, settings: Settings) -> Problem | None
     return None
 
 
-def one_cluster(name: str, virtual: Cluster, host: Cluster) -> ConfigError:
+def one_cluster(name: str, virtual: SideClient, host: SideClient) -> ConfigError:
     """Return the error that both sides are the same cluster."""
     addresses = sorted({virtual.origin.address, host.origin.address})
     why = f"the virtual and the host cluster are the same cluster, at {' and '.join(addresses)}."
@@ -63,7 +63,7 @@ def one_cluster(name: str, virtual: Cluster, host: Cluster) -> ConfigError:
     return ConfigError(Problem(why, path=f"kubeconfig of virtual cluster {name}", hint=hint))
 
 
-async def compared(virtual: Cluster, host: Cluster, settings: Settings) -> str:
+async def compared(virtual: SideClient, host: SideClient, settings: Settings) -> str:
     """Compare the two sides before the start; return why they can't be, or ``""``.
 
     Raises:
@@ -84,7 +84,7 @@ async def compared(virtual: Cluster, host: Cluster, settings: Settings) -> str:
     return ""
 
 
-async def must_accept(cluster: Cluster) -> None:
+async def must_accept(cluster: SideClient) -> None:
     """Ask a side by itself for what takes credentials. No answer is none of the credentials' faults.
 
     Raises:

@@ -5,10 +5,12 @@ from functools import partial
 
 from syncer.api.context import Settings
 from syncer.api.errors import ClusterError, ConfigError, Forbidden
-from syncer.clusters.client import Cluster
+from syncer.cache.budget import MemoryBudget
+from syncer.clusters.client import SideClient
 from syncer.clusters.login import Login
 from syncer.config import VirtualCluster
-from syncer.daemon.engine import Engine
+from syncer.daemon.process import Process
+from syncer.daemon.served_cluster import ServedCluster
 from syncer.daemon.start import api_server
 from syncer.daemon.start.connecting import START_SECONDS, login_to
 from syncer.daemon.start.sides import must_differ, namespace_problem
@@ -24,19 +26,22 @@ AGAIN_SECONDS = 2.0
 log = get_logger(__name__)
 
 
-def add(engine: Engine, cluster: VirtualCluster, virtual: Cluster) -> ClusterPair:
-    """Let an engine know a virtual cluster as it is configured."""
-    return engine.add(
+def add(
+    process: Process, cluster: VirtualCluster, virtual: SideClient, *, budget: MemoryBudget | None = None
+) -> ServedCluster:
+    """Add a virtual cluster to a process as it is configured, with a limit of its memory if there is one."""
+    return process.add(
         cluster.settings(),
         [(enabled.syncer, enabled.section) for enabled in cluster.enabled()],
         virtual=virtual,
         entries=cluster.custom_entries(),
         contention=contention_rules(cluster),
         weight=cluster.weight,
+        budget=budget,
     )
 
 
-async def prepare(engine: Engine, cluster: VirtualCluster, *, waits: bool = False) -> None:
+async def prepare(served: ServedCluster, cluster: VirtualCluster, *, waits: bool = False) -> None:
     """Prepare a virtual cluster before its caches: reach it, check its identity, run discovery. The host has answered.
 
     With ``waits``, a missing host namespace is waited for, and so is the right to the identity: who sets up a
@@ -46,20 +51,20 @@ async def prepare(engine: Engine, cluster: VirtualCluster, *, waits: bool = Fals
     Raises:
         SyncerError: The cluster can't be reached or is not ours, its host namespace is missing, or a right.
     """
-    pair = engine.pairs[cluster.name]
-    pair.awaits = "it has given no answer yet"
-    await engine.served[cluster.name].connection.reach(START_SECONDS)
-    pair.awaits = ""
+    pair = served.pair
+    served.wait_for("it has given no answer yet")
+    await served.connection.reach(START_SECONDS)
+    served.wait_for("")
     virtual = pair.virtual.patient()
     host = pair.host.patient()
     await must_differ(virtual, host, pair.settings)
-    if await _has_waited(pair, host, waits=waits):
+    if await _has_waited(served, host, waits=waits):
         await must_differ(virtual, host, pair.settings)
     if api_server.is_needed(pair.settings):
         found = await api_server.find(pair.settings, login_to(cluster), host)
-        pair.settings.api_server.host, pair.settings.api_server.port = found.host, found.port
-    await _claim(pair, cluster, engine.served[cluster.name].connection.cluster, waits=waits)
-    await engine.prepare_one(cluster.name)
+        pair.settings.api_server.put(found.host, found.port)
+    await _claim(served, cluster, waits=waits)
+    await served.prepare()
 
 
 async def check_certificate(pair: ClusterPair, cluster: VirtualCluster) -> None:
@@ -69,11 +74,11 @@ async def check_certificate(pair: ClusterPair, cluster: VirtualCluster) -> None:
         return
     log.info("pods reach their API server", cluster=pair.name, host=address.host, port=address.port)
     if problem := await api_server.certificate_problem(address, login_to(cluster)):
-        pair.conditions["pods"] = Condition(problem, "clients in pods don't trust their API server")
+        pair.degrade("pods", Condition(problem, "clients in pods don't trust their API server"))
         log.warning("clients in pods don't trust their API server", cluster=pair.name, error=problem)
 
 
-async def untrusted(settings: Settings, login: Login, host: Cluster) -> str:
+async def untrusted(settings: Settings, login: Login, host: SideClient) -> str:
     """Return why clients in pods don't trust their API server; ``""`` if they do, or there are no pods.
 
     Raises:
@@ -87,26 +92,26 @@ async def untrusted(settings: Settings, login: Login, host: Cluster) -> str:
         return f"the address of its API server can't be read: {error}"
 
 
-async def _has_waited(pair: ClusterPair, host: Cluster, *, waits: bool) -> bool:
+async def _has_waited(served: ServedCluster, host: SideClient, *, waits: bool) -> bool:
     """Wait for the host namespace. Return True if it wasn't there at once.
 
     Raises:
         ConfigError: It isn't there, and is not to be waited for.
     """
     waited = False
-    while problem := await namespace_problem(host, pair.settings):
+    while problem := await namespace_problem(host, served.pair.settings):
         if not waits:
             raise ConfigError(problem)
         if not waited:
-            log.warning("waiting for the host namespace", cluster=pair.name, error=str(problem))
+            log.warning("waiting for the host namespace", cluster=served.name, error=str(problem))
         waited = True
-        pair.awaits = "the host namespace isn't there, or the daemon may not read it"
+        served.wait_for("the host namespace isn't there, or the daemon may not read it")
         await asyncio.sleep(AGAIN_SECONDS)
-    pair.awaits = ""
+    served.wait_for("")
     return waited
 
 
-async def _claim(pair: ClusterPair, cluster: VirtualCluster, virtual: Cluster, *, waits: bool) -> None:
+async def _claim(served: ServedCluster, cluster: VirtualCluster, *, waits: bool) -> None:
     """Store or compare the identity of a virtual cluster. One that doesn't lead stores it, too: all store the same.
 
     Raises:
@@ -115,19 +120,18 @@ async def _claim(pair: ClusterPair, cluster: VirtualCluster, virtual: Cluster, *
     """
     copied = [enabled.syncer for enabled in cluster.enabled() if direction_of(enabled.syncer).goes_down]
     translator = cluster.names.translator
+    pair = served.pair
+    virtual = served.connection.cluster.patient()
     while True:
         try:
-            await claim(
-                virtual.patient(), pair.settings, translator=translator, host=pair.host.patient(), copied=copied
-            )
+            await claim(virtual, pair.settings, translator=translator, host=pair.host.patient(), copied=copied)
         except Forbidden as error:
             if not waits:
                 raise
-            if not pair.awaits:
+            if not served.wait_for("a right that the start needs is missing"):
                 log.warning("waiting for a right", cluster=pair.name, error=str(error))
-            pair.awaits = "a right that the start needs is missing"
             await asyncio.sleep(AGAIN_SECONDS)
         else:
-            pair.awaits = ""
+            served.wait_for("")
             pair.applier.claim.check = partial(must_be_claimed, pair.virtual, pair.settings, translator=translator)
             return

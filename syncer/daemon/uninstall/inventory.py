@@ -12,7 +12,7 @@ from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, Resource, Side, annotations_of, key_of, labels_of, uid_of
 from syncer.api.texts import shortened
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Discovery
 from syncer.config import VirtualCluster
 from syncer.directions import direction_of, resources_of
@@ -156,7 +156,7 @@ def bounded_grace(resource: Resource, obj: Obj) -> int | None:
 class Lister:
     """Lists the clusters: both, or one of them."""
 
-    def __init__(self, clusters: Mapping[Side, Cluster], known: Recognition) -> None:
+    def __init__(self, clusters: Mapping[Side, SideClient], known: Recognition) -> None:
         self.clusters, self.known = clusters, known
         self.discoveries = {side: Discovery(cluster) for side, cluster in clusters.items()}
         self._gate = asyncio.Semaphore(LISTS)

@@ -17,7 +17,7 @@ from typing import Any
 
 from syncer.api.errors import ClusterError, Conflict, Forbidden, Missing, SyncerError
 from syncer.api.objects import Key, Obj, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.config import SyncerConfig, VirtualCluster
 from syncer.daemon.fleet.leadership import alone_with
 from syncer.daemon.uninstall.containers import others_in
@@ -31,11 +31,11 @@ from syncer.leaderelection.uninstalls import uninstall_name
 TRIED_SECONDS = 60.0
 
 #: Connects to the virtual cluster alone, or to both.
-Later = Callable[[], AbstractAsyncContextManager[Mapping[Side, Cluster]]]
+Later = Callable[[], AbstractAsyncContextManager[Mapping[Side, SideClient]]]
 
 
 @dataclass(slots=True)
-class Report:
+class UninstallReport:
     """The plan or the result of an uninstall."""
 
     items: Sequence[Item] = ()
@@ -57,12 +57,12 @@ class Report:
 async def uninstall(
     config: SyncerConfig,
     cluster: VirtualCluster,
-    clusters: Mapping[Side, Cluster],
+    clusters: Mapping[Side, SideClient],
     *,
     yes: bool,
     keep: bool,
     later: Later | None = None,
-) -> Report:
+) -> UninstallReport:
     """Plan an uninstall and, with ``yes``, carry it out.
 
     ``keep`` only removes our marks and keeps the objects. ``clusters`` may have the host alone: then
@@ -88,14 +88,14 @@ async def uninstall(
     return report
 
 
-async def _is_claimed(cluster: VirtualCluster, clusters: Mapping[Side, Cluster]) -> bool:
+async def _is_claimed(cluster: VirtualCluster, clusters: Mapping[Side, SideClient]) -> bool:
     """Return True if the virtual cluster is connected, and bears our identity."""
     virtual, translator = clusters.get(Side.VIRTUAL), cluster.names.translator
     return virtual is not None and await claim.is_claimed(virtual, cluster.settings(), translator=translator)
 
 
 async def _try_virtual(
-    report: Report, cluster: VirtualCluster, later: Later, may_write: Callable[[], bool], *, keep: bool
+    report: UninstallReport, cluster: VirtualCluster, later: Later, may_write: Callable[[], bool], *, keep: bool
 ) -> None:
     """Remove the virtual side as far as it can be, and report failures as remarks."""
     try:
@@ -119,7 +119,7 @@ async def _try_virtual(
     report.remarks += [f"the virtual side is not finished: {line}" for line in then.problems]
 
 
-async def _last(report: Report, work: Coroutine[Any, Any, None]) -> None:
+async def _last(report: UninstallReport, work: Coroutine[Any, Any, None]) -> None:
     """Run the final step. If it fails, report it as the only thing left to do by hand."""
     try:
         await work
@@ -128,11 +128,11 @@ async def _last(report: Report, work: Coroutine[Any, Any, None]) -> None:
         report.done = False
 
 
-async def _planned(lister: Lister, *, keep: bool, claimed: bool) -> Report:
+async def _planned(lister: Lister, *, keep: bool, claimed: bool) -> UninstallReport:
     found = await lister.look()
     ours = {item.uid for item in found.items}
     left = {} if keep else {item: why for item in found.items if (why := await others_in(lister, item, ours))}
-    report = Report(found.items, left, list(found.problems), _remarks(found))
+    report = UninstallReport(found.items, left, list(found.problems), _remarks(found))
     if Side.VIRTUAL in lister.clusters and not claimed and not found.items:
         report.remarks.append(
             "no daemon of this configuration has synced this virtual cluster, or it is uninstalled already"
@@ -151,10 +151,10 @@ def _remarks(found: Inventory) -> list[str]:
     ]
 
 
-async def _carried_out(lister: Lister, may_write: Callable[[], bool], *, keep: bool) -> Report:
+async def _carried_out(lister: Lister, may_write: Callable[[], bool], *, keep: bool) -> UninstallReport:
     """Carry everything out. If a step fails, the later ones are not started."""
     found, sweep = await lister.look(), Sweep(lister, may_write)
-    report = Report(found.items, {}, found.problems, _remarks(found))
+    report = UninstallReport(found.items, {}, found.problems, _remarks(found))
     if found.problems:
         report.remarks.append("nothing was written: what can't be looked at may need what would be deleted")
         return report
@@ -170,7 +170,7 @@ async def _carried_out(lister: Lister, may_write: Callable[[], bool], *, keep: b
     return report
 
 
-def _compare(report: Report, after: Inventory) -> None:
+def _compare(report: UninstallReport, after: Inventory) -> None:
     """Report objects that are left and should not be."""
     report.problems += after.problems
     stays = {item.uid for item in report.left}
@@ -180,7 +180,7 @@ def _compare(report: Report, after: Inventory) -> None:
 
 
 @asynccontextmanager
-async def _alone(config: SyncerConfig, host: Cluster, name: str) -> AsyncIterator[Callable[[], bool]]:
+async def _alone(config: SyncerConfig, host: SideClient, name: str) -> AsyncIterator[Callable[[], bool]]:
     """Hold the Lease of a virtual cluster; even without leader election in this configuration, if there is a Lease that
     another may hold.
     """
@@ -192,7 +192,7 @@ async def _alone(config: SyncerConfig, host: Cluster, name: str) -> AsyncIterato
         yield lambda: until is None or clock() < until()
 
 
-async def _lease(config: SyncerConfig, host: Cluster, name: str) -> Obj | None:
+async def _lease(config: SyncerConfig, host: SideClient, name: str) -> Obj | None:
     if not config.lease_namespace:
         return None
     try:
@@ -201,7 +201,7 @@ async def _lease(config: SyncerConfig, host: Cluster, name: str) -> Obj | None:
         return None
 
 
-async def _drop_lease(config: SyncerConfig, host: Cluster, cluster: str) -> None:
+async def _drop_lease(config: SyncerConfig, host: SideClient, cluster: str) -> None:
     """Delete the Lease that was held, unless another process has taken it since it was released. One of a shard stays:
     it is for other virtual clusters, too.
     """

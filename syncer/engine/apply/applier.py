@@ -1,6 +1,6 @@
 """Carry out plans as API calls. The only place that writes."""
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,18 +12,16 @@ from syncer.api.errors import (
     Forbidden,
     Invalid,
     Missing,
-    NotConnected,
     QuotaExceeded,
     Refused,
     SyncerError,
 )
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, key_of, labels_of, uid_of
-from syncer.cache.assumed import Writing
+from syncer.cache.assumed import WriteInProgress
 from syncer.clusters.api_requests import PatchKind
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.directions import collision
-from syncer.engine.apply.confirmation_pace import ConfirmationPace
 from syncer.engine.apply.field_managers import name_others
 from syncer.engine.apply.preconditions import (
     Claim,
@@ -35,16 +33,11 @@ from syncer.engine.apply.preconditions import (
     must_have_home,
 )
 from syncer.engine.apply.tokens import with_tokens
-from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.reconcile.calls import Call, Operation
-from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.nulls import has_nulls, json_patch
-from syncer.engine.reconcile.plan import HeldFields, Place, Plan, PlannedWrite
-from syncer.engine.reconcile.policies.contention import Contention
-from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
-from syncer.engine.reconcile.policies.futile import FutilePatches
+from syncer.engine.reconcile.plan import HeldFields, Plan, PlannedWrite, ServerAnswer
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
-from syncer.engine.reconcile.policies.refusals import Refusals
 from syncer.engine.stores.informers import Informers
 
 #: How often a write is planned again because of its own calls: first create, then status.
@@ -55,7 +48,7 @@ _STRATEGIC = (Operation.CONDITIONS, Operation.MERGE)
 _REFUSALS = (Refused, Invalid, Denied, Forbidden, QuotaExceeded)
 
 
-class Recorder(Protocol):
+class WriteRecorder(Protocol):
     """Receives counts of writes, for metrics."""
 
     def wrote(self, side: Side, verb: str) -> None:
@@ -85,28 +78,21 @@ def _instead(write: Write, error: Invalid) -> Write | None:
 
 @dataclass(frozen=True, slots=True)
 class Applier:
-    """Carries out the plans of a cluster pair. The only place that writes."""
+    """Carries out the plans of a cluster pair. The only place that writes.
+
+    Whether this process may write at all is asked by the fence around both clients
+    (:class:`~syncer.clusters.fenced.Fenced`).
+    """
 
     identity: str
     marks: Marks
-    virtual: Cluster
-    host: Cluster
+    virtual: SideClient
+    host: SideClient
     informers: Informers
-    #: Returns False as soon as leadership has expired, however late we notice.
-    may_write: Callable[[], bool]
-    #: The uids of Pods that were bound: the response to a binding doesn't contain the Pod, and its
-    #: event may be late.
-    bound: MutableMapping[str, None]
-    futile: FutilePatches
-    contention: Contention
-    refusals: Refusals
-    drift_policy: DriftPolicy
     homes: HostNamespaces
-    pace: WritePace
-    confirmations: ConfirmationPace
     claim: Claim = field(default_factory=Claim)
 
-    async def apply(self, plan: Plan, recorder: Recorder) -> set[Side]:
+    async def apply(self, plan: Plan, recorder: WriteRecorder) -> set[Side]:
         """Make the calls of a plan in order. Return the sides on which calls were made.
 
         A merge that is refused holds up no other write.
@@ -122,7 +108,8 @@ class Applier:
                     sides.add(planned.write.side)
             except _REFUSALS as error:
                 if planned.write.verb is Verb.MERGE:
-                    recorder.refused(self.refusals.note(planned, error), error)
+                    for note in plan.results.refused:
+                        recorder.refused(note(planned, error), error)
                 elif isinstance(error, Invalid):
                     sides |= {planned.write.side, await self._write_otherwise(plan, planned.write, error, recorder)}
                     break  # what follows was decided without the refusal
@@ -130,7 +117,7 @@ class Applier:
                     raise
         return sides
 
-    async def _write_otherwise(self, plan: Plan, write: Write, error: Invalid, recorder: Recorder) -> Side:
+    async def _write_otherwise(self, plan: Plan, write: Write, error: Invalid, recorder: WriteRecorder) -> Side:
         """Make the write that a refused one names instead. Return its side.
 
         Raises:
@@ -149,8 +136,8 @@ class Applier:
 
     # -- a single write ----------------------------------------------------------------------------
 
-    async def _write(self, plan: Plan, planned: PlannedWrite, recorder: Recorder) -> int:
-        made, write = 0, planned.write
+    async def _write(self, plan: Plan, planned: PlannedWrite, recorder: WriteRecorder) -> int:
+        made, write, results = 0, planned.write, plan.results
         if planned is not plan.writes[0] and self._has_changed(planned):
             planned = plan.again(write)  # by an earlier write of this plan, or concurrently
         for _ in range(ROUNDS):
@@ -158,27 +145,29 @@ class Applier:
                 await must_be_vacant(self.host, plan.vacant, planned.calls, homes=self.homes)
             for call in planned.calls:
                 made += 1
-                changed = False
+                answer = None
                 try:
-                    changed = await self._send(plan.seen.controller, planned, call)
+                    answer = await self._send(plan.seen.controller, planned, call)
                 finally:
-                    if write.side is Side.HOST:
-                        self.pace.wrote(planned.place)
-                    self.contention.sent(planned.place, call, planned.live, changed=changed)
-                if changed:
+                    for learn in results.sent:
+                        learn(planned, call, answer)
+                if answer.changed:
                     recorder.wrote(write.side, call.kind)
                 else:
                     recorder.futile(write.side)
             if planned.held:
-                self.contention.freeze(planned.held)
+                for hold in results.held:
+                    hold(planned.held)
                 await name_others(planned.held, self._cluster(write.side))
-                recorder.held(self.contention.held(planned.held))
+                for report in results.named:
+                    recorder.held(report(planned.held))
             if planned.refused:
                 recorder.held(planned.refused)
             if not planned.calls or planned.calls[-1].kind is not Operation.CREATE or "status" not in write.obj:
                 break
             planned = plan.again(write)
-        self.drift_policy.settled(plan.seen.controller.name, planned)
+        for settle in results.settled:
+            settle(planned)
         if made and write.afterwards is not None:
             made += await self._note(plan, planned, write.afterwards, recorder)
         if made and write.warning is not None:
@@ -186,7 +175,7 @@ class Applier:
         return made
 
     async def _note(
-        self, plan: Plan, merged: PlannedWrite, annotations: Callable[[Obj], Mapping[str, str]], recorder: Recorder
+        self, plan: Plan, merged: PlannedWrite, annotations: Callable[[Obj], Mapping[str, str]], recorder: WriteRecorder
     ) -> int:
         """Set the annotations that follow from a merge that was accepted. Return the number of calls."""
         place = merged.place
@@ -204,12 +193,10 @@ class Applier:
             return (entry is None) is not (live is None)
         return bool(entry.version != live["metadata"]["resourceVersion"])
 
-    def _cluster(self, side: Side) -> Cluster:
+    def _cluster(self, side: Side) -> SideClient:
         return self.virtual if side is Side.VIRTUAL else self.host
 
-    async def _send(self, controller: Controller, planned: PlannedWrite, call: Call) -> bool:
-        if not self.may_write():
-            raise NotConnected("another daemon may lead by now; nothing is written until this one leads again")
+    async def _send(self, controller: BoundSyncer, planned: PlannedWrite, call: Call) -> ServerAnswer:
         write, (side, resource, key) = planned.write, planned.place
         cluster = self.virtual if side is Side.VIRTUAL else self.host
         if write.tokens:
@@ -223,15 +210,13 @@ class Applier:
                 match call.kind:
                     case Operation.CREATE:
                         reply = await cluster.create(resource, body, body=call.take())
-                        changed = store.wrote(key, writing, reply)
-                        self.futile.answered(planned.place, call, reply, changed=changed)
-                        return changed
+                        return ServerAnswer(call, reply, store.wrote(key, writing, reply))
                     case Operation.DELETE:
-                        return await self._delete(controller, cluster, resource, write, writing)
+                        changed = await self._delete(controller, cluster, resource, write, writing)
+                        return ServerAnswer(call, None, changed)
                     case Operation.BIND:
                         await cluster.create(resource, body, subresource="binding", key=key)
-                        self.bound[uid_of(write.obj)] = None
-                        return True
+                        return ServerAnswer(call, None, True)
                     case _:
                         return await self._patch(cluster, resource, key, call, writing, write.subresource)
             except (Conflict, Exists, Missing) as error:
@@ -245,8 +230,8 @@ class Applier:
                 raise
 
     async def _patch(
-        self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing, subresource: str
-    ) -> bool:
+        self, cluster: SideClient, resource: Resource, key: Key, call: Call, writing: WriteInProgress, subresource: str
+    ) -> ServerAnswer:
         store = self.informers.store(cluster.side, resource)
         under = subresource or ("" if call.kind is Operation.PATCH else "status")
         live = None if resource.is_built_in or not has_nulls(call.body) else store.get(key)
@@ -255,12 +240,17 @@ class Applier:
         else:
             kind: PatchKind = "strategic" if call.kind in _STRATEGIC else "merge"
             reply = await cluster.patch(resource, key, call.body, kind=kind, subresource=under)
-        changed = store.wrote(key, writing, reply)
-        self.futile.answered(Place(cluster.side, resource, key), call, reply, changed=changed)
-        return changed
+        return ServerAnswer(call, reply, store.wrote(key, writing, reply))
 
     async def _patch_with_nulls(
-        self, cluster: Cluster, resource: Resource, key: Key, patch: Obj, live: Obj, writing: Writing, subresource: str
+        self,
+        cluster: SideClient,
+        resource: Resource,
+        key: Key,
+        patch: Obj,
+        live: Obj,
+        writing: WriteInProgress,
+        subresource: str,
     ) -> Obj:
         """Patch this very version of an object, as places in it are named that another version may not have.
 
@@ -280,7 +270,7 @@ class Applier:
             raise
 
     async def _delete(
-        self, controller: Controller, cluster: Cluster, resource: Resource, write: Write, writing: Writing
+        self, controller: BoundSyncer, cluster: SideClient, resource: Resource, write: Write, writing: WriteInProgress
     ) -> bool:
         key, uid = key_of(write.obj), uid_of(write.obj)
         store = self.informers.store(cluster.side, resource)
@@ -306,7 +296,7 @@ class Applier:
             return True
         return store.wrote(key, writing, left)
 
-    async def _must_hold(self, controller: Controller, precondition: Precondition) -> None:
+    async def _must_hold(self, controller: BoundSyncer, precondition: Precondition) -> None:
         """Check a precondition on the live API server.
 
         Raises:
@@ -333,14 +323,14 @@ class Applier:
             if key.namespace:
                 await must_have_home(self.host, key.namespace, since=then, mark=mark)
 
-    async def _may_hold(self, controller: Controller, key: Key) -> bool:
+    async def _may_hold(self, controller: BoundSyncer, key: Key) -> bool:
         """Return True if there may be a host object of a syncer's at a key: only then is the key looked up."""
         if not key.namespace or not controller.is_among_copies:
             return True
         return await holds_copies(self.host, self.homes, key.namespace)
 
     async def _check_uid(
-        self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing, error: Invalid
+        self, cluster: SideClient, resource: Resource, key: Key, call: Call, writing: WriteInProgress, error: Invalid
     ) -> None:
         """Turn the error of a refused patch into a conflict if the object is another one by now.
 
@@ -358,7 +348,7 @@ class Applier:
         if entry is None or entry.uid != meant:
             raise Conflict(f"{error}: it is another object of this name by now", side=cluster.side) from error
 
-    async def _look(self, cluster: Cluster, resource: Resource, key: Key, writing: Writing) -> None:
+    async def _look(self, cluster: SideClient, resource: Resource, key: Key, writing: WriteInProgress) -> None:
         """Read the live object into the store, which is behind, so that the next decision is made
         from fresh state.
 

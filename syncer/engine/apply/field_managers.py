@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 
 from syncer.api.errors import ClusterError
 from syncer.clusters.api_requests import FIELD_MANAGER
-from syncer.clusters.client import Cluster
-from syncer.engine.reconcile.managed_fields import Manager, holders, writers
+from syncer.clusters.client import SideClient
+from syncer.engine.reconcile.managed_fields import FieldManager, holders, writers
 from syncer.engine.reconcile.plan import Frozen
 
 
-async def name_others(frozen: Sequence[Frozen], cluster: Cluster) -> None:
+async def name_others(frozen: Sequence[Frozen], cluster: SideClient) -> None:
     """Set the other manager of frozen fields of an object, read from the live object, as the cache
     doesn't keep managedFields.
 
@@ -32,5 +32,5 @@ async def name_others(frozen: Sequence[Frozen], cluster: Cluster) -> None:
         )
 
 
-def _first(managers: Iterable[Manager]) -> str:
+def _first(managers: Iterable[FieldManager]) -> str:
     return next((manager.name for manager in managers if manager.name != FIELD_MANAGER), "")

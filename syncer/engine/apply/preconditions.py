@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from syncer.api.errors import Forbidden, Missing, NotYet, Refused
 from syncer.api.objects import Json, Key, Obj, ObjectRef, Resource, Side, is_deleting
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import Vacant
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
@@ -62,7 +62,7 @@ class Claim:
 _WITH_NAMES = (Operation.CREATE, Operation.PATCH, Operation.MERGE)
 
 
-async def must_be_unused(cluster: Cluster, resource: Resource, key: Key, *, users: Resource) -> None:
+async def must_be_unused(cluster: SideClient, resource: Resource, key: Key, *, users: Resource) -> None:
     """Refuse a deletion while there is an object that it would delete, too.
 
     Raises:
@@ -78,7 +78,7 @@ async def must_be_unused(cluster: Cluster, resource: Resource, key: Key, *, user
         raise Refused(f"{why}; delete those first", reason="InUse")
 
 
-async def holds_copies(host: Cluster, homes: HostNamespaces, namespace: str) -> bool:
+async def holds_copies(host: SideClient, homes: HostNamespaces, namespace: str) -> bool:
     """Return True if copies may be in a host namespace. Nothing in any other is ours, so nobody reads it for a tenant.
 
     The live Namespace tells if the cache, which may be stale, doesn't.
@@ -95,7 +95,7 @@ async def holds_copies(host: Cluster, homes: HostNamespaces, namespace: str) -> 
         return False
 
 
-async def must_have_home(host: Cluster, namespace: str, *, since: str, mark: str) -> None:
+async def must_have_home(host: SideClient, namespace: str, *, since: str, mark: str) -> None:
     """Check that a host namespace exists, is not terminating, and is older than a copy that was in it.
 
     An object that went with its namespace was not deleted for itself, so nothing of the tenant's is
@@ -121,7 +121,7 @@ def gone_with_its_namespace(namespace: str, state: str, *, mark: str) -> Refused
     return Refused(f"{why}; {way_out}", reason="HostNamespaceGone")
 
 
-async def must_be_served(host: Cluster, resource: Resource, namespace: str, *, since: str, mark: str) -> None:
+async def must_be_served(host: SideClient, resource: Resource, namespace: str, *, since: str, mark: str) -> None:
     """Check that the CRD of a kind exists on the host, is not terminating, and is older than a copy.
 
     A CRD's objects are deleted with it. Without the right to read CRDs, only a missing one is
@@ -143,7 +143,7 @@ async def must_be_served(host: Cluster, resource: Resource, namespace: str, *, s
 
 
 async def must_be_vacant(
-    host: Cluster, vacant: Iterable[Vacant], calls: Iterable[Call], *, homes: HostNamespaces
+    host: SideClient, vacant: Iterable[Vacant], calls: Iterable[Call], *, homes: HostNamespaces
 ) -> None:
     """Check that nothing of others is where the names in a copy lead, now or later.
 
@@ -210,7 +210,7 @@ def _state(container: Obj, since: str) -> str:
     return "was made anew" if container["metadata"].get("creationTimestamp", "") > since else ""
 
 
-async def _is_served(host: Cluster, resource: Resource, namespace: str) -> bool:
+async def _is_served(host: SideClient, resource: Resource, namespace: str) -> bool:
     try:
         async for _ in host.list_pages(resource, namespace=namespace, limit=1):
             break

@@ -5,11 +5,11 @@ import base64
 from syncer.api.decision import Write
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.resources.kinds import SERVICE_ACCOUNTS
 
 
-async def with_tokens(write: Write, body: Obj, *, virtual: Cluster, marks: Marks) -> Obj:
+async def with_tokens(write: Write, body: Obj, *, virtual: SideClient, marks: Marks) -> Obj:
     """Return the object with the tokens that the write requests, and an annotation with their first
     expiry.
     """

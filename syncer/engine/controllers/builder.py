@@ -4,23 +4,23 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
-from cachetools import LRUCache
-
 from syncer.api.config import Config
 from syncer.api.context import Settings
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.optional_roles import Indexes, Refers, Watches
 from syncer.api.roles import Syncer
 from syncer.api.sources import Index, Source, Watch
-from syncer.clusters.client import Cluster
+from syncer.cache.budget import MemoryBudget
+from syncer.clusters.client import SideClient
 from syncer.directions import direction_of, resources_of
 from syncer.engine.apply.applier import Applier
-from syncer.engine.apply.confirmation_pace import ConfirmationPace
-from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.reconcile.controller import Controller, View, safely
+from syncer.engine.controllers.reference_requests import ReferenceRequests
+from syncer.engine.reconcile.controller import BoundSyncer, View, safely
 from syncer.engine.reconcile.pipeline import Policies, pipelines
+from syncer.engine.reconcile.policies.bound_pods import BoundPods
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
+from syncer.engine.reconcile.policies.confirmation_pace import ConfirmationPace
 from syncer.engine.reconcile.policies.contention import OFF, Contention, ContentionRules
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.drift_policy import policies as drift_policies
@@ -29,9 +29,11 @@ from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.reconcile.policies.ownership import ownership_of
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.engine.reconcile.policies.refusals import Refusals
+from syncer.engine.reconcile.policies.room import Room
+from syncer.engine.reconcile.policies.write_pace import WritePace
 from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.engine.stores.fan_out import FanOut
-from syncer.engine.stores.informers import Informers, Place, Selection, SideInformer
+from syncer.engine.stores.informers import Informers, SideInformer, StoreKey, WatchedSelection
 from syncer.engine.stores.references import References
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, KNOWN
 from syncer.rights.rbac import sources
@@ -39,35 +41,42 @@ from syncer.translate.named import named
 from syncer.translate.patches import Patcher
 from syncer.workqueue.queue import Queue
 
-#: Number of bound Pods that are remembered; needed only until the watch shows the binding.
-BOUND = 4096
+
+def _nothing() -> None:
+    return None
 
 
 def build_pair(
     settings: Settings,
     enabled: Iterable[tuple[Syncer, Config]],
     *,
-    virtual: Cluster,
-    host: Cluster,
+    virtual: SideClient,
+    host: SideClient,
     queue: Queue,
     clock: Callable[[], float],
     utcnow: Callable[[], datetime],
     has_status: Callable[[Side, Resource], bool],
-    may_write: Callable[[], bool],
     ordered: Callable[[Side], bool] = lambda side: False,
     minor: Callable[[Side], int] = lambda side: 0,
     rules: ContentionRules = OFF,
     homes: Callable[[Settings, Informers], HostNamespaces] = HostNamespaces,
+    budget: MemoryBudget | None = None,
+    definitions_changed: Callable[[], None] = _nothing,
+    paused_or_not: Callable[[], None] = _nothing,
 ) -> ClusterPair:
-    """Build the pair of a virtual cluster and the host, with controllers for these syncers."""
-    informers = Informers(clock=clock, ordered=ordered)
+    """Build the pair of a virtual cluster and the host, with controllers for these syncers.
+
+    ``definitions_changed`` and ``paused_or_not`` are as in :class:`.ClusterPair`; ``budget`` is for the objects of both
+    sides, None without a limit.
+    """
+    informers = Informers(clock=clock, ordered=ordered, budget=budget)
     fan_out = FanOut()
-    references = References(informers, fan_out)
-    controllers: dict[str, Controller] = {}
+    controllers: dict[str, BoundSyncer] = {}
+    requests = ReferenceRequests(controllers, queue)
+    references = References(informers, fan_out, used_or_not=requests.may_be_used, ask=requests.ask)
     view = View(settings, informers, references, utcnow, controllers, minor)
-    bound: LRUCache[str, None] = LRUCache(BOUND)
     host_namespaces = homes(settings, informers)
-    reconciler = Reconciler(view, host_namespaces, has_status, bound)
+    reconciler = Reconciler(view, host_namespaces, has_status)
     policies = Policies(
         pause=Pause(settings, informers),
         breaker=CircuitBreaker(
@@ -81,6 +90,10 @@ def build_pair(
         futile=FutilePatches(settings.marks, clock),
         refusals=Refusals(clock),
         homes=host_namespaces,
+        room=Room(queue.may_hold),
+        write_pace=WritePace(clock),
+        bound_pods=BoundPods(),
+        confirmations=ConfirmationPace(clock),
     )
     applier = Applier(
         identity=settings.identity,
@@ -88,27 +101,30 @@ def build_pair(
         virtual=virtual,
         host=host,
         informers=informers,
-        may_write=may_write,
-        bound=bound,
-        futile=policies.futile,
-        contention=policies.contention,
-        refusals=policies.refusals,
-        drift_policy=policies.drift,
         homes=host_namespaces,
-        pace=WritePace(clock),
-        confirmations=ConfirmationPace(clock),
     )
     pair = ClusterPair(
-        settings, virtual, host, queue, informers, references, reconciler, policies, applier, fan_out, controllers
+        settings,
+        virtual,
+        host,
+        queue,
+        informers,
+        references,
+        reconciler,
+        policies,
+        applier,
+        fan_out,
+        controllers,
+        definitions_changed,
+        paused_or_not,
     )
-    references.wake, references.ask = pair.may_be_used, pair.ask
     policies.pause.watch(pair.pause_changed, pair.syncer_pause_changed)
     for syncer, config in enabled:
         join(pair, syncer, config)
     return pair
 
 
-def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
+def join(pair: ClusterPair, syncer: Syncer, config: Config) -> BoundSyncer:
     """Add a syncer to a pair.
 
     It is called only after its stores are filled and ``ClusterPair.begin`` was called.
@@ -117,7 +133,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
     extras = _extras(wanted)
     stores, others = (tuple(_want(pair, syncer, source) for source in each) for each in (wanted - extras, extras))
     ownership = ownership_of(syncer, config, pair.settings)
-    controller = pair.controllers[syncer.name] = Controller(
+    controller = pair.controllers[syncer.name] = BoundSyncer(
         syncer,
         config,
         pair.reconciler.view,
@@ -143,7 +159,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
     return controller
 
 
-def _listen(pair: ClusterPair, controller: Controller) -> None:
+def _listen(pair: ClusterPair, controller: BoundSyncer) -> None:
     """Turn changes of the syncer's own objects into requests."""
     direction, name = controller.direction, controller.name
     if direction.by_virtual and controller.virtual is not None:
@@ -156,7 +172,7 @@ def _has_predicate(syncer: Syncer) -> bool:
     return type(syncer).predicate is not Syncer.predicate
 
 
-def leave(pair: ClusterPair, name: str) -> list[Place]:
+def leave(pair: ClusterPair, name: str) -> list[StoreKey]:
     """Remove a syncer. Return the stores that nothing needs any more, whose reflectors are to end."""
     del pair.controllers[name], pair.reconciler.pipelines[name]
     pair.references.remove(name)
@@ -183,13 +199,13 @@ def _want(pair: ClusterPair, syncer: Syncer, source: Source) -> SideInformer:
     return store
 
 
-def _selection(settings: Settings, source: Source) -> Selection:
+def _selection(settings: Settings, source: Source) -> WatchedSelection:
     """Return the namespaces and the label selector with which to watch a source."""
     marked = settings.marks.selector(settings.identity) if source.marked else ""
     selector = ",".join(filter(None, (marked, source.selector)))
     if source.side is Side.VIRTUAL or not source.resource.namespaced:
-        return Selection(None, selector)
-    return Selection(source.namespaces or settings.names.host_namespaces(), selector)
+        return WatchedSelection(None, selector)
+    return WatchedSelection(source.namespaces or settings.names.host_namespaces(), selector)
 
 
 def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
@@ -198,7 +214,7 @@ def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
     return frozenset(source for source in wanted if source.optional_with and (source.side, source.resource) not in firm)
 
 
-def _add_indexes(pair: ClusterPair, controller: Controller, indexes: Sequence[Index]) -> None:
+def _add_indexes(pair: ClusterPair, controller: BoundSyncer, indexes: Sequence[Index]) -> None:
     for index in indexes:
         store = pair.informers.store(index.source.side, index.source.resource)
         values = _of_copies(pair.settings, index) if index.copies_only else index.values
@@ -217,7 +233,7 @@ def _of_copies(settings: Settings, index: Index) -> Callable[[Obj], Iterable[str
     return values
 
 
-def _add_watches(pair: ClusterPair, controller: Controller, watches: Sequence[Watch]) -> None:
+def _add_watches(pair: ClusterPair, controller: BoundSyncer, watches: Sequence[Watch]) -> None:
     for watch in watches:
 
         def keys(obj: Obj, watch: Watch = watch) -> Iterable[Key]:

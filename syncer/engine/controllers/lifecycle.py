@@ -12,15 +12,16 @@ from syncer.api.errors import ClusterError, Missing
 from syncer.api.objects import Resource, Side
 from syncer.api.optional_roles import Initialize, Live, Refers
 from syncer.api.roles import Syncer
-from syncer.cache.reflector import Listener, Reflector
+from syncer.cache.reflector import Reflector, ReflectorEvents
 from syncer.cache.shared import SharedWatches
 from syncer.clusters.discovery import Discovery
 from syncer.directions import resources_of
 from syncer.engine.controllers.builder import join, leave
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.reconcile.controller import Controller
-from syncer.engine.stores.informers import Place, Selection, SideInformer
+from syncer.engine.reconcile.controller import BoundSyncer
+from syncer.engine.stores.informers import SideInformer, StoreKey, WatchedSelection
 from syncer.observe.logs import get_logger
+from syncer.resources.custom.entry import FindServed
 from syncer.rights.rbac import sources
 
 log = get_logger(__name__)
@@ -30,11 +31,7 @@ log = get_logger(__name__)
 INIT_RAISED = "its init raised"
 
 
-#: Returns a resource that a side serves, by name, in the preferred version unless the name has one.
-Find = Callable[[Side, str], Resource | None]
-
-
-class Entry(Protocol):
+class LateSyncers(Protocol):
     """A part of the configuration that becomes syncers once the clusters serve its resources."""
 
     @property
@@ -46,7 +43,7 @@ class Entry(Protocol):
         """Return the options of its syncers, by name."""
         ...
 
-    def syncers(self, find: Find) -> Sequence[Syncer] | str:
+    def syncers(self, find: FindServed) -> Sequence[Syncer] | str:
         """Return the syncers, or the reason why they must wait."""
         ...
 
@@ -62,7 +59,7 @@ class Roster:
     settings: Settings
     #: Syncers whose resources are known from the start.
     fixed: Sequence[tuple[Syncer, Config]]
-    entries: Sequence[Entry]
+    entries: Sequence[LateSyncers]
     virtual: Discovery
     host: Discovery
     #: The reason why a syncer must wait, by its name.
@@ -140,7 +137,7 @@ class Lifecycle:
         self,
         pair: ClusterPair,
         roster: Roster,
-        listener: Listener,
+        listener: ReflectorEvents,
         *,
         watches: SharedWatches,
         live: Callable[[str], Live],
@@ -154,7 +151,7 @@ class Lifecycle:
         self.pair, self.roster = pair, roster
         self._listener, self._watches, self._live, self._rng, self._left = listener, watches, live, rng, left
         self._tasks: asyncio.TaskGroup | None = None
-        self._running: dict[Place, asyncio.Task[None]] = {}
+        self._running: dict[StoreKey, asyncio.Task[None]] = {}
         self._telling: asyncio.Task[None] | None = None
         self._failed: dict[str, str] = {}
         #: The time since when a syncer has had to wait, by name.
@@ -204,17 +201,12 @@ class Lifecycle:
         """
         self._waiting = {name: self._waiting.get(name, now) for name in self.roster.waiting}
         short = {name for name, since in self._waiting.items() if now - since < DOUBT_SECONDS}
-        before, references = self.pair.references.doubted, self.pair.references
-        references.doubted = self.roster.referred_to(short)
+        certain = self.pair.references.doubt(self.roster.referred_to(short))
         for controller in self.pair.controllers.values():
-            if (
-                controller.ready
-                and controller.syncer.when_used
-                and controller.syncer.resource in before - references.doubted
-            ):
+            if controller.ready and controller.syncer.when_used and controller.syncer.resource in certain:
                 self.pair.ask_all(controller)
 
-    def _must_leave(self, controller: Controller, now: tuple[Syncer, Config] | None) -> bool:
+    def _must_leave(self, controller: BoundSyncer, now: tuple[Syncer, Config] | None) -> bool:
         """Return True if the served resource changed or is gone.
 
         A missing resource must be confirmed by a 404 from its watch: a single discovery may be
@@ -291,7 +283,7 @@ class Lifecycle:
             if self._tasks and place not in self._running:
                 self._running[place] = self._tasks.create_task(_run(self.pair.reflectors[place], before))
 
-    def _made(self, store: SideInformer, selection: Selection) -> Reflector:
+    def _made(self, store: SideInformer, selection: WatchedSelection) -> Reflector:
         if store.side is Side.HOST:
             settings = self.pair.settings
             return self._watches.reflector(
@@ -311,7 +303,7 @@ class Lifecycle:
             rng=self._rng,
         )
 
-    def _end(self, place: Place) -> "asyncio.Task[None] | None":
+    def _end(self, place: StoreKey) -> "asyncio.Task[None] | None":
         """Stop the reflector of a store, if there is one.
 
         Return its task, which may take a moment to end.

@@ -9,18 +9,18 @@ from functools import partial
 from syncer.api.context import Settings
 from syncer.api.errors import Unreachable
 from syncer.api.host_texts import HostNames
-from syncer.api.objects import Key, Obj, Request, Resource, Side
+from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
 from syncer.api.optional_roles import Watches
 from syncer.api.sources import Watch
 from syncer.cache.reflector import Reflector
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.engine.apply.applier import Applier
-from syncer.engine.reconcile.controller import Controller, original, safely
+from syncer.engine.reconcile.controller import BoundSyncer, original, safely
 from syncer.engine.reconcile.pipeline import Policies
 from syncer.engine.reconcile.plan import Plan
 from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.engine.stores.fan_out import FanOut
-from syncer.engine.stores.informers import Informers, Place, SideInformer
+from syncer.engine.stores.informers import Informers, SideInformer, StoreKey
 from syncer.engine.stores.references import References
 from syncer.workqueue.queue import Queue
 
@@ -41,8 +41,8 @@ class ClusterPair:
     """
 
     settings: Settings
-    virtual: Cluster
-    host: Cluster
+    virtual: SideClient
+    host: SideClient
     queue: Queue
     informers: Informers
     references: References
@@ -50,15 +50,13 @@ class ClusterPair:
     policies: Policies
     applier: Applier
     fan_out: FanOut
-    controllers: dict[str, Controller]
+    controllers: dict[str, BoundSyncer]
     #: Called when a CustomResourceDefinition changes, so that other kinds may be served now.
-    definitions_changed: Callable[[], None] = lambda: None
+    definitions_changed: Callable[[], None]
     #: Called when a pause of the whole virtual cluster, or of a syncer, begins or ends, so that own
     #: controllers stop or run again.
-    paused_or_not: Callable[[], None] = lambda: None
-    reflectors: dict[Place, Reflector] = field(default_factory=dict)
-    #: What the start waits for, in words that name nothing of the host; empty if it waits for nothing.
-    awaits: str = ""
+    paused_or_not: Callable[[], None]
+    reflectors: dict[StoreKey, Reflector] = field(default_factory=dict)
     #: What a syncer or another part can't do whatever the objects are, by its name.
     conditions: dict[str, Condition] = field(default_factory=dict)
     #: The virtual namespaces whose pause has begun or ended, which is still to be told, by syncer.
@@ -85,7 +83,7 @@ class ClusterPair:
             original=lambda place: original(self.controllers.values(), place),
         )
 
-    def plan(self, request: Request) -> Plan:
+    def plan(self, request: SyncRequest) -> Plan:
         """Return the plan of a request.
 
         Raises:
@@ -94,7 +92,7 @@ class ClusterPair:
         """
         return self.reconciler.reconcile(self.controllers[request.syncer], request)
 
-    def is_gone(self, request: Request) -> bool:
+    def is_gone(self, request: SyncRequest) -> bool:
         """Return True if neither object of a request exists."""
         return self.reconciler.is_gone(self.controllers[request.syncer], request)
 
@@ -109,9 +107,19 @@ class ClusterPair:
         pause = self.policies.pause
         return (pause.notes.synced or self.given_up(pause.notes)) and not pause.is_paused(syncer)
 
+    def degrade(self, part: str, condition: Condition) -> bool:
+        """Show what a syncer or another part can't do. Return True unless that is shown already."""
+        is_news = self.conditions.get(part) != condition
+        self.conditions[part] = condition
+        return is_news
+
+    def recover(self, part: str) -> bool:
+        """Show no longer that a part can't do something. Return True if that was shown."""
+        return self.conditions.pop(part, None) is not None
+
     # -- notifications -----------------------------------------------------------------------------
 
-    def ask_all(self, controller: Controller) -> None:
+    def ask_all(self, controller: BoundSyncer) -> None:
         """Queue every key of a syncer: virtual objects, objects to fake, and orphans.
 
         Many orphans are queued in steps, as they are read.
@@ -125,19 +133,19 @@ class ClusterPair:
                 ("orphans", controller.name), len(orphans), lambda: self._asked_by_host(controller, orphans)
             )
 
-    def _ask_in_steps(self, controller: Controller) -> None:
+    def _ask_in_steps(self, controller: BoundSyncer) -> None:
         """Like :meth:`ask_all`, but many of all are queued in steps."""
         most = sum(len(store) for store in controller.stores)
         self.fan_out.tell(("all", controller.name), most, lambda: self._asked(controller))
 
-    def _asked(self, controller: Controller) -> Iterator[None]:
+    def _asked(self, controller: BoundSyncer) -> Iterator[None]:
         """Queue a key with each step."""
         if self._is_here(controller):
             expected: set[Key] = set()
             yield from self._asked_by_virtual(controller, expected)
             yield from self._asked_by_host(controller, self._orphans(controller, expected))
 
-    def _asked_by_virtual(self, controller: Controller, expected: set[Key]) -> Iterator[None]:
+    def _asked_by_virtual(self, controller: BoundSyncer, expected: set[Key]) -> Iterator[None]:
         """Queue the key of a virtual object, or of one to fake, with each step; note which copies are expected."""
         syncer, direction = controller.syncer, controller.direction
         if direction.by_virtual:
@@ -149,13 +157,13 @@ class ClusterPair:
         if direction.fakes:  # objects to fake are in no store yet
             yield from self._queued(controller, sorted(self.watched_keys(controller)))
 
-    def _orphans(self, controller: Controller, expected: set[Key]) -> set[Key]:
+    def _orphans(self, controller: BoundSyncer, expected: set[Key]) -> set[Key]:
         """Return the keys of the host's objects that aren't expected."""
         if not controller.direction.by_host:
             return set()
         return {*self.informers.keys(Side.HOST, controller.syncer.host_resource)} - expected
 
-    def _asked_by_host(self, controller: Controller, keys: Iterable[Key]) -> Iterator[None]:
+    def _asked_by_host(self, controller: BoundSyncer, keys: Iterable[Key]) -> Iterator[None]:
         """Queue the request of a host object with each step."""
         syncer, is_marked = controller.syncer, controller.direction.marked
         changed = safely(self.name, syncer, partial(self.changed, controller, Side.HOST))
@@ -167,21 +175,21 @@ class ClusterPair:
                     changed(key, obj)
             yield
 
-    def watched_keys(self, controller: Controller) -> set[Key]:
+    def watched_keys(self, controller: BoundSyncer) -> set[Key]:
         """Return the keys that the objects name which a syncer watches."""
         return {key for store in self.informers for key in store.handlers.mapped_keys(controller.name)}
 
-    def _queued(self, controller: Controller, keys: Iterable[Key]) -> Iterator[None]:
+    def _queued(self, controller: BoundSyncer, keys: Iterable[Key]) -> Iterator[None]:
         """Queue one of these keys with each step."""
         for key in keys:
             self._queue(controller, key)
             yield
 
-    def _queue(self, controller: Controller, key: Key) -> None:
+    def _queue(self, controller: BoundSyncer, key: Key) -> None:
         if self._is_here(controller):
             self.queue.add(controller.request(key))
 
-    def _is_here(self, controller: Controller) -> bool:
+    def _is_here(self, controller: BoundSyncer) -> bool:
         """Return True unless a syncer has left since it was to be asked."""
         return self.controllers.get(controller.name) is controller
 
@@ -193,7 +201,7 @@ class ClusterPair:
         """Return True if the syncer of this name is enabled; ``""`` stands for no syncer."""
         return not needs or needs in self.settings.sections
 
-    def extras(self, controller: Controller) -> list[SideInformer]:
+    def extras(self, controller: BoundSyncer) -> list[SideInformer]:
         """Return the stores of other syncers' objects that a syncer reads, if available."""
         syncer = controller.syncer
         users = self.references.stores(syncer.resource) if syncer.when_used else ()
@@ -201,20 +209,20 @@ class ClusterPair:
         others = (*controller.extras, *copies, *users, self.policies.pause.namespaces, self.policies.pause.notes)
         return [store for store in dict.fromkeys(others) if store not in controller.stores]
 
-    def lacks(self, controller: Controller) -> Iterator[SideInformer]:
+    def lacks(self, controller: BoundSyncer) -> Iterator[SideInformer]:
         """Yield the stores that a syncer must wait for, as they are unfilled, or not indexed yet: its own first."""
         yield from (store for store in controller.stores if not store.synced or store.newcomers)
         for store in self.extras(controller):
             if not self.given_up(store) and (not store.synced or store.newcomers):
                 yield store
 
-    def begin(self, controller: Controller) -> None:
+    def begin(self, controller: BoundSyncer) -> None:
         """Queue everything of a syncer, now that its stores are filled or given up."""
         controller.ready = True
         controller.missed = {extra for extra in self.extras(controller) if not extra.synced}
         self.ask_all(controller)
 
-    def changed(self, controller: Controller, side: Side, key: Key, obj: Obj) -> None:
+    def changed(self, controller: BoundSyncer, side: Side, key: Key, obj: Obj) -> None:
         """Queue the request that a changed object belongs to; nothing before the controller is ready.
 
         A virtual object for which the syncer raises has a request, too, which then says why.
@@ -230,12 +238,12 @@ class ClusterPair:
         if request is not None:
             self.queue.add(request)
 
-    def watched(self, controller: Controller, keys: Iterable[Key]) -> None:
+    def watched(self, controller: BoundSyncer, keys: Iterable[Key]) -> None:
         """Queue keys that a watched object names."""
         for key in keys if controller.ready else ():
             self._queue(controller, key)
 
-    def values_changed(self, controller: Controller, index: str, values: Iterable[str]) -> None:
+    def values_changed(self, controller: BoundSyncer, index: str, values: Iterable[str]) -> None:
         """Queue a syncer's virtual objects and copies that have one of these values in an index."""
         if controller.ready:
             for value in values:
@@ -244,7 +252,7 @@ class ClusterPair:
                     (controller.name, index, value), most, partial(self._asked_with, controller, index, value)
                 )
 
-    def _asked_with(self, controller: Controller, index: str, value: str) -> Iterator[None]:
+    def _asked_with(self, controller: BoundSyncer, index: str, value: str) -> Iterator[None]:
         """Queue, with each step, the request of a virtual object or copy that has a value in an index."""
         for store in _indexed(controller, index):
             keys = list(store.indexer.keys(index, value))
@@ -252,17 +260,6 @@ class ClusterPair:
                 yield from self._queued(controller, keys)
             else:
                 yield from self._asked_by_host(controller, keys)
-
-    def may_be_used(self, resource: Resource, keys: Iterable[Key]) -> None:
-        """Notify the syncer of objects that a reference to them began or ended."""
-        users = [
-            controller
-            for controller in self.controllers.values()
-            if controller.ready and controller.syncer.when_used and controller.syncer.resource == resource
-        ]
-        for key in keys if users else ():
-            for controller in users:
-                self.queue.add(controller.request(key))
 
     def pause_changed(self, namespace: str | None) -> None:
         """Handle the begin or end of a pause of a virtual namespace, or with None of the whole
@@ -281,7 +278,7 @@ class ClusterPair:
         if namespace is None:
             self.paused_or_not()
 
-    def _asked_of_paused(self, controller: Controller) -> Iterator[None]:
+    def _asked_of_paused(self, controller: BoundSyncer) -> Iterator[None]:
         """Queue a key with each step of the namespaces whose pause has begun or ended."""
         namespaces = self._paused.pop(controller.name, set())
         if not self._is_here(controller):
@@ -297,13 +294,7 @@ class ClusterPair:
             self._ask_in_steps(controller)
         self.paused_or_not()
 
-    def ask(self, syncer: str, key: Key) -> None:
-        """Queue a key of a syncer."""
-        controller = self.controllers.get(syncer)
-        if controller and controller.ready and controller.direction.syncs:
-            self.queue.add(controller.request(key))
 
-
-def _indexed(controller: Controller, index: str) -> list[SideInformer]:
+def _indexed(controller: BoundSyncer, index: str) -> list[SideInformer]:
     """Return the stores of a syncer's own objects that have an index."""
     return [store for store in controller.own_stores() if store.indexer.has(index)]

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from syncer.api.objects import Request
+from syncer.api.objects import SyncRequest
 
 
-class State(StrEnum):
+class RequestState(StrEnum):
     """The state of a request that isn't in step."""
 
     PENDING = "pending"
@@ -28,7 +28,7 @@ class RequestStatus:
     then.
     """
 
-    state: State
+    state: RequestState
     reason: str
     error: str = ""
     since: float = field(default=0.0, compare=False)
@@ -39,15 +39,17 @@ class RequestStatuses:
     """The requests that are not in step, and the changes made."""
 
     def __init__(self) -> None:
-        self._statuses: dict[Request, RequestStatus] = {}
+        self._statuses: dict[SyncRequest, RequestStatus] = {}
         #: Number of changes, by (virtual cluster, syncer, side, verb).
         self.done: Counter[tuple[str, str, str, str]] = Counter()
 
-    def in_step(self, request: Request) -> None:
+    def in_step(self, request: SyncRequest) -> None:
         """Record that a request ended in step."""
         self._statuses.pop(request, None)
 
-    def note(self, request: Request, state: State, reason: str, *, error: str = "", now: float = 0.0) -> bool:
+    def note(
+        self, request: SyncRequest, state: RequestState, reason: str, *, error: str = "", now: float = 0.0
+    ) -> bool:
         """Record why a request isn't in step, at time ``now``. Return True if that is news."""
         before = self._statuses.get(request)
         since, tried = (before.since, before.tried + 1) if before and before.state is state else (now, 1)
@@ -59,20 +61,20 @@ class RequestStatuses:
         for request in [one for one in self._statuses if (one.cluster, one.syncer) == (cluster, syncer)]:
             del self._statuses[request]
 
-    def of(self, request: Request) -> RequestStatus | None:
+    def of(self, request: SyncRequest) -> RequestStatus | None:
         """Return the status of a request; None if it is in step or was never seen."""
         return self._statuses.get(request)
 
-    def troubles(self) -> Iterator[tuple[Request, RequestStatus]]:
+    def troubles(self) -> Iterator[tuple[SyncRequest, RequestStatus]]:
         """Yield the requests that fail or are parked."""
         for request, status in list(self._statuses.items()):
-            if status.state in (State.FAILING, State.PARKED):
+            if status.state in (RequestState.FAILING, RequestState.PARKED):
                 yield request, status
 
-    def pending(self) -> Iterator[tuple[Request, RequestStatus]]:
+    def pending(self) -> Iterator[tuple[SyncRequest, RequestStatus]]:
         """Yield the requests that wait for something."""
         for request, status in list(self._statuses.items()):
-            if status.state is State.PENDING:
+            if status.state is RequestState.PENDING:
                 yield request, status
 
     def count(self) -> Mapping[tuple[str, ...], int]:
@@ -86,5 +88,5 @@ class RequestStatuses:
         return Counter(
             (request.cluster, request.syncer, status.error)
             for request, status in list(self._statuses.items())
-            if status.state is State.PARKED
+            if status.state is RequestState.PARKED
         )

@@ -15,8 +15,8 @@ from functools import partial
 from typing import NamedTuple
 
 from syncer.api.errors import ClusterError, Forbidden, Missing, MissingRight, QuotaExceeded, Refused
-from syncer.api.objects import Key, Obj, Request, Resource, Side
-from syncer.clusters.client import Cluster
+from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
+from syncer.clusters.client import SideClient
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Read
 from syncer.observe.logs import get_logger
@@ -39,10 +39,10 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class ClusterRight:
     """A missing right on a cluster."""
 
-    cluster: Cluster
+    cluster: SideClient
     missing: MissingRight
 
     def __str__(self) -> str:
@@ -52,10 +52,10 @@ class Right:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class QuotaRoom:
     """Room in the quotas of a namespace."""
 
-    cluster: Cluster
+    cluster: SideClient
     namespace: str
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class FreeName:
     """A name that a virtual cluster needs, and that an object has that isn't ours and that no watch shows."""
 
     virtual_cluster: str
-    cluster: Cluster
+    cluster: SideClient
     resource: Resource
     key: Key
 
@@ -76,7 +76,7 @@ class FreeName:
 
 
 #: What is polled.
-Want = Right | Room | FreeName
+Want = ClusterRight | QuotaRoom | FreeName
 
 
 class _Need(NamedTuple):
@@ -100,18 +100,18 @@ class Wakeups:
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
-        self._waiting: dict[Request, _Waiting] = {}
+        self._waiting: dict[SyncRequest, _Waiting] = {}
         #: Those that were polled longest ago come first.
-        self._wants: defaultdict[Want, dict[Request, None]] = defaultdict(dict)
+        self._wants: defaultdict[Want, dict[SyncRequest, None]] = defaultdict(dict)
         self._wanted = asyncio.Event()
 
     # -- waiting -----------------------------------------------------------------------------------
 
-    def wait(self, request: Request, reads: Iterable[Read]) -> None:
+    def wait(self, request: SyncRequest, reads: Iterable[Read]) -> None:
         """Wake a request when one of these objects changes, or soon if one has changed since it was read."""
         self._wait(request, _Waiting(tuple(reads)), lambda: self._queue.add(request, after=CHANGED_SECONDS))
 
-    def park(self, pair: ClusterPair, request: Request, reads: Iterable[Read], error: Exception) -> None:
+    def park(self, pair: ClusterPair, request: SyncRequest, reads: Iterable[Read], error: Exception) -> None:
         """Like :meth:`wait`, and also wake the request when the quota, the right or the name that the error
         is about may be available.
 
@@ -126,7 +126,7 @@ class Wakeups:
             self._wants[want][request] = None
             self._wanted.set()
 
-    def forget(self, request: Request) -> None:
+    def forget(self, request: SyncRequest) -> None:
         """Forget a request."""
         known = self._waiting.pop(request, None)
         if known is None:
@@ -146,7 +146,7 @@ class Wakeups:
         for request in list(self._waiting):
             self.forget(request)
 
-    def reasons(self, request: Request) -> list[str]:
+    def reasons(self, request: SyncRequest) -> list[str]:
         """Return what a request waits for, in words."""
         known = self._waiting.get(request)
         if known is None:
@@ -188,9 +188,9 @@ class Wakeups:
         """
         try:
             match want:
-                case Right():
+                case ClusterRight():
                     found = await self._if_allowed(want)
-                case Room():
+                case QuotaRoom():
                     found = await self._that_fit(want)
                 case FreeName():
                     found = await self._if_free(want)
@@ -208,7 +208,7 @@ class Wakeups:
                 self._no_longer_wanted(want, request)
                 self._queue.add(request, low=True)
 
-    async def _if_allowed(self, right: Right) -> list[Request]:
+    async def _if_allowed(self, right: ClusterRight) -> list[SyncRequest]:
         verb, group, resource, namespace = right.missing
         plural, _, part = resource.partition("/")
         asked = {"verb": verb, "group": group, "resource": plural, "subresource": part, "namespace": namespace}
@@ -216,14 +216,14 @@ class Wakeups:
         answer = await right.cluster.create(REVIEWS, review)
         return list(self._wants.get(right, ())) if answer["status"].get("allowed") else []
 
-    async def _if_free(self, name: FreeName) -> list[Request]:
+    async def _if_free(self, name: FreeName) -> list[SyncRequest]:
         try:
             await name.cluster.get(name.resource, name.key)
         except Missing:
             return list(self._wants.get(name, ()))
         return []
 
-    async def _that_fit(self, room: Room) -> list[Request]:
+    async def _that_fit(self, room: QuotaRoom) -> list[SyncRequest]:
         """Return the requests that fit into a quota, in order, each into the room that the earlier
         ones leave.
         """
@@ -231,7 +231,7 @@ class Wakeups:
         left = {quota["metadata"]["name"]: _left(quota) for quota in quotas}
         return [request for request in self._wants.get(room, ()) if self._fits(request, left)]
 
-    def _fits(self, request: Request, left: Mapping[str, dict[str, Decimal]]) -> bool:
+    def _fits(self, request: SyncRequest, left: Mapping[str, dict[str, Decimal]]) -> bool:
         need = self._waiting[request].need
         assert need is not None
         if need.quota not in left:
@@ -246,7 +246,9 @@ class Wakeups:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _wait(self, request: Request, waiting: _Waiting, changed: Callable[[], object], *, low: bool = False) -> None:
+    def _wait(
+        self, request: SyncRequest, waiting: _Waiting, changed: Callable[[], object], *, low: bool = False
+    ) -> None:
         self.forget(request)
         if not waiting.reads and waiting.want is None:
             return
@@ -257,7 +259,7 @@ class Wakeups:
         if not all(read.is_current() for read in waiting.reads):
             changed()
 
-    def _no_longer_wanted(self, want: Want, request: Request) -> None:
+    def _no_longer_wanted(self, want: Want, request: SyncRequest) -> None:
         self._wants[want].pop(request, None)
         if not self._wants[want]:
             del self._wants[want]
@@ -274,9 +276,9 @@ def _want(pair: ClusterPair, error: Exception) -> Want | None:
     cluster = pair.virtual if error.side is Side.VIRTUAL else pair.host
     match error:
         case Forbidden(right=MissingRight() as missing):
-            return Right(cluster, missing)
+            return ClusterRight(cluster, missing)
         case QuotaExceeded() if error.key is not None:
-            return Room(cluster, error.key.namespace)
+            return QuotaRoom(cluster, error.key.namespace)
         case _:
             return None
 

@@ -12,17 +12,16 @@ from cachetools import LRUCache
 
 from syncer.api.decision import Decision, Outcome, Warned
 from syncer.api.errors import Refused, SyncerError
-from syncer.api.objects import Obj, Request, Side, uid_of
+from syncer.api.objects import Obj, Side, SyncRequest, uid_of
 from syncer.api.texts import shortened
 from syncer.cache.entry import Entry
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestStatuses, State
+from syncer.engine.controllers.request_status import RequestState, RequestStatuses
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
-from syncer.engine.reconcile.calls import Operation
-from syncer.engine.reconcile.controller import MOST_NAMED, Controller, Named, Read, Reads
-from syncer.engine.reconcile.plan import HeldFields, Plan
+from syncer.engine.reconcile.controller import MOST_NAMED, BoundSyncer, NamedCopy, Read, Reads
+from syncer.engine.reconcile.plan import Deferred, HeldFields, Plan
 from syncer.engine.reconcile.policies.contention import waiting
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics, SyncerMetrics
@@ -37,8 +36,6 @@ BREATH = 3
 #: Seconds of a request, since its latest write, after which a worker lets other tasks run in any
 #: case. Others have run while it waited for the response to a write.
 LONG_SECONDS = 0.005
-#: Bytes of objects that aren't weighed, as those of all workers together are few.
-SMALL = 8 << 10
 #: Warnings whose object's owner was told, and is not told again.
 TOLD = 4096
 #: The fields that an event names, and the characters of each.
@@ -47,24 +44,17 @@ NAMED, NAMED_LENGTH = 10, 80
 #: - 10).
 DRAIN_SECONDS = 3.0
 
-#: The reason of a request that must wait because its host object was written a moment ago.
-PACED = "its host object was written twice within a second; further changes are collected"
-#: The reason of a large request that waits for room.
-TOO_HEAVY = "other large objects of this virtual cluster are worked on first, as they take much memory"
-#: The reason of a request that waits for its turn to have many names confirmed.
-CONFIRMED_LATER = "it names many objects that are not there, and the host is asked about them in turn"
-
 log = get_logger(__name__)
 
 
-class Told(Protocol):
+class WorkerEvents(Protocol):
     """Receives notifications of the workers."""
 
     def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
         """Handle a request that got no answer from a side."""
         ...
 
-    def warn(self, pair: ClusterPair, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
+    def warn(self, pair: ClusterPair, request: SyncRequest, reason: str, message: str, *, about: Obj | None) -> None:
         """Notify the owner of the virtual object, or of ``about``."""
         ...
 
@@ -119,7 +109,7 @@ class Workers:
         queue: Queue,
         pairs: Mapping[str, ClusterPair],
         statuses: RequestStatuses,
-        told: Told,
+        told: WorkerEvents,
         metrics: Metrics,
         *,
         clock: Callable[[], float],
@@ -203,7 +193,7 @@ class Workers:
                 self.queue.done(request, seconds=seconds, writes=writes)
                 self._busy.discard(me)
 
-    async def handle(self, request: Request, changed: float) -> tuple[int, float]:
+    async def handle(self, request: SyncRequest, changed: float) -> tuple[int, float]:
         """Reconcile a request from beginning to end; errors stay with it.
 
         Return the number of writes, and the time of the latest; 0 if there was none.
@@ -233,12 +223,13 @@ class Workers:
         return recorder.writes, recorder.written
 
     async def _in_step(
-        self, pair: ClusterPair, controller: Controller, request: Request, changed: float, recorder: _Recorder
+        self, pair: ClusterPair, controller: BoundSyncer, request: SyncRequest, changed: float, recorder: _Recorder
     ) -> Decision:
         """Reconcile until there is nothing left to write."""
-        metrics, delay = recorder.metrics, 0.0
-        made_from: str | None = None
-        known: dict[Named, tuple[Entry | None, bool]] = _NOTHING_KNOWN
+        metrics = recorder.metrics
+        deferred: Deferred | None = None
+        written_from: str | None = None
+        known: dict[NamedCopy, tuple[Entry | None, bool]] = _NOTHING_KNOWN
         for _ in range(ROUNDS):
             self.queue.absorb(request)
             reads = pair.reconciler.view.reads(known)
@@ -254,20 +245,14 @@ class Workers:
             recorder.reads += _waited_for(pair, decision) if decision.on else ()
             if recorder.frozen:
                 recorder.frozen.clear()
-            if (size := _size(controller, plan)) > SMALL and not self.queue.may_hold(request, size):
-                decision = replace(decision, outcome=Outcome.PENDING, reason=TOO_HEAVY)
+            deferred = pair.reconciler.admit(plan, written_from)
+            if deferred is not None:
+                if deferred.backs_off:
+                    at_least = deferred.seconds or 0.0
+                    self.queue.retry(request, at_least=at_least, at_most=controller.config.max_retry_delay)
+                decision = deferred.instead_of(decision)
                 break
-            if (delay := pair.applier.pace.delay(plan)) > 0:
-                is_fed = made_from != _original(plan)
-                if not is_fed:  # it is our own writes that it is never content with
-                    self.queue.retry(request, at_least=delay, at_most=controller.config.max_retry_delay)
-                after = delay if is_fed else None
-                decision = replace(decision, outcome=Outcome.PENDING, reason=PACED, after=after)
-                break
-            if (delay := pair.applier.confirmations.delay(plan)) > 0:
-                decision = replace(decision, outcome=Outcome.PENDING, reason=CONFIRMED_LATER, after=delay)
-                break
-            made_from = _original(plan)
+            written_from = plan.original
             sides = await pair.applier.apply(plan, recorder)
             if sides:
                 recorder.written = self._clock()
@@ -288,14 +273,14 @@ class Workers:
         for side in recorder.sides:
             metrics.lag("down" if side is Side.HOST else "up", recorder.written - changed)
         if not recorder.sides:
-            if delay <= 0:
+            if deferred is None or deferred.seconds is None:
                 metrics.no_op()
         elif log.is_verbose:
             where = ",".join(sorted(recorder.sides))
             log.debug("wrote", **_about(request), sides=where, reason=decision.reason)
         return waiting(decision, recorder.frozen)
 
-    def _tell_warning(self, pair: ClusterPair, request: Request, plan: Plan, warning: Warned) -> None:
+    def _tell_warning(self, pair: ClusterPair, request: SyncRequest, plan: Plan, warning: Warned) -> None:
         """Tell the owner of an object once of what its writes lack."""
         virtual = plan.seen.virtual
         told = hash((request, uid_of(virtual) if virtual else "", warning))
@@ -304,7 +289,7 @@ class Workers:
             with contextlib.suppress(Exception):  # as below
                 self.told.warn(pair, request, *warning, about=virtual)  # which may be deleted by now
 
-    def _tell_frozen(self, pair: ClusterPair, request: Request, recorder: _Recorder) -> None:
+    def _tell_frozen(self, pair: ClusterPair, request: SyncRequest, recorder: _Recorder) -> None:
         for error in recorder.refusals:
             message = shortened(str(error))
             log.warning("refused", **_about(request), error=message)
@@ -317,7 +302,7 @@ class Workers:
                 with contextlib.suppress(Exception):  # as below
                     self.told.warn(pair, request, "FieldFrozen", held.reason, about=None)
 
-    def _tell_left_out(self, pair: ClusterPair, request: Request, fields: tuple[str, ...]) -> None:
+    def _tell_left_out(self, pair: ClusterPair, request: SyncRequest, fields: tuple[str, ...]) -> None:
         """Tell the owner of an object once which fields are not copied to the host."""
         told = hash((request, fields))
         if told in self._told:
@@ -331,7 +316,7 @@ class Workers:
             self.told.warn(pair, request, "NotCopied", message, about=None)
 
     def _settle(
-        self, pair: ClusterPair, request: Request, decision: Decision, reads: Iterable[Read]
+        self, pair: ClusterPair, request: SyncRequest, decision: Decision, reads: Iterable[Read]
     ) -> Literal["success", "requeue_after"]:
         if decision.outcome is Outcome.PENDING or decision.on:
             self.wakeups.wait(request, reads)
@@ -343,16 +328,16 @@ class Workers:
             case Outcome.SKIPPED if pair.is_gone(request):
                 self.statuses.in_step(request)
             case Outcome.SKIPPED:
-                self.statuses.note(request, State.SKIPPED, decision.reason, now=self._clock())
+                self.statuses.note(request, RequestState.SKIPPED, decision.reason, now=self._clock())
             case Outcome.PENDING:
-                if self.statuses.note(request, State.PENDING, decision.reason, now=self._clock()):
+                if self.statuses.note(request, RequestState.PENDING, decision.reason, now=self._clock()):
                     log.debug("waits", **_about(request), reason=decision.reason)
         if decision.after is None:
             return "success"
         self.queue.add(request, after=decision.after)
         return "requeue_after"
 
-    def _failed(self, pair: ClusterPair, request: Request, error: Exception, reads: Iterable[Read]) -> None:
+    def _failed(self, pair: ClusterPair, request: SyncRequest, error: Exception, reads: Iterable[Read]) -> None:
         if isinstance(error, RecursionError):
             error = Refused("it is nested deeper than can be worked on; make it flatter", reason="Unreadable")
         what = retry_for(error, self.queue.failures(request))
@@ -362,9 +347,9 @@ class Workers:
         except Exception:
             log.exception("a failure could not be told of", **_about(request))
 
-    def _tell_failure(self, pair: ClusterPair, request: Request, error: Exception, what: Retry) -> None:
+    def _tell_failure(self, pair: ClusterPair, request: SyncRequest, error: Exception, what: Retry) -> None:
         message = shortened(str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}")
-        state = State.PARKED if what.action is RetryAction.PARK else State.FAILING
+        state = RequestState.PARKED if what.action is RetryAction.PARK else RequestState.FAILING
         new = self.statuses.note(request, state, message, error=type(error).__name__, now=self._clock())
         if new:
             self._log(request, error, message)
@@ -374,7 +359,7 @@ class Workers:
                 about = getattr(error, "about", None)
                 self.told.warn(pair, request, what.event, for_tenant(error, message), about=about)
 
-    def _log(self, request: Request, error: Exception, message: str) -> None:
+    def _log(self, request: SyncRequest, error: Exception, message: str) -> None:
         keys = _about(request)
         if isinstance(error, SyncerError):
             parked = retry_for(error, 0).action is RetryAction.PARK
@@ -385,7 +370,9 @@ class Workers:
         self._shown.add(place)
         log.error("a syncer raised", **keys, **shown)
 
-    def _again(self, pair: ClusterPair, request: Request, error: Exception, what: Retry, reads: Iterable[Read]) -> None:
+    def _again(
+        self, pair: ClusterPair, request: SyncRequest, error: Exception, what: Retry, reads: Iterable[Read]
+    ) -> None:
         controller, side = pair.controllers.get(request.syncer), getattr(error, "side", None)
         at_most = controller.config.max_retry_delay if controller else LAST_RETRY
         if what.action is RetryAction.PARK:
@@ -405,10 +392,10 @@ class Workers:
 
 
 #: Stands for what is known of named copies before any was left unread.
-_NOTHING_KNOWN: "dict[Named, tuple[Entry | None, bool]]" = {}
+_NOTHING_KNOWN: "dict[NamedCopy, tuple[Entry | None, bool]]" = {}
 
 
-async def _read_in_steps(reads: Reads) -> "dict[Named, tuple[Entry | None, bool]]":
+async def _read_in_steps(reads: Reads) -> "dict[NamedCopy, tuple[Entry | None, bool]]":
     """Read the named copies that a decision has left, and let other tasks run in between."""
     known, room = {}, 0
     for named in reads.unread:
@@ -420,21 +407,7 @@ async def _read_in_steps(reads: Reads) -> "dict[Named, tuple[Entry | None, bool]
     return known
 
 
-def _size(controller: Controller, plan: Plan) -> int:
-    """Return the bytes of JSON that are held until the writes of a plan are answered: of the two objects, and of what
-    is created; 0 for a plan without writes.
-    """
-    size, seen, calls = 0, plan.seen, [call for write in plan.writes for call in write.calls]
-    for store, key in ((controller.virtual, seen.request.key), (controller.host, seen.host_key)) if calls else ():
-        if store is not None and (entry := store.entry(key)) is not None:
-            size += entry.size
-    for call in calls:
-        if call.kind is Operation.CREATE:
-            size += call.size
-    return size
-
-
-def _about(request: Request) -> dict[str, Any]:
+def _about(request: SyncRequest) -> dict[str, Any]:
     """Return the keys of a log line about a request."""
     return {"cluster": request.cluster, "syncer": request.syncer, "key": request.key}
 
@@ -450,13 +423,7 @@ def _waited_for(pair: ClusterPair, decision: Decision) -> tuple[Read, ...]:
     return tuple(Read.of(store, key) for store, key in stores)
 
 
-def _original(plan: Plan) -> str:
-    """Return the version of the virtual object that a plan was made from; ``""`` if there is none."""
-    version: str = plan.seen.virtual["metadata"]["resourceVersion"] if plan.seen.virtual else ""
-    return version
-
-
-def _may_follow(controller: Controller, decision: Decision, sides: set[Side]) -> bool:
+def _may_follow(controller: BoundSyncer, decision: Decision, sides: set[Side]) -> bool:
     """Return True if the writes may lead to further ones: the host's response may flow back, a
     deleted object is created again.
     """

@@ -11,7 +11,7 @@ import asyncio
 from syncer.api.errors import ClusterError, Invalid
 from syncer.api.networking import ApiServerAddress
 from syncer.api.objects import Obj, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import SERVICES
@@ -53,7 +53,7 @@ async def keep(pair: ClusterPair) -> None:
             except ClusterError as error:
                 log.warning("default/kubernetes couldn't get its address", cluster=pair.name, error=str(error))
             else:
-                pair.conditions.pop(NAME, None)
+                pair.recover(NAME)
         await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -64,7 +64,7 @@ def _seen(pair: ClusterPair) -> Obj | None:
     return pair.informers.store(Side.VIRTUAL, SERVICES).get(KUBERNETES)
 
 
-async def place(virtual: Cluster, address: ApiServerAddress) -> None:
+async def place(virtual: SideClient, address: ApiServerAddress) -> None:
     """Give the Service the address in place, unless it has it already.
 
     A ClusterIP can only be changed by way of the type ExternalName. A process that ends between the two
@@ -99,7 +99,7 @@ def _is_named(service: Obj, address: ApiServerAddress) -> bool:
     return bool(service["spec"].get("externalName") == address.host)
 
 
-async def _patch(virtual: Cluster, spec: Obj) -> None:
+async def _patch(virtual: SideClient, spec: Obj) -> None:
     await virtual.patch(SERVICES, KUBERNETES, {"spec": spec})
 
 
@@ -107,6 +107,5 @@ def _report(pair: ClusterPair, error: AddressRefused) -> None:
     """Show on the status page that the address was refused, and log it."""
     what = "default/kubernetes can't have the address that pods use"
     why = f"{what}, {pair.settings.api_server.host}: {error}"
-    if pair.conditions.get(NAME) != (condition := Condition(why, what)):
+    if pair.degrade(NAME, Condition(why, what)):
         log.warning("in pods, kubernetes.default.svc is known by /etc/hosts alone", cluster=pair.name, error=why)
-    pair.conditions[NAME] = condition

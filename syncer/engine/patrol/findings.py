@@ -7,12 +7,12 @@ from enum import StrEnum
 from typing import Any
 
 from syncer.api.drift import Policy
-from syncer.api.objects import Request
+from syncer.api.objects import SyncRequest
 from syncer.engine.reconcile.drift import Change, Drift, is_hidden, path_text, value_text
-from syncer.engine.reconcile.managed_fields import Manager, Step
+from syncer.engine.reconcile.managed_fields import FieldManager, PathStep
 
 
-class Outcome(StrEnum):
+class FindingOutcome(StrEnum):
     """The outcome of a finding."""
 
     REPAIRED = "repaired"
@@ -23,20 +23,20 @@ class Outcome(StrEnum):
 
 
 #: Outcomes after which nothing is left to do.
-DONE = (Outcome.REPAIRED, Outcome.IGNORED)
+DONE = (FindingOutcome.REPAIRED, FindingOutcome.IGNORED)
 
 
 @dataclass(slots=True)
 class Finding:
     """An object that has drifted in one class: which fields, who changed them, and the outcome."""
 
-    request: Request
+    request: SyncRequest
     drift: Drift
     policy: Policy
-    outcome: Outcome
+    outcome: FindingOutcome
     reason: str = ""
     #: The last manager of each changed path, as far as it is recorded.
-    by: Mapping[tuple[Step, ...], Manager] = field(default_factory=dict)
+    by: Mapping[tuple[PathStep, ...], FieldManager] = field(default_factory=dict)
 
     def json(self, prefix: str) -> dict[str, Any]:
         """Return the JSON for a report; ``prefix`` is that of the marks."""
@@ -86,7 +86,7 @@ class Scan:
     #: Number of findings that were dropped to bound memory, by outcome.
     omitted: Counter[str] = field(default_factory=Counter)
     #: Requests that couldn't be decided, with the reason as far as it is known.
-    troubles: dict[Request, str] = field(default_factory=dict)
+    troubles: dict[SyncRequest, str] = field(default_factory=dict)
 
     @property
     def left(self) -> list[Finding]:

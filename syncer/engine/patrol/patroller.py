@@ -17,14 +17,14 @@ from operator import eq
 from typing import TypeVar
 
 from syncer.api.errors import SyncerError
-from syncer.api.objects import Key, Obj, Request, Resource, Side
+from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
 from syncer.api.patrol import Patrol
 from syncer.clusters import codec
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.patrol.findings import Finding, Outcome, Scan
+from syncer.engine.patrol.findings import Finding, FindingOutcome, Scan
 from syncer.engine.patrol.report import Tally, tell
 from syncer.engine.patrol.verified import VerifiedPairs
-from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.drift import Drift, changed_by, drifts, other_owner
 from syncer.engine.reconcile.policies.breaker import STEP, PlannedDeletion
 from syncer.engine.reconcile.policies.drift_policy import policies
@@ -50,17 +50,17 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class PatrolHooks:
     """The functions that a patroller needs from its environment."""
 
     #: Returns why no scan is possible, or None: a cluster doesn't answer, for example.
     trouble: Callable[[], str | None]
     #: Returns True if a request is known trouble, or in work.
-    busy: Callable[[Request], bool]
+    busy: Callable[[SyncRequest], bool]
     #: Reconciles requests, and returns when their outcome is known.
-    repair: Callable[[Sequence[Request]], Awaitable[None]]
+    repair: Callable[[Sequence[SyncRequest]], Awaitable[None]]
     #: Returns why a request is not in step, as far as is known.
-    reason: Callable[[Request], str]
+    reason: Callable[[SyncRequest], str]
     #: Returns why nothing may be repaired, or None.
     hands_off: Callable[[], str | None] = lambda: None
 
@@ -72,7 +72,7 @@ class Patroller:
         self,
         pair: ClusterPair,
         options: Patrol,
-        ways: Ways,
+        ways: PatrolHooks,
         *,
         clock: Callable[[], float],
         utcnow: Callable[[], datetime],
@@ -121,7 +121,7 @@ class Patroller:
         began = self._clock()
         return [await self.scan(controller, since=began) for controller in controllers]
 
-    async def scan(self, controller: Controller, *, fresh: bool | None = None, since: float | None = None) -> Scan:
+    async def scan(self, controller: BoundSyncer, *, fresh: bool | None = None, since: float | None = None) -> Scan:
         """Scan a kind.
 
         Args:
@@ -153,12 +153,12 @@ class Patroller:
     async def try_again(self, scan: Scan) -> None:
         """Reconcile once more the findings that could not be repaired: they may have waited for others."""
         controller = self._pair.controllers.get(scan.syncer)
-        if controller is not None and any(one.outcome is Outcome.FAILED for one in scan.findings):
+        if controller is not None and any(one.outcome is FindingOutcome.FAILED for one in scan.findings):
             await self._repair(controller, scan)
 
     # -- the steps of a scan -----------------------------------------------------------------------
 
-    def _why_not(self, controller: Controller) -> str:
+    def _why_not(self, controller: BoundSyncer) -> str:
         """Return why a kind can't be scanned at present; ``""`` if it can."""
         if trouble := self._ways.trouble():
             return trouble
@@ -167,11 +167,11 @@ class Patroller:
         unfilled = [store for store in controller.stores if not store.synced]
         return f"not all is known: {', '.join(f'{one.side} {one.resource}' for one in unfilled)}" if unfilled else ""
 
-    def _is_due(self, controller: Controller) -> bool:
+    def _is_due(self, controller: BoundSyncer) -> bool:
         oldest = min((self._listed.get(store, self._begun) for store in controller.stores), default=self._begun)
         return self._clock() - oldest >= self.options.fresh * (1 - JITTER)
 
-    async def _list_anew(self, controller: Controller, scan: Scan, since: float) -> str:
+    async def _list_anew(self, controller: BoundSyncer, scan: Scan, since: float) -> str:
         """List anew everything that a kind is decided from. Return why that failed, or ``""``."""
         for store in controller.stores:
             if self._listed.get(store, since - 1) > since:
@@ -200,7 +200,7 @@ class Patroller:
     def _count_wrong(self, store: SideInformer, number: int) -> None:
         self.tally.corrections[store.side.value, str(store.resource)] += number
 
-    async def _patrol(self, controller: Controller, scan: Scan) -> None:
+    async def _patrol(self, controller: BoundSyncer, scan: Scan) -> None:
         suspects = await self._suspects(controller, scan)
         if suspects and not scan.problem:
             await asyncio.sleep(GRACE_SECONDS)
@@ -214,13 +214,13 @@ class Patroller:
         await self._blame(scan.findings)
         await self._repair(controller, scan)
 
-    async def _suspects(self, controller: Controller, scan: Scan) -> list[Request]:
+    async def _suspects(self, controller: BoundSyncer, scan: Scan) -> list[SyncRequest]:
         """Reconcile everything that has changed since it was found in step.
 
         Return the requests that need a write.
         """
         verified, done = self._verified_of(controller), 0
-        suspects: list[Request] = []
+        suspects: list[SyncRequest] = []
         for request in verified.look(everything=scan.fresh):
             if request is None:
                 scan.skipped += 1
@@ -239,16 +239,16 @@ class Patroller:
                     break
         return suspects
 
-    def _verified_of(self, controller: Controller) -> VerifiedPairs:
+    def _verified_of(self, controller: BoundSyncer) -> VerifiedPairs:
         verified = self._verified.get(controller.syncer.name)
         if verified is None or verified.controller is not controller:
             verified = self._verified[controller.syncer.name] = VerifiedPairs(self._pair, controller)
         return verified
 
-    def _is_busy(self, request: Request) -> bool:
+    def _is_busy(self, request: SyncRequest) -> bool:
         return self._ways.busy(request) and not self._pair.policies.breaker.holds(request)
 
-    def _has_drifted(self, controller: Controller, scan: Scan, request: Request) -> bool:
+    def _has_drifted(self, controller: BoundSyncer, scan: Scan, request: SyncRequest) -> bool:
         try:
             if any(self._drifts(controller, request)):
                 return True
@@ -258,7 +258,7 @@ class Patroller:
         self._verified_of(controller).right(request)
         return False
 
-    def _drifts(self, controller: Controller, request: Request) -> Iterator[Drift]:
+    def _drifts(self, controller: BoundSyncer, request: SyncRequest) -> Iterator[Drift]:
         """Yield the drift of a request, including drift that a policy leaves alone."""
         pair, marks = self._pair, self._pair.settings.marks
         plan = pair.reconciler.scan(controller, request)
@@ -269,22 +269,23 @@ class Patroller:
                 write, live = planned.write, planned.live
                 yield from drifts(write, planned.calls, live, resource=resource, owner=owner, notes=notes)
             elif not planned.held:
-                pair.policies.drift.settled(controller.name, planned)
+                for settle in plan.results.settled:
+                    settle(planned)
 
-    def _findings(self, controller: Controller, request: Request) -> list[Finding]:
+    def _findings(self, controller: BoundSyncer, request: SyncRequest) -> list[Finding]:
         try:
             found = list(self._drifts(controller, request))
         except Exception:  # noqa: BLE001 — as above; it could be looked at some seconds ago
             return []
         rules = policies(self._pair.settings, controller.syncer.name)
-        outcomes = {"report": Outcome.REPORTED, "ignore": Outcome.IGNORED}
+        outcomes = {"report": FindingOutcome.REPORTED, "ignore": FindingOutcome.IGNORED}
         made = []
         for drift in found:
             policy = rules.of(drift.kind) or "repair"
-            made.append(Finding(request, drift, policy, outcomes.get(policy, Outcome.FAILED)))
+            made.append(Finding(request, drift, policy, outcomes.get(policy, FindingOutcome.FAILED)))
         return made
 
-    async def _hold(self, controller: Controller, findings: Iterable[Finding]) -> None:
+    async def _hold(self, controller: BoundSyncer, findings: Iterable[Finding]) -> None:
         """Let the breaker count the deletions, and mark those that it holds."""
         doomed = [one for one in findings if one.drift.deletes and one.policy == "repair"]
         breaker = self._pair.policies.breaker
@@ -299,7 +300,7 @@ class Patroller:
         for one in doomed:
             held = breaker.held.get((controller.syncer.name, one.drift.side))
             if held and (one.drift.key, one.drift.uid) in held.objects:
-                one.outcome, one.reason = Outcome.HELD, str(held)
+                one.outcome, one.reason = FindingOutcome.HELD, str(held)
 
     async def _blame(self, findings: Iterable[Finding]) -> None:
         """Look up who wrote the drifted fields.
@@ -324,13 +325,13 @@ class Patroller:
         except SyncerError:
             return None
 
-    async def _repair(self, controller: Controller, scan: Scan) -> None:
+    async def _repair(self, controller: BoundSyncer, scan: Scan) -> None:
         """Repair the findings, and record the outcomes."""
         todo = [one for one in scan.findings if one.policy == "repair"]
         why = self._ways.hands_off()
         if why:
             for one in todo:
-                one.outcome, one.reason = Outcome.REPORTED, why
+                one.outcome, one.reason = FindingOutcome.REPORTED, why
             return
         requests = list(dict.fromkeys([*(one.request for one in todo), *scan.troubles]))
         if requests:
@@ -338,11 +339,11 @@ class Patroller:
         left = {one.request: self._left(controller, one.request) async for one in _in_steps(todo)}
         for one in todo:
             why = left[one.request]
-            if one.outcome is not Outcome.HELD:
-                one.outcome, one.reason = (Outcome.FAILED, why) if why else (Outcome.REPAIRED, "")
+            if one.outcome is not FindingOutcome.HELD:
+                one.outcome, one.reason = (FindingOutcome.FAILED, why) if why else (FindingOutcome.REPAIRED, "")
         scan.troubles = {request: self._ways.reason(request) or why for request, why in scan.troubles.items()}
 
-    def _left(self, controller: Controller, request: Request) -> str:
+    def _left(self, controller: BoundSyncer, request: SyncRequest) -> str:
         """Return why a request is not in step after its repair; ``""`` if it is."""
         rules = policies(self._pair.settings, controller.syncer.name)
         try:

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from syncer.api.objects import Request
+from syncer.api.objects import SyncRequest
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestStatuses, State
-from syncer.engine.patrol.patroller import Patroller, Ways
+from syncer.engine.controllers.request_status import RequestState, RequestStatuses
+from syncer.engine.patrol.patroller import PatrolHooks, Patroller
 from syncer.engine.patrol.report import Tally
 from syncer.engine.reconcile.policies.breaker import HeldDeletions
 from syncer.workqueue.queue import Queue
@@ -21,10 +21,10 @@ ROUNDS, PAUSE = 5, 0.5
 #: Requests that are repaired concurrently there.
 BESIDE = 16
 
-_TROUBLED = (State.PENDING, State.FAILING, State.PARKED)
+_TROUBLED = (RequestState.PENDING, RequestState.FAILING, RequestState.PARKED)
 
 
-class Flow(Protocol):
+class PatrolEngine(Protocol):
     """The parts of an engine that a patroller needs."""
 
     queue: Queue
@@ -32,20 +32,17 @@ class Flow(Protocol):
     clock: Callable[[], float]
     utcnow: Callable[[], datetime]
     rng: random.Random
-    pairs: dict[str, ClusterPair]
-
-    def silent(self, pair: ClusterPair) -> str | None:
-        """Return which cluster of a pair doesn't answer; None if both do."""
-        ...
 
 
-def beside_workers(flow: Flow, pair: ClusterPair) -> Patroller | None:
+def beside_workers(flow: PatrolEngine, pair: ClusterPair, silent: Callable[[], str | None]) -> Patroller | None:
     """Return a patroller whose repairs go through the queue, at low priority.
+
+    ``silent`` returns which cluster of the pair doesn't answer; None if both do.
 
     None if the settings disable it.
     """
 
-    async def repair(requests: Sequence[Request]) -> None:
+    async def repair(requests: Sequence[SyncRequest]) -> None:
         for request in requests:
             flow.queue.add(request, low=True)
         deadline = flow.clock() + PATIENCE
@@ -54,38 +51,39 @@ def beside_workers(flow: Flow, pair: ClusterPair) -> Patroller | None:
                 return
             await asyncio.sleep(LOOK)
 
-    def busy(request: Request) -> bool:
+    def busy(request: SyncRequest) -> bool:
         status = flow.statuses.of(request)
         return flow.queue.holds(request) or (status is not None and status.state in _TROUBLED)
 
-    return _patroller(flow, pair, Ways(lambda: flow.silent(pair), busy, repair, lambda one: _reason(flow, one)))
+    return _patroller(flow, pair, PatrolHooks(silent, busy, repair, lambda one: _reason(flow, one)))
 
 
 def alone(
-    flow: Flow,
+    flow: PatrolEngine,
     pair: ClusterPair,
-    handle: Callable[[Request, float], Awaitable[object]],
+    silent: Callable[[], str | None],
+    handle: Callable[[SyncRequest, float], Awaitable[object]],
     hands_off: Callable[[], str | None],
 ) -> Patroller | None:
     """Return a patroller that repairs through ``handle`` at once, or not at all while ``hands_off``
-    returns a reason.
+    returns a reason. ``silent`` is as for :func:`beside_workers`.
     """
 
-    async def look(request: Request, room: asyncio.Semaphore) -> None:
+    async def look(request: SyncRequest, room: asyncio.Semaphore) -> None:
         async with room:
             for _ in range(ROUNDS):
                 await handle(request, flow.clock())
                 status = flow.statuses.of(request)
-                if status is None or status.state is not State.FAILING:
+                if status is None or status.state is not RequestState.FAILING:
                     return
                 await asyncio.sleep(PAUSE)
 
-    async def repair(requests: Sequence[Request]) -> None:
+    async def repair(requests: Sequence[SyncRequest]) -> None:
         room = asyncio.Semaphore(BESIDE)
         await asyncio.gather(*(look(request, room) for request in requests))
 
-    ways = Ways(
-        trouble=lambda: flow.silent(pair),
+    ways = PatrolHooks(
+        trouble=silent,
         busy=lambda request: False,
         repair=repair,
         reason=lambda request: _reason(flow, request),
@@ -94,19 +92,19 @@ def alone(
     return _patroller(flow, pair, ways)
 
 
-def _patroller(flow: Flow, pair: ClusterPair, ways: Ways) -> Patroller | None:
+def _patroller(flow: PatrolEngine, pair: ClusterPair, ways: PatrolHooks) -> Patroller | None:
     options = pair.settings.patrol
     if options is None:
         return None
     return Patroller(pair, options, ways, clock=flow.clock, utcnow=flow.utcnow, rng=flow.rng)
 
 
-def _is_under_way(flow: Flow, request: Request) -> bool:
+def _is_under_way(flow: PatrolEngine, request: SyncRequest) -> bool:
     status = flow.statuses.of(request)
-    return flow.queue.holds(request) or (status is not None and status.state is State.FAILING)
+    return flow.queue.holds(request) or (status is not None and status.state is RequestState.FAILING)
 
 
-def _reason(flow: Flow, request: Request) -> str:
+def _reason(flow: PatrolEngine, request: SyncRequest) -> str:
     status = flow.statuses.of(request)
     if status is not None:
         return status.reason
@@ -158,7 +156,9 @@ def report(
     }
 
 
-def confirm(flow: Flow, pairs: Iterable[ClusterPair], chosen: Callable[[str], bool]) -> list[tuple[str, HeldDeletions]]:
+def confirm(
+    flow: PatrolEngine, pairs: Iterable[ClusterPair], chosen: Callable[[str], bool]
+) -> list[tuple[str, HeldDeletions]]:
     """Release the held deletions of the chosen syncers; return them, each with its virtual cluster."""
     confirmed = []
     for pair in pairs:

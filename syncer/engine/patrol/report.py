@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from syncer.engine.patrol.findings import Outcome, Scan
+from syncer.engine.patrol.findings import FindingOutcome, Scan
 from syncer.engine.reconcile.drift import path_text
 from syncer.observe.logs import get_logger
 
@@ -44,7 +44,7 @@ def tell(scan: Scan, cluster: str) -> None:
     for one in scan.findings[:TOLD]:
         drift = one.drift
         paths = ", ".join(path_text(change.path) for change in drift.changes)
-        level = log.debug if one.outcome is Outcome.IGNORED else log.warning
+        level = log.debug if one.outcome is FindingOutcome.IGNORED else log.warning
         keys = {
             "cluster": cluster,
             "syncer": scan.syncer,

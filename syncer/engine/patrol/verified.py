@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from syncer.api.objects import Key, Obj, Request, Side
+from syncer.api.objects import Key, Obj, Side, SyncRequest
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.reconcile.controller import Controller, safely
+from syncer.engine.reconcile.controller import BoundSyncer, safely
 from syncer.engine.stores.informers import SideInformer
 
 
@@ -17,7 +17,7 @@ class _Known(NamedTuple):
 
     virtual: str
     host: str
-    request: Request | None
+    request: SyncRequest | None
 
 
 class VerifiedPairs:
@@ -25,7 +25,7 @@ class VerifiedPairs:
     bytes each.
     """
 
-    def __init__(self, pair: ClusterPair, controller: Controller) -> None:
+    def __init__(self, pair: ClusterPair, controller: BoundSyncer) -> None:
         self._pair, self.controller = pair, controller
         self._direction = controller.direction
         #: By virtual key, and by host key for requests whose virtual key doesn't lead to the host
@@ -33,7 +33,7 @@ class VerifiedPairs:
         self._virtual: dict[Key, tuple[str, str]] = {}
         self._host: dict[Key, _Known] = {}
 
-    def look(self, *, everything: bool) -> Iterator[Request | None]:
+    def look(self, *, everything: bool) -> Iterator[SyncRequest | None]:
         """Yield the requests to reconcile, and None for each that hasn't changed since it was found
         in step.
         """
@@ -48,7 +48,7 @@ class VerifiedPairs:
             yield from self._from_host(reached)
         self._prune()
 
-    def right(self, request: Request) -> None:
+    def right(self, request: SyncRequest) -> None:
         """Record that both objects of a request, as they are now, are in step."""
         place = self._place(request)
         virtual, host = self._version(Side.VIRTUAL, request.key), self._version(Side.HOST, place)
@@ -63,7 +63,7 @@ class VerifiedPairs:
         self._virtual.clear()
         self._host.clear()
 
-    def _from_virtual(self, reached: set[Key]) -> Iterator[Request | None]:
+    def _from_virtual(self, reached: set[Key]) -> Iterator[SyncRequest | None]:
         virtual, host = self._store(Side.VIRTUAL), self._host_store()
         for key in list(virtual.keys()):
             entry = virtual.entry(key)
@@ -77,7 +77,7 @@ class VerifiedPairs:
             else:
                 yield self.controller.request(key)
 
-    def _faked(self) -> Iterator[Request | None]:
+    def _faked(self) -> Iterator[SyncRequest | None]:
         """Yield the keys that watched objects name and that don't exist."""
         store, named = self._store(Side.VIRTUAL), self._pair.watched_keys(self.controller)
         for key in named - set(store.keys()):
@@ -86,7 +86,7 @@ class VerifiedPairs:
         if len(self._virtual) > len(store) + len(named):
             self._virtual = {key: known for key, known in self._virtual.items() if key in store or key in named}
 
-    def _from_host(self, reached: set[Key]) -> Iterator[Request | None]:
+    def _from_host(self, reached: set[Key]) -> Iterator[SyncRequest | None]:
         store = self._host_store()
         request_of = safely(self.controller.view.settings.cluster, self.controller.syncer, self._requests_of)
         for key in [] if store is None else [key for key in store.keys() if key not in reached]:  # noqa: SIM118 — a store
@@ -102,14 +102,14 @@ class VerifiedPairs:
                 self._host[key] = _Known("", entry.version, None)
             yield from found
 
-    def _requests_of(self, key: Key, obj: Obj | None) -> list[Request]:
+    def _requests_of(self, key: Key, obj: Obj | None) -> list[SyncRequest]:
         request = self.controller.request_for(Side.HOST, key, obj)
         return [] if request is None else [request]
 
     def _is_as_it_was(self, known: _Known) -> bool:
         return known.request is None or known.virtual == self._version(Side.VIRTUAL, known.request.key)
 
-    def _place(self, request: Request) -> Key:
+    def _place(self, request: SyncRequest) -> Key:
         return request.host_key or self.controller.place(request.key)
 
     def _version(self, side: Side, key: Key) -> str:

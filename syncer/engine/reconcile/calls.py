@@ -29,7 +29,7 @@ from syncer.translate.alike import covers, of_same_types, same
 #: ones, this bounds each cache to some 5 MB.
 LONGEST_NOTE, MOST_NAMES, REMEMBERED = 2048, 32, 256
 #: A tree of names: the fields that we set. A leaf is 1.
-Tree = dict[str, Any]
+FieldTree = dict[str, Any]
 #: Paths as nested mappings of their steps; None is the end of a path.
 Nested = Mapping[str, Any]
 NOWHERE: Nested = {}
@@ -206,11 +206,11 @@ class _Same:
     """Stands for no change, since None removes a field in a merge patch."""
 
 
-class _Absent:
+class _MissingField:
     """Stands for a missing field, since null may be a value."""
 
 
-_SAME, _ABSENT = _Same(), _Absent()
+_SAME, _ABSENT = _Same(), _MissingField()
 
 
 def _as_it_is(want: Obj, live: Obj, once: Nested) -> Obj:
@@ -262,7 +262,7 @@ def _removal(live: Any, before: Any, exact: Nested, *, whole: bool, verbatim: bo
     return None if before and (live is not None or verbatim) else _SAME
 
 
-def _fields(want: Obj, live: Obj, before: Tree, exact: Nested, *, whole: bool, verbatim: bool) -> Any:
+def _fields(want: Obj, live: Obj, before: FieldTree, exact: Nested, *, whole: bool, verbatim: bool) -> Any:
     names = set()
     for name, value in want.items():
         found = live.get(name, _ABSENT)
@@ -290,7 +290,7 @@ def _empties(patch: Any, live: Obj) -> bool:
     return isinstance(patch, dict) and patch.keys() == live.keys() and all(value is None for value in patch.values())
 
 
-def _metadata(want: Obj, live: Obj, before: Tree, exact: Nested) -> Obj:
+def _metadata(want: Obj, live: Obj, before: FieldTree, exact: Nested) -> Obj:
     """Return the changes of labels and annotations; we never change other metadata."""
     patch: Obj = {}
     for part in ("labels", "annotations"):
@@ -306,7 +306,7 @@ def _metadata(want: Obj, live: Obj, before: Tree, exact: Nested) -> Obj:
     return patch
 
 
-def _said_of_metadata(before: Tree, marks: Marks) -> Tree:
+def _said_of_metadata(before: FieldTree, marks: Marks) -> FieldTree:
     """Return the labels and annotations that we set; the annotation with the names is removed when
     it would be empty.
     """
@@ -443,7 +443,7 @@ def _with_names(want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: 
     return {**want, "metadata": {**metadata, "annotations": annotations}}
 
 
-def said_before(live: Obj, marks: Marks) -> Tree:
+def said_before(live: Obj, marks: Marks) -> FieldTree:
     """Return the names of the fields that we set on a live object.
 
     Empty if there is no annotation, or an unreadable one.
@@ -455,7 +455,7 @@ def said_before(live: Obj, marks: Marks) -> Tree:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _read(text: str) -> Tree:
+def _read(text: str) -> FieldTree:
     """Parse the annotation.
 
     Cached, as many objects have the same, so the result must not be changed.
@@ -467,8 +467,8 @@ def _read(text: str) -> Tree:
     return tree if isinstance(tree, dict) else {}
 
 
-def _names_of(want: Obj, exact: Nested, marks: Marks, *, partial: bool, verbatim: bool) -> Tree:
-    tree: Tree = {}
+def _names_of(want: Obj, exact: Nested, marks: Marks, *, partial: bool, verbatim: bool) -> FieldTree:
+    tree: FieldTree = {}
     metadata = want["metadata"]
     labels, annotations = tuple(metadata.get("labels") or ()), tuple(metadata.get("annotations") or ())
     are_few = len(labels) + len(annotations) <= MOST_NAMES
@@ -483,7 +483,7 @@ def _names_of(want: Obj, exact: Nested, marks: Marks, *, partial: bool, verbatim
     return tree
 
 
-def _without(names: Tree, paths: Nested) -> Tree:
+def _without(names: FieldTree, paths: Nested) -> FieldTree:
     """Return a tree of names without those at some paths."""
     result = dict(names)
     for step, below in paths.items():
@@ -496,7 +496,7 @@ def _without(names: Tree, paths: Nested) -> Tree:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _metadata_names(labels: tuple[str, ...], annotations: tuple[str, ...], prefix: str) -> Tree:
+def _metadata_names(labels: tuple[str, ...], annotations: tuple[str, ...], prefix: str) -> FieldTree:
     """Return the names that aren't marks, and those of marks that go again.
 
     Cached, as many objects have the same, so the result must not be changed.

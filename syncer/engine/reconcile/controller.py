@@ -11,7 +11,7 @@ from syncer.api.context import Context, CopiedKind, Settings
 from syncer.api.errors import NotYet, Refused
 from syncer.api.metadata_defaults import is_note, with_defaults
 from syncer.api.metadata_rules import MetadataFilter
-from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side
+from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, SyncRequest
 from syncer.api.optional_roles import Refers
 from syncer.api.paths import FieldPath, metadata_key
 from syncer.api.roles import Syncer
@@ -50,7 +50,7 @@ class Vacant(NamedTuple):
     #: The virtual key of the named object.
     key: Key
     #: The controllers that may have put it there.
-    about: "Sequence[Controller]"
+    about: "Sequence[BoundSyncer]"
 
     def is_meant(self, host: Obj) -> bool | None:
         """Return True if an object at the place stands for the named one; None if that is not known
@@ -86,10 +86,10 @@ def _state(entry: Entry | None) -> tuple[str, str, int] | None:
     return None if entry is None else (entry.version, entry.uid, entry.size)
 
 
-class Named(NamedTuple):
+class NamedCopy(NamedTuple):
     """A copy that an object names: the controller of its kind, the virtual key, and the place on the host."""
 
-    about: "Controller"
+    about: "BoundSyncer"
     key: Key
     place: Key
 
@@ -115,8 +115,8 @@ class Reads:
         self,
         informers: Informers,
         references: References,
-        controllers: "Mapping[str, Controller]",
-        known: "Mapping[Named, tuple[Entry | None, bool]] | None" = None,
+        controllers: "Mapping[str, BoundSyncer]",
+        known: "Mapping[NamedCopy, tuple[Entry | None, bool]] | None" = None,
         minor: Callable[[Side], int] = lambda side: 0,
     ) -> None:
         self._informers, self._references, self._controllers = informers, references, controllers
@@ -125,7 +125,7 @@ class Reads:
         self._known = known
         self._room = MOST_NAMED
         #: Named copies that the decision hasn't read, and took for the right ones: it is to be made anew.
-        self.unread: list[Named] = []
+        self.unread: list[NamedCopy] = []
         #: The objects that the decision read besides its own two, in order.
         self.noted: list[Read] = []
         #: The fields of the virtual object that are not copied; its owner is told.
@@ -194,7 +194,7 @@ class Reads:
                 raise NotYet(why, on=ObjectRef(Side.HOST, host_resource, place))
             self.vacant += (Vacant(host_resource, place, key, about),)
 
-    def _leads_home(self, controller: "Controller", key: Key, place: Key) -> bool:
+    def _leads_home(self, controller: "BoundSyncer", key: Key, place: Key) -> bool:
         """Return True if the host object at a place stands for the virtual object of this key."""
         store = controller.host
         if store is None:
@@ -206,19 +206,19 @@ class Reads:
         self._room -= entry.size if entry is not None else 0
         if self._room >= 0:
             return self._stands_for(controller, store, key, place)
-        named = Named(controller, key, place)
+        named = NamedCopy(controller, key, place)
         if named in self._known and self._known[named][0] is entry:
             return self._known[named][1]
         self.unread.append(named)
         return True
 
-    def read(self, named: Named) -> tuple[Entry | None, bool]:
+    def read(self, named: NamedCopy) -> tuple[Entry | None, bool]:
         """Return whether a named copy is the right one, and the entry of which that is known."""
         store = named.about.host
         entry = store.entry(named.place) if store is not None else None
         return entry, store is not None and self._stands_for(named.about, store, named.key, named.place)
 
-    def _stands_for(self, controller: "Controller", store: SideInformer, key: Key, place: Key) -> bool:
+    def _stands_for(self, controller: "BoundSyncer", store: SideInformer, key: Key, place: Key) -> bool:
         host, settings = store.outline(place), controller.settings
         if host is not None and not settings.marks.is_in_place(host, cluster=settings.identity):
             host = store.get(place)  # whether the host made it for the tenant may depend on the whole
@@ -263,7 +263,7 @@ class Reads:
         self.left_out = tuple(dict.fromkeys((*self.left_out, *fields)))
 
 
-def original(controllers: "Iterable[Controller]", place: Key) -> Key | None:
+def original(controllers: "Iterable[BoundSyncer]", place: Key) -> Key | None:
     """Return the virtual key of the object of any kind that has its copy at a host key, or None.
 
     The controllers are those of a virtual cluster.
@@ -297,11 +297,11 @@ class View:
     references: References
     utcnow: Callable[[], datetime]
     #: The running controllers, by the name of their syncers.
-    controllers: "Mapping[str, Controller]"
+    controllers: "Mapping[str, BoundSyncer]"
     #: Returns the minor version of Kubernetes 1 of a side's API server, 0 if that is not known.
     minor: Callable[[Side], int] = lambda side: 0
 
-    def reads(self, known: "Mapping[Named, tuple[Entry | None, bool]] | None" = None) -> Reads:
+    def reads(self, known: "Mapping[NamedCopy, tuple[Entry | None, bool]] | None" = None) -> Reads:
         """Return a reader for a decision; with ``known`` it leaves some named copies unread
         (:attr:`Reads.unread`).
         """
@@ -314,7 +314,7 @@ class View:
 
 
 @dataclass(slots=True, eq=False)
-class Controller:
+class BoundSyncer:
     """A syncer at work in a cluster pair."""
 
     syncer: Syncer
@@ -412,9 +412,9 @@ class Controller:
         """Return the stores of the syncer's objects."""
         return [store for store in (self.virtual, self.host) if store is not None]
 
-    def request(self, key: Key, host_key: Key | None = None) -> Request:
+    def request(self, key: Key, host_key: Key | None = None) -> SyncRequest:
         """Return the request for a virtual key."""
-        return Request(self.view.settings.cluster, self.syncer.name, key, host_key)
+        return SyncRequest(self.view.settings.cluster, self.syncer.name, key, host_key)
 
     def context(self, reads: Reads | None = None, place: Callable[[Settings, Key], Key] | None = None) -> Context:
         """Return the syncer's context, as of now; ``place`` replaces its ``host_key``."""
@@ -441,7 +441,7 @@ class Controller:
         except Exception:  # noqa: BLE001 — a bug of the syncer, too
             return key
 
-    def request_for(self, side: Side, key: Key, obj: Obj | None) -> Request | None:
+    def request_for(self, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
         """Return the request that an object of the syncer's resource belongs to, or None."""
         return self.direction.request_for(self, side, key, obj)
 

@@ -11,7 +11,7 @@ from syncer.api.objects import Key, Obj, Resource, Side, annotations_of, key_of,
 from syncer.clusters import codec
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.engine.reconcile.calls import Call, Operation
-from syncer.engine.reconcile.managed_fields import Manager, Step, holders
+from syncer.engine.reconcile.managed_fields import FieldManager, PathStep, holders
 from syncer.translate.alike import same
 from syncer.translate.three_way import ABSENT
 
@@ -26,7 +26,7 @@ _plain = re.compile(r"[A-Za-z0-9_-]+").fullmatch
 class Change:
     """A path, its wanted value, and its live value."""
 
-    path: tuple[Step, ...]
+    path: tuple[PathStep, ...]
     wanted: Any
     found: Any
 
@@ -108,7 +108,7 @@ def _of(call: Call, live: Obj, owner: Change | None) -> Iterator[tuple[DriftClas
                 yield _class_of(change.path), change
 
 
-def _class_of(path: tuple[Step, ...]) -> DriftClass:
+def _class_of(path: tuple[PathStep, ...]) -> DriftClass:
     match path[0]:
         case "metadata":
             return "metadata"
@@ -131,7 +131,7 @@ def changes(body: Obj, live: Obj) -> Iterator[Change]:
         yield from _patched(value, live.get(name, ABSENT), (name,))
 
 
-def _patched(wanted: Any, found: Any, path: tuple[Step, ...]) -> Iterator[Change]:
+def _patched(wanted: Any, found: Any, path: tuple[PathStep, ...]) -> Iterator[Change]:
     if wanted is None:
         if found is not ABSENT:
             yield Change(path, ABSENT, found)
@@ -145,7 +145,7 @@ def _patched(wanted: Any, found: Any, path: tuple[Step, ...]) -> Iterator[Change
         yield Change(path, wanted, found)
 
 
-def _elements(wanted: list[Any], found: list[Any], path: tuple[Step, ...]) -> Iterator[Change]:
+def _elements(wanted: list[Any], found: list[Any], path: tuple[PathStep, ...]) -> Iterator[Change]:
     """Yield the changed fields of a list's elements: a list is written whole, but seldom changes as
     a whole.
     """
@@ -169,7 +169,7 @@ def _of_conditions(body: Obj, live: Obj) -> Iterator[Change]:
 # -- managers --------------------------------------------------------------------------------------
 
 
-def changed_by(live: Obj, path: tuple[Step, ...]) -> Manager | None:
+def changed_by(live: Obj, path: tuple[PathStep, ...]) -> FieldManager | None:
     """Return the last other manager of a path, from the ``managedFields`` of a live object; None if
     not recorded.
     """
@@ -179,7 +179,7 @@ def changed_by(live: Obj, path: tuple[Step, ...]) -> Manager | None:
 # -- for people ------------------------------------------------------------------------------------
 
 
-def path_text(path: tuple[Step, ...]) -> str:
+def path_text(path: tuple[PathStep, ...]) -> str:
     """Format a path as kubectl's JSONPath: ``spec.ports[0].port``, ``metadata.labels["a.b/c"]``."""
     text = ""
     for step in path:
@@ -202,7 +202,7 @@ def value_text(value: Any, *, hidden: bool = False) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… ({len(text)} characters)"
 
 
-def is_hidden(resource: Resource, path: tuple[Step, ...], prefix: str) -> bool:
+def is_hidden(resource: Resource, path: tuple[PathStep, ...], prefix: str) -> bool:
     """Return True if the values of a path must not be shown: in Secrets all but the type, labels
     and marks.
     """

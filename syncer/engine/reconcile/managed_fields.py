@@ -13,11 +13,11 @@ from syncer.api.objects import Obj
 from syncer.clusters import codec
 
 #: A step of a path: the name of a field, or the index of a list element.
-Step = str | int
+PathStep = str | int
 
 
 @dataclass(frozen=True, slots=True)
-class Manager:
+class FieldManager:
     """A manager, with the operation (``Update`` or ``Apply``), the time (RFC 3339), and the subresource."""
 
     name: str
@@ -26,12 +26,12 @@ class Manager:
     subresource: str = ""
 
 
-def holders(live: Obj, path: Sequence[Step]) -> list[Manager]:
+def holders(live: Obj, path: Sequence[PathStep]) -> list[FieldManager]:
     """Return the managers that hold a field or a part of it, the latest first."""
     return _latest_first(entry for entry in _entries(live) if _holds(entry.get("fieldsV1"), live, path))
 
 
-def writers(live: Obj) -> list[Manager]:
+def writers(live: Obj) -> list[FieldManager]:
     """Return the managers that hold any field, the latest first."""
     return _latest_first(_entries(live))
 
@@ -41,15 +41,15 @@ def _entries(live: Obj) -> list[Mapping[str, Any]]:
     return [entry for entry in found if isinstance(entry, Mapping)]
 
 
-def _latest_first(entries: Any) -> list[Manager]:
+def _latest_first(entries: Any) -> list[FieldManager]:
     managers = [
-        Manager(*(str(entry.get(name) or "") for name in ("manager", "operation", "time", "subresource")))
+        FieldManager(*(str(entry.get(name) or "") for name in ("manager", "operation", "time", "subresource")))
         for entry in entries
     ]
     return sorted(managers, key=lambda manager: manager.time, reverse=True)
 
 
-def _holds(fields: Any, live: Any, path: Sequence[Step]) -> bool:
+def _holds(fields: Any, live: Any, path: Sequence[PathStep]) -> bool:
     for place, step in enumerate(path):
         if not isinstance(fields, Mapping):
             return False

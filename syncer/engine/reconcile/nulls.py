@@ -9,7 +9,7 @@ from typing import Any
 
 from syncer.api.objects import Obj
 from syncer.clusters.codec import NULL
-from syncer.translate.pointers import Place, written
+from syncer.translate.pointers import ValuePath, written
 
 
 def with_nulls(value: Any) -> Any:
@@ -33,7 +33,7 @@ def json_patch(patch: Obj, live: Obj) -> list[Obj]:
     return list(_operations(patch, live, ()))
 
 
-def _operations(patch: Obj, live: Obj, above: Place) -> Iterator[Obj]:
+def _operations(patch: Obj, live: Obj, above: ValuePath) -> Iterator[Obj]:
     for name, value in patch.items():
         place = (*above, name)
         found = live.get(name)

@@ -27,7 +27,7 @@ _GUARD = frozenset({"uid", "resourceVersion"})
 _PATCHES = (Operation.PATCH, Operation.PATCH_STATUS, Operation.CONDITIONS, Operation.MERGE)
 
 
-class Change(NamedTuple):
+class ChangedField(NamedTuple):
     """A field, and the hashes of its new and its old value."""
 
     path: Path
@@ -35,15 +35,15 @@ class Change(NamedTuple):
     theirs: int
 
 
-def changes(call: Call, live: Obj | None, marks: Marks) -> list[Change]:
+def changes(call: Call, live: Obj | None, marks: Marks) -> list[ChangedField]:
     """Return the fields that a call changes in a live object.
 
     A list is a single value, and so is a new object.
     """
     if call.kind is Operation.CREATE:
-        return [Change((), wanted(call, (), marks), ABSENT)]
+        return [ChangedField((), wanted(call, (), marks), ABSENT)]
     if call.kind is Operation.DELETE:
-        return [Change((), GONE, ABSENT)]
+        return [ChangedField((), GONE, ABSENT)]
     if call.kind not in _PATCHES:
         return []
     body = _unguarded(call.body)
@@ -51,10 +51,10 @@ def changes(call: Call, live: Obj | None, marks: Marks) -> list[Change]:
         found = list(_fields(body, live, (), depth))
         if len(found) <= FIELDS:
             break
-    return [Change(path, _hashed(ours), _hashed(_alike(_found(theirs), ours))) for path, ours, theirs in found]
+    return [ChangedField(path, _hashed(ours), _hashed(_alike(_found(theirs), ours))) for path, ours, theirs in found]
 
 
-def unmet(call: Call, reply: Obj, *, verbatim: bool) -> list[Change]:
+def unmet(call: Call, reply: Obj, *, verbatim: bool) -> list[ChangedField]:
     """Return the fields that a create or a merge patch set, and that the object of the reply hasn't got so: the API
     server rewrote or dropped them. ``verbatim`` is as for :func:`~syncer.engine.reconcile.calls.needed`.
 
@@ -69,7 +69,7 @@ def unmet(call: Call, reply: Obj, *, verbatim: bool) -> list[Change]:
     else:
         return []
     return [
-        Change(path, _hashed(ours), _hashed(_alike(_found(theirs), ours)))
+        ChangedField(path, _hashed(ours), _hashed(_alike(_found(theirs), ours)))
         for path, ours, theirs in _fields(body, reply, (), DEPTHS[0])
         if not _is_met(ours, theirs, verbatim) and (theirs is _NOTHING or not is_new)
     ]

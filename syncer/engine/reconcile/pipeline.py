@@ -8,52 +8,68 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from syncer.api.decision import Decision
-from syncer.api.objects import Request, Side
+from syncer.api.objects import Side, SyncRequest
 from syncer.api.optional_roles import Grants
 from syncer.api.roles import Syncer
 from syncer.directions import resources_of
-from syncer.engine.reconcile.controller import Controller
-from syncer.engine.reconcile.plan import Observed, PlannedWrite
+from syncer.engine.reconcile.controller import BoundSyncer
+from syncer.engine.reconcile.plan import Deferred, Observed, Plan, PlannedWrite, Results
+from syncer.engine.reconcile.policies.bound_pods import BoundPods
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
+from syncer.engine.reconcile.policies.confirmation_pace import ConfirmationPace
 from syncer.engine.reconcile.policies.contention import Contention
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.futile import FutilePatches
+from syncer.engine.reconcile.policies.host_made import leave_to_the_host
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
+from syncer.engine.reconcile.policies.limits import refuse_unreadable
 from syncer.engine.reconcile.policies.ownership import Ownership
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.engine.reconcile.policies.placement import refuse_other_place
 from syncer.engine.reconcile.policies.preconditions import add_preconditions
 from syncer.engine.reconcile.policies.refusals import Refusals
 from syncer.engine.reconcile.policies.revocation import Revocation
+from syncer.engine.reconcile.policies.room import Room
 from syncer.engine.reconcile.policies.staleness import delay_unconfirmed_deletions, guard_pod_start
+from syncer.engine.reconcile.policies.write_pace import WritePace
 from syncer.resources.kinds import PODS
 from syncer.translate.patches import Patcher
 
 P = TypeVar("P")
 
+#: Lets the calls of a plan go out now, or returns why not. The text is the version of the original that the request
+#: has just written from; None if it has written nothing yet.
+AdmissionGate = Callable[[Plan, str | None], Deferred | None]
 #: Answers a request instead of its syncer, or returns None.
 Answer = Callable[[Observed], Decision | None]
 #: Takes a decision and returns the one that applies. May raise Refused.
 DecisionPolicy = Callable[[Observed, Decision], Decision]
 #: Takes a planned write and returns it with the calls to make.
-CallPolicy = Callable[[PlannedWrite, Request], PlannedWrite]
+CallPolicy = Callable[[PlannedWrite, SyncRequest], PlannedWrite]
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """The policies for the requests of a controller, in order."""
 
+    #: Policies that let the calls of a plan go out now; the first that doesn't defers them all.
+    gates: tuple[AdmissionGate, ...]
     #: Takes what is no longer granted out of a copy, before anything else is asked, and also if the
     #: virtual object can't be read; None for a syncer whose copies grant nothing.
     revocation: Answer | None
-    #: Policies that may answer instead of the syncer; the first answer is final.
+    #: Policies that may answer instead of the syncer; the first answer is final. First of all, objects that are too
+    #: large, or can't be read, are refused.
     answers: tuple[Answer, ...]
+    #: Policies that may decide instead of the syncer; the first decision is treated as the syncer's own.
+    substitutes: tuple[Answer, ...]
     #: Policies for every decision.
     decisions: tuple[DecisionPolicy, ...]
     #: Policies for a decision that deletes an object, after the others.
     deletions: tuple[DecisionPolicy, ...]
     #: Policies for the calls of a write.
     calls: tuple[CallPolicy, ...]
+    #: Policies that learn from the calls that were made.
+    results: Results
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,30 +91,37 @@ class Policies:
     futile: FutilePatches
     refusals: Refusals
     homes: HostNamespaces
+    room: Room
+    write_pace: WritePace
+    bound_pods: BoundPods
+    confirmations: ConfirmationPace
 
 
-def pipelines(controller: Controller, policies: Policies, patcher: Patcher, ownership: Ownership | None) -> Pipelines:
+def pipelines(controller: BoundSyncer, policies: Policies, patcher: Patcher, ownership: Ownership | None) -> Pipelines:
     """Return the pipelines of a controller; ``ownership`` is its policy for ``authority`` and
     ``onHostDeletion``, None if both have their defaults.
 
     That of the patroller is without the circuit breaker and the drift policy, and counts no new
-    contention, so that all drift is found.
+    contention, so that all drift is found. It has no gates, as it writes nothing.
     """
     requests, scan = (_pipeline(controller, policies, patcher, ownership, scan=scan) for scan in (False, True))
     return Pipelines(requests, scan)
 
 
 def _pipeline(
-    controller: Controller, policies: Policies, patcher: Patcher, ownership: Ownership | None, *, scan: bool
+    controller: BoundSyncer, policies: Policies, patcher: Patcher, ownership: Ownership | None, *, scan: bool
 ) -> Pipeline:
     is_pod = PODS in resources_of(controller.syncer)[1:]
+    binds = _sees_pods(controller)
     is_lenient = bool(policies.drift.lenient(controller.name))
     revocation = None
     if isinstance(controller.syncer, Grants) and controller.direction.goes_down:
         revocation = Revocation(controller.syncer, patcher, policies.pause.holds).revoked
     return Pipeline(
+        gates=() if scan else (policies.room.admit, policies.write_pace.admit, policies.confirmations.admit),
         revocation=revocation,
-        answers=(policies.pause.answer, refuse_other_place),
+        answers=(refuse_unreadable, policies.pause.answer, refuse_other_place),
+        substitutes=(leave_to_the_host,) if controller.direction.goes_down else (),
         decisions=_those_on(
             _patched(patcher) if patcher.has_any else None,
             ownership.apply_owners if ownership else None,
@@ -111,6 +134,7 @@ def _pipeline(
             None if scan else policies.breaker.admit,
         ),
         calls=_those_on(
+            policies.bound_pods.drop_bound if binds else None,
             policies.drift.drop_tolerated if is_lenient and not scan else None,
             (policies.contention.drop_frozen if scan else policies.contention.drop_contended)
             if policies.contention.is_on
@@ -118,13 +142,31 @@ def _pipeline(
             policies.futile.drop_futile,
             policies.refusals.drop_refused if _merges(controller.syncer) else None,
         ),
+        results=Results(
+            sent=_those_on(
+                policies.bound_pods.sent if binds else None,
+                policies.futile.answered,
+                policies.write_pace.sent,
+                policies.contention.sent if policies.contention.is_on else None,
+            ),
+            held=(policies.contention.freeze,),
+            named=(policies.contention.held,),
+            settled=(policies.drift.settled,) if is_lenient else (),
+            refused=(policies.refusals.note,),
+        ),
     )
 
 
-def _chooses_homes(controller: Controller) -> bool:
+def _chooses_homes(controller: BoundSyncer) -> bool:
     """Return True if a tenant's namespaces decide in which host namespaces the copies are put."""
     is_free = controller.settings.names.host_namespaces() is None
     return is_free and controller.direction.goes_down and controller.syncer.host_resource.namespaced
+
+
+def _sees_pods(controller: BoundSyncer) -> bool:
+    """Return True if a syncer has virtual Pods, which it may bind."""
+    stores = (*controller.stores, *controller.extras)
+    return any(store.side is Side.VIRTUAL and store.resource == PODS for store in stores)
 
 
 def _merges(syncer: Syncer) -> bool:

@@ -1,15 +1,16 @@
 """The plan of a request: the decision, the API calls that it takes, and the objects that were read."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from syncer.api.context import Context
-from syncer.api.decision import Decision, Write
-from syncer.api.objects import Key, Obj, Request, Resource, Side
+from syncer.api.decision import Decision, Outcome, Write
+from syncer.api.errors import Refused, SyncerError
+from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
 from syncer.api.values import value_class
 from syncer.engine.reconcile.calls import Call
-from syncer.engine.reconcile.controller import Controller, Read, Vacant
+from syncer.engine.reconcile.controller import BoundSyncer, Read, Vacant
 
 
 class Place(NamedTuple):
@@ -36,7 +37,7 @@ class Frozen:
     place: Place
     #: The field names from the top; ``()`` is the whole object.
     path: tuple[str, ...]
-    request: Request
+    request: SyncRequest
     #: The hash of the wanted value.
     ours: int
     #: The end, in seconds of the engine's clock.
@@ -59,8 +60,8 @@ class Frozen:
 class Observed:
     """A request with private copies of its two cached objects."""
 
-    controller: Controller
-    request: Request
+    controller: BoundSyncer
+    request: SyncRequest
     ctx: Context
     virtual: Obj | None
     host: Obj | None
@@ -68,10 +69,18 @@ class Observed:
     host_key: Key
     #: True if the host object can't be read, and ``host`` has its marks alone.
     unreadable_host: bool = False
+    #: Why the two objects aren't decoded, or have no name on the host; None if all is well.
+    error: Refused | None = None
 
     def key_on(self, side: Side) -> Key:
         """Return the key of the object on a side."""
         return self.request.key if side is Side.VIRTUAL else self.host_key
+
+    def take_error(self) -> Refused:
+        """Return the error, and keep it no longer: once raised it refers to these objects."""
+        error, self.error = self.error, None
+        assert error is not None
+        return error
 
     def on(self, side: Side) -> Obj | None:
         """Return the object on a side."""
@@ -92,6 +101,33 @@ class PlannedWrite(NamedTuple):
     refused: HeldFields | None = None
 
 
+class ServerAnswer(NamedTuple):
+    """The answer of an API server to a call."""
+
+    #: The call as it was sent, with the tokens that its write asks for.
+    call: Call
+    #: The object as it is now; None if the call says nothing of its fields.
+    obj: Obj | None
+    #: False if the object was so before.
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The policies that learn from what was sent and what came back; each sort in order."""
+
+    #: From each call of a write, with its answer; None if it failed.
+    sent: tuple[Callable[[PlannedWrite, Call, ServerAnswer | None], None], ...] = ()
+    #: From the fields that a write was made without, as another manager writes them, too.
+    held: tuple[Callable[[Sequence[Frozen]], None], ...] = ()
+    #: From the same fields, once their other managers are known; each returns the report about them.
+    named: tuple[Callable[[Sequence[Frozen]], HeldFields], ...] = ()
+    #: From a write that was made whole, or that needed no call.
+    settled: tuple[Callable[[PlannedWrite], None], ...] = ()
+    #: From a merge that was refused; each returns the report about it.
+    refused: tuple[Callable[[PlannedWrite, SyncerError], HeldFields], ...] = ()
+
+
 @value_class
 class Plan:
     """The plan of a request. Making it writes nothing; only policies remember what they have seen."""
@@ -104,8 +140,16 @@ class Plan:
     reads: Sequence[Read]
     #: Plans a write again if its object has changed since.
     again: Callable[[Write], PlannedWrite]
+    #: The policies that learn how it was carried out.
+    results: Results
     #: The places that copies name, and where the live host must have nothing that isn't the tenant's.
     vacant: Sequence[Vacant] = ()
+
+    @property
+    def original(self) -> str:
+        """The version of the virtual object that it was made from; ``""`` if there is none."""
+        version: str = self.seen.virtual["metadata"]["resourceVersion"] if self.seen.virtual else ""
+        return version
 
     @property
     def calls(self) -> list[Call]:
@@ -116,3 +160,20 @@ class Plan:
     def held(self) -> list[Frozen]:
         """The frozen fields, which the calls leave out."""
         return [field for write in self.writes for field in write.held]
+
+
+class Deferred(NamedTuple):
+    """A plan that may not go out now."""
+
+    reason: str
+    #: Seconds until it may; None if its request is handed out again without that.
+    seconds: float | None = None
+    #: True if the request is retried after ever longer times, and after these seconds at the earliest.
+    backs_off: bool = False
+
+    def instead_of(self, decision: Decision) -> Decision:
+        """Return the decision of the plan as one that is pending."""
+        if self.seconds is None:
+            return replace(decision, outcome=Outcome.PENDING, reason=self.reason)
+        after = None if self.backs_off else self.seconds
+        return replace(decision, outcome=Outcome.PENDING, reason=self.reason, after=after)

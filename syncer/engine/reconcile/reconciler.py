@@ -9,18 +9,18 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 
 from syncer.api.context import Settings
-from syncer.api.decision import Decision, Verb, Write, delete, skip, wait
+from syncer.api.decision import Decision, Write, wait
 from syncer.api.errors import NotYet, Refused
 from syncer.api.marks import Marks
-from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side, is_deleting, key_of, labels_of, uid_of
+from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, SyncRequest, key_of, labels_of
 from syncer.cache.parts import refuse_many_keys, refuse_many_parts
 from syncer.clusters import codec
 from syncer.directions import collision
 from syncer.engine.reconcile.calls import needed
-from syncer.engine.reconcile.controller import Controller, Reads, View
+from syncer.engine.reconcile.controller import BoundSyncer, Reads, View
 from syncer.engine.reconcile.dispatch import dispatch
-from syncer.engine.reconcile.pipeline import Pipeline, Pipelines
-from syncer.engine.reconcile.plan import Observed, Place, Plan, PlannedWrite
+from syncer.engine.reconcile.pipeline import Answer, Pipeline, Pipelines
+from syncer.engine.reconcile.plan import Deferred, Observed, Place, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import SideInformer
 
@@ -34,15 +34,13 @@ class Reconciler:
     homes: HostNamespaces
     #: Returns True if a resource has the status subresource on a side.
     has_status: Callable[[Side, Resource], bool]
-    #: The uids of Pods that were bound; their events may be late.
-    bound: MutableMapping[str, None]
     #: The policies of each controller, by the name of its syncer.
     pipelines: MutableMapping[str, Pipelines] = field(default_factory=dict)
 
     def reconcile(
         self,
-        controller: Controller,
-        request: Request,
+        controller: BoundSyncer,
+        request: SyncRequest,
         reads: Reads | None = None,
         pipeline: Pipeline | None = None,
     ) -> Plan:
@@ -60,16 +58,35 @@ class Reconciler:
                 on, too.
         """
         reads = reads if reads is not None else self.view.reads()
-        pipeline = pipeline or self.pipelines[controller.name].requests
+        pipeline = pipeline or self.pipelines[request.syncer].requests
         seen, decision = self.decide(controller, request, reads, pipeline)
 
         def again(write: Write) -> PlannedWrite:
             return self.planned(seen, write, pipeline)
 
         writes = tuple([self.planned(seen, write, pipeline, is_latest=True) for write in decision.writes])
-        return Plan(decision, writes, seen, reads.noted, again, reads.vacant)
+        return Plan(decision, writes, seen, reads.noted, again, pipeline.results, reads.vacant)
 
-    def scan(self, controller: Controller, request: Request) -> Plan:
+    def admit(self, plan: Plan, written_from: str | None = None) -> Deferred | None:
+        """Return why the calls of a plan may not go out now; None if they may.
+
+        Args:
+            plan: The plan of a request.
+            written_from: The version of the virtual object that the same request has just written
+                from; None if it has written nothing yet.
+        """
+        for planned in plan.writes:
+            if planned.calls:
+                break
+        else:
+            return None
+        for gate in self.pipelines[plan.seen.request.syncer].requests.gates:
+            deferred = gate(plan, written_from)
+            if deferred is not None:
+                return deferred
+        return None
+
+    def scan(self, controller: BoundSyncer, request: SyncRequest) -> Plan:
         """Return the plan with everything that is not as it should be, including writes that a
         policy holds back.
 
@@ -78,7 +95,7 @@ class Reconciler:
         return self.reconcile(controller, request, pipeline=self.pipelines[controller.name].scan)
 
     def decide(
-        self, controller: Controller, request: Request, reads: Reads, pipeline: Pipeline
+        self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline
     ) -> tuple[Observed, Decision]:
         """Return the decision, and the objects that it was made from.
 
@@ -86,28 +103,31 @@ class Reconciler:
         """
         try:
             seen = self.observe(controller, request, reads)
-        except Refused:
-            alone = self._copy_alone(controller, request, reads) if pipeline.revocation else None
-            revoked = self._revoked(alone, pipeline) if alone else None
-            if alone is None or revoked is None:
-                raise
-            return alone, revoked
-        revoked = self._revoked(seen, pipeline)
+        except Refused as error:
+            seen = self._in_part(controller, request, reads, pipeline)
+            seen.error = error.with_traceback(None)  # which would refer to ``seen``
+        revoked = self._revoked(seen, pipeline.revocation, pipeline) if pipeline.revocation else None
         if revoked is not None:
             return seen, revoked
         for answer in pipeline.answers:
             answered = answer(seen)
             if answered is not None:
                 return seen, answered
+        decision = None
+        for substitute in pipeline.substitutes:
+            decision = substitute(seen)
+            if decision is not None:
+                break
         try:
-            decision = self._asked(seen)
+            if decision is None:
+                decision = dispatch(controller.direction, seen.ctx, request.key, virtual=seen.virtual, host=seen.host)
             for policy in pipeline.decisions:
                 decision = policy(seen, decision)
         except NotYet as missing:
             return seen, wait(str(missing), on=(missing.on,))
         return seen, _with_deletions(seen, decision, pipeline)
 
-    def observe(self, controller: Controller, request: Request, reads: Reads) -> Observed:
+    def observe(self, controller: BoundSyncer, request: SyncRequest, reads: Reads) -> Observed:
         """Return a request with private copies of its two objects. A name that can't be translated has no host
         object, so nothing is left of it once the virtual object is gone.
 
@@ -140,7 +160,7 @@ class Reconciler:
             host = None
         return Observed(controller, request, ctx, virtual, host, host_key)
 
-    def is_gone(self, controller: Controller, request: Request) -> bool:
+    def is_gone(self, controller: BoundSyncer, request: SyncRequest) -> bool:
         """Return True if neither object of a request exists."""
         direction = controller.direction
         from_virtual = (direction.goes_down or direction.fakes) and request.host_key is None
@@ -152,7 +172,7 @@ class Reconciler:
                 return True
         return self.observe(controller, request, self.view.reads()).host is None
 
-    def plan(self, controller: Controller, decision: Decision) -> Plan:
+    def plan(self, controller: BoundSyncer, decision: Decision) -> Plan:
         """Return the plan of a decision that was made elsewhere, from the cached objects."""
         request, pipeline = controller.request(Key("", "")), self.pipelines[controller.name].scan
         seen = Observed(controller, request, controller.context(), None, None, request.key)
@@ -160,7 +180,7 @@ class Reconciler:
         def again(write: Write) -> PlannedWrite:
             return self.planned(seen, write, pipeline)
 
-        return Plan(decision, tuple(map(again, decision.writes)), seen, (), again)
+        return Plan(decision, tuple(map(again, decision.writes)), seen, (), again, pipeline.results)
 
     def planned(self, seen: Observed, write: Write, pipeline: Pipeline, *, is_latest: bool = False) -> PlannedWrite:
         """Return a write with the calls that it takes.
@@ -182,8 +202,6 @@ class Reconciler:
         if side is Side.HOST:
             self._check(write, live, resource)
         place = Place(side, resource, key)
-        if write.verb is Verb.BIND and uid_of(write.obj) in self.bound:
-            return PlannedWrite(write, place, live)
         calls = needed(
             write,
             live,
@@ -201,16 +219,19 @@ class Reconciler:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _revoked(self, seen: Observed, pipeline: Pipeline) -> Decision | None:
+    def _revoked(self, seen: Observed, revocation: Answer, pipeline: Pipeline) -> Decision | None:
         """Return the decision that takes out of a copy what is no longer granted; None if it changes nothing."""
-        revoked = pipeline.revocation(seen) if pipeline.revocation else None
+        revoked = revocation(seen)
         if revoked is None:
             return None
         calls = [self.planned(seen, write, pipeline, is_latest=True).calls for write in revoked.writes]
         return _with_deletions(seen, revoked, pipeline) if any(calls) else None
 
-    def _copy_alone(self, controller: Controller, request: Request, reads: Reads) -> Observed | None:
-        """Return a request with its copy alone, as one of its objects can't be read; None if there is no copy."""
+    def _in_part(self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline) -> Observed:
+        """Return a request of which an object can't be read, with its copy alone if that may be revoked."""
+        ctx = controller.context(reads)
+        if pipeline.revocation is None:
+            return Observed(controller, request, ctx, None, None, request.key)
         place = request.host_key or controller.place(request.key)
         is_unreadable = False
         try:
@@ -218,11 +239,9 @@ class Reconciler:
         except Refused:
             is_unreadable = True
             host = _remains(controller.host, place, self.view.settings.marks)
-        if host is None:
-            return None
-        return Observed(controller, request, controller.context(reads), None, host, place, is_unreadable)
+        return Observed(controller, request, ctx, None, host, place, is_unreadable)
 
-    def _virtual(self, controller: Controller, key: Key) -> Obj | None:
+    def _virtual(self, controller: BoundSyncer, key: Key) -> Obj | None:
         try:
             return _last_seen(controller.virtual, key)
         except Refused:
@@ -231,7 +250,7 @@ class Reconciler:
                 raise
             return remains
 
-    def _host(self, controller: Controller, key: Key, virtual: Obj | None) -> Obj | None:
+    def _host(self, controller: BoundSyncer, key: Key, virtual: Obj | None) -> Obj | None:
         try:
             return _last_seen(controller.host, key)
         except Refused:
@@ -242,16 +261,7 @@ class Reconciler:
                 raise
             return remains
 
-    def _asked(self, seen: Observed) -> Decision:
-        """Return the syncer's decision, or leave an object to the host that the host creates by itself."""
-        direction = seen.controller.direction
-        if direction.goes_down:
-            maker = self.view.references.maker(direction.syncer.resource, seen.request.key)
-            if maker:
-                return _left_to_the_host(seen, f"the host makes it, for {maker[0].kind} {maker[1]}")
-        return dispatch(direction, seen.ctx, seen.request.key, virtual=seen.virtual, host=seen.host)
-
-    def _store(self, controller: Controller, write: Write) -> SideInformer:
+    def _store(self, controller: BoundSyncer, write: Write) -> SideInformer:
         syncer = controller.syncer
         default = syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource
         return self.view.informers.store(write.side, write.resource or default)
@@ -323,15 +333,3 @@ def cannot_be_read(store: SideInformer, key: Key) -> str:
             "namespace, or have the limit raised"
         )
     return f"the {store.side} {store.resource.kind} {key} can't be read: {why}. Write it anew, or delete it"
-
-
-def _left_to_the_host(seen: Observed, reason: str) -> Decision:
-    """Leave an object to the host, which creates it itself: it would overwrite our copy, and we
-    its, for ever.
-    """
-    host, ctx = seen.host, seen.ctx
-    if host is None or is_deleting(host):
-        return skip(reason)
-    if not ctx.marks.is_ours(host, cluster=ctx.identity, resource=seen.controller.syncer.resource):
-        return skip(reason)
-    return delete(host=host, reason=reason)

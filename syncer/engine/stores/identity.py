@@ -14,7 +14,7 @@ from syncer.api.errors import ConfigError, Exists, Forbidden, Missing, Problem, 
 from syncer.api.objects import Key, Obj, key_of
 from syncer.api.roles import Syncer
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.resources.kinds import CONFIG_MAPS
 
 #: The ConfigMap in the virtual cluster.
@@ -22,7 +22,7 @@ PLACE = Key("kube-system", "vsyncer")
 
 
 async def claim(
-    virtual: Cluster, settings: Settings, *, translator: str, host: Cluster, copied: Iterable[Syncer]
+    virtual: SideClient, settings: Settings, *, translator: str, host: SideClient, copied: Iterable[Syncer]
 ) -> None:
     """Store the identity in the virtual cluster, or compare it with the stored one.
 
@@ -43,7 +43,7 @@ async def claim(
     _compare(noted, wanted)
 
 
-async def is_claimed(virtual: Cluster, settings: Settings, *, translator: str) -> bool:
+async def is_claimed(virtual: SideClient, settings: Settings, *, translator: str) -> bool:
     """Return True if the identity is stored.
 
     Raises:
@@ -60,7 +60,7 @@ class IdentityLost(Refused):
     """The virtual cluster has no identity any more, or another one; a class of its own for metrics and alerts."""
 
 
-async def must_be_claimed(virtual: Cluster, settings: Settings, *, translator: str) -> None:
+async def must_be_claimed(virtual: SideClient, settings: Settings, *, translator: str) -> None:
     """Check that the identity is still stored, before a copy is deleted for what the virtual cluster lacks.
 
     Raises:
@@ -75,7 +75,7 @@ async def must_be_claimed(virtual: Cluster, settings: Settings, *, translator: s
         raise IdentityLost(why, reason="IdentityLost")
 
 
-async def release(virtual: Cluster) -> None:
+async def release(virtual: SideClient) -> None:
     """Delete the stored identity, when nothing is left that it protects.
 
     Raises:
@@ -97,7 +97,7 @@ def _compare(noted: Obj, wanted: Obj) -> None:
         raise ConfigError(*problems)
 
 
-async def _noted(virtual: Cluster) -> Obj | None:
+async def _noted(virtual: SideClient) -> Obj | None:
     try:
         found = await virtual.get(CONFIG_MAPS, PLACE)
     except Missing:
@@ -105,7 +105,7 @@ async def _noted(virtual: Cluster) -> Obj | None:
     return found.get("data") or {}
 
 
-async def _note(virtual: Cluster, wanted: Obj) -> Obj:
+async def _note(virtual: SideClient, wanted: Obj) -> Obj:
     metadata = {"name": PLACE.name, "namespace": PLACE.namespace}
     try:
         await virtual.create(
@@ -116,7 +116,7 @@ async def _note(virtual: Cluster, wanted: Obj) -> Obj:
     return wanted
 
 
-async def _must_have_no_copy(host: Cluster, settings: Settings, syncer: Syncer, wanted: Obj) -> None:
+async def _must_have_no_copy(host: SideClient, settings: Settings, syncer: Syncer, wanted: Obj) -> None:
     resource, selector = syncer.host_resource, settings.marks.selector(settings.identity)
     namespaces = settings.names.host_namespaces() if resource.namespaced else None
     for namespace in namespaces or ("",):

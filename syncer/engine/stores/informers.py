@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.sources import Source
-from syncer.cache.budget import Account, Budget, Shares
+from syncer.cache.budget import Account, MemoryBudget, Shares
 from syncer.cache.informer import Informer
 from syncer.cache.parts import most_parts
 from syncer.cache.reflector import Reflector
 
 #: The side and resource of a store.
-Place = tuple[Side, Resource]
+StoreKey = tuple[Side, Resource]
 
 
 class SideInformer(Informer):
@@ -41,17 +41,17 @@ def store_of(reflector: Reflector) -> SideInformer:
     return store
 
 
-class Selection(NamedTuple):
+class WatchedSelection(NamedTuple):
     """The watched part of a collection: these namespaces (None: all), with these labels."""
 
     namespaces: tuple[str, ...] | None = None
     selector: str = ""
 
-    def with_(self, other: "Selection") -> "Selection":
+    def with_(self, other: "WatchedSelection") -> "WatchedSelection":
         """Return a selection that contains both."""
         both = None if self.namespaces is None or other.namespaces is None else (*self.namespaces, *other.namespaces)
         namespaces = None if both is None else tuple(dict.fromkeys(both))
-        return Selection(namespaces, self.selector if self.selector == other.selector else "")
+        return WatchedSelection(namespaces, self.selector if self.selector == other.selector else "")
 
     def is_within(self, namespace: str, selector: str) -> bool:
         """Return True if a watch of this namespace (``""``: all) and label selector contains the
@@ -65,21 +65,28 @@ class Selection(NamedTuple):
         return self.namespaces[0] if self.namespaces and len(self.namespaces) == 1 else ""
 
 
-EVERYTHING = Selection()
+EVERYTHING = WatchedSelection()
 
 
 class Informers:
     """A store for each side and resource."""
 
-    def __init__(self, *, clock: Callable[[], float], ordered: Callable[[Side], bool] = lambda side: False) -> None:
-        self._clock, self._ordered = clock, ordered
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        ordered: Callable[[Side], bool] = lambda side: False,
+        budget: MemoryBudget | None = None,
+    ) -> None:
+        self._clock = clock
+        self._ordered = ordered
         #: The memory of all stores, and what each virtual namespace takes of it, whose objects a tenant chooses.
-        self.budget = Budget()
+        self.budget = budget or MemoryBudget()
         self._shares = Shares(self.budget)
-        self._stores: dict[Place, SideInformer] = {}
-        self._wanted: dict[Place, dict[str, tuple[Selection, bool]]] = {}
+        self._stores: dict[StoreKey, SideInformer] = {}
+        self._wanted: dict[StoreKey, dict[str, tuple[WatchedSelection, bool]]] = {}
 
-    def want(self, source: Source, selection: Selection = EVERYTHING, *, owner: str = "") -> SideInformer:
+    def want(self, source: Source, selection: WatchedSelection = EVERYTHING, *, owner: str = "") -> SideInformer:
         """Return the store of a source, created if need be.
 
         It holds the selections of all its owners.
@@ -98,7 +105,7 @@ class Informers:
         wants[owner] = (before.with_(selection), marked and source.marked)
         return self._stores[place]
 
-    def leave(self, owner: str) -> list[Place]:
+    def leave(self, owner: str) -> list[StoreKey]:
         """Remove an owner; return the stores without any owner left, which are removed."""
         for store in self:
             store.forget(owner)
@@ -110,7 +117,7 @@ class Informers:
             del self._wanted[place]
         return unwanted
 
-    def selection(self, store: SideInformer) -> Selection:
+    def selection(self, store: SideInformer) -> WatchedSelection:
         """Return the selection that a store has to hold."""
         first, *others = (selection for selection, _ in self._wanted[store.side, store.resource].values())
         for other in others:

@@ -38,12 +38,26 @@ class _Referrer:
 class References:
     """The references of a virtual cluster's synced objects."""
 
-    def __init__(self, informers: Informers, fan_out: FanOut) -> None:
-        self._informers, self._fan_out = informers, fan_out
-        #: Called when references to objects begin or end.
-        self.wake: Callable[[Resource, Iterable[Key]], None] = lambda resource, keys: None
-        #: Called when a syncer must reconcile an object again.
-        self.ask: Callable[[str, Key], None] = lambda syncer, key: None
+    def __init__(
+        self,
+        informers: Informers,
+        fan_out: FanOut,
+        *,
+        used_or_not: Callable[[Resource, Iterable[Key]], None] = lambda resource, keys: None,
+        ask: Callable[[str, Key], None] = lambda syncer, key: None,
+    ) -> None:
+        """Create it without syncers.
+
+        Args:
+            informers: The stores of the virtual cluster.
+            fan_out: Tells of many objects in steps.
+            used_or_not: Called when references to objects begin or end.
+            ask: Called when a syncer must reconcile an object again.
+        """
+        self._informers = informers
+        self._fan_out = fan_out
+        self._used_or_not = used_or_not
+        self._ask = ask
         #: Resources that objects of a missing kind may refer to; the kind may be missing only for a
         #: moment.
         self.doubted: frozenset[Resource] = frozenset()
@@ -77,6 +91,12 @@ class References:
         """Remove a syncer, which no longer refers to anything; its store has removed it already."""
         self._referrers.pop(name, None)
         self._tied = {(whose, store) for whose, store in self._tied if whose != name}
+
+    def doubt(self, resources: frozenset[Resource]) -> frozenset[Resource]:
+        """Count what may refer to these resources as unknown, and nothing else. Return those that are no longer so."""
+        certain = self.doubted - resources
+        self.doubted = resources
+        return certain
 
     def tie(self) -> None:
         """Subscribe to the stores of referenced objects that exist by now."""
@@ -149,7 +169,7 @@ class References:
         """Have, with each step, an object reconciled that refers to a place."""
         if self._referrers.get(referrer.name) is referrer:
             for owner in list(referrer.store.indexer.keys(index, place)):
-                self.ask(referrer.name, owner)
+                self._ask(referrer.name, owner)
                 yield
 
     def _named(self, places: Iterable[tuple[Resource, Key]]) -> None:
@@ -157,7 +177,7 @@ class References:
         for resource, key in places:
             found[resource].append(key)
         for resource, keys in found.items():
-            self.wake(resource, keys)
+            self._used_or_not(resource, keys)
 
     def _owned(self, role: Refers, uids: Iterable[str]) -> None:
         uids = list(uids)
@@ -177,7 +197,7 @@ class References:
     def _wake(self, store: SideInformer, found: Collection[Key]) -> None:
         """Wake objects; if they are many, all of their namespaces, so that what follows is the same."""
         if len(found) <= FEW:
-            self.wake(store.resource, found)
+            self._used_or_not(store.resource, found)
             return
         for namespace in {key.namespace for key in found}:
             change = (store.resource, namespace)
@@ -186,7 +206,7 @@ class References:
     def _woken(self, store: SideInformer, namespace: str) -> Iterator[None]:
         """Wake an object of a namespace with each step."""
         for key in [key for key in store.keys() if key.namespace == namespace]:  # noqa: SIM118
-            self.wake(store.resource, (key,))
+            self._used_or_not(store.resource, (key,))
             yield
 
 

@@ -24,7 +24,7 @@ MOST_LABELS, MORE_LABELS = 32, "/more-labels"
 SELECTOR_BYTES, OVERHEAD = 1 << 22, 500
 
 
-class Form(NamedTuple):
+class SelectorShape(NamedTuple):
     """What selectors have in common."""
 
     #: The labels that they want, sorted.
@@ -38,7 +38,7 @@ class Selection(NamedTuple):
 
     resource: Resource
     namespace: str
-    form: Form
+    form: SelectorShape
     #: The labels that it wants, as JSON with sorted keys.
     wanted: str
 
@@ -59,7 +59,7 @@ class Selections:
         def selections(obj: Obj) -> Iterator[Selection]:
             return (_selection(resource, key_of(obj).namespace, selector) for resource, selector in found(obj))
 
-        def forms(obj: Obj) -> Iterator[Form]:
+        def forms(obj: Obj) -> Iterator[SelectorShape]:
             return (selection.form for selection in selections(obj))
 
         store.add_index(self._forms, forms, owner=self.owner)
@@ -128,7 +128,7 @@ def _selection(resource: Resource, namespace: str, selector: Obj) -> Selection:
             wanted[expression["key"]] = values[0]
         else:
             others.append(expression)
-    form = Form(tuple(sorted(wanted)), codec.encode_sorted({"matchExpressions": others}))
+    form = SelectorShape(tuple(sorted(wanted)), codec.encode_sorted({"matchExpressions": others}))
     return Selection(resource, namespace, form, codec.encode_sorted(wanted))
 
 

@@ -1,6 +1,6 @@
-"""Custom resources without code: syncers made from the ``sync.custom`` section of the configuration."""
+"""Custom resources without code: syncers from the section ``sync.custom`` of the configuration."""
 
 from syncer.resources.custom.config import CustomConfig, Related
-from syncer.resources.custom.entry import Entry
+from syncer.resources.custom.entry import CustomEntry
 
-__all__ = ["CustomConfig", "Entry", "Related"]
+__all__ = ["CustomConfig", "CustomEntry", "Related"]

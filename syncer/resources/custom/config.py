@@ -41,7 +41,9 @@ class NamedSelector(Selector):
     def of(self, name: str) -> Obj:
         """Return the LabelSelector for an owner with this name."""
         labels = {key: value.replace(NAME, name) for key, value in self.match_labels.items()}
-        return {**self.plain, "matchLabels": labels} if labels else self.plain
+        if labels:
+            return {**self.plain, "matchLabels": labels}
+        return self.plain
 
     @property
     def named(self) -> Mapping[str, str]:
@@ -64,9 +66,9 @@ class By(Section):
     """Whether the custom object must be among their `ownerReferences`."""
 
     @model_validator(mode="after")
-    def _says_how(self) -> Self:
+    def _has_a_condition(self) -> Self:
         if not (self.reference or self.selector or self.owner):
-            raise ValueError("says nothing; give reference, selector or owner")
+            raise ValueError("has no condition; give reference, selector or owner")
         return self
 
 
@@ -74,7 +76,9 @@ class Related(Config):
     """Objects of another kind that belong to the custom objects."""
 
     resource: str = Field(min_length=1)
-    """Their resource: `secrets`, or a plural with its group such as `orders.acme.cert-manager.io`."""
+    """Their resource: `secrets`, or a plural with its group, such as
+    `orders.acme.cert-manager.io`.
+    """
 
     origin: Literal["virtual", "host"] = "virtual"
     """The side that they begin on.
@@ -90,14 +94,15 @@ class Related(Config):
     def _can_be_found(self) -> Self:
         by = self.by
         if "selector" in self.model_fields_set:
-            raise ValueError("takes no selector of its own; what belongs to the objects is found by.selector")
-        if self.origin == "virtual" and sum((bool(by.reference), bool(by.selector), by.owner)) > 1:
+            why = "takes no selector of its own"
+            raise ValueError(f"{why}; give the labels of the objects in by.selector")
+        conditions = (bool(by.reference), bool(by.selector), by.owner)
+        if self.origin == "virtual" and sum(conditions) > 1:
             raise ValueError("origin virtual takes one of by.reference, by.selector and by.owner")
         if self.origin == "host" and not (by.reference or by.owner or by.selector.named):
-            raise ValueError(
-                f"origin host needs by.reference, by.owner, or {NAME} in a value of by.selector.matchLabels: "
-                "else it is not known whose they are"
-            )
+            why = "origin host needs by.reference, by.owner, or"
+            why = f"{why} {NAME} in a value of by.selector.matchLabels"
+            raise ValueError(f"{why}: else the owner of an object is not known")
         return self
 
 
@@ -136,9 +141,9 @@ class CustomConfig(Config):
     up: tuple[RisenPath, ...] | None = ("status",)
     """Paths of the fields that come from the host.
 
-    With `direction: fromHost` the default is every top-level field that an object has; for a kind of
-    Kubernetes itself, `spec` and `status`. With `direction: toHost` the path of a single label or
-    annotation is allowed, as `/metadata/annotations/example.org~1address`.
+    With `direction: fromHost` the default is every top-level field that an object has; for a kind
+    of Kubernetes itself, `spec` and `status`. With `direction: toHost` the path of a single label
+    or annotation is allowed, as `/metadata/annotations/example.org~1address`.
     """
 
     exact: tuple[RisenPath, ...] | None = ("status",)
@@ -181,10 +186,10 @@ class CustomConfig(Config):
     deletion: Deletion = "whenMarked"
     """When the host copy is deleted. toHost only.
 
-    `whenMarked`: as soon as the virtual object bears a deletion timestamp, so the host's operator ends what
-    it has made while finalizers still hold the virtual object. `whenGone`: once the virtual object is gone;
-    until then the copy is kept in step, for what others only read, or for a tenant's finalizer that needs
-    what the operator has made.
+    `whenMarked`: as soon as the virtual object bears a deletion timestamp, so the host's operator
+    ends what it has made while finalizers still hold the virtual object. `whenGone`: once the
+    virtual object is gone; until then the copy is kept in step, for what others only read, or for a
+    tenant's finalizer that needs what the operator has made.
     """
 
     namespaces: dict[str, str] = Field(default={})
@@ -204,16 +209,22 @@ class CustomConfig(Config):
 
     @model_validator(mode="after")
     def _is_of_one_direction(self) -> Self:
-        going_down, coming_up = ("name", "references", "related", "on_delete", "deletion"), ("namespaces",)
-        given = self.model_fields_set
-        foreign = going_down if self.direction == "fromHost" else coming_up
-        wrong = [_shown(name) for name in foreign if name in given]
+        if self.direction == "toHost":
+            foreign: tuple[str, ...] = ("namespaces",)
+            if self.up is None:
+                raise ValueError("direction toHost needs paths in up; none are []")
+            if self.exact is None:
+                raise ValueError("direction toHost needs paths in exact; none are []")
+        else:
+            foreign = ("name", "references", "related", "on_delete", "deletion")
+            for path in self.up or ():
+                if metadata_key(path):
+                    why = "but labels and annotations of the host come along by themselves"
+                    raise ValueError(f"up has {path}, {why}")
+
+        wrong = [_shown(name) for name in foreign if name in self.model_fields_set]
         if self.direction == "fromHost" and self.down:
             wrong.append("down")
-        if self.direction == "toHost" and (self.up is None or self.exact is None):
-            raise ValueError(f"direction toHost needs paths in {'exact' if self.up is not None else 'up'}; none are []")
-        if self.direction == "fromHost" and (risen := [path for path in self.up or () if metadata_key(path)]):
-            raise ValueError(f"up has {risen[0]}, but labels and annotations of the host come along by themselves")
         if wrong:
             raise ValueError(f"direction {self.direction} takes no {' and no '.join(wrong)}")
         return self
@@ -227,40 +238,48 @@ class CustomConfig(Config):
                 raise ValueError(f"{why}: each field comes from one side")
             for down in self.down or ():
                 if is_within(down, up) or is_within(up, down):
-                    raise ValueError(f"down has {down} and up has {up}: each field comes from one side")
-        lost = [path for path in self.exact or () if not (self.goes_down(path) or self.comes_up(path))]
-        if lost and "exact" in self.model_fields_set:
-            raise ValueError(f"exact has {lost[0]}, which is neither in down nor in up, nor below a path there")
+                    why = f"down has {down} and up has {up}"
+                    raise ValueError(f"{why}: each field comes from one side")
+
+        if "exact" in self.model_fields_set:
+            for path in self.exact or ():
+                if not self._crosses(path):
+                    why = "which is neither in down nor in up, nor below a path there"
+                    raise ValueError(f"exact has {path}, {why}")
         return self
 
     @model_validator(mode="after")
     def _syncs_what_it_renames(self) -> Self:
-        paths = [*self.references, *(one.by.reference for one in self.related if one.origin == "virtual")]
-        lost = [path for path in paths if path and not (self.goes_down(path) or self.comes_up(path))]
-        if lost:
-            raise ValueError(f"{lost[0]} is neither in down nor in up, nor below a path there, so nothing is renamed")
+        of_related = (one.by.reference for one in self.related if one.origin == "virtual")
+        for path in (*self.references, *of_related):
+            if path and not self._crosses(path):
+                why = f"{path} is neither in down nor in up, nor below a path there"
+                raise ValueError(f"{why}, so nothing is renamed")
         for related in self.related:
             path = related.by.reference
             if path in self.references and not self.goes_down(path):
-                raise ValueError(f"related finds its objects by {path}, which comes up: it can't be in references, too")
+                why = f"related finds its objects by {path}, which comes up"
+                raise ValueError(f"{why}: it can't be in references, too")
         return self
 
     @model_validator(mode="after")
-    def _lets_nobody_name_what_is_not_theirs(self) -> Self:
+    def _lets_tenants_name_no_foreign_objects(self) -> Self:
         for related in self.related:
-            path, by = related.by.reference, related.by
-            told = path and path not in self.references and self.goes_down(path)
-            if related.origin == "host" and told and not (by.owner or by.selector.named):
-                raise ValueError(
-                    f"related finds what is on the host by {path}, which the tenant says, and which goes there as it "
-                    "is: they could name whatever is there. Put it in references, too, or give by.owner"
-                )
+            by = related.by
+            path = by.reference
+            if related.origin != "host" or by.owner or by.selector.named:
+                continue
+            if path and path not in self.references and self.goes_down(path):
+                why = f"related finds objects of the host by {path}, which the tenant sets"
+                why = f"{why}, and which goes there as it is: a tenant could name any object there"
+                raise ValueError(f"{why}. Put it in references, too, or give by.owner")
         return self
 
     @model_validator(mode="after")
     def _deletes_what_it_does_not_retain(self) -> Self:
         if self.on_delete == "retain" and self.deletion == "whenGone":
-            raise ValueError("onDelete retain leaves the copy, so deletion has no effect; give one of them")
+            why = "onDelete retain leaves the copy, so deletion has no effect"
+            raise ValueError(f"{why}; give one of them")
         return self
 
     @model_validator(mode="after")
@@ -269,9 +288,8 @@ class CustomConfig(Config):
         for host, virtual in self.namespaces.items():
             other = by_virtual.setdefault(virtual, host)
             if other != host:
-                raise ValueError(
-                    f"namespaces puts both {other} and {host} into {virtual}: two objects may share a name"
-                )
+                why = f"namespaces puts both {other} and {host} into {virtual}"
+                raise ValueError(f"{why}: two objects may share a name")
         return self
 
     def goes_down(self, path: str) -> bool:
@@ -284,24 +302,38 @@ class CustomConfig(Config):
         """Return True if the field at a path, or the label or annotation, comes from the host."""
         return self.up is None or any(is_within(path, own) for own in self.up)
 
+    def _crosses(self, path: str) -> bool:
+        """Return True if the field at a path goes to the host, or comes from there."""
+        return self.goes_down(path) or self.comes_up(path)
+
     def down_with(self, paths: Iterable[str]) -> tuple[FieldPath, ...]:
-        """Return the paths that go to the host; by default ``spec`` and the top-level fields of these paths."""
+        """Return the paths that go to the host.
+
+        By default these are ``spec`` and the top-level fields of ``paths``.
+        """
         if self.down is not None:
             return self.down
-        tops = (path_steps(path)[0] for path in ("spec", *paths) if not metadata_key(path))
-        return tuple((top,) for top in dict.fromkeys(tops) if top not in self._left_here)
+        given = ("spec", *paths)
+        tops = dict.fromkeys(path_steps(path)[0] for path in given if not metadata_key(path))
+        return tuple((top,) for top in tops if top not in self._left_here)
 
     def down_of(self, virtual: Obj) -> tuple[FieldPath, ...]:
         """Return the paths of a virtual object that go to the host."""
-        return self.down if self.down is not None else top_level(virtual, without=self._left_here)
+        if self.down is not None:
+            return self.down
+        return top_level(virtual, without=self._left_here)
 
     def up_of(self, host: Obj) -> tuple[FieldPath, ...]:
         """Return the paths of a host object that appear in the virtual cluster."""
-        return top_level(host) if self.up is None else self.up
+        if self.up is None:
+            return top_level(host)
+        return self.up
 
     def exact_for(self, host: Obj, virtual: Obj | None) -> tuple[FieldPath, ...]:
-        """Return the paths below which a virtual object has no other fields than its host object."""
-        return exact_of(host, virtual) if self.exact is None else self.exact
+        """Return the paths below which a virtual object has the fields of its host object alone."""
+        if self.exact is None:
+            return exact_of(host, virtual)
+        return self.exact
 
     @cached_property
     def _left_here(self) -> frozenset[str]:
@@ -312,7 +344,8 @@ class CustomConfig(Config):
     def of(self, kind: str) -> Self:
         """Return the options with the default paths of a kind, ``<plural>.<group>``.
 
-        All that an object of Kubernetes' own kinds has, such as the rules of a role, never crosses by default.
+        All that an object of Kubernetes' own kinds has, such as the rules of a role, never crosses
+        by default.
         """
         if not is_built_in(kind.partition(".")[2]):
             return self
@@ -325,12 +358,15 @@ class CustomConfig(Config):
     @property
     def template(self) -> Template | None:
         """The template of the names on the host; None if there is none."""
-        return Template(self.name) if self.name else None
+        if self.name:
+            return Template(self.name)
+        return None
 
     def kinds(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Yield every kind that the entry names, with the path of the option."""
         for path, kinds in self.references.items():
-            yield from ((("references", path), kind) for kind in kinds)
+            for kind in kinds:
+                yield ("references", path), kind
         for place, related in enumerate(self.related):
             if related.origin == "virtual":
                 yield ("related", place, "resource"), related.resource

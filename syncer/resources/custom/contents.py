@@ -15,9 +15,10 @@ _OWNED: Mapping[Resource, tuple[FieldPath, ...]] = {
 }
 #: The contents of an object of another kind, as far as they are known without it.
 USUAL: tuple[FieldPath, ...] = (("spec",), ("status",))
-#: Most top-level fields of an object below which a write leaves nothing else, and the longest of their names, in
-#: characters: sets of them are cached, and tenants choose some. CRDs have a dozen.
-MOST_EXACT, LONGEST_EXACT = 64, 63
+#: Most top-level fields of an object below which a write leaves nothing else, and the longest of
+#: their names, in characters: sets of them are cached, and tenants choose some. CRDs have a dozen.
+MOST_EXACT = 64
+LONGEST_EXACT = 63
 
 
 def top_level(obj: Obj, *, without: Collection[str] = IDENTITY) -> tuple[FieldPath, ...]:
@@ -26,42 +27,59 @@ def top_level(obj: Obj, *, without: Collection[str] = IDENTITY) -> tuple[FieldPa
 
 
 def exact_of(host: Obj, virtual: Obj | None) -> tuple[FieldPath, ...]:
-    """Return the paths below which the copy of all of a host object, so far ``virtual``, has no fields of its own."""
+    """Return the paths below which the copy of a whole host object has no fields of its own.
+
+    ``virtual`` is the copy as it is, None for a new one.
+    """
     found = (*USUAL, *top_level(host), *top_level(virtual or {}))
     bounded = [path for path in dict.fromkeys(found) if len(path[0]) <= LONGEST_EXACT]
     return tuple(bounded[:MOST_EXACT])
 
 
 def owned(resource: Resource) -> tuple[FieldPath, ...] | None:
-    """Return the paths that hold the contents of every object of this kind; None if its objects may have others, as
-    those of custom resources.
+    """Return the paths that hold the contents of every object of this kind.
+
+    None for a custom resource, as its objects may have any fields.
     """
-    return _OWNED.get(resource, USUAL if resource.is_built_in else None)
+    usual = USUAL if resource.is_built_in else None
+    return _OWNED.get(resource, usual)
 
 
 def shown(ctx: Context, host: Obj, key: Key, paths: Iterable[FieldPath]) -> Obj:
-    """Return the virtual object that shows the fields at the paths of a host object. Messages in its status have
-    virtual names.
+    """Return the virtual object that shows the fields at the paths of a host object.
+
+    Messages in the status have virtual names.
     """
     virtual = ctx.virtual_copy(host, key)
     copy_fields(host, virtual, paths)
     if "status" in virtual:
-        virtual["status"] = host_names(ctx, key, key_of(host)).in_messages(virtual["status"])
+        names = host_names(ctx, key, key_of(host))
+        virtual["status"] = names.in_messages(virtual["status"])
     return virtual
 
 
 def harmless(obj: Obj) -> Obj:
-    """Return the object in a form that no control plane acts on: a Secret of such a type becomes Opaque."""
-    return {**obj, "type": "Opaque"} if obj.get("type") in CONTROL_PLANE_TYPES else obj
+    """Return an object that no control plane acts on: a Secret of such a type becomes Opaque."""
+    if obj.get("type") in CONTROL_PLANE_TYPES:
+        return {**obj, "type": "Opaque"}
+    return obj
 
 
-def must_be_made_anew(resource: Resource, old: Obj, new: Obj) -> bool:
-    """Return True if an API server refuses to change ``old`` to ``new``: a Secret whose type differs, or one or a
-    ConfigMap that is immutable and differs.
+def must_be_replaced(resource: Resource, old: Obj, new: Obj) -> bool:
+    """Return True if an API server refuses to change ``old`` to ``new``.
+
+    It does for a Secret of another type, and for other contents of an immutable Secret or
+    ConfigMap.
     """
     if resource not in _OWNED:
         return False
     if "type" in new and old.get("type") != new["type"]:
         return True
-    parts = ("data", "binaryData")
-    return bool(old.get("immutable")) and any((old.get(part) or {}) != (new.get(part) or {}) for part in parts)
+    if not old.get("immutable"):
+        return False
+    for part in ("data", "binaryData"):
+        given = old.get(part) or {}
+        wanted = new.get(part) or {}
+        if given != wanted:
+            return True
+    return False

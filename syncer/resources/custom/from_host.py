@@ -1,6 +1,4 @@
-"""Custom resources that begin on the host: they appear in the virtual cluster under their own
-names, read-only.
-"""
+"""Custom resources that begin on the host, and appear in the virtual cluster, read-only."""
 
 from syncer.api import (
     Context,
@@ -24,43 +22,43 @@ from syncer.api import (
 )
 from syncer.resources.custom.config import CustomConfig
 from syncer.resources.custom.contents import USUAL, shown
-from syncer.resources.custom.mirror import Kind
+from syncer.resources.custom.mirror import CustomKind
 from syncer.resources.kinds import NAMESPACES
 
 _NAMESPACES = Source(Side.VIRTUAL, NAMESPACES)
 
 
-class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConfig]):
+class CustomFromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConfig]):
     """The host owns the ``up`` paths; changes by a tenant are reverted."""
 
     reverts_virtual_changes = True
 
-    def __init__(self, kind: Kind, options: CustomConfig) -> None:
+    def __init__(self, kind: CustomKind, options: CustomConfig) -> None:
         self._options = options
         self._to_host = {virtual: host for host, virtual in options.namespaces.items()}
+        namespaces = tuple(options.namespaces) if kind.host.namespaced else ()
+        selector = selectors.written(options.selector.plain)
         #: The objects that may appear; no others are watched.
-        self.source = Source(
-            Side.HOST,
-            kind.host,
-            selector=selectors.written(options.selector.plain),
-            namespaces=tuple(options.namespaces) if kind.host.namespaced else (),
-        )
+        self.source = Source(Side.HOST, kind.host, selector=selector, namespaces=namespaces)
+        up = USUAL if options.up is None else options.up
+        exact = USUAL if options.exact is None else options.exact
+        reads = (_NAMESPACES,) if kind.virtual.namespaced else ()
         # Other syncers set these in their class; this one is made from configuration.
         vars(self).update(
             name=kind.name,
             resource=kind.virtual,
             host_resource=kind.host,
             section=kind.section,
-            up=USUAL if options.up is None else options.up,
-            exact=USUAL if options.exact is None else options.exact,
-            reads=(_NAMESPACES,) if kind.virtual.namespaced else (),
+            up=up,
+            exact=exact,
+            reads=reads,
         )
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
-        """Return the same name, in the virtual namespace that the host namespace is mapped to, or None.
+        """Return the same name, in the virtual namespace that the host namespace is mapped to.
 
-        Copies of any virtual cluster's objects never appear: that would show one tenant's objects
-        to another.
+        None if the object doesn't appear. Copies of any virtual cluster's objects never do, as one
+        tenant would see another's.
         """
         key = key_of(host)
         if ctx.marks.cluster in labels_of(host) or not self._options.selector.selects(host):
@@ -68,11 +66,15 @@ class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConf
         if not self.host_resource.namespaced:
             return key
         namespace = self._options.namespaces.get(key.namespace)
-        return Key(namespace, key.name) if namespace else None
+        if namespace:
+            return Key(namespace, key.name)
+        return None
 
     def host_key(self, settings: Settings, key: Key) -> Key:
         """Return the host key of a virtual key."""
-        return Key(self._to_host.get(key.namespace, ""), key.name) if key.namespace else key
+        if key.namespace:
+            return Key(self._to_host.get(key.namespace, ""), key.name)
+        return key
 
     def virtual_namespace(self, host: str) -> str:
         """Return the virtual namespace of a host namespace; ``host`` itself if it isn't mapped."""
@@ -99,9 +101,12 @@ class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConf
         key = self.virtual_key(ctx, host)
         if key is None:
             return skip(f"sync.{self.section} leaves it out")
-        if key.namespace and ctx.virtual(NAMESPACES, Key("", key.namespace)) is None:
-            seen = ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", key.namespace))
-            return wait(f"the virtual cluster has no namespace {key.namespace} yet", on=(seen,))
+        if key.namespace:
+            namespace = Key("", key.namespace)
+            if ctx.virtual(NAMESPACES, namespace) is None:
+                seen = ObjectRef(Side.VIRTUAL, NAMESPACES, namespace)
+                why = f"the virtual cluster has no namespace {key.namespace} yet"
+                return wait(why, on=(seen,))
         exact = self._options.exact_for(host, None)
         why = "the host has it and the virtual cluster does not yet"
         return apply(virtual=self._shown(ctx, host, key), reason=why, exact=exact)

@@ -25,7 +25,7 @@ from syncer.resources.custom.config import CustomConfig, NamedSelector
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CustomKind:
     """A custom resource as both sides serve it."""
 
     name: str
@@ -56,16 +56,22 @@ class Ties:
     made: Mapping[str, Reference] = field(default_factory=dict)
 
 
-class ToHost(Mirror[CustomConfig]):
-    """The virtual side owns the ``down`` paths, the host the ``up`` paths; names in both are translated."""
+class CustomToHost(Mirror[CustomConfig]):
+    """The virtual side owns the ``down`` paths, the host the ``up`` paths.
+
+    Names at either are translated.
+    """
 
     follows = True
 
-    def __init__(self, kind: Kind, options: CustomConfig, ties: Ties) -> None:
-        self._options, self._ties = options, ties
+    def __init__(self, kind: CustomKind, options: CustomConfig, ties: Ties) -> None:
+        self._options = options
+        self._ties = ties
+        self._made = ReferencePaths(_going_down(options, ties.made))
+        named = resources_of(_going_down(options, ties.references))
         selected = (resource for resource, _ in ties.selected)
-        going_down = {path: said for path, said in ties.references.items() if options.goes_down(path)}
-        self._made = ReferencePaths({path: said for path, said in ties.made.items() if options.goes_down(path)})
+        refers_to = dict.fromkeys((*named, *selected))
+        known_paths = (*ties.references, *(options.exact or ()), *options.authority)
         # Other syncers set these in their class; this one is made from configuration.
         vars(self).update(
             name=kind.name,
@@ -73,16 +79,16 @@ class ToHost(Mirror[CustomConfig]):
             host_resource=kind.host,
             section=kind.section,
             deletion=options.deletion,
-            down=options.down_with((*ties.references, *(options.exact or ()), *options.authority)),
+            down=options.down_with(known_paths),
             up=options.up,
             exact=options.exact,
             references=ties.references,
-            refers_to=tuple(dict.fromkeys((*resources_of(going_down), *selected))),
+            refers_to=tuple(refers_to),
             owns=tuple(dict.fromkeys(ties.owned)),
         )
 
     def going_down(self, virtual: Obj) -> Iterable[FieldPath]:
-        """Return the configured paths, or those of all top-level fields that the host doesn't own."""
+        """Return the configured paths; by default those of all fields that the host doesn't own."""
         return self._options.down_of(virtual)
 
     def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:
@@ -91,15 +97,25 @@ class ToHost(Mirror[CustomConfig]):
         return [(resource, selector.of(name)) for resource, selector in self._ties.selected]
 
     def made_on_host(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """Return the objects that an operator creates on the host for this object's copy; no object
-        of that name may be copied down.
+        """Return the objects that an operator creates on the host for this object's copy.
+
+        No object of the same name may be copied to the host.
         """
         return self._made.made(virtual)
 
 
-class Retained(ToHost, SyncUp):
-    """Like ``ToHost``, but the host copy outlives the virtual object, and is taken over by the next
-    one of its name.
+def _going_down(
+    options: CustomConfig,
+    references: Mapping[str, Reference],
+) -> dict[str, Reference]:
+    """Return the references in fields that go to the host."""
+    return {path: each for path, each in references.items() if options.goes_down(path)}
+
+
+class Retained(CustomToHost, SyncUp):
+    """Like ``CustomToHost``, but the host copy outlives the virtual object.
+
+    The next virtual object of the same name takes the copy over.
     """
 
     own_deletion = True
@@ -107,7 +123,9 @@ class Retained(ToHost, SyncUp):
 
     def sync_down(self, ctx: Context[CustomConfig], virtual: Obj) -> Decision:
         """Create the host copy, unless the object is being deleted."""
-        return skip("the virtual object is being deleted") if is_deleting(virtual) else super().sync_down(ctx, virtual)
+        if is_deleting(virtual):
+            return skip("the virtual object is being deleted")
+        return super().sync_down(ctx, virtual)
 
     def deselected(self, ctx: Context[CustomConfig], pair: Pair, reason: str) -> Decision:
         """Leave the copy alone."""

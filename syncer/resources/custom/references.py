@@ -6,11 +6,16 @@ from typing import Literal
 from syncer.api import Reference, Resource, Shown, path_steps
 
 
-def referred(path: str, targets: Sequence[Resource | Shown], *, use: Literal["used", "made"] = "used") -> Reference:
+def referred(
+    path: str,
+    targets: Sequence[Resource | Shown],
+    *,
+    use: Literal["used", "made"] = "used",
+) -> Reference:
     """Return the reference at a path.
 
     A path that ends in ``name`` may have a kind and a namespace beside it.
     """
-    is_object = path_steps(path)[-1] == "name"
-    kind, namespace = ("kind", "namespace") if is_object else ("", "")
-    return Reference(tuple(targets), use=use, kind=kind, namespace=namespace)
+    if path_steps(path)[-1] == "name":
+        return Reference(tuple(targets), use=use, kind="kind", namespace="namespace")
+    return Reference(tuple(targets), use=use, kind="", namespace="")

@@ -46,14 +46,24 @@ from syncer.api import (
     wait,
 )
 from syncer.resources.custom.config import NAME, By, Related
-from syncer.resources.custom.contents import USUAL, exact_of, harmless, must_be_made_anew, owned, shown, top_level
-from syncer.resources.custom.mirror import Kind
+from syncer.resources.custom.contents import (
+    USUAL,
+    exact_of,
+    harmless,
+    must_be_replaced,
+    owned,
+    shown,
+    top_level,
+)
+from syncer.resources.custom.mirror import CustomKind
 from syncer.resources.custom.references import referred
 
 #: Below the marks' prefix: on a virtual object, the syncer that made it, and the host key of its
 #: original.
-MADE_FOR, MADE_FROM = "made-for", "made-from"
-#: Most custom objects that are tried for a host object, by name: a tenant may have thousands name the same.
+MADE_FOR = "made-for"
+MADE_FROM = "made-from"
+#: Most custom objects that are tried for a host object, by name: thousands of a tenant's may name
+#: the same one.
 MOST_TRIED = 1000
 
 
@@ -74,8 +84,10 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
 
     reverts_virtual_changes = True
 
-    def __init__(self, name: str, kind: Kind, resource: Resource, by: By, *, marks: Marks) -> None:
-        self._kind, self._by, self._marks = kind, by, marks
+    def __init__(self, name: str, kind: CustomKind, resource: Resource, by: By, *, marks: Marks) -> None:
+        self._kind = kind
+        self._by = by
+        self._marks = marks
         # Other syncers set these in their class; this one is made from configuration.
         vars(self).update(
             name=name,
@@ -89,31 +101,39 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
 
     @abstractmethod
     def owners(self, ctx: Context[Related], host: Obj) -> Iterator[tuple[Key, Obj]]:
-        """Yield the virtual keys that the object may have, each with the virtual custom object that
-        it belongs to.
+        """Yield the virtual keys that a host object may have.
+
+        Each comes with the virtual custom object that the object belongs to.
         """
 
     def indexes(self) -> Sequence[Index]:
         """Return the index of our virtual objects by the host key of their original."""
-        return [Index(Source(Side.VIRTUAL, self.resource, marked=True), f"{self.name}/from", self._made_from)]
+        ours = Source(Side.VIRTUAL, self.resource, marked=True)
+        return [Index(ours, self._by_original, self._made_from)]
 
     def virtual_key(self, ctx: Context[Related], host: Obj) -> Key | None:
-        """Return the key that follows from the custom object; if that is gone, the key under which
-        the object appeared.
+        """Return the key that follows from the custom object.
+
+        If that is gone, return the key under which the object has appeared; None if it has not.
         """
         found = self._belonging(ctx, host)
         if found is not None:
             return found.key
-        shown = ctx.reader.indexed(Side.VIRTUAL, self.resource, f"{self.name}/from", str(key_of(host)))
+        original = str(key_of(host))
+        shown = ctx.reader.indexed(Side.VIRTUAL, self.resource, self._by_original, original)
         return min(shown, default=None)
 
     def host_selector(self, settings: Settings) -> str:
         """Return the label selector of the objects that may appear; no others are watched."""
-        named = self._by.selector.named
-        plain = {key: value for key, value in self._by.selector.match_labels.items() if key not in named}
-        expressions = [{"key": key, "operator": "Exists"} for key in named]
-        expressions += self._by.selector.plain.get("matchExpressions", [])
-        return selectors.written({"matchLabels": plain, "matchExpressions": expressions})
+        selector = self._by.selector
+        labels = dict(selector.match_labels)
+        expressions = []
+        # The value of such a label depends on the owner, so only its key can be selected by.
+        for key in selector.named:
+            del labels[key]
+            expressions.append({"key": key, "operator": "Exists"})
+        expressions += selector.plain.get("matchExpressions", [])
+        return selectors.written({"matchLabels": labels, "matchExpressions": expressions})
 
     def sync_from_host(self, ctx: Context[Related], host: Obj) -> Decision:
         """Create the virtual object."""
@@ -126,26 +146,31 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
             return skip("the host object is being deleted")
         reason = f"the host made it for a {self._kind.virtual.kind}"
         shown = self._shown(ctx, host, found.key)
-        return replace(apply(virtual=shown, reason=reason, exact=self._exact(host, None)), on=found.on)
+        decision = apply(virtual=shown, reason=reason, exact=self._exact(host, None))
+        return replace(decision, on=found.on)
 
     def sync(self, ctx: Context[Related], pair: Pair) -> Decision:
         """Update the virtual object while it belongs to a synced custom object."""
         if reason := self._is_anothers(pair.virtual):
             return skip(reason)
         if is_deleting(pair.virtual):
-            return wait(
-                "the virtual object is being deleted",
-                on=(ObjectRef(Side.VIRTUAL, self.resource, key_of(pair.virtual)),),
-            )
+            gone = ObjectRef(Side.VIRTUAL, self.resource, key_of(pair.virtual))
+            return wait("the virtual object is being deleted", on=(gone,))
+
         found = self._belonging(ctx, pair.host)
         if found is None or found.key != key_of(pair.virtual):
-            return delete(virtual=pair.virtual, reason=f"it belongs to no synced {self._kind.virtual.kind} any more")
-        if not found.begun:  # a tenant may have set the mark, and the conditions could not be checked
+            why = f"it belongs to no synced {self._kind.virtual.kind} any more"
+            return delete(virtual=pair.virtual, reason=why)
+        if not found.begun:
+            # A tenant may have set the mark, and the conditions could not be checked.
             return wait(f"its {self._kind.virtual.kind} is not on the host", on=found.on)
+
         virtual = self._shown(ctx, pair.host, found.key)
-        if must_be_made_anew(self.resource, pair.virtual, virtual):
-            return delete(virtual=pair.virtual, reason="it can't be changed into what the host has: it is made anew")
-        return replace(apply(virtual=virtual, exact=self._exact(pair.host, pair.virtual)), on=found.on)
+        if must_be_replaced(self.resource, pair.virtual, virtual):
+            why = "it can't be changed to match the host's, so it is replaced"
+            return delete(virtual=pair.virtual, reason=why)
+        decision = apply(virtual=virtual, exact=self._exact(pair.host, pair.virtual))
+        return replace(decision, on=found.on)
 
     def host_gone(self, ctx: Context[Related], virtual: Obj) -> Decision:
         """Delete the virtual object together with its host object."""
@@ -155,25 +180,30 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
 
     # -- inside ------------------------------------------------------------------------------------
 
+    @property
+    def _by_original(self) -> str:
+        """The name of the index of our virtual objects by the host key of their original."""
+        return f"{self.name}/from"
+
     def _belonging(self, ctx: Context[Related], host: Obj) -> Belonging | None:
+        """Return the owner of a host object; None if it has none here."""
         if self._is_copy(ctx, host):
             return None
         for key, owner in islice(self.owners(ctx, host), MOST_TRIED):
             if ctx.host_key(key) != key_of(host):
-                continue  # in another namespace than the copies, so not the tenant's
+                # It is in another namespace than the copies, so not the tenant's.
+                continue
             place = ctx.names.to_host(self._kind.host, key_of(owner))
             there = ctx.host(self._kind.host, place)
             begun = there is not None and ctx.marks.virtual_key(there) == key_of(owner)
             if there is None or not begun or self._holds(there, host):
-                seen = (
-                    ObjectRef(Side.VIRTUAL, self._kind.virtual, key_of(owner)),
-                    ObjectRef(Side.HOST, self._kind.host, place),
-                )
-                return Belonging(key, begun, seen)
+                virtual = ObjectRef(Side.VIRTUAL, self._kind.virtual, key_of(owner))
+                copy = ObjectRef(Side.HOST, self._kind.host, place)
+                return Belonging(key, begun, (virtual, copy))
         return None
 
     def _is_copy(self, ctx: Context, host: Obj) -> bool:
-        """Return True if the object is ours or another virtual cluster's: a copy, or a Pod's tokens.
+        """Return True for a copy, or a Pod's tokens, of this virtual cluster or another one.
 
         An operator may copy our labels to its own objects, but not the mark with our copy's name.
         """
@@ -182,18 +212,26 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return ctx.marks.is_in_place(host, cluster=ctx.identity)
 
     def _holds(self, owner: Obj, host: Obj) -> bool:
-        """Return True if owner and labels are as configured; ``owner`` is the custom object on the host."""
+        """Return True if an object's owner and labels are as configured.
+
+        ``owner`` is the custom object on the host.
+        """
         owners = {each.get("uid") for each in host["metadata"].get("ownerReferences") or ()}
         if self._by.owner and uid_of(owner) not in owners:
             return False
         if not self._by.selector:
             return True
-        return selectors.matches(self._by.selector.of(owner["metadata"]["name"]), labels_of(host))
+        selector = self._by.selector.of(owner["metadata"]["name"])
+        return selectors.matches(selector, labels_of(host))
 
     def _shown(self, ctx: Context[Related], host: Obj, key: Key) -> Obj:
+        """Return the virtual object of a host object, with notes of its origin."""
         paths = owned(self.resource) or top_level(host)
         virtual = shown(ctx, harmless(host), key, paths)
-        notes = {f"{ctx.marks.prefix}/{MADE_FOR}": self.name, f"{ctx.marks.prefix}/{MADE_FROM}": str(key_of(host))}
+        notes = {
+            f"{ctx.marks.prefix}/{MADE_FOR}": self.name,
+            f"{ctx.marks.prefix}/{MADE_FROM}": str(key_of(host)),
+        }
         virtual["metadata"]["annotations"] = {**annotations_of(virtual), **notes}
         return virtual
 
@@ -201,23 +239,27 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return owned(self.resource) or exact_of(host, virtual)
 
     def _made_from(self, virtual: Obj) -> Iterable[str]:
+        """Return the host key of the original of a virtual object that this syncer has made."""
         notes = annotations_of(virtual)
         if notes.get(f"{self._marks.prefix}/{MADE_FOR}") != self.name:
             return ()
         return [notes.get(f"{self._marks.prefix}/{MADE_FROM}", "")]
 
     def _is_anothers(self, virtual: Obj) -> str:
+        """Return the reason why a virtual object isn't this syncer's; ``""`` if it is."""
         made_for = annotations_of(virtual).get(f"{self._marks.prefix}/{MADE_FOR}")
-        return "" if made_for == self.name else f"it is kept by {made_for or 'another syncer'}"
+        if made_for == self.name:
+            return ""
+        return f"it is kept by {made_for or 'another syncer'}"
 
 
-class Named(Belongs, Watches):
+class TranslatedNames(Belongs, Watches):
     """Objects that the custom object names and whose host name is translated, by ``references``."""
 
     def __init__(
         self,
         name: str,
-        kind: Kind,
+        kind: CustomKind,
         resource: Resource,
         by: By,
         *,
@@ -227,12 +269,14 @@ class Named(Belongs, Watches):
     ) -> None:
         """``is_synced`` returns True if a virtual custom object has a copy."""
         super().__init__(name, kind, resource, by, marks=marks)
-        self._names, self._is_synced = names, is_synced
+        self._names = names
+        self._is_synced = is_synced
         self._references = ReferencePaths({by.reference: referred(by.reference, [resource])})
 
     def indexes(self) -> Sequence[Index]:
         """Return the index of custom objects by the host keys of the objects that they name."""
-        return [*super().indexes(), Index(Source(Side.VIRTUAL, self._kind.virtual), self.name, self._places)]
+        custom_objects = Source(Side.VIRTUAL, self._kind.virtual)
+        return [*super().indexes(), Index(custom_objects, self.name, self._places)]
 
     def watches(self) -> Sequence[Watch]:
         """Requeue the objects that a custom object begins or ceases to name."""
@@ -241,10 +285,13 @@ class Named(Belongs, Watches):
     def owners(self, ctx: Context[Related], host: Obj) -> Iterator[tuple[Key, Obj]]:
         """Yield each custom object that names the host object, with the key that it uses."""
         place = key_of(host)
-        for owner in sorted(ctx.reader.indexed(Side.VIRTUAL, self._kind.virtual, self.name, str(place))):
-            virtual = ctx.virtual(self._kind.virtual, owner)
-            for key in self._keys(virtual) if virtual else ():
-                if virtual and ctx.names.to_host(self.resource, key) == place:
+        kind = self._kind.virtual
+        for owner in sorted(ctx.reader.indexed(Side.VIRTUAL, kind, self.name, str(place))):
+            virtual = ctx.virtual(kind, owner)
+            if virtual is None:
+                continue
+            for key in self._keys(virtual):
+                if ctx.names.to_host(self.resource, key) == place:
                     yield key, virtual
 
     def _places(self, virtual: Obj) -> Iterable[str]:
@@ -254,15 +301,19 @@ class Named(Belongs, Watches):
         return self._keys(virtual)
 
     def _keys(self, virtual: Obj) -> Sequence[Key]:
-        return [key for _, key in self._references.keys(virtual)] if self._is_synced(virtual) else ()
+        if self._is_synced(virtual):
+            return [key for _, key in self._references.keys(virtual)]
+        return ()
 
 
-class Found(Belongs, Watches):
-    """Objects whose host names the operator chooses; they have the same names in the virtual cluster."""
+class SameNames(Belongs, Watches):
+    """Objects that have the same names on both sides, which an operator on the host chooses."""
 
-    def __init__(self, name: str, kind: Kind, resource: Resource, by: By, *, marks: Marks) -> None:
+    def __init__(self, name: str, kind: CustomKind, resource: Resource, by: By, *, marks: Marks) -> None:
         super().__init__(name, kind, resource, by, marks=marks)
-        named = {by.reference: referred(by.reference, [resource])} if by.reference else {}
+        named = {}
+        if by.reference:
+            named[by.reference] = referred(by.reference, [resource])
         self._references = ReferencePaths(named)
         self._labels = {key: _pattern(value) for key, value in by.selector.named.items()}
 
@@ -274,48 +325,69 @@ class Found(Belongs, Watches):
 
     def indexes(self) -> Sequence[Index]:
         """Return the index of custom objects on the host by the names in them."""
-        named = Index(Source(Side.HOST, self._kind.host, marked=True), self.name, self._named)
-        return [*super().indexes(), *(() if self._references.is_empty else [named])]
+        if self._references.is_empty:
+            return super().indexes()
+        copies = Source(Side.HOST, self._kind.host, marked=True)
+        return [*super().indexes(), Index(copies, self.name, self._named)]
 
     def watches(self) -> Sequence[Watch]:
-        """Requeue the objects that a custom object on the host begins or ceases to name, in its
-        status, for example.
+        """Requeue the objects that a custom object on the host begins or ceases to name.
+
+        Its status may name them, for example.
         """
-        named = Watch(Source(Side.HOST, self._kind.host, marked=True), self._beside)
-        return [] if self._references.is_empty else [named]
+        if self._references.is_empty:
+            return []
+        copies = Source(Side.HOST, self._kind.host, marked=True)
+        return [Watch(copies, self._beside)]
 
     def owners(self, ctx: Context[Related], host: Obj) -> Iterator[tuple[Key, Obj]]:
-        """Yield each custom object that the host object may belong to, with the object's virtual
-        key beside it.
+        """Yield each custom object that the host object may belong to.
+
+        Each comes with the virtual key that the object has beside it.
         """
         for place in self._candidates(ctx, host):
             owner = ctx.host(self._kind.host, place)
-            virtual = ctx.virtual_of(self._kind.virtual, owner) if owner else None
-            if owner and virtual and annotations_of(owner).get(ctx.marks.uid) == uid_of(virtual):
+            if owner is None:
+                continue
+            virtual = ctx.virtual_of(self._kind.virtual, owner)
+            if virtual is None:
+                continue
+            if annotations_of(owner).get(ctx.marks.uid) == uid_of(virtual):
                 yield self._place(key_of(virtual), key_of(host).name), virtual
 
     def _candidates(self, ctx: Context[Related], host: Obj) -> Iterable[Key]:
         """Return the host keys of custom objects that the object may belong to."""
-        namespace = key_of(host).namespace if self._kind.host.namespaced else ""
+        kind = self._kind.host
         if self._by.reference:
-            return sorted(ctx.reader.indexed(Side.HOST, self._kind.host, self.name, str(key_of(host))))
+            return sorted(ctx.reader.indexed(Side.HOST, kind, self.name, str(key_of(host))))
+
         if self._by.owner:
             owners = host["metadata"].get("ownerReferences") or ()
-            return [Key(namespace, each["name"]) for each in owners if each.get("kind") == self._kind.host.kind]
-        labels = labels_of(host)
-        found = [pattern.fullmatch(labels.get(key, "")) for key, pattern in self._labels.items()]
-        return [Key(namespace, match["name"]) for match in found if match]
+            names = [each["name"] for each in owners if each.get("kind") == kind.kind]
+        else:
+            names = []
+            labels = labels_of(host)
+            for key, pattern in self._labels.items():
+                match = pattern.fullmatch(labels.get(key, ""))
+                if match:
+                    names.append(match["name"])
+        namespace = key_of(host).namespace if kind.namespaced else ""
+        return [Key(namespace, name) for name in names]
 
     def _place(self, owner: Key, name: str) -> Key:
         """Return the key of an object beside a virtual custom object."""
-        return Key(owner.namespace if self.resource.namespaced else "", name)
+        if self.resource.namespaced:
+            return Key(owner.namespace, name)
+        return Key("", name)
 
     def _named(self, owner: Obj) -> Iterable[str]:
         return [str(key) for _, key in self._references.keys(owner)]
 
     def _beside(self, owner: Obj, settings: Settings) -> Iterable[Key]:
         virtual = settings.marks.virtual_key(owner)
-        return [self._place(virtual, key.name) for _, key in self._references.keys(owner)] if virtual else ()
+        if virtual is None:
+            return ()
+        return [self._place(virtual, key.name) for _, key in self._references.keys(owner)]
 
 
 def _pattern(value: str) -> re.Pattern[str]:

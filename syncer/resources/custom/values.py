@@ -19,19 +19,29 @@ def _owned(path: str) -> str:
     if path.startswith("/") or "[" in path:
         raise ValueError("expected a path of fields such as spec or spec.template, without lists")
     if path_steps(path)[0] in IDENTITY:
-        raise ValueError(f"expected a path outside {', '.join(IDENTITY)}: labels and annotations always go along")
+        why = f"expected a path outside {', '.join(IDENTITY)}"
+        raise ValueError(f"{why}: labels and annotations always go along")
     return path
 
 
 def _risen(path: str) -> str:
-    return path if metadata_key(path) else _owned(path)
+    if metadata_key(path):
+        return path
+    return _owned(path)
 
 
 def _reference(path: str) -> str:
     if path.startswith("/") or re.search(r"\[\d", path):
-        raise ValueError("expected a dotted path such as spec.secretName or spec.endpoints[].secret.name")
+        how = "such as spec.secretName or spec.endpoints[].secret.name"
+        raise ValueError(f"expected a dotted path {how}")
     if path_steps(path)[0] in IDENTITY:
         raise ValueError(f"expected a path outside {', '.join(IDENTITY)}")
+    return path
+
+
+def _maybe_reference(path: str) -> str:
+    if path:
+        return _reference(path)
     return path
 
 
@@ -49,17 +59,22 @@ def _template(text: str) -> str:
 
 def _several(value: Any) -> Any:
     """Accept a single kind without a list."""
-    return (value,) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return (value,)
+    return value
 
 
 def _some(kinds: tuple[str, ...]) -> tuple[str, ...]:
     if not all(kinds) or not kinds:
-        raise ValueError("expected a kind such as Secret, or a plural with its group such as issuers.cert-manager.io")
+        why = "expected a kind such as Secret"
+        raise ValueError(f"{why}, or a plural with its group such as issuers.cert-manager.io")
     return kinds
 
 
 def _written(kinds: tuple[str, ...]) -> Any:
-    return kinds[0] if len(kinds) == 1 else list(kinds)
+    if len(kinds) == 1:
+        return kinds[0]
+    return list(kinds)
 
 
 _TEXT = {"type": "string", "minLength": 1}
@@ -71,7 +86,7 @@ RisenPath = Annotated[str, AfterValidator(_risen)]
 #: A path of names, in which ``[]`` stands for every item of a list.
 ReferencePath = Annotated[str, AfterValidator(_reference)]
 #: The same, or ``""``.
-MaybePath = Annotated[str, AfterValidator(lambda path: _reference(path) if path else path)]
+MaybePath = Annotated[str, AfterValidator(_maybe_reference)]
 Version = Annotated[str, AfterValidator(_version)]
 NameTemplate = Annotated[str, AfterValidator(_template)]
 #: A kind or several; always a tuple here.

@@ -23,13 +23,15 @@ _PATTERN = re.compile(r"[-a-z0-9.*?!\[\]]*[*?\[][-a-z0-9.*?!\[\]]*")
 
 def _name(value: str) -> str:
     if not _NAME.fullmatch(value):
-        raise ValueError("expected the whole name of a CRD, <plural>.<group>, such as widgets.example.com; no patterns")
+        why = "expected the whole name of a CRD, <plural>.<group>"
+        raise ValueError(f"{why}, such as widgets.example.com; no patterns")
     return value
 
 
 def _pattern(value: str) -> str:
     if not _NAME.fullmatch(value) and not _PATTERN.fullmatch(value):
-        raise ValueError("expected the name of a CRD, <plural>.<group>, or a shell pattern, such as *.cert-manager.io")
+        why = "expected the name of a CRD, <plural>.<group>"
+        raise ValueError(f"{why}, or a shell pattern, such as *.cert-manager.io")
     return value
 
 
@@ -57,7 +59,9 @@ class PublicDefinitionConfig(Config):
     """The label that makes a CRD public. Its value must be exactly "true"."""
 
     allow: tuple[Pattern, ...] = ("*",)
-    """Names of the public CRDs that this virtual cluster gets, as <plural>.<group>; may be shell patterns."""
+    """Names of the public CRDs that this virtual cluster gets, as <plural>.<group>; may be shell
+    patterns.
+    """
 
     deny: tuple[Pattern, ...] = ()
     """Names of public CRDs that this virtual cluster doesn't get, even if they are allowed; may be

@@ -41,8 +41,9 @@ class PublicDefinitionSyncer(
     Sync[PublicDefinitionConfig],
     Excludes[PublicDefinitionConfig],
 ):
-    """Creates public CRDs of the host in the virtual cluster; a tenant's own CRD of the same name
-    is left alone.
+    """Creates public CRDs of the host in the virtual cluster.
+
+    A tenant's own CRD of the same name is left alone.
     """
 
     name = "public-crds"
@@ -62,15 +63,21 @@ class PublicDefinitionSyncer(
         return f"{config.label}={PUBLIC}"
 
     def host_key(self, settings: Settings, key: Key) -> Key:
-        """Return the same key: a CRD's name says what it defines, so it is the same on both sides."""
+        """Return the same key: a CRD's name is that of its resource, the same on both sides."""
         return key
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
-        """Return the same key, even for a CRD that is no longer public, so that its copy is reconciled."""
+        """Return the same key.
+
+        It is returned even for a CRD that is no longer public, so that the copy is reconciled.
+        """
         return key_of(host)
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
-        """Return the right to list the custom resources of a CRD, which is checked before it is deleted."""
+        """Return the right to list the custom resources of a CRD.
+
+        A CRD that has some may not be deleted, with ``delete-if-unused``.
+        """
         config = settings.section(self.name, PublicDefinitionConfig)
         assert config
         if config.on_removal != "delete-if-unused":
@@ -78,9 +85,7 @@ class PublicDefinitionSyncer(
         return [Right(Side.VIRTUAL, resource, ("list",)) for resource in _resources(config.allow)]
 
     def excluded(self, ctx: Context[PublicDefinitionConfig], side: Side, obj: Obj) -> str | None:
-        """Return the reason to leave an object alone: a tenant's CRD on the host appears in no
-        virtual cluster.
-        """
+        """Leave copies of a tenant's CRDs on the host alone: they appear in no virtual cluster."""
         if side is Side.HOST and ctx.marks.name in annotations_of(obj):
             return "it is the copy of a tenant's CRD"
         return None
@@ -100,7 +105,8 @@ class PublicDefinitionSyncer(
             return self._removed(ctx, pair.virtual, reason)
         if is_deleting(pair.virtual):
             gone = ObjectRef(Side.VIRTUAL, ctx.resource, key_of(pair.virtual))
-            return wait("the virtual CRD is being deleted; it is made again when it is gone", on=(gone,))
+            why = "the virtual CRD is being deleted; it is made again when it is gone"
+            return wait(why, on=(gone,))
         wanted = crossing(pair.host, conversion=ctx.config.conversion)
         refuse_unsafe(wanted, pair.virtual, Side.VIRTUAL)
         return _apply(ctx, pair.host, wanted)
@@ -118,7 +124,8 @@ class PublicDefinitionSyncer(
 
 def _unwanted(ctx: Context[PublicDefinitionConfig], host: Obj) -> str:
     """Return why a host CRD isn't for this virtual cluster; ``""`` if it is."""
-    config, name = ctx.config, key_of(host).name
+    config = ctx.config
+    name = key_of(host).name
     if labels_of(host).get(config.label) != PUBLIC:
         return f"the host CRD has no label {config.label}: {PUBLIC!r}"
     section = f"sync.{PublicDefinitionSyncer.section}"
@@ -130,14 +137,15 @@ def _unwanted(ctx: Context[PublicDefinitionConfig], host: Obj) -> str:
 
 
 def _apply(ctx: Context, host: Obj, wanted: Crossing, reason: str = "") -> Decision:
-    virtual = ctx.virtual_copy(host, key_of(host))
-    return apply(virtual={**virtual, "spec": wanted.spec}, reason="; ".join(filter(None, (reason, *wanted.notes))))
+    virtual = {**ctx.virtual_copy(host, key_of(host)), "spec": wanted.spec}
+    reasons = [each for each in (reason, *wanted.notes) if each]
+    return apply(virtual=virtual, reason="; ".join(reasons))
 
 
 def _resources(allowed: Sequence[str]) -> Iterable[Resource]:
     """Return the custom resources of the allowed CRDs, for a right.
 
-    All resources if a pattern doesn't tell which.
+    These are all resources if one of the names is a pattern.
     """
     if any(set(name) & set("*?[") for name in allowed):
         return [Resource("*/*", "*", "*", namespaced=False)]

@@ -1,5 +1,6 @@
-"""The decision about a copy of a CRD that is no longer wanted: deleting it deletes all custom
-resources of its kind.
+"""The decision about a copy of a CRD that is no longer wanted.
+
+Deleting a CRD deletes all custom resources of its kind.
 """
 
 from syncer.api import Decision, Obj, Side, delete, is_deleting, skip
@@ -8,16 +9,22 @@ from syncer.resources.definitions.versions import custom_resource
 
 
 def removed(copy: Obj, side: Side, policy: OnRemoval, *, why: str, section: str) -> Decision:
-    """Return the decision about our copy; ``section`` is where the policy is configured."""
-    name, option = copy["metadata"]["name"], f"sync.{section}.onRemoval"
+    """Return the decision about our copy; ``section`` is that of the policy, below ``sync``."""
+    name = copy["metadata"]["name"]
+    option = f"sync.{section}.onRemoval"
     if is_deleting(copy):
         return skip(f"{why}; {name} is being deleted")
     if policy == "retain":
         return skip(f"{why}; {name} stays, as {option} says")
-    if policy == "delete-if-unused" and not any(version.get("served") for version in copy["spec"]["versions"]):
-        return skip(f"{why}; {name} stays: none of its versions is served, so it can't be seen whether it is used")
+
+    users = None
+    if policy == "delete-if-unused":
+        if not any(version.get("served") for version in copy["spec"]["versions"]):
+            why = f"{why}; {name} stays: none of its versions is served"
+            return skip(f"{why}, so it can't be seen whether it is used")
+        users = custom_resource(copy)
+
     reason = f"{why}, and {option} is {policy}"
-    users = custom_resource(copy) if policy == "delete-if-unused" else None
     if side is Side.VIRTUAL:
         return delete(virtual=copy, only_if_none=users, reason=reason)
     return delete(host=copy, only_if_none=users, reason=reason)

@@ -1,8 +1,8 @@
-"""OpenAPI v3 schemas of custom resources: compare the fields that they keep, and open them for
-unknown fields.
+"""OpenAPI v3 schemas of custom resources.
 
-The rules of structural schemas:
-https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
+They are compared by the fields that they keep, and opened for unknown fields. For the rules of
+structural schemas see kubernetes.io, "Extend the Kubernetes API with CustomResourceDefinitions",
+"Specifying a structural schema".
 """
 
 from collections.abc import Callable
@@ -27,8 +27,9 @@ def alike(one: Obj | None, other: Obj | None) -> bool:
 
 
 def opened(schema: Obj) -> Obj:
-    """Return a structural schema that validates known fields as before, and keeps unknown ones at
-    every level.
+    """Return a structural schema that keeps unknown fields at every level.
+
+    Known fields are validated as before.
     """
     return _with_closed_metadata(_rewritten(schema, _open))
 
@@ -41,9 +42,14 @@ def anything() -> Obj:
 def _rewritten(schema: Any, change: Callable[[Obj], Obj]) -> Any:
     """Return the schema with ``change`` applied to every schema in it, innermost first."""
     if not isinstance(schema, dict):
-        return schema  # additionalProperties may be true or false
-    made = {keyword: _rewritten(below, change) if keyword in _BELOW else below for keyword, below in schema.items()}
-    if isinstance(properties := schema.get("properties"), dict):
+        # additionalProperties may be true or false.
+        return schema
+    made = dict(schema)
+    for keyword in _BELOW:
+        if keyword in schema:
+            made[keyword] = _rewritten(schema[keyword], change)
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
         made["properties"] = {name: _rewritten(below, change) for name, below in properties.items()}
     return change(made)
 
@@ -57,17 +63,19 @@ def _open(schema: Obj) -> Obj:
     if schema.get("type") != "object" or schema.get("additionalProperties"):
         return schema
     marked = {**schema, KEEPS: True}
-    return _with_closed_metadata(marked) if schema.get(_EMBEDDED) else marked
+    if schema.get(_EMBEDDED):
+        return _with_closed_metadata(marked)
+    return marked
 
 
 def _with_closed_metadata(schema: Obj) -> Obj:
-    """Return the schema of an object in the form that CRDs accept: only rules about names below
-    metadata.
+    """Return the schema of an object in the form that CRDs accept.
 
-    All metadata is kept anyway.
+    Below metadata they accept only rules about names. All metadata is kept anyway.
     """
     properties: dict[str, Any] = schema.get("properties") or {}
     if "metadata" not in properties:
         return schema
-    metadata = {keyword: value for keyword, value in properties["metadata"].items() if keyword != KEEPS}
+    metadata = dict(properties["metadata"])
+    metadata.pop(KEEPS, None)
     return {**schema, "properties": {**properties, "metadata": metadata}}

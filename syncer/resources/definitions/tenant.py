@@ -35,11 +35,10 @@ class TenantDefinitionSyncer(
     Sync[TenantDefinitionConfig],
     SyncUp[TenantDefinitionConfig],
 ):
-    """Copies the tenant's CRDs that are listed; a CRD of the host itself or of another tenant is
-    left alone.
+    """Copies the tenant's CRDs that are listed.
 
-    Deleting a host CRD deletes all copies of its custom resources, so that is never done without a
-    policy.
+    A CRD of the host itself or of another tenant is left alone. Deleting a host CRD deletes all
+    copies of its custom resources, so that is never done without a policy.
     """
 
     name = "tenant-crds"
@@ -54,11 +53,14 @@ class TenantDefinitionSyncer(
     adopts = True
 
     def host_key(self, settings: Settings, key: Key) -> Key:
-        """Return the same key: a CRD's name says what it defines, so it is the same on both sides."""
+        """Return the same key: a CRD's name is that of its resource, the same on both sides."""
         return key
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
-        """Return the right to list the custom resources of a CRD, which is checked before it is deleted."""
+        """Return the right to list the custom resources of a CRD.
+
+        A CRD that has some may not be deleted, with ``delete-if-unused``.
+        """
         config = settings.section(self.name, TenantDefinitionConfig)
         assert config
         if config.on_removal != "delete-if-unused":
@@ -99,10 +101,14 @@ class TenantDefinitionSyncer(
 
 
 def _unwanted(ctx: Context[TenantDefinitionConfig], virtual: Obj) -> str:
+    """Return the reason why a CRD isn't copied; ``""`` if it is."""
     name = key_of(virtual).name
-    return "" if name in ctx.config.names else f"{name} is not among sync.{TenantDefinitionSyncer.section}.names"
+    if name in ctx.config.names:
+        return ""
+    return f"{name} is not among sync.{TenantDefinitionSyncer.section}.names"
 
 
 def _apply(ctx: Context, virtual: Obj, wanted: Crossing, reason: str = "") -> Decision:
     host = {**ctx.host_copy(virtual), "spec": wanted.spec}
-    return apply(host=host, reason="; ".join(filter(None, (reason, *wanted.notes))))
+    reasons = [each for each in (reason, *wanted.notes) if each]
+    return apply(host=host, reason="; ".join(reasons))

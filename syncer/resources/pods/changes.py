@@ -7,11 +7,11 @@ https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement.
 
 from syncer.api import Context, Obj, Pair, annotations_of
 from syncer.resources.pods import tolerations
-from syncer.resources.pods.containers import Sent
+from syncer.resources.pods.containers import SentContainers
 from syncer.resources.pods.spec import IMAGES, images_digest
 
 
-def spec_changes(ctx: Context, pair: Pair, sent: Sent) -> Obj:
+def spec_changes(ctx: Context, pair: Pair, sent: SentContainers) -> Obj:
     """Return the fields of the host pod's spec to change, with their new values; usually none.
 
     Of its containers, only those change that were sent.
@@ -19,18 +19,24 @@ def spec_changes(ctx: Context, pair: Pair, sent: Sent) -> Obj:
     Raises:
         TooLarge: The Pod has too many tolerations.
     """
-    wanted, actual = pair.virtual["spec"], pair.host["spec"]
+    wanted = pair.virtual["spec"]
+    actual = pair.host["spec"]
     changes: Obj = {}
-    if has_changed(pair.virtual) and images_digest(wanted) != annotations_of(pair.host).get(
-        f"{ctx.marks.prefix}/{IMAGES}"
-    ):
+    if has_changed(pair.virtual) and _has_new_images(ctx, pair):
         for part in ("containers", "initContainers"):
-            own = [container for container in wanted.get(part) or () if container["name"] in sent.get(part, ())]
+            sent_there = sent.get(part, ())
+            own = [each for each in wanted.get(part) or () if each["name"] in sent_there]
             if containers := _with_images(own, actual.get(part) or []):
                 changes[part] = containers
-    if _lowers(wanted.get("activeDeadlineSeconds"), actual.get("activeDeadlineSeconds")):
-        changes["activeDeadlineSeconds"] = wanted["activeDeadlineSeconds"]
-    mine, theirs = tolerations.own(wanted), actual.get("tolerations") or []
+
+    # A deadline can be set or lowered, and never raised.
+    deadline = wanted.get("activeDeadlineSeconds")
+    present = actual.get("activeDeadlineSeconds")
+    if deadline is not None and (present is None or deadline < present):
+        changes["activeDeadlineSeconds"] = deadline
+
+    mine = tolerations.own(wanted)
+    theirs = actual.get("tolerations") or []
     if mine != theirs and (merged := tolerations.merged(mine, theirs)):
         changes["tolerations"] = merged
     return changes
@@ -44,18 +50,22 @@ def has_changed(virtual: Obj) -> bool:
     return bool(virtual["metadata"].get("generation") != 1)
 
 
+def _has_new_images(ctx: Context, pair: Pair) -> bool:
+    """Return True if the tenant has changed images since they were sent last."""
+    sent_last = annotations_of(pair.host).get(f"{ctx.marks.prefix}/{IMAGES}")
+    return images_digest(pair.virtual["spec"]) != sent_last
+
+
 def _with_images(wanted: list[Obj], actual: list[Obj]) -> list[Obj] | None:
     """Return the host's containers with the tenant's images, by name; None if they have them."""
     images = {container["name"]: container.get("image") for container in wanted}
-    result = [
-        {**container, "image": image}
-        if (image := images.get(container["name"])) and image != container.get("image")
-        else container
-        for container in actual
-    ]
-    return None if result == actual else result
-
-
-def _lowers(wanted: int | None, actual: int | None) -> bool:
-    """Return True if the deadline is set or lowered; it can never be raised."""
-    return wanted is not None and (actual is None or wanted < actual)
+    result = []
+    for container in actual:
+        image = images.get(container["name"])
+        if image and image != container.get("image"):
+            result.append({**container, "image": image})
+        else:
+            result.append(container)
+    if result == actual:
+        return None
+    return result

@@ -10,23 +10,39 @@ from syncer.resources.pods.config import PodConfig
 
 def sources(settings: Settings) -> Iterable[Source]:
     """Return the classes that Pods may name."""
-    return (*classes.sources(settings, PriorityClassSyncer, RuntimeClassSyncer), *priorities.sources(settings))
+    return (
+        *classes.sources(settings, PriorityClassSyncer, RuntimeClassSyncer),
+        *priorities.sources(settings),
+    )
 
 
 def priority(ctx: Context, virtual: Obj) -> Obj:
-    """Return the field with the Pod's PriorityClass: the copy of the tenant's own, or the host's if it appears.
+    """Return the field with the Pod's PriorityClass.
 
-    The host's admission computes the priority. An API server gives ``system-`` classes to anybody, so
-    they stay behind.
+    It names the copy of the tenant's own class, or the host's class if it appears. The host's
+    admission computes the priority. An API server gives ``system-`` classes to any Pod, so they
+    stay behind.
     """
     name = virtual["spec"].get("priorityClassName")
-    if name and (own := priorities.place(ctx, name)):
+    if not name:
+        return {}
+    own = priorities.place(ctx, name)
+    if own is not None:
         return {"priorityClassName": own.name}
-    return {"priorityClassName": name} if name and classes.appears(ctx, PriorityClassSyncer, name) else {}
+    if classes.appears(ctx, PriorityClassSyncer, name):
+        return {"priorityClassName": name}
+    return {}
 
 
 def missing(ctx: Context[PodConfig], virtual: Obj) -> Decision | None:
-    """Return what to wait for if the Pod names a class that isn't on the host, or doesn't appear; None otherwise."""
+    """Return a wait if the Pod names a class that isn't on the host, or doesn't appear.
+
+    None if there is nothing to wait for.
+    """
     spec = virtual["spec"]
-    own = None if ctx.config.runtime_class_name else spec.get("runtimeClassName")
-    return classes.missing(ctx, RuntimeClassSyncer, own) or priorities.missing(ctx, spec.get("priorityClassName") or "")
+    # The operator's RuntimeClass replaces the Pod's own, which then makes no difference.
+    if not ctx.config.runtime_class_name:
+        waiting = classes.missing(ctx, RuntimeClassSyncer, spec.get("runtimeClassName"))
+        if waiting:
+            return waiting
+    return priorities.missing(ctx, spec.get("priorityClassName") or "")

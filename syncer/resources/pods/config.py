@@ -6,11 +6,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from syncer.api import Config, Duration, Kind, Section, Subdomain
+from syncer.api import Config, Duration, OptionType, Section, Subdomain
 from syncer.resources.namespace_values import NodeLabels
-from syncer.resources.pods.security import Level
+from syncer.resources.pods.security import SecurityLevel
 
-#: The fields of a Volume, and those of a projected volume's source. (Kubernetes 1.36, API reference, "Volume".)
+#: The fields of a Volume, and those of a projected volume's source
+#: (Kubernetes 1.36, API reference, "Volume").
 # fmt: off
 _KNOWN = (
     "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "configMap", "csi",
@@ -27,7 +28,8 @@ _KNOWN = (
 def _volume_type(value: str) -> str:
     """Return the type; a later version of Kubernetes may have further ones."""
     if not re.fullmatch(r"(projected\.)?[a-z][A-Za-z0-9]*", value):
-        raise ValueError("expected the field of a volume, such as nfs, or of a source: projected.clusterTrustBundle")
+        why = "expected the field of a volume, such as nfs"
+        raise ValueError(f"{why}, or of a source: projected.clusterTrustBundle")
     if value not in _KNOWN:
         by_lower = {known.lower(): known for known in _KNOWN}
         for near in get_close_matches(value.lower(), by_lower, 1, 0.8):
@@ -35,7 +37,7 @@ def _volume_type(value: str) -> str:
     return value
 
 
-_VolumeType = Annotated[str, Kind("volume type"), AfterValidator(_volume_type)]
+_VolumeType = Annotated[str, OptionType("volume type"), AfterValidator(_volume_type)]
 
 
 class Toleration(Section):
@@ -55,23 +57,24 @@ class Toleration(Section):
 
     @model_validator(mode="after")
     def _means_something(self) -> Self:
-        """Refuse what an API server refuses in each Pod (API reference, "Toleration")."""
+        """Refuse a toleration that an API server refuses (API reference, "Toleration")."""
         if self.operator == "Exists" and self.value:
             raise ValueError("a toleration with the operator Exists takes no value")
         if self.operator == "Equal" and not self.key:
-            raise ValueError("a toleration without a key needs the operator Exists, and tolerates all taints then")
+            why = "a toleration without a key needs the operator Exists"
+            raise ValueError(f"{why}, and tolerates all taints then")
         return self
 
 
 class PodConfig(Config):
     """The options of Pods."""
 
-    pod_security: Level = "baseline"
+    pod_security: SecurityLevel = "baseline"
     """The level of the Pod Security Standards that a Pod must keep to.
 
-    A Pod that doesn't is not sent to the host, and its owner is told why. The host may be stricter.
-    With `hostUsers: false` a Pod may be root inside, as with a host of Kubernetes 1.35 or later.
-    `privileged`: no check.
+    A Pod that doesn't is not sent to the host, and an event gives the reason. The host may be
+    stricter. With `hostUsers: false` a Pod may be root inside, as with a host of Kubernetes 1.35 or
+    later. `privileged`: no check.
     """
 
     allow_volumes: tuple[_VolumeType, ...] = ()
@@ -105,16 +108,16 @@ class PodConfig(Config):
     """The RuntimeClass of the host that each Pod gets instead of its own. Empty: its own."""
 
     max_termination_grace_period: Duration = Field(default=0.0, ge=0)
-    """The longest `terminationGracePeriodSeconds` of a host pod; a longer one, also of a deletion, is cut to it
-    there. 0: none is.
+    """The longest `terminationGracePeriodSeconds` of a host pod; a longer one, also of a deletion,
+    is cut to this there. 0: none is.
 
-    Until a pod has ended it keeps its part of the quota, and a tenant may give it years. The virtual
-    Pod stays as it is.
+    Until a pod has ended it keeps its part of the quota, and a tenant may give it years. The
+    virtual Pod stays as it is.
     """
 
     check_selectors: bool = False
-    """Whether selectors of the host's own NetworkPolicies, PodDisruptionBudgets and workloads in the
-    host namespace are checked at start, besides those of Services.
+    """Whether selectors of the host's own NetworkPolicies, PodDisruptionBudgets and workloads in
+    the host namespace are checked at start, besides those of Services.
 
     A warning in the log names each that a tenant's Pod can be selected by, because it selects by no
     label below `vsyncer.dev/`. It needs the right to list these kinds there.
@@ -132,8 +135,8 @@ class PodTokenConfig(Config):
     """
 
     name_node: bool = False
-    """Whether tokens name the node of their Pod, as those of a kubelet do, for policies and audit logs
-    that look at `authentication.kubernetes.io/node-name`.
+    """Whether tokens name the node of their Pod, as those of a kubelet do, for policies and audit
+    logs that look at `authentication.kubernetes.io/node-name`.
 
     A Pod's tokens are there before the host chooses its node. With this they are requested once
     more when it is known, and the kubelet puts these into the containers within seconds of their

@@ -1,9 +1,10 @@
 """The record of the containers that were sent to a host pod: these are the tenant's, and no others.
 
-A host pod has further ones: sidecars that the host's admission has put in, with secrets and rights of the
-host, and what its operator adds to look into it. The virtual Pod doesn't tell them from the tenant's,
-who can give an ephemeral container any name. So the names that were sent stand in a mark on the copy, by
-their list: those of its creation, and each ephemeral container once the host has accepted it.
+A host pod has further ones: sidecars that the host's admission has put in, with secrets and rights
+of the host, and containers that the operator adds to debug the pod. The virtual Pod doesn't
+distinguish them from the tenant's, who can give an ephemeral container any name. So the names that
+were sent stand in a mark on the copy, by their list: those of the creation, and each ephemeral
+container once the host has accepted it.
 """
 
 import json
@@ -16,8 +17,9 @@ from syncer.resources.pods.fields import CONTAINERS
 #: Below the marks' prefix: the names of the containers that were sent, by list, as JSON.
 SENT = "containers"
 
-#: The names of the containers that were sent, by the list in a Pod's spec; lists without any are missing.
-Sent = Mapping[str, Collection[str]]
+#: The names of the containers that were sent, by the list in a Pod's spec; lists without any are
+#: missing.
+SentContainers = Mapping[str, Collection[str]]
 
 #: The lists that never change once a Pod is there.
 _FIXED = ("containers", "initContainers")
@@ -33,47 +35,57 @@ def has_record(marks: Marks, host: Obj) -> bool:
     return mark(marks) in annotations_of(host)
 
 
-def recorded(marks: Marks, host: Obj) -> Sent:
-    """Return the containers of a host pod that were sent; none if it has no record, or one that can't be read."""
+def recorded(marks: Marks, host: Obj) -> SentContainers:
+    """Return the containers of a host pod that were sent; none without a readable record."""
     try:
         found = json.loads(annotations_of(host).get(mark(marks), "{}"))
     except ValueError:
         return {}
     if not isinstance(found, dict):
         return {}
-    return {part: _texts(names) for part in CONTAINERS if isinstance(names := found.get(part), list)}
+    result = {}
+    for part in CONTAINERS:
+        names = found.get(part)
+        if isinstance(names, list):
+            result[part] = _texts(names)
+    return result
 
 
-def created(virtual: Obj) -> Sent:
+def created(virtual: Obj) -> SentContainers:
     """Return the containers that the copy of a Pod is created with."""
     return _named({part: _names(virtual, part) for part in _FIXED})
 
 
-def known(marks: Marks, pair: Pair) -> Sent:
-    """Return the containers of a copy that were sent, as the record is to be.
+def known(marks: Marks, pair: Pair) -> SentContainers:
+    """Return the containers of a copy that were sent, as the record should have them.
 
-    A copy that an earlier version made has no record. What both sides have in a list that never changes
-    was sent by it; no ephemeral container is known to be.
+    A copy that an earlier version made has no record. That version sent the containers that both
+    sides have in a list that never changes; of ephemeral containers none is known to have been
+    sent.
     """
     if has_record(marks, pair.host):
         return recorded(marks, pair.host)
-    there = {part: set(_names(pair.host, part)) for part in _FIXED}
-    return _named({part: [name for name in _names(pair.virtual, part) if name in there[part]] for part in _FIXED})
+    result = {}
+    for part in _FIXED:
+        there = set(_names(pair.host, part))
+        result[part] = [name for name in _names(pair.virtual, part) if name in there]
+    return _named(result)
 
 
-def with_further(sent: Sent, part: str, name: str) -> Sent:
+def with_further(sent: SentContainers, part: str, name: str) -> SentContainers:
     """Return a record with one container more."""
     return {**sent, part: [*sent.get(part, ()), name]}
 
 
-def written(sent: Sent) -> str:
+def written(sent: SentContainers) -> str:
     """Return a record as the text of the annotation."""
-    return json.dumps({part: list(names) for part, names in sent.items()}, separators=(",", ":"), sort_keys=True)
+    lists = {part: list(names) for part, names in sent.items()}
+    return json.dumps(lists, separators=(",", ":"), sort_keys=True)
 
 
-def names_of(sent: Sent) -> frozenset[str]:
+def names_of(sent: SentContainers) -> frozenset[str]:
     """Return the names of all containers in a record; no two containers of a Pod share one."""
-    return frozenset(name for names in sent.values() for name in names)
+    return frozenset().union(*sent.values())
 
 
 def _names(pod: Obj, part: str) -> list[str]:
@@ -84,5 +96,5 @@ def _texts(values: list[Any]) -> list[str]:
     return [value for value in values if isinstance(value, str)]
 
 
-def _named(found: Mapping[str, list[str]]) -> Sent:
+def _named(found: Mapping[str, list[str]]) -> SentContainers:
     return {part: names for part, names in found.items() if names}

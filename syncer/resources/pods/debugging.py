@@ -1,8 +1,8 @@
 """Ephemeral containers: those that a tenant adds to a running Pod, as ``kubectl debug`` does.
 
-They are translated as other containers are, each is checked and sent by itself, and no refusal holds
-up another one or the rest of the Pod: an ephemeral container can't be changed or removed once it is
-there. See https://kubernetes.io/docs/concepts/workloads/pods/ephemeral-containers/.
+They are translated as other containers are, each is checked and sent by itself, and no refusal
+holds up another one or the rest of the Pod: an ephemeral container can't be changed or removed once
+it is there. See https://kubernetes.io/docs/concepts/workloads/pods/ephemeral-containers/.
 """
 
 from functools import partial
@@ -15,16 +15,17 @@ from syncer.resources.pods.fields import CONTAINERS
 from syncer.resources.pods.references import PATHS
 
 #: The subresource that they are added through, and the field that they are in.
-SUBRESOURCE, FIELD = "ephemeralcontainers", "ephemeralContainers"
+SUBRESOURCE = "ephemeralcontainers"
+FIELD = "ephemeralContainers"
 #: Why a container is refused whose name the host pod has already, though it wasn't sent.
 TAKEN = "the host has another container of this name in the pod; choose another name"
 
 
-def added(ctx: Context[PodConfig], pair: Pair, sent: containers.Sent) -> Decision | None:
+def added(ctx: Context[PodConfig], pair: Pair, sent: containers.SentContainers) -> Decision | None:
     """Return the merges of the ephemeral containers that the host pod lacks; None if it has all.
 
     Each is recorded once the host has accepted it: only then is it the tenant's. A decision without
-    writes warns of those that are refused, or waits for what one names.
+    writes warns of those that are refused, or waits for an object that one names.
     """
     wanted = pair.virtual["spec"].get(FIELD)
     if not wanted:
@@ -32,45 +33,75 @@ def added(ctx: Context[PodConfig], pair: Pair, sent: containers.Sent) -> Decisio
     unsent = [container for container in wanted if container["name"] not in sent.get(FIELD, ())]
     if not unsent:
         return None
-    there = {container["name"] for part in CONTAINERS for container in pair.host["spec"].get(part) or ()}
-    missing = [container for container in unsent if container["name"] not in there]
-    most, decision = ctx.config.max_ephemeral_containers, Decision()
+    there = set()
+    for part in CONTAINERS:
+        there |= {container["name"] for container in pair.host["spec"].get(part) or ()}
     refused = [f"{each['name']}: {TAKEN}" for each in unsent if each["name"] in there]
+    missing = [each for each in unsent if each["name"] not in there]
+
+    most = ctx.config.max_ephemeral_containers
     room = max(most - len(wanted) + len(missing), 0)
     if len(missing) > room:
         refused.append(f"a Pod may have {most} of them here, and it has {len(wanted)}")
-    variables, _ = service_env(ctx, pair.virtual) if room else ([], "")
+
+    variables: list[Obj] = []
+    if room:
+        variables, _ = service_env(ctx, pair.virtual)
+    decision = Decision()
     for container in missing[:room]:
+        name = container["name"]
         try:
             _refuse_other_target(container, sent)
-            spec = {FIELD: [with_env(_translated(ctx, pair, container), variables)]}
+            translated = with_env(_translated(ctx, pair, container), variables)
         except Refused as error:
-            hint = f"; kubectl debug takes --profile={ctx.config.pod_security}" if error.reason == "PodSecurity" else ""
-            refused.append(f"{container['name']}: {error}{hint}")
+            why = f"{name}: {error}"
+            if error.reason == "PodSecurity":
+                why = f"{why}; kubectl debug takes --profile={ctx.config.pod_security}"
+            refused.append(why)
         except NotYet as error:
             decision = decision.then(wait(str(error), on=(error.on,)))
         else:
-            reason = f"its owner adds the ephemeral container {container['name']}"
-            host = {"apiVersion": "v1", "kind": "Pod", "metadata": pair.host["metadata"], "spec": spec}
-            note = partial(_note, ctx.marks, sent, container["name"])
-            decision = decision.then(merge(host=host, subresource=SUBRESOURCE, reason=reason, afterwards=note))
+            decision = decision.then(_merged(ctx, pair, sent, translated))
+
     if refused:
-        why = f"ephemeral containers that are not started: {policy.told(refused)}"
+        why = f"ephemeral containers that are not started: {policy.joined(refused)}"
         decision = decision.warn("EphemeralContainerRefused", why)
     return decision
 
 
-def _note(marks: Marks, sent: containers.Sent, name: str, host: Obj) -> Obj:
-    """Return the annotations of a host pod that record an ephemeral container which it has accepted."""
-    latest = containers.recorded(marks, host) if containers.has_record(marks, host) else sent
-    return {containers.mark(marks): containers.written(containers.with_further(latest, FIELD, name))}
+def _merged(
+    ctx: Context[PodConfig],
+    pair: Pair,
+    sent: containers.SentContainers,
+    container: Obj,
+) -> Decision:
+    """Return the merge of an ephemeral container into the host pod, and then into the record."""
+    name = container["name"]
+    host = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": pair.host["metadata"],
+        "spec": {FIELD: [container]},
+    }
+    reason = f"its owner adds the ephemeral container {name}"
+    note = partial(_note, ctx.marks, sent, name)
+    return merge(host=host, subresource=SUBRESOURCE, reason=reason, afterwards=note)
 
 
-def _refuse_other_target(container: Obj, sent: containers.Sent) -> None:
-    """Refuse a container that looks into one which isn't the tenant's.
+def _note(marks: Marks, sent: containers.SentContainers, name: str, host: Obj) -> Obj:
+    """Return the annotation that records an ephemeral container which the host has accepted."""
+    latest = sent
+    if containers.has_record(marks, host):
+        latest = containers.recorded(marks, host)
+    record = containers.with_further(latest, FIELD, name)
+    return {containers.mark(marks): containers.written(record)}
+
+
+def _refuse_other_target(container: Obj, sent: containers.SentContainers) -> None:
+    """Refuse a container that shares the processes of one which isn't the tenant's.
 
     Raises:
-        Refused: It does.
+        Refused: Its target is such a container.
     """
     target = container.get("targetContainerName")
     if target and target not in containers.names_of(sent):
@@ -84,7 +115,11 @@ def _translated(ctx: Context[PodConfig], pair: Pair, container: Obj) -> Obj:
         Refused: It breaks the Pod Security level, or names an object that it may not.
         NotYet: It names an object whose place on the host isn't known yet.
     """
-    around = {name: value for name, value in pair.host["spec"].items() if name in policy.AROUND_CONTAINERS}
-    policy.refuse_insecure(ctx, {"metadata": pair.host["metadata"], "spec": {**around, FIELD: [container]}})
-    translated: Obj = PATHS.to_host(ctx, pair.virtual, {"spec": {FIELD: [container]}})["spec"][FIELD][0]
+    spec = pair.host["spec"]
+    alone = {name: spec[name] for name in policy.AROUND_CONTAINERS if name in spec}
+    alone[FIELD] = [container]
+    policy.refuse_insecure(ctx, {"metadata": pair.host["metadata"], "spec": alone})
+
+    made = PATHS.to_host(ctx, pair.virtual, {"spec": {FIELD: [container]}})
+    translated: Obj = made["spec"][FIELD][0]
     return translated

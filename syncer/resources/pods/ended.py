@@ -1,9 +1,10 @@
 """The status of a Pod that the host runs no more, as a kubelet and PodGC leave it behind.
 
-As in Kubernetes, where no kubelet can report how a Pod ended, it has failed: ``TerminatePod`` of the kubelet's
-``status_manager.go`` for the containers and readiness, ``markFailedAndDeletePod`` of PodGC's
-``gc_controller.go`` for the phase and the condition ``DisruptionTarget``. Controllers wait for that before they
-take their finalizers off, among them Job's.
+As in Kubernetes, a Pod has failed if no kubelet can report how it ended. ``TerminatePod`` of the
+kubelet's ``status_manager.go`` is the model for the containers and readiness,
+``markFailedAndDeletePod`` of PodGC's ``gc_controller.go`` for the phase and the condition
+``DisruptionTarget``. Controllers, among them that of Jobs, wait for this status before they remove
+their finalizers.
 """
 
 from collections.abc import Iterable
@@ -13,8 +14,9 @@ from syncer.api import Obj
 from syncer.translate import times
 
 #: The condition of a Pod that ends by no fault of its own, and PodGC's reason for it.
-DISRUPTED, BY_POD_GC = "DisruptionTarget", "DeletionByPodGC"
-#: What the tenant reads of a Pod that the host has lost.
+DISRUPTED = "DisruptionTarget"
+BY_POD_GC = "DeletionByPodGC"
+#: The message for the tenant about a Pod that the host has lost.
 LOST = "its copy on the host was deleted, though this Pod was not"
 
 #: The state of a container that nothing is known of, as a kubelet sets it.
@@ -37,14 +39,16 @@ def failed_status(virtual: Obj, now: datetime, *, is_disrupted: bool) -> Obj:
     Args:
         virtual: The virtual Pod, whose phase is not terminal.
         now: The time of the transition.
-        is_disrupted: True if nobody has asked for its end in the virtual cluster.
+        is_disrupted: True if the Pod isn't being deleted in the virtual cluster.
     """
     before = virtual.get("status") or {}
     generation = virtual["metadata"].get("generation")
     status = {**before, "phase": "Failed"}
     if "observedGeneration" in before and generation:
         status["observedGeneration"] = generation
-    conditions = _Conditions(before.get("conditions") or (), generation=generation, now=times.written(now))
+
+    given = before.get("conditions") or ()
+    conditions = _Conditions(given, generation=generation, now=times.written(now))
     if any(conditions.is_true(kind) for kind in _READY):
         for kind in _READY:
             conditions.set(kind, "False", reason="PodFailed")
@@ -53,13 +57,20 @@ def failed_status(virtual: Obj, now: datetime, *, is_disrupted: bool) -> Obj:
     if is_disrupted and not conditions.is_true(DISRUPTED):
         conditions.set(DISRUPTED, "True", reason=BY_POD_GC, message=LOST)
     status["conditions"] = conditions.listed()
+
     if "containerStatuses" in before and _has_initialized(virtual):
         status["containerStatuses"] = [_terminated(one) for one in before["containerStatuses"]]
     if inits := before.get("initContainerStatuses"):
-        begun = _number_begun(inits)
-        status["initContainerStatuses"] = [*map(_terminated, inits[:begun]), *inits[begun:]]
+        # Those up to the last one that has run have begun, and at least the first one.
+        numbers = [number for number, one in enumerate(inits, 1) if _has_run(one)]
+        begun = max(numbers, default=1)
+        ended = [_terminated(one) for one in inits[:begun]]
+        status["initContainerStatuses"] = [*ended, *inits[begun:]]
     if debugs := before.get("ephemeralContainerStatuses"):
-        status["ephemeralContainerStatuses"] = [one if _is_waiting(one) else _terminated(one) for one in debugs]
+        ended = []
+        for one in debugs:
+            ended.append(one if _is_waiting(one) else _terminated(one))
+        status["ephemeralContainerStatuses"] = ended
     return status
 
 
@@ -67,8 +78,10 @@ class _Conditions:
     """The conditions of a Pod while they are changed."""
 
     def __init__(self, before: Iterable[Obj], *, generation: int | None, now: str) -> None:
-        self._by_type = {one.get("type"): one for one in before if one.get("type") not in _OF_THE_RUNNING}
-        self._generation, self._now = generation, now
+        kept = [one for one in before if one.get("type") not in _OF_THE_RUNNING]
+        self._by_type = {one.get("type"): one for one in kept}
+        self._generation = generation
+        self._now = now
 
     def is_true(self, kind: str) -> bool:
         return self._by_type.get(kind, {}).get("status") == "True"
@@ -110,7 +123,7 @@ def _terminated(status: Obj) -> Obj:
 
 
 def _has_initialized(pod: Obj) -> bool:
-    """Return True if a container may have been started, other than those that initialize the Pod."""
+    """Return True if a container may have been started after the init containers."""
     inits = (pod.get("spec") or {}).get("initContainers") or ()
     if not inits:
         return True
@@ -125,9 +138,3 @@ def _has_initialized(pod: Obj) -> bool:
         return bool((last.get("state") or {}).get("running")) and bool(last.get("started"))
     ends = ((last.get(state) or {}).get("terminated") for state in ("state", "lastState"))
     return any(end is not None and end.get("exitCode") == 0 for end in ends)
-
-
-def _number_begun(inits: list[Obj]) -> int:
-    """Return the number of init containers up to the last one that has run, and at least one."""
-    begun = [number for number, one in enumerate(inits, 1) if _has_run(one)]
-    return max(begun, default=1)

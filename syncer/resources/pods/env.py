@@ -1,4 +1,4 @@
-"""Environment variables by which a container finds its API server and the Services of its namespace.
+"""Environment variables with the addresses of the API server and the namespace's Services.
 
 Service links are disabled on the host, as the kubelet would name the host namespace's Services. The
 variables are written out instead, once, when the Pod is created, as the kubelet does when it starts
@@ -7,8 +7,8 @@ its own, so these are never left out. See
 https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables.
 
 The variables of Services are repeated in each container, so their size is a product of two numbers
-that a tenant chooses. It is bounded before anything is built: beyond :data:`MOST_BYTES`, Services are
-left out, whole, and an event says so. A container that needs one of them finds it by DNS, which
+that a tenant chooses. It is bounded before anything is built: beyond :data:`MOST_BYTES`, Services
+are left out, whole, and an event says so. A container that needs one of them finds it by DNS, which
 Kubernetes recommends over variables. The alternative, a generated ConfigMap with ``envFrom``, would
 not grow with the containers. But it is another host object for each namespace, with a life of its
 own, and rewritten at each change of a Service, for Pods that few programs can use: the kernel
@@ -21,63 +21,83 @@ from syncer.api import Context, Obj, Side
 from syncer.resources.kinds import SERVICES
 from syncer.resources.pods.fields import CONTAINERS
 
-#: The index of virtual Services by namespace: of those with variables, and of those with too many
-#: ports.
-BY_NAMESPACE, TOO_MANY_PORTS = "namespace", "/too-many-ports"
+#: The index of virtual Services by namespace, and what follows the namespace in the value for
+#: Services with too many ports.
+BY_NAMESPACE = "namespace"
+TOO_MANY_PORTS = "/too-many-ports"
 #: Most bytes of Services' variables in a Pod, in all containers together. 50 Services with three
 #: ports take 50 KiB in a container.
 MOST_BYTES = 256 << 10
 #: Most Services whose variables are considered, and most ports of one of them, so that each Pod is
 #: decided in a short time. The kubelet's own variables prevent containers from starting at some
 #: thousand Services.
-MOST_SERVICES, MOST_PORTS = 500, 100
+MOST_SERVICES = 500
+MOST_PORTS = 100
 #: Bytes of a variable besides its name and value.
 _OVERHEAD = len('{"name":"","value":""},')
 
 
 def index_values(service: Obj) -> Iterable[str]:
     """Return the values of the index for a virtual Service; none for one without variables."""
-    namespace, spec = service["metadata"].get("namespace", ""), service.get("spec") or {}
+    namespace = service["metadata"].get("namespace", "")
+    spec = service.get("spec") or {}
     ports = spec.get("ports")
     if not ports or spec.get("clusterIP") == "None":
         return ()
-    return (namespace if len(ports) <= MOST_PORTS else namespace + TOO_MANY_PORTS,)
+    if len(ports) > MOST_PORTS:
+        return (namespace + TOO_MANY_PORTS,)
+    return (namespace,)
 
 
 def service_env(ctx: Context, virtual: Obj) -> tuple[list[Obj], str]:
-    """Return the variables for a virtual Pod: of its API server, and of its namespace's Services
-    unless it disables them.
+    """Return the variables for a virtual Pod.
 
-    Also return a sentence about Services that are left out; ``""`` if there are none.
+    These are the variables of the API server, and of the namespace's Services unless the Pod
+    disables them. Also return a sentence about Services that are left out; ``""`` if there are
+    none.
     """
-    variables, left_out = dict(_api_server(ctx)), 0
+    variables: dict[str, str] = {}
+    server = ctx.settings.api_server
+    if server.host:
+        ports = [{"name": "https", "port": server.port}]
+        variables |= _variables("kubernetes", server.host, ports)
+
+    left_out = 0
     spec = virtual.get("spec") or {}
     if spec.get("enableServiceLinks", True) and ctx.enabled("services"):
+        namespace = virtual["metadata"].get("namespace", "")
         containers = sum(len(spec.get(part) or ()) for part in CONTAINERS)
-        found, left_out = _of_services(ctx, virtual["metadata"].get("namespace", ""), MOST_BYTES // (containers or 1))
+        found, left_out = _of_services(ctx, namespace, MOST_BYTES // (containers or 1))
         variables |= found
-    return [{"name": name, "value": value} for name, value in variables.items()], _told(left_out)
+    env = [{"name": name, "value": value} for name, value in variables.items()]
+    return env, _warning(left_out)
 
 
-def _told(left_out: int) -> str:
+def _warning(left_out: int) -> str:
+    """Return the sentence about a number of Services that are left out."""
     if not left_out:
         return ""
     why = f"its containers get no environment variables of {left_out} Services of this namespace"
-    limit = f"in all, these may take {MOST_BYTES >> 10} KiB in a Pod, for at most {MOST_SERVICES} Services"
-    return f"{why}: {limit} of at most {MOST_PORTS} ports. Use DNS, or set enableServiceLinks: false"
+    limit = f"in all, these may take {MOST_BYTES >> 10} KiB in a Pod"
+    limit = f"{limit}, for at most {MOST_SERVICES} Services of at most {MOST_PORTS} ports"
+    return f"{why}: {limit}. Use DNS, or set enableServiceLinks: false"
 
 
 def _of_services(ctx: Context, namespace: str, room: int) -> tuple[dict[str, str], int]:
-    """Return the variables of those Services that fit into a number of bytes, in order of their
-    names, and the number of the others.
+    """Return the variables of those Services that fit into a number of bytes.
+
+    Services are taken in the order of their names. Also return the number of the others.
     """
     found: dict[str, str] = {}
+    excessive = namespace + TOO_MANY_PORTS
+    left_out = len(ctx.reader.indexed(Side.VIRTUAL, SERVICES, BY_NAMESPACE, excessive))
     keys = sorted(ctx.reader.indexed(Side.VIRTUAL, SERVICES, BY_NAMESPACE, namespace))
-    left_out = len(ctx.reader.indexed(Side.VIRTUAL, SERVICES, BY_NAMESPACE, namespace + TOO_MANY_PORTS))
     left_out += len(keys[MOST_SERVICES:])
     for key in keys[:MOST_SERVICES]:
         copy = ctx.host_of(SERVICES, key)
-        own = _fitting(_of_service(key.name, copy.get("spec") or {}), room) if copy is not None else {}
+        if copy is None:
+            continue
+        own = _fitting(_of_service(key.name, copy.get("spec") or {}), room)
         if own is None:
             left_out += 1
             continue
@@ -102,28 +122,27 @@ def _size(variable: tuple[str, str]) -> int:
 
 
 def with_env(container: Obj, variables: list[Obj]) -> Obj:
-    """Return the container with the variables before its own, which may refer to them and override them."""
+    """Return the container with the variables before its own.
+
+    The container's own variables may refer to them, and override them.
+    """
     own = container.get("env") or []
     names = {variable["name"] for variable in own}
-    return {**container, "env": [*(one for one in variables if one["name"] not in names), *own]}
+    further = [one for one in variables if one["name"] not in names]
+    return {**container, "env": [*further, *own]}
 
 
 def _of_service(name: str, spec: Obj) -> Iterable[tuple[str, str]]:
     """Yield the variables of a Service; none for a headless one."""
-    address, ports = spec.get("clusterIP"), spec.get("ports")
+    address = spec.get("clusterIP")
+    ports = spec.get("ports")
     if not address or address == "None" or not ports:
         return ()
     return _variables(name, address, ports)
 
 
-def _api_server(ctx: Context) -> Iterable[tuple[str, str]]:
-    address = ctx.settings.api_server
-    if not address.host:
-        return ()
-    return _variables("kubernetes", address.host, [{"name": "https", "port": address.port}])
-
-
 def _variables(service: str, address: str, ports: list[Obj]) -> Iterator[tuple[str, str]]:
+    """Yield the variables of a Service, each with its value, as a kubelet sets them."""
     prefix = _upper(service)
     yield f"{prefix}_SERVICE_HOST", address
     yield f"{prefix}_SERVICE_PORT", str(ports[0]["port"])
@@ -136,7 +155,8 @@ def _variables(service: str, address: str, ports: list[Obj]) -> Iterator[tuple[s
 
 def _link(prefix: str, address: str, port: Obj, *, first: bool) -> Iterator[tuple[str, str]]:
     """Yield variables in the form of Docker links, which some programs still read."""
-    protocol, number = port.get("protocol", "TCP"), str(port["port"])
+    protocol = port.get("protocol", "TCP")
+    number = str(port["port"])
     host = f"[{address}]" if ":" in address else address
     url = f"{protocol.lower()}://{host}:{number}"
     if first:

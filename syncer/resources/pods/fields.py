@@ -22,10 +22,11 @@ PLACES = (
 _USED = Paths(dict.fromkeys(PLACES, None))
 
 #: Below the marks' prefix: annotations on host pods for values that no mark holds.
-LABELS, ANNOTATIONS, SERVICE_ACCOUNT = "pod-labels", "pod-annotations", "pod-service-account"
+LABELS = "pod-labels"
+ANNOTATIONS = "pod-annotations"
+SERVICE_ACCOUNT = "pod-service-account"
 
-#: Below the marks' prefix: an annotation that no object has. The kubelet reads a missing one as an
-#: empty text.
+#: Below the marks' prefix: an annotation that no object has, which a kubelet reads as empty.
 MISSING = "none"
 
 #: Characters that Go's ``%q`` escapes.
@@ -54,7 +55,9 @@ def host_field(field: str, marks: Marks) -> str:
     }.get(field)
     if annotation is None and f"['{marks.prefix}/" in field:
         annotation = f"{marks.prefix}/{MISSING}"
-    return f"metadata.annotations['{annotation}']" if annotation else field
+    if annotation:
+        return f"metadata.annotations['{annotation}']"
+    return field
 
 
 def annotations(ctx: Context, virtual: Obj) -> dict[str, str]:
@@ -63,7 +66,8 @@ def annotations(ctx: Context, virtual: Obj) -> dict[str, str]:
     Fields that no container reads are left out.
     """
     used = {field for _, field in _USED.found(virtual)}
-    prefix, result = ctx.marks.prefix, {}
+    prefix = ctx.marks.prefix
+    result = {}
     if "metadata.labels" in used:
         result[f"{prefix}/{LABELS}"] = lines(labels_of(virtual))
     if "metadata.annotations" in used:
@@ -79,8 +83,9 @@ def service_account(pod: Obj) -> str:
 
 
 def lines(values: Mapping[str, str]) -> str:
-    """Format labels or annotations as the kubelet writes them into a file: sorted, ``key="value"``
-    on each line.
+    """Format labels or annotations as the kubelet writes them into a file.
+
+    They are sorted, each as ``key="value"`` on a line of its own.
     """
     return "\n".join(f'{key}="{_escaped(values[key])}"' for key in sorted(values))
 
@@ -99,4 +104,6 @@ def _character(char: str) -> str:
     code = ord(char)
     if code < 0x80:
         return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\U{code:08x}"

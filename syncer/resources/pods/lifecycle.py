@@ -1,6 +1,17 @@
-"""The phase of a Pod's life, and whether the host is to run it: now, later, or never."""
+"""The phase of a Pod's life, and whether the host should run the Pod: now, later, or never."""
 
-from syncer.api import Config, Context, Decision, Key, Obj, Pair, annotations_of, delete, is_deleting, skip
+from syncer.api import (
+    Config,
+    Context,
+    Decision,
+    Key,
+    Obj,
+    Pair,
+    annotations_of,
+    delete,
+    is_deleting,
+    skip,
+)
 from syncer.resources.kinds import NODES
 from syncer.resources.pods.ended import LOST, failed_status
 
@@ -24,8 +35,11 @@ def has_started(pod: Obj) -> bool:
     status = pod.get("status") or {}
     if status.get("startTime") or status.get("phase", "Pending") in ("Running", "Unknown"):
         return True
-    bound = [one for one in status.get("conditions") or () if one.get("type") == "PodScheduled"]
-    return bool((pod.get("spec") or {}).get("nodeName")) and any(one.get("status") == "True" for one in bound)
+    if not (pod.get("spec") or {}).get("nodeName"):
+        return False
+    conditions = status.get("conditions") or ()
+    bound = [one.get("status") for one in conditions if one.get("type") == "PodScheduled"]
+    return "True" in bound
 
 
 def is_mirror(pod: Obj) -> bool:
@@ -34,15 +48,18 @@ def is_mirror(pod: Obj) -> bool:
 
 
 def runs_elsewhere(ctx: Context, virtual: Obj) -> bool:
-    """Return True if the Pod is on a Node of the virtual cluster itself, with a kubelet of its own."""
+    """Return True if the Pod is on a Node of the virtual cluster itself, with its own kubelet."""
     name = (virtual.get("spec") or {}).get("nodeName")
-    node = ctx.virtual(NODES, Key("", name)) if name else None
+    if not name:
+        return False
+    node = ctx.virtual(NODES, Key("", name))
     return node is not None and not ctx.marks.is_from_here(node, cluster=ctx.identity)
 
 
 def is_bound_apart(pair: Pair) -> bool:
     """Return True if a Pod is bound to a node on either side, and to different ones."""
-    own, of_host = (obj["spec"].get("nodeName") for obj in (pair.virtual, pair.host))
+    own = pair.virtual["spec"].get("nodeName")
+    of_host = pair.host["spec"].get("nodeName")
     return bool(own and of_host) and own != of_host
 
 
@@ -53,7 +70,7 @@ def is_selected(ctx: Context, virtual: Obj) -> bool:
 
 
 def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:
-    """Return what to do about a virtual Pod without a copy, or None if a copy is to be created.
+    """Return the decision about a virtual Pod without a copy; None if the host should run it.
 
     Caches are complete when a syncer is called, so a copy that isn't cached doesn't exist.
     """
@@ -62,7 +79,10 @@ def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:
     if is_deleting(virtual):
         return _end(ctx, virtual)
     if has_started(virtual):
-        return _end_lost(ctx, virtual)
+        why = "it had started and the host has it no more"
+        why = f"{why}; a Pod that has started is never started again"
+        final = _final_status(ctx, virtual, is_disrupted=True)
+        return ended_by_host(delete(virtual=virtual, grace=0, final_status=final, reason=why))
     if is_finished(virtual):
         return skip("it has finished")
     if (virtual.get("spec") or {}).get("schedulingGates"):
@@ -71,34 +91,31 @@ def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:
 
 
 def ended_by_host(decision: Decision) -> Decision:
-    """Return a decision that ends a Pod with an event for the tenant, who has not asked for that."""
+    """Return a decision that ends a Pod with an event, as the tenant has not asked for the end."""
     return decision.warn("HostCopyDeleted", f"{LOST}; whoever made it may make another")
 
 
 def _end(ctx: Context, virtual: Obj) -> Decision:
     """Finish a deletion: nothing runs any more.
 
-    An API server deletes in two steps: it marks the Pod, then removes it. A request that is cut in between
-    leaves a Pod marked that has no finalizers; a further deletion removes it.
+    An API server deletes in two steps: it marks the Pod, then removes it. A request that is cut in
+    between leaves a Pod marked that has no finalizers; a further deletion removes it.
     """
     metadata = virtual["metadata"]
     status = _final_status(ctx, virtual, is_disrupted=False)
-    if status is None and metadata.get("deletionGracePeriodSeconds") == 0 and metadata.get("finalizers"):
+    is_marked = metadata.get("deletionGracePeriodSeconds") == 0
+    if status is None and is_marked and metadata.get("finalizers"):
         return skip("it is being deleted and waits for its finalizers")
     reason = "it is being deleted, and the host runs it no more"
     return delete(virtual=virtual, grace=0, final_status=status, reason=reason)
 
 
-def _end_lost(ctx: Context, virtual: Obj) -> Decision:
-    """End a Pod that the host has no more, though nobody has deleted it in the virtual cluster."""
-    reason = "it had started and the host has it no more; a Pod that has started is never started again"
-    status = _final_status(ctx, virtual, is_disrupted=True)
-    return ended_by_host(delete(virtual=virtual, grace=0, final_status=status, reason=reason))
-
-
 def _final_status(ctx: Context, virtual: Obj, *, is_disrupted: bool) -> Obj | None:
-    """Return the status to end with; None if the Pod has ended already, or its status isn't known: of one that
-    can't be read only the metadata is.
+    """Return the status to end with; None if the Pod has ended already, or can't be read.
+
+    Of a Pod that can't be read only the metadata is known.
     """
     is_known = bool(virtual.get("spec"))
-    return failed_status(virtual, ctx.now, is_disrupted=is_disrupted) if is_known and not is_finished(virtual) else None
+    if not is_known or is_finished(virtual):
+        return None
+    return failed_status(virtual, ctx.now, is_disrupted=is_disrupted)

@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from syncer.api import Context, Obj, Refused, Resource
-from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from syncer.resources.kinds import (
+    PERSISTENT_VOLUME_CLAIMS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+)
 
 
 class Need(NamedTuple):
@@ -13,7 +17,7 @@ class Need(NamedTuple):
     path: str
     resource: Resource
     #: The object, in words.
-    what: str
+    thing: str
 
 
 def refuse_unsynced(ctx: Context, virtual: Obj) -> None:
@@ -28,21 +32,21 @@ def refuse_unsynced(ctx: Context, virtual: Obj) -> None:
     for need in _needs(virtual["spec"]):
         if not ctx.synced(need.resource):
             kind = need.resource.kind
-            why = (
-                f"needs {need.what}, and objects of the kind {kind} are not synced to where Pods run: the Pod waits "
-                f"until the operator of this virtual cluster enables a syncer of {need.resource}"
-            )
-            raise Refused(why, path=need.path, reason="NotSynced")
+            why = f"needs {need.thing}, and objects of the kind {kind} are not synced to where"
+            how = "the Pod waits until the operator of this virtual cluster enables a syncer of"
+            sentence = f"{why} Pods run: {how} {need.resource}"
+            raise Refused(sentence, path=need.path, reason="NotSynced")
 
 
 def _needs(spec: Obj) -> Iterator[Need]:
+    """Yield the claims that a Pod names, or that are made for it."""
     for number, volume in enumerate(spec.get("volumes") or ()):
         if claim := volume.get("persistentVolumeClaim"):
-            what = f"the PersistentVolumeClaim {claim.get('claimName')}"
-            yield Need(f"spec.volumes[{number}]", PERSISTENT_VOLUME_CLAIMS, what)
+            thing = f"the PersistentVolumeClaim {claim.get('claimName')}"
+            yield Need(f"spec.volumes[{number}]", PERSISTENT_VOLUME_CLAIMS, thing)
         elif volume.get("ephemeral"):
-            what = f"a PersistentVolumeClaim for its volume {volume.get('name')}"
-            yield Need(f"spec.volumes[{number}]", PERSISTENT_VOLUME_CLAIMS, what)
+            thing = f"a PersistentVolumeClaim for its volume {volume.get('name')}"
+            yield Need(f"spec.volumes[{number}]", PERSISTENT_VOLUME_CLAIMS, thing)
     for number, claim in enumerate(spec.get("resourceClaims") or ()):
         path = f"spec.resourceClaims[{number}]"
         if name := claim.get("resourceClaimName"):

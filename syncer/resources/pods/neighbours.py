@@ -1,6 +1,6 @@
-"""Objects of the host's own in a host namespace that select pods there, and could select a tenant's."""
+"""Objects of the host's own that select pods of a host namespace, and could select a tenant's."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from syncer.api import Marks, Obj, Resource
 from syncer.resources.kinds import NETWORK_POLICIES, SERVICES
@@ -29,47 +29,58 @@ def may_select_tenants(resource: Resource, obj: Obj, marks: Marks) -> bool:
     An empty selector finds all pods, whatever their labels: a NetworkPolicy for the whole
     namespace, for example.
     """
-    return any(not _is_safe(selector, marks) for selector in _selectors(resource, obj) if selector)
+    given = [selector for selector in _selectors(resource, obj) if selector]
+    return not all(_is_safe(selector, marks) for selector in given)
 
 
 def _selectors(resource: Resource, obj: Obj) -> Iterator[Obj]:
     """Yield the label selectors for pods of the same namespace."""
-    spec, home = obj.get("spec") or {}, obj["metadata"]["namespace"]
+    spec = obj.get("spec") or {}
+    home = obj["metadata"]["namespace"]
     if resource in (SERVICES, _CONTROLLERS):
-        yield {"matchLabels": labels} if (labels := spec.get("selector")) else {}
+        if labels := spec.get("selector"):
+            yield {"matchLabels": labels}
     elif resource == NETWORK_POLICIES:
         yield spec.get("podSelector") or {}
         for direction, peers in (("ingress", "from"), ("egress", "to")):
             for rule in spec.get(direction) or ():
-                found = [peer for peer in rule.get(peers) or () if _may_be_in(home, peer.get("namespaceSelector"))]
-                yield from (peer.get("podSelector") or {} for peer in found)
-    elif resource != _JOBS or spec.get("manualSelector"):  # a Job's own selector is a uid that no tenant knows
+                for peer in rule.get(peers) or ():
+                    if _may_be_in(home, peer.get("namespaceSelector")):
+                        yield peer.get("podSelector") or {}
+    elif resource != _JOBS or spec.get("manualSelector"):
+        # The selector that a Job gets by itself is a uid that no tenant knows.
         yield spec.get("selector") or {}
 
 
 def _may_be_in(home: str, namespaces: Obj | None) -> bool:
-    """Return False if a peer's namespaces are others by name: the control plane labels each with its own.
+    """Return False if a peer's namespaces are others by name.
 
-    Other labels of the namespace aren't known here, so a selector by them may match it.
+    The control plane labels each namespace with its name. Other labels aren't known here, so a
+    selector by them may match the namespace.
     """
     selector = namespaces or {}
     if (selector.get("matchLabels") or {}).get(_NAME, home) != home:
         return False
-    names = [each for each in selector.get("matchExpressions") or () if each["key"] == _NAME]
-    return all(each.get("operator") != "In" or home in (each.get("values") or ()) for each in names)
+    for each in selector.get("matchExpressions") or ():
+        if each["key"] != _NAME or each.get("operator") != "In":
+            continue
+        if home not in (each.get("values") or ()):
+            return False
+    return True
 
 
 def _is_safe(selector: Obj, marks: Marks) -> bool:
     """Return True if a selector needs a label that no tenant can set, or leaves out all copies."""
-    if not _keys(selector):
+    labels = selector.get("matchLabels") or ()
+    expressions = selector.get("matchExpressions") or ()
+    if not labels and not expressions:
         return True
-    if any(marks.is_mark(key) for key in selector.get("matchLabels") or ()):
+    if any(marks.is_mark(key) for key in labels):
         return True
-    return any(
-        marks.is_mark(each["key"]) and (each.get("operator") in ("In", "Exists") or each["key"] == marks.cluster)
-        for each in selector.get("matchExpressions") or ()
-    )
-
-
-def _keys(selector: Obj) -> Iterable[str]:
-    return [*(selector.get("matchLabels") or ()), *(each["key"] for each in selector.get("matchExpressions") or ())]
+    for each in expressions:
+        if not marks.is_mark(each["key"]):
+            continue
+        # All copies have the mark of the cluster, so any condition on it is about them.
+        if each.get("operator") in ("In", "Exists") or each["key"] == marks.cluster:
+            return True
+    return False

@@ -1,6 +1,6 @@
 """The references in a Pod: a single table for the index and the translation."""
 
-from syncer.api import ReferencePaths, References, Resource, Rewritten
+from syncer.api import Context, ReferencePaths, References, Resource, Rewritten
 from syncer.resources.kinds import (
     CONFIG_MAPS,
     ENDPOINTS,
@@ -36,14 +36,27 @@ _VOLUME: dict[str, Resource] = {
     "storageos.secretRef.name": SECRETS,
 }
 
+
+def _host_field(ctx: Context, field: str) -> str:
+    return host_field(field, ctx.marks)
+
+
+def _references() -> References:
+    found: dict[str, Resource | Rewritten] = {}
+    for part in CONTAINERS:
+        for path, kind in _CONTAINER.items():
+            found[f"spec.{part}[].{path}"] = kind
+    for path, kind in _VOLUME.items():
+        found[f"spec.volumes[].{path}"] = kind
+    found["spec.imagePullSecrets[].name"] = SECRETS
+    found["spec.resourceClaims[].resourceClaimName"] = RESOURCE_CLAIMS
+    found["spec.resourceClaims[].resourceClaimTemplateName"] = RESOURCE_CLAIM_TEMPLATES
+    for path in PLACES:
+        found[path] = Rewritten(_host_field)
+    return found
+
+
 #: Names of other objects in a Pod, and field references to the Pod itself, by path.
-REFERENCES: References = {
-    **{f"spec.{part}[].{path}": kind for part in CONTAINERS for path, kind in _CONTAINER.items()},
-    **{f"spec.volumes[].{path}": kind for path, kind in _VOLUME.items()},
-    "spec.imagePullSecrets[].name": SECRETS,
-    "spec.resourceClaims[].resourceClaimName": RESOURCE_CLAIMS,
-    "spec.resourceClaims[].resourceClaimTemplateName": RESOURCE_CLAIM_TEMPLATES,
-    **dict.fromkeys(PLACES, Rewritten(lambda ctx, field: host_field(field, ctx.marks))),
-}
+REFERENCES: References = _references()
 
 PATHS = ReferencePaths(REFERENCES)

@@ -9,27 +9,30 @@ import hashlib
 from collections.abc import Iterator
 
 from syncer.api import Obj
-from syncer.resources.pods.containers import Sent
+from syncer.resources.pods.containers import SentContainers
 
 #: The subresource that resources are changed through.
 SUBRESOURCE = "resize"
-#: Below the marks' prefix: a digest of the resources that were sent last; missing if there are none.
+#: Below the marks' prefix: a digest of the resources that were sent last, if there are any.
 RESOURCES = "pod-resources"
 
-_PARTS, _SIDES = ("containers", "initContainers"), ("limits", "requests")
+_PARTS = ("containers", "initContainers")
+_SIDES = ("limits", "requests")
 #: The resources that can change; none can be removed.
 _CHANGEABLE = ("cpu", "memory")
 
 
 def resources_digest(spec: Obj) -> str:
     """Return a short digest of all requests and limits, by container; ``""`` if there are none."""
-    found = [
-        f"{name} {side} {sorted(resources[side].items())}"
-        for name, resources in _resources(spec)
-        for side in _SIDES
-        if resources.get(side)
-    ]
-    return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16] if found else ""
+    found = []
+    for name, resources in _resources(spec):
+        for side in _SIDES:
+            amounts = resources.get(side)
+            if amounts:
+                found.append(f"{name} {side} {sorted(amounts.items())}")
+    if not found:
+        return ""
+    return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16]
 
 
 def _resources(spec: Obj) -> Iterator[tuple[str, Obj]]:
@@ -42,33 +45,37 @@ def _resources(spec: Obj) -> Iterator[tuple[str, Obj]]:
                 yield container["name"], container["resources"]
 
 
-def lacking(wanted: Obj, actual: Obj, sent: Sent) -> Obj:
-    """Return the part of a spec with the cpu and memory that another spec lacks; ``{}`` if it has all.
+def lacking(wanted: Obj, actual: Obj, sent: SentContainers) -> Obj:
+    """Return the part of a spec with the cpu and memory that another spec lacks.
 
-    Of its containers, only those count that were sent.
+    ``{}`` if it lacks none. Of the containers, only those count that were sent.
     """
     spec: Obj = {}
     if whole := _unlike(wanted.get("resources"), actual.get("resources")):
         spec["resources"] = whole
     for part in _PARTS:
-        theirs = {container["name"]: container.get("resources") for container in actual.get(part) or ()}
-        changed = [
-            {"name": name, "resources": resources}
-            for container in wanted.get(part) or ()
-            if (name := container["name"]) in theirs
-            and name in sent.get(part, ())
-            and (resources := _unlike(container.get("resources"), theirs[name]))
-        ]
+        theirs = {each["name"]: each.get("resources") for each in actual.get(part) or ()}
+        changed = []
+        for container in wanted.get(part) or ():
+            name = container["name"]
+            if name not in theirs or name not in sent.get(part, ()):
+                continue
+            resources = _unlike(container.get("resources"), theirs[name])
+            if resources:
+                changed.append({"name": name, "resources": resources})
         if changed:
             spec[part] = changed
     return spec
 
 
 def _unlike(wanted: Obj | None, actual: Obj | None) -> Obj:
+    """Return the wanted cpu and memory that differ from the actual ones, by side."""
     result: Obj = {}
     for side in _SIDES:
+        given = (wanted or {}).get(side) or {}
         there = (actual or {}).get(side) or {}
-        given = ((wanted or {}).get(side) or {}).items()
-        if left := {name: value for name, value in given if name in _CHANGEABLE and there.get(name) != value}:
+        changeable = {name: given[name] for name in _CHANGEABLE if name in given}
+        left = {name: value for name, value in changeable.items() if there.get(name) != value}
+        if left:
             result[side] = left
     return result

@@ -14,24 +14,24 @@ from syncer.resources.selected_namespaces import BY_LABEL, NamespaceSelection
 #: Fields of an affinity term that become part of its selector.
 _FOLDED = frozenset({"namespaces", "namespaceSelector", "matchLabelKeys", "mismatchLabelKeys"})
 
-#: Most terms of pod affinity in a Pod: the host pod grows with their product with the namespaces that they select.
-#: Schedulers are slow long before.
+#: Most terms of pod affinity in a Pod: the host pod grows with their product with the namespaces
+#: that they select. Schedulers are slow long before.
 MOST_TERMS = 200
 
-_REQUIRED, _PREFERRED = (
-    "requiredDuringSchedulingIgnoredDuringExecution",
-    "preferredDuringSchedulingIgnoredDuringExecution",
-)
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def spread(ctx: Context, virtual: Obj, constraints: list[Obj]) -> list[Obj]:
     """Return the topology spread constraints, which count pods of the Pod's own namespace."""
-    namespace, labels = virtual["metadata"].get("namespace", ""), labels_of(virtual)
+    namespace = virtual["metadata"].get("namespace", "")
+    labels = labels_of(virtual)
     marks = ctx.marks.labels(ctx.identity, Key(namespace, ""))
     result = []
     for constraint in constraints:
         kept = {name: value for name, value in constraint.items() if name != "matchLabelKeys"}
-        if (selector := constraint.get("labelSelector")) is not None:
+        selector = constraint.get("labelSelector")
+        if selector is not None:
             wide = selectors.folded(selector, labels, match=constraint.get("matchLabelKeys") or ())
             kept["labelSelector"] = selectors.narrowed(wide, marks)
         result.append(kept)
@@ -47,10 +47,9 @@ def affinity(ctx: Context, virtual: Obj, given: Obj) -> Obj:
         Refused: Their selectors find too many namespaces, or too many whose labels aren't indexed
             would have to be read.
     """
-    result, terms = (
-        dict(given),
-        _Terms(ctx, virtual, NamespaceSelection(ctx, BY_LABEL, "its affinity", "terms", "spec.affinity")),
-    )
+    result = dict(given)
+    named = NamespaceSelection(ctx, BY_LABEL, "its affinity", "terms", "spec.affinity")
+    terms = _Terms(ctx, virtual, named)
     for part in ("podAffinity", "podAntiAffinity"):
         if found := given.get(part):
             result[part] = terms.of(found)
@@ -69,35 +68,41 @@ class _Terms:
     def of(self, given: Obj) -> Obj:
         """Return a pod affinity or anti-affinity with narrowed terms."""
         result = dict(given)
-        required, preferred = given.get(_REQUIRED) or (), given.get(_PREFERRED) or ()
+        required = given.get(_REQUIRED) or ()
+        preferred = given.get(_PREFERRED) or ()
         self.terms += len(required) + len(preferred)
         if self.terms > MOST_TERMS:
-            why = f"has {self.terms} terms of pod affinity, and {MOST_TERMS} are accepted; use fewer"
-            raise TooLarge(why, path="spec.affinity")
+            why = f"has {self.terms} terms of pod affinity, and {MOST_TERMS} are accepted"
+            raise TooLarge(f"{why}; use fewer", path="spec.affinity")
         if required:
             result[_REQUIRED] = [self._term(term) for term in required]
         if preferred:
-            result[_PREFERRED] = [{**one, "podAffinityTerm": self._term(one["podAffinityTerm"])} for one in preferred]
+            result[_PREFERRED] = []
+            for one in preferred:
+                term = self._term(one["podAffinityTerm"])
+                result[_PREFERRED].append({**one, "podAffinityTerm": term})
         return result
 
     def _term(self, term: Obj) -> Obj:
         """Return an affinity term. A term without a selector matches no pod, and stays so."""
-        ctx, virtual = self.ctx, self.virtual
+        ctx = self.ctx
         result = {name: value for name, value in term.items() if name not in _FOLDED}
         selector = term.get("labelSelector")
         if selector is None:
             return result
         selector = selectors.folded(
             selector,
-            labels_of(virtual),
+            labels_of(self.virtual),
             match=term.get("matchLabelKeys") or (),
             mismatch=term.get("mismatchLabelKeys") or (),
         )
         selector = selectors.narrowed(selector, {ctx.marks.cluster: ctx.identity})
-        if (wanted := self._namespaces(term)) is None:
+        wanted = self._namespaces(term)
+        if wanted is None:
             return {**result, "labelSelector": selector, **_anywhere(ctx)}
-        selector = selectors.required(selector, selectors.one_of(ctx.marks.namespace_label, wanted))
-        return {**result, "labelSelector": selector, **_places(ctx, virtual, wanted)}
+        is_of_these = selectors.one_of(ctx.marks.namespace_label, wanted)
+        selector = selectors.required(selector, is_of_these)
+        return {**result, "labelSelector": selector, **_places(ctx, self.virtual, wanted)}
 
     def _namespaces(self, term: Obj) -> list[str] | None:
         """Return the virtual namespaces of a term; None for all.
@@ -105,7 +110,8 @@ class _Terms:
         A namespace selector is evaluated now: the scheduler evaluates the term when it places the
         Pod, which is soon.
         """
-        named, selector = term.get("namespaces") or [], term.get("namespaceSelector")
+        named = term.get("namespaces") or []
+        selector = term.get("namespaceSelector")
         self.named.count(len(named))
         if selector is None:
             return named or [self.virtual["metadata"].get("namespace", "")]
@@ -115,16 +121,23 @@ class _Terms:
 
 
 def _anywhere(ctx: Context) -> Obj:
-    """Return no namespaces if all copies share the Pod's host namespace, which is a term's default."""
+    """Return the namespaces of a term for all of them.
+
+    None are named if all copies share the Pod's host namespace, which is a term's default.
+    """
     spaces = ctx.names.host_namespaces()
-    return {} if spaces is not None and len(spaces) == 1 else {"namespaceSelector": {}}
+    if spaces is not None and len(spaces) == 1:
+        return {}
+    return {"namespaceSelector": {}}
 
 
 def _places(ctx: Context, virtual: Obj, namespaces: Iterable[str]) -> Obj:
     """Return the host namespaces of virtual ones, unless they are the Pod's own."""
     own = _place(ctx, virtual["metadata"].get("namespace", ""))
     places = sorted({_place(ctx, namespace) for namespace in namespaces})
-    return {"namespaces": places} if places and places != [own] else {}
+    if places and places != [own]:
+        return {"namespaces": places}
+    return {}
 
 
 def _place(ctx: Context, namespace: str) -> str:

@@ -1,8 +1,8 @@
 """The Pod Security Standards, as a function of a Pod.
 
-A host that enforces them itself has the last word. This check is for hosts that don't, and it answers
-the tenant before anything is sent. The rules are those of Kubernetes 1.35 and 1.36, one function each:
-https://kubernetes.io/docs/concepts/security/pod-security-standards/.
+A host that enforces them itself has the last word. This check is for hosts that don't, and it
+answers the tenant before anything is sent. The rules are those of Kubernetes 1.35 and 1.36, one
+function each: https://kubernetes.io/docs/concepts/security/pod-security-standards/.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from syncer.api import Obj, annotations_of
 from syncer.resources.pods.fields import CONTAINERS
 
 #: A level of the standards; each contains the one before.
-Level = Literal["privileged", "baseline", "restricted"]
+SecurityLevel = Literal["privileged", "baseline", "restricted"]
 
 #: Capabilities that a container may add.
 _CAPABILITIES = frozenset(
@@ -51,7 +51,8 @@ _SYSCTLS = frozenset(
 )
 #: Profile types that confine a container: seccomp's and AppArmor's.
 _CONFINED = ("RuntimeDefault", "Localhost")
-_PROBES, _HOOKS = ("livenessProbe", "readinessProbe", "startupProbe"), ("postStart", "preStop")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HOOKS = ("postStart", "preStop")
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 #: Volume types that a restricted Pod may have, besides its ``name``.
 _VOLUMES = frozenset(
@@ -70,40 +71,51 @@ _VOLUMES = frozenset(
 
 
 class _Checked:
-    """A Pod, with its parts that most rules look at, found once."""
+    """A Pod, with the parts that most rules read, found once."""
 
     __slots__ = ("containers", "contexts", "of_containers", "own_users", "pod", "spec")
 
     def __init__(self, pod: Obj, *, user_namespaces: bool) -> None:
-        self.pod, self.spec = pod, pod.get("spec") or {}
-        #: True if its users are none of the node's: root in it is nobody there.
+        self.pod = pod
+        self.spec = pod.get("spec") or {}
+        #: True if its users are none of the node's: root in the Pod has no rights there.
         self.own_users = user_namespaces and self.spec.get("hostUsers") is False
-        self.containers = [container for part in CONTAINERS for container in self.spec.get(part) or ()]
-        #: The security context of each container, with its name for people.
-        self.of_containers = [
-            (f"container {container.get('name')}", container.get("securityContext") or {})
-            for container in self.containers
-        ]
+        self.containers: list[Obj] = []
+        #: The security context of each container, with the container's name in words.
+        self.of_containers: list[tuple[str, Obj]] = []
+        for part in CONTAINERS:
+            for container in self.spec.get(part) or ():
+                where = f"container {container.get('name')}"
+                self.containers.append(container)
+                self.of_containers.append((where, container.get("securityContext") or {}))
         #: The security context of the Pod, and those of its containers.
         self.contexts = [("the Pod", self.spec.get("securityContext") or {}), *self.of_containers]
 
 
 #: Yields a phrase for each field that breaks a rule.
-Rule = Callable[[_Checked], Iterator[str]]
+SecurityRule = Callable[[_Checked], Iterator[str]]
 
 
-def violations(level: Level, pod: Obj, *, user_namespaces: bool = True) -> list[str]:
+def violations(level: SecurityLevel, pod: Obj, *, user_namespaces: bool = True) -> list[str]:
     """Return a phrase for each way in which a Pod breaks a level; empty if it keeps to it.
 
     Args:
         level: The level.
         pod: The Pod.
-        user_namespaces: Whether the API server that it is for keeps ``hostUsers: false``, which lifts some
-            rules. One that doesn't know the field drops it, and the Pod would be root of the node.
+        user_namespaces: Whether the API server for which the Pod is keeps ``hostUsers: false``,
+            which lifts some rules. One that doesn't know the field drops it, and the Pod would be
+            root of the node.
     """
-    rules = {"privileged": (), "baseline": _BASELINE, "restricted": (*_BASELINE, *_RESTRICTED)}[level]
+    rules: tuple[SecurityRule, ...] = ()
+    if level != "privileged":
+        rules = _BASELINE
+    if level == "restricted":
+        rules = (*_BASELINE, *_RESTRICTED)
     checked = _Checked(pod, user_namespaces=user_namespaces)
-    return list(dict.fromkeys(phrase for rule in rules for phrase in rule(checked)))
+    phrases: dict[str, None] = {}
+    for rule in rules:
+        phrases |= dict.fromkeys(rule(checked))
+    return list(phrases)
 
 
 # -- baseline --------------------------------------------------------------------------------------
@@ -147,25 +159,32 @@ def _host_ports(checked: _Checked) -> Iterator[str]:
 def _probes(checked: _Checked) -> Iterator[str]:
     for container in checked.containers:
         hooks = container.get("lifecycle") or {}
-        actions = [*(container.get(name) for name in _PROBES), *(hooks.get(name) for name in _HOOKS)]
-        for action in filter(None, actions):
+        probes = [container.get(name) for name in _PROBES]
+        actions = [*probes, *(hooks.get(name) for name in _HOOKS)]
+        for action in actions:
+            if not action:
+                continue
             if any((action.get(kind) or {}).get("host") for kind in ("httpGet", "tcpSocket")):
                 yield f"a probe or hook of container {container.get('name')} has a host"
 
 
 def _app_armor(checked: _Checked) -> Iterator[str]:
     for where, context in checked.contexts:
-        if (profile := context.get("appArmorProfile")) and profile.get("type") not in _CONFINED:
+        profile = context.get("appArmorProfile")
+        if profile and profile.get("type") not in _CONFINED:
             yield f"{where} has the AppArmor profile {profile.get('type')}"
     for key, value in annotations_of(checked.pod).items():
-        if key.startswith(_APPARMOR) and value and value != "runtime/default" and not value.startswith("localhost/"):
+        if not key.startswith(_APPARMOR) or not value:
+            continue
+        if value != "runtime/default" and not value.startswith("localhost/"):
             yield f"an annotation gives a container the AppArmor profile {value}"
 
 
 def _se_linux(checked: _Checked) -> Iterator[str]:
     for where, context in checked.contexts:
         options = context.get("seLinuxOptions") or {}
-        if (kind := options.get("type")) and kind not in _SELINUX_TYPES:
+        kind = options.get("type")
+        if kind and kind not in _SELINUX_TYPES:
             yield f"{where} has the SELinux type {kind}"
         for field in ("user", "role"):
             if options.get(field):
@@ -179,7 +198,8 @@ def _proc_mount(checked: _Checked) -> Iterator[str]:
 
 def _seccomp(checked: _Checked) -> Iterator[str]:
     for where, context in checked.contexts:
-        if (profile := context.get("seccompProfile")) and profile.get("type") not in _CONFINED:
+        profile = context.get("seccompProfile")
+        if profile and profile.get("type") not in _CONFINED:
             yield f"{where} has the seccomp profile {profile.get('type')}"
 
 
@@ -199,8 +219,10 @@ def _volume_types(checked: _Checked) -> Iterator[str]:
 
 
 def _escalation(checked: _Checked) -> Iterator[str]:
+    if _is_windows(checked.spec):
+        return
     for where, context in checked.of_containers:
-        if context.get("allowPrivilegeEscalation") is not False and not _is_windows(checked.spec):
+        if context.get("allowPrivilegeEscalation") is not False:
             yield f"{where} must set allowPrivilegeEscalation: false"
 
 
@@ -225,13 +247,17 @@ def _root_user(checked: _Checked) -> Iterator[str]:
 
 def _seccomp_given(checked: _Checked) -> Iterator[str]:
     of_pod = (checked.spec.get("securityContext") or {}).get("seccompProfile")
+    if of_pod or _is_windows(checked.spec):
+        return
     for where, context in checked.of_containers:
-        if not (context.get("seccompProfile") or of_pod) and not _is_windows(checked.spec):
+        if not context.get("seccompProfile"):
             yield f"{where} must set the seccomp profile RuntimeDefault or Localhost"
 
 
 def _capabilities_dropped(checked: _Checked) -> Iterator[str]:
-    for where, context in checked.of_containers if not _is_windows(checked.spec) else ():
+    if _is_windows(checked.spec):
+        return
+    for where, context in checked.of_containers:
         if "ALL" not in ((context.get("capabilities") or {}).get("drop") or ()):
             yield f"{where} must drop the capabilities ALL"
         yield from _added(where, context, frozenset({"NET_BIND_SERVICE"}))
@@ -257,7 +283,7 @@ def _is_windows(spec: Obj) -> bool:
     return (spec.get("os") or {}).get("name") == "windows"
 
 
-_BASELINE: tuple[Rule, ...] = (
+_BASELINE: tuple[SecurityRule, ...] = (
     _host_process,
     _host_namespaces,
     _privileged,
@@ -271,7 +297,7 @@ _BASELINE: tuple[Rule, ...] = (
     _seccomp,
     _sysctls,
 )
-_RESTRICTED: tuple[Rule, ...] = (
+_RESTRICTED: tuple[SecurityRule, ...] = (
     _proc_unmasked,
     _volume_types,
     _escalation,

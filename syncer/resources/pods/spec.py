@@ -11,9 +11,9 @@ from syncer.resources.pods.references import PATHS
 from syncer.resources.pods.resizing import RESOURCES, resources_digest
 
 #: Fields that are not copied. The host's admission computes priority and overhead from its own
-#: classes and refuses others; ephemeral containers can only be added later; a Pod held by scheduling
-#: gates isn't copied before they are gone; a group of Pods to schedule together is an object of the
-#: virtual cluster alone.
+#: classes and refuses others; ephemeral containers can only be added later; a Pod held by
+#: scheduling gates isn't copied before they are gone; a group of Pods to schedule together is an
+#: object of the virtual cluster alone.
 DROPPED = frozenset(
     {
         "serviceAccount",
@@ -28,9 +28,9 @@ DROPPED = frozenset(
     }
 )
 
-#: Fields of a Pod that its owner isn't told of if the copy lacks them: the host's admission sets them, or the copy
-#: gets what they are for in another way, or later.
-_UNTOLD = frozenset(
+#: Fields of a Pod about which no event warns if the copy lacks them: the host's admission sets
+#: them, or the copy gets their effect in another way, or later.
+_UNREPORTED = frozenset(
     {
         "serviceAccount",
         "serviceAccountName",
@@ -42,9 +42,9 @@ _UNTOLD = frozenset(
         "nodeName",
     }
 )
-#: Those of a container. API servers since Kubernetes 1.33 set it by default, and an older host has none: what asks
-#: for a resizing is refused by itself.
-_UNTOLD_OF_CONTAINERS = frozenset({"resizePolicy"})
+#: Those of a container. API servers since Kubernetes 1.33 set this one by default, and an older
+#: host has none: a resizing itself is refused there.
+_UNREPORTED_OF_CONTAINERS = frozenset({"resizePolicy"})
 
 #: Values that mean as much as none. False isn't among them: a Pod may ask for that.
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
@@ -53,7 +53,7 @@ _NOTHING: tuple[Any, ...] = (None, "", [], {})
 HTTPS = 443
 
 #: Below the marks' prefix: a digest of the images that were sent last. The host may replace images
-#: (a registry mirror, for example), so only this tells whether the tenant has changed them.
+#: (a registry mirror, for example), so only this shows whether the tenant has changed them.
 IMAGES = "pod-images"
 
 
@@ -67,15 +67,22 @@ def host_pod(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
 
 
 def fields_left_out(virtual: Obj, copy: Obj) -> list[str]:
-    """Return the paths of a Pod's fields that its copy lacks, as they weren't sent or the host dropped them."""
-    own, there = virtual["spec"], copy["spec"]
-    found = [f"spec.{name}" for name in _lacking(own, there) if name not in _UNTOLD]
+    """Return the paths of a Pod's fields that the copy lacks.
+
+    They weren't sent, or the host dropped them.
+    """
+    own = virtual["spec"]
+    there = copy["spec"]
+    found = [f"spec.{name}" for name in _lacking(own, there) if name not in _UNREPORTED]
     for part in ("containers", "initContainers"):
         copies = {container["name"]: container for container in there.get(part) or ()}
         for container in own.get(part) or ():
-            if like := copies.get(container["name"]):
-                lacking = (name for name in _lacking(container, like) if name not in _UNTOLD_OF_CONTAINERS)
-                found += [f"spec.{part}[].{name}" for name in lacking]
+            like = copies.get(container["name"])
+            if like is None:
+                continue
+            lacking = _lacking(container, like)
+            reported = [name for name in lacking if name not in _UNREPORTED_OF_CONTAINERS]
+            found.extend(f"spec.{part}[].{name}" for name in reported)
     return found
 
 
@@ -84,9 +91,11 @@ def _lacking(wanted: Obj, there: Obj) -> list[str]:
     return sorted(name for name in wanted.keys() - there.keys() if wanted[name] not in _NOTHING)
 
 
-def metadata(ctx: Context, virtual: Obj, sent: containers.Sent) -> Obj:
-    """Return the host pod without a spec: name, labels, annotations, marks with the record of the
-    containers that were sent, and the values for the downward API.
+def metadata(ctx: Context, virtual: Obj, sent: containers.SentContainers) -> Obj:
+    """Return the host pod without a spec.
+
+    It has a name, labels and annotations, the marks, the record of the containers that were sent,
+    and the values for the downward API.
     """
     host = ctx.host_copy(virtual)
     host["metadata"]["labels"] |= isolation.labels(ctx, virtual)
@@ -99,14 +108,16 @@ def metadata(ctx: Context, virtual: Obj, sent: containers.Sent) -> Obj:
 
 def images_digest(spec: Obj) -> str:
     """Return a short digest of all container images, by container."""
-    all_of_them = (spec.get("containers") or []) + (spec.get("initContainers") or [])
-    text = "\n".join(f"{container['name']}={container.get('image', '')}" for container in all_of_them)
+    found = (spec.get("containers") or []) + (spec.get("initContainers") or [])
+    text = "\n".join(f"{each['name']}={each.get('image', '')}" for each in found)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _spec(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
+    """Return the spec of the host pod."""
     given = {name: value for name, value in virtual["spec"].items() if name not in DROPPED}
-    spec: Obj = PATHS.to_host(ctx, virtual, {"spec": given})["spec"]  # our own, or a changed copy of it
+    # The result is our own dictionary, or a changed copy of it: it may be written to.
+    spec: Obj = PATHS.to_host(ctx, virtual, {"spec": given})["spec"]
     spec["enableServiceLinks"] = False
     spec |= dns.fields(ctx, virtual) | classes.priority(ctx, virtual)
     _identify(ctx, virtual, spec)
@@ -122,13 +133,15 @@ def _identify(ctx: Context, virtual: Obj, spec: Obj) -> None:
     spec["automountServiceAccountToken"] = False
     spec.pop("serviceAccountName", None)
     if ctx.enabled("serviceaccounts"):
+        namespace = metadata.get("namespace", "")
         account = fields.service_account(virtual)
-        spec["serviceAccountName"] = ctx.host_name(SERVICE_ACCOUNTS, metadata.get("namespace", ""), account)
+        spec["serviceAccountName"] = ctx.host_name(SERVICE_ACCOUNTS, namespace, account)
     if not spec.get("hostname") and not spec.get("hostnameOverride"):
         spec["hostname"] = dns.hostname(metadata["name"])
 
 
 def _place(ctx: Context, virtual: Obj, spec: Obj) -> None:
+    """Narrow the Pod's affinity and spread constraints to the tenant's Pods."""
     if given := spec.get("affinity"):
         spec["affinity"] = scheduling.affinity(ctx, virtual, given)
     if constraints := spec.get("topologySpreadConstraints"):
@@ -136,10 +149,10 @@ def _place(ctx: Context, virtual: Obj, spec: Obj) -> None:
 
 
 def _name_api_server(ctx: Context, virtual: Obj, spec: Obj) -> None:
-    """Add the names of the virtual API server to the Pod's ``/etc/hosts``, as vcluster does, so that they
-    lead there with any DNS server. Names of the Pod's own come first.
+    """Add the names of the virtual API server to the Pod's ``/etc/hosts``, as vcluster does.
 
-    A port other than that of https can't be named there.
+    So they lead there with any DNS server. Names of the Pod's own come first. A port other than
+    that of https can't be named there.
     """
     server = ctx.settings.api_server
     if server.port != HTTPS or not server.is_ip:
@@ -147,8 +160,10 @@ def _name_api_server(ctx: Context, virtual: Obj, spec: Obj) -> None:
     domain = ctx.settings.networking.cluster_domain
     names = [f"kubernetes.default.svc.{domain}", "kubernetes.default.svc", "kubernetes.default"]
     if virtual["metadata"].get("namespace") == "default":
-        names.append("kubernetes")  # elsewhere it is a Service of the Pod's own namespace
-    spec["hostAliases"] = [*(spec.get("hostAliases") or ()), {"ip": server.host, "hostnames": names}]
+        # In another namespace, this is the name of a Service there.
+        names.append("kubernetes")
+    own = spec.get("hostAliases") or ()
+    spec["hostAliases"] = [*own, {"ip": server.host, "hostnames": names}]
 
 
 def _fill(ctx: Context, virtual: Obj, spec: Obj, variables: list[Obj]) -> None:

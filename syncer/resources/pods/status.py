@@ -6,7 +6,7 @@ written, except for the conditions that the tenant's own controllers set.
 """
 
 from syncer.api import Obj, Pair
-from syncer.resources.pods.containers import Sent
+from syncer.resources.pods.containers import SentContainers
 
 #: Conditions that the host's control plane and kubelet set. Of others, those that only the virtual
 #: Pod has are kept.
@@ -22,9 +22,13 @@ HOST_CONDITIONS = frozenset(
     }
 )
 
-#: Fields with the names of claims for devices that the host's own controllers made. Those of the virtual cluster's
-#: stay.
-HOST_CLAIMS = ("resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses")
+#: Fields with the names of claims for devices that the host's own controllers made. Those of the
+#: virtual cluster's stay.
+HOST_CLAIMS = (
+    "resourceClaimStatuses",
+    "extendedResourceClaimStatus",
+    "nodeAllocatableResourceClaimStatuses",
+)
 
 _STATUSES = (
     ("containerStatuses", "containers"),
@@ -33,7 +37,7 @@ _STATUSES = (
 )
 
 
-def virtual_status(pair: Pair, sent: Sent, *, behind: bool = False) -> Obj | None:
+def virtual_status(pair: Pair, sent: SentContainers, *, behind: bool = False) -> Obj | None:
     """Return the status of the virtual Pod, or None if the host hasn't reported one yet.
 
     Args:
@@ -42,7 +46,7 @@ def virtual_status(pair: Pair, sent: Sent, *, behind: bool = False) -> Obj | Non
         behind: The host pod lacks changes of the spec, so its kubelet hasn't observed them.
     """
     reported = pair.host.get("status") or {}
-    if not reported.get("phase") or _says_only_that_it_is_placed(reported):
+    if not reported.get("phase") or _is_only_placed(reported):
         return None
     status = dict(reported)
     _keep_own(status, pair, behind=behind)
@@ -50,15 +54,23 @@ def virtual_status(pair: Pair, sent: Sent, *, behind: bool = False) -> Obj | Non
         status["conditions"] = conditions
     for part, containers in _STATUSES:
         if part in status:
-            status[part] = [each for each in status[part] if each.get("name") in sent.get(containers, ())]
+            names = sent.get(containers, ())
+            status[part] = [each for each in status[part] if each.get("name") in names]
     return status
 
 
-def _says_only_that_it_is_placed(reported: Obj) -> bool:
-    """Return True if no kubelet has reported yet: the binding of the virtual Pod says as much."""
+def _is_only_placed(reported: Obj) -> bool:
+    """Return True if the scheduler has reported, and no kubelet yet.
+
+    The binding of the virtual Pod has the same effect on its status.
+    """
+    if reported["phase"] != "Pending" or "startTime" in reported:
+        return False
     conditions = reported.get("conditions") or ()
-    placed = [one.get("type") == "PodScheduled" and one.get("status") == "True" for one in conditions]
-    return reported["phase"] == "Pending" and "startTime" not in reported and bool(placed) and all(placed)
+    for one in conditions:
+        if one.get("type") != "PodScheduled" or one.get("status") != "True":
+            return False
+    return bool(conditions)
 
 
 def gate_conditions(pair: Pair) -> list[Obj]:
@@ -66,13 +78,21 @@ def gate_conditions(pair: Pair) -> list[Obj]:
     gates = _gates(pair.virtual)
     if not gates:
         return []
-    own = (pair.virtual.get("status") or {}).get("conditions") or ()
-    return [_without_generation(condition) for condition in own if condition.get("type") in gates]
+    result = []
+    for condition in (pair.virtual.get("status") or {}).get("conditions") or ():
+        if condition.get("type") in gates:
+            # The generation is that of the virtual Pod, and another one on the host.
+            kept = dict(condition)
+            kept.pop("observedGeneration", None)
+            result.append(kept)
+    return result
 
 
 def _keep_own(status: Obj, pair: Pair, *, behind: bool) -> None:
-    """Keep the virtual quality of service, which can't change though the host's may differ, and what the virtual
-    cluster's own controllers say of claims; and set our own generations.
+    """Keep the fields of the virtual status that the host doesn't own.
+
+    These are the quality of service, which can't change though the host's may differ, the claims
+    that the virtual cluster's own controllers report, and the generation.
     """
     own = pair.virtual.get("status") or {}
     if "qosClass" in own:
@@ -85,8 +105,10 @@ def _keep_own(status: Obj, pair: Pair, *, behind: bool) -> None:
 
 
 def _conditions(pair: Pair, *, behind: bool) -> list[Obj]:
+    """Return the host's conditions, and those that only the virtual Pod has."""
     gates = _gates(pair.virtual)
-    own = {one.get("type"): one for one in (pair.virtual.get("status") or {}).get("conditions") or ()}
+    conditions = (pair.virtual.get("status") or {}).get("conditions") or ()
+    own = {one.get("type"): one for one in conditions}
     result = []
     for condition in pair.host["status"].get("conditions") or ():
         kind = condition.get("type")
@@ -95,15 +117,20 @@ def _conditions(pair: Pair, *, behind: bool) -> list[Obj]:
             result.append(mine)
         else:
             result.append(_translated(condition, pair, mine, behind=behind))
-    return result + [one for kind, one in own.items() if kind in gates or kind not in HOST_CONDITIONS]
+    for kind, mine in own.items():
+        if kind in gates or kind not in HOST_CONDITIONS:
+            result.append(mine)
+    return result
 
 
 def _gates(pod: Obj) -> frozenset[str]:
+    """Return the conditions of a Pod's readiness gates."""
     gates = pod["spec"].get("readinessGates") or ()
     return frozenset(gate["conditionType"] for gate in gates) - HOST_CONDITIONS
 
 
 def _translated(condition: Obj, pair: Pair, own: Obj | None, *, behind: bool) -> Obj:
+    """Return a condition of the host's with the virtual generation, if there is one in it."""
     if "observedGeneration" not in condition:
         return condition
     result = dict(condition)
@@ -112,16 +139,15 @@ def _translated(condition: Obj, pair: Pair, own: Obj | None, *, behind: bool) ->
 
 
 def _set_generation(part: Obj, pair: Pair, own: Obj | None, *, behind: bool) -> None:
-    """Set the virtual generation if the host observed all of it, which means its own latest one;
-    otherwise keep the one that is there.
+    """Set the virtual generation if the host's kubelet has observed all of it.
+
+    That is so if it has observed the host pod's latest one. Otherwise the generation that is there
+    stays.
     """
     seen = part.pop("observedGeneration", None)
-    virtual, host = (obj["metadata"].get("generation") for obj in (pair.virtual, pair.host))
+    virtual = pair.virtual["metadata"].get("generation")
+    host = pair.host["metadata"].get("generation")
     if seen and virtual and host and seen >= host and not behind:
         part["observedGeneration"] = virtual
     elif own and "observedGeneration" in own:
         part["observedGeneration"] = own["observedGeneration"]
-
-
-def _without_generation(condition: Obj) -> Obj:
-    return {name: value for name, value in condition.items() if name != "observedGeneration"}

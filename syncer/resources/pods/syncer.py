@@ -1,8 +1,10 @@
 """Run virtual Pods on the host, and report their status."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from syncer.api import (
+    LONGEST_NAME,
     Context,
     Decision,
     Excludes,
@@ -59,18 +61,26 @@ from syncer.resources.pods.spec import fields_left_out, host_pod, metadata
 from syncer.resources.pods.volumes import token_files, tokens_key
 from syncer.resources.selected_namespaces import BY_LABEL, label_values
 
-_VIRTUAL_SERVICES, _VIRTUAL_NAMESPACES = Source(Side.VIRTUAL, SERVICES), Source(Side.VIRTUAL, NAMESPACES)
+_VIRTUAL_SERVICES = Source(Side.VIRTUAL, SERVICES)
+_VIRTUAL_NAMESPACES = Source(Side.VIRTUAL, NAMESPACES)
 
 
-class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Excludes[PodConfig], Indexes, Refers):
+class PodSyncer(
+    Syncer[PodConfig],
+    SyncDown[PodConfig],
+    Sync[PodConfig],
+    Excludes[PodConfig],
+    Indexes,
+    Refers,
+):
     """Runs Pods on the host; the virtual side owns the spec, the host the node and the status.
 
     A Pod is created on the host once, when everything that it needs is there, and never a second
-    time: if the host loses a Pod that had started, the virtual Pod ends as Failed, with the condition
-    ``DisruptionTarget``, and is deleted, as its controller expects of a lost Pod.
+    time: if the host loses a Pod that had started, the virtual Pod ends as Failed, with the
+    condition ``DisruptionTarget``, and is deleted, as its controller expects of a lost Pod.
 
-    An event (`NotCopied`) names the fields that a copy lacks: `schedulingGroup`, classes that stay behind, and
-    what the host's API server doesn't know.
+    An event (`NotCopied`) names the fields that a copy lacks: `schedulingGroup`, classes that stay
+    behind, and fields that the host's API server doesn't know.
     """
 
     name = "pods"
@@ -97,30 +107,44 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
     )
 
     def reads_with(self, settings: Settings) -> Iterable[Source]:
-        """Return what Pods read, the host namespaces that must be ready for them, the classes that they may
-        name, and the NetworkPolicies that may isolate them.
-        """
-        return (*self.reads, *home_sources(settings), *classes.sources(settings), *isolation.sources(settings))
+        """Return the kinds that the decision about a Pod reads.
 
-    def rights_with(self, settings: Settings) -> Iterable[Right]:
-        """Return the rights, with those to check selectors of the host if that is enabled, and to read
-        the host Service in front of the virtual API server; without that on ephemeral containers if
-        Pods may have none.
+        Besides those of every Pod these are the host namespace that must be ready, the classes that
+        a Pod may name, and the NetworkPolicies that may isolate it.
         """
-        config = settings.section(self.name, PodConfig)
-        checked = FURTHER if config and config.check_selectors else ()
-        front = settings.networking.api_server.service
-        fronts = [Key.parse(front)] if front else []
-        debugs = not config or config.max_ephemeral_containers > 0
         return (
-            *(right for right in self.rights if debugs or right.subresource != debugging.SUBRESOURCE),
-            *(Right(Side.HOST, resource, ("list",)) for resource in checked),
-            *(Right(Side.HOST, SERVICES, ("get",), namespaces=(at.namespace,), names=(at.name,)) for at in fronts),
+            *self.reads,
+            *home_sources(settings),
+            *classes.sources(settings),
+            *isolation.sources(settings),
         )
 
+    def rights_with(self, settings: Settings) -> Iterable[Right]:
+        """Yield the rights that the configuration needs.
+
+        The right on ephemeral containers is missing if Pods may have none. The rights to list
+        kinds of the host come with the check of selectors, and the right to read a Service of the
+        host if that is in front of the virtual API server.
+        """
+        config = settings.section(self.name, PodConfig)
+        may_debug = config is None or config.max_ephemeral_containers > 0
+        for right in self.rights:
+            if may_debug or right.subresource != debugging.SUBRESOURCE:
+                yield right
+        if config is not None and config.check_selectors:
+            for resource in FURTHER:
+                yield Right(Side.HOST, resource, ("list",))
+        if front := settings.networking.api_server.service:
+            at = Key.parse(front)
+            namespaces = (at.namespace,)
+            yield Right(Side.HOST, SERVICES, ("get",), namespaces=namespaces, names=(at.name,))
+
     def indexes(self) -> Sequence[Index]:
-        """Return the indexes of Services by namespace, as a container gets the addresses of those in
-        its own, of Namespaces by label, as affinity may select those, and of what isolates Pods.
+        """Return the indexes of the objects by which a Pod is decided.
+
+        Services are indexed by namespace, as a container gets the addresses of those in its own;
+        Namespaces by label, as affinity may select them; and NetworkPolicies by namespace, as they
+        may isolate its Pods.
         """
         return [
             Index(_VIRTUAL_SERVICES, BY_NAMESPACE, index_values),
@@ -133,11 +157,15 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
 
         Empty if the Pod is never synced.
         """
-        return () if lifecycle.is_mirror(virtual) else super().refers(virtual)
+        if lifecycle.is_mirror(virtual):
+            return ()
+        return super().refers(virtual)
 
     def excluded(self, ctx: Context, side: Side, obj: Obj) -> str | None:
         """Leave mirror Pods alone, which represent a kubelet's own manifests."""
-        return "it mirrors a static Pod of a kubelet" if lifecycle.is_mirror(obj) else None
+        if lifecycle.is_mirror(obj):
+            return "it mirrors a static Pod of a kubelet"
+        return None
 
     def sync_down(self, ctx: Context[PodConfig], virtual: Obj) -> Decision:
         """Create the host pod once everything that it requires is there.
@@ -145,9 +173,11 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
         Raises:
             Refused: It needs an object of a kind that isn't synced, among others.
         """
-        if (obstacle := lifecycle.not_to_run(ctx, virtual)) is not None:
+        obstacle = lifecycle.not_to_run(ctx, virtual)
+        if obstacle is not None:
             return obstacle
         refuse_unsynced(ctx, virtual)
+        # The first reason to wait counts; later ones are not looked for.
         return (
             unready_home(ctx, key_of(virtual).namespace)
             or _missing_account(ctx, virtual)
@@ -165,31 +195,46 @@ class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Exclude
         """
         sent = containers.known(ctx.marks, pair)
         if is_deleting(pair.virtual):
-            return apply(virtual=_reported(ctx, pair, sent)).then(_end_host(ctx.config, pair))
+            report = apply(virtual=_reported(ctx, pair, sent))
+            return report.then(_end_host(ctx.config, pair))
         if is_deleting(pair.host):
-            return apply(virtual=_reported(ctx, pair, sent)).then(_end_virtual(pair))
+            report = apply(virtual=_reported(ctx, pair, sent))
+            return report.then(_end_virtual(pair))
         if lifecycle.is_bound_apart(pair):
             raise _bound_apart(pair)
+
         host = _updated(ctx, pair, sent)
         debug = debugging.added(ctx, pair, sent)
         ctx.leave_out(*fields_left_out(pair.virtual, pair.host))
         resize = _resized(ctx, pair, host, sent)
+
         decision = apply(host=host, partial=True)
         if conditions := status.gate_conditions(pair):
-            decision = decision.then(set_conditions(host={**pair.host, "status": {"conditions": conditions}}))
+            gated = {**pair.host, "status": {"conditions": conditions}}
+            decision = decision.then(set_conditions(host=gated))
+
         behind = "spec" in host or bool(resize) or bool(debug and debug.writes)
-        decision = decision.then(_bound(ctx, pair, apply(virtual=_reported(ctx, pair, sent, behind=behind))))
+        report = apply(virtual=_reported(ctx, pair, sent, behind=behind))
+        decision = decision.then(_bound(ctx, pair, report))
+
         if resize:
-            decision = decision.then(merge(host=resize, subresource=resizing.SUBRESOURCE, reason="it is resized"))
-        return decision.then(debug) if debug else decision
+            subresource = resizing.SUBRESOURCE
+            step = merge(host=resize, subresource=subresource, reason="it is resized")
+            decision = decision.then(step)
+        if debug:
+            decision = decision.then(debug)
+        return decision
 
 
 def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
+    """Return the decision to create the host pod."""
     variables, left_out = service_env(ctx, virtual)
     host = policy.applied(ctx, host_pod(ctx, virtual, variables), required_labels(ctx.settings))
     ctx.leave_out(*fields_left_out(virtual, host))
     decision = apply(host=host, partial=True, reason="the host is to run it")
-    return decision.warn("ServiceLinksLeftOut", left_out) if left_out else decision
+    if left_out:
+        return decision.warn("ServiceLinksLeftOut", left_out)
+    return decision
 
 
 def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
@@ -200,13 +245,15 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
     node = pair.host["spec"].get("nodeName")
     if not node or pair.virtual["spec"].get("nodeName"):
         return report
-    if ctx.virtual(NODES, Key("", node)) is None:
-        reason = f"the virtual cluster has no Node {node} yet; sync.fake.nodes makes one for each that is used"
-        return wait(reason, on=(ObjectRef(Side.VIRTUAL, NODES, Key("", node)),))
+    key = Key("", node)
+    if ctx.virtual(NODES, key) is None:
+        why = f"the virtual cluster has no Node {node} yet"
+        why = f"{why}; sync.fake.nodes makes one for each that is used"
+        return wait(why, on=(ObjectRef(Side.VIRTUAL, NODES, key),))
     return bind(virtual=pair.virtual, node=node).then(report)
 
 
-def _updated(ctx: Context, pair: Pair, sent: containers.Sent) -> Obj:
+def _updated(ctx: Context, pair: Pair, sent: containers.SentContainers) -> Obj:
     """Return the host pod with only the fields that may change."""
     host = metadata(ctx, pair.virtual, sent)
     if changes := spec_changes(ctx, pair, sent):
@@ -216,12 +263,11 @@ def _updated(ctx: Context, pair: Pair, sent: containers.Sent) -> Obj:
     return host
 
 
-def _resized(ctx: Context, pair: Pair, host: Obj, sent: containers.Sent) -> Obj | None:
-    """Return the host pod with the resources that it lacks since the tenant changed them; None if it
-    lacks none.
+def _resized(ctx: Context, pair: Pair, host: Obj, sent: containers.SentContainers) -> Obj | None:
+    """Return the host pod with the resources that it lacks since the tenant changed them.
 
-    Once it has them, ``host``, which is to be written, gets their digest, so that the host may change
-    them from then on.
+    None if it lacks none. Then ``host``, which will be written, gets their digest, so that the host
+    may change them from then on.
     """
     if not has_changed(pair.virtual):
         return None
@@ -236,21 +282,30 @@ def _resized(ctx: Context, pair: Pair, host: Obj, sent: containers.Sent) -> Obj 
 
 
 def _bound_apart(pair: Pair) -> Refused:
+    """Return the refusal of a Pod that is bound to different nodes on both sides."""
     own = pair.virtual["spec"]["nodeName"]
-    why = (
-        f"the host runs it on {pair.host['spec']['nodeName']}, and here it is bound to {own:.253}: its status stays as "
-        "it is. Delete it, and run no scheduler in the virtual cluster, as the host's places all Pods"
-    )
-    return Refused(why, path="spec.nodeName", reason="BoundElsewhere")
+    of_host = pair.host["spec"]["nodeName"]
+    why = f"the host runs it on {of_host}, and here it is bound to {own:.{LONGEST_NAME}}"
+    why = f"{why}: its status stays as it is"
+    how = "Delete it, and run no scheduler in the virtual cluster, as the host's places all Pods"
+    return Refused(f"{why}. {how}", path="spec.nodeName", reason="BoundElsewhere")
 
 
-def _reported(ctx: Context, pair: Pair, sent: containers.Sent, *, behind: bool = False) -> Obj | None:
-    reported = None
-    if not lifecycle.is_bound_apart(pair):
-        reported = status.virtual_status(pair, sent, behind=behind)
+def _reported(
+    ctx: Context,
+    pair: Pair,
+    sent: containers.SentContainers,
+    *,
+    behind: bool = False,
+) -> Obj | None:
+    """Return the virtual Pod with the status that the host reports; None if it reports none."""
+    if lifecycle.is_bound_apart(pair):
+        return None
+    reported = status.virtual_status(pair, sent, behind=behind)
     if reported is None:
         return None
-    names = host_names(ctx, key_of(pair.virtual), key_of(pair.host), lambda: PATHS.keys(pair.virtual))
+    named = partial(PATHS.keys, pair.virtual)
+    names = host_names(ctx, key_of(pair.virtual), key_of(pair.host), named)
     reported = names.in_messages(reported)
     own = pair.virtual["metadata"]
     identity = {name: own[name] for name in ("name", "namespace", "uid") if name in own}
@@ -258,30 +313,35 @@ def _reported(ctx: Context, pair: Pair, sent: containers.Sent, *, behind: bool =
 
 
 def _end_host(config: PodConfig, pair: Pair) -> Decision:
-    """Delete the host pod as the virtual Pod is being deleted, and sooner if the tenant shortens
-    the grace period.
+    """Delete the host pod as the virtual Pod is being deleted.
+
+    It is deleted once more, and sooner, if the tenant shortens the grace period.
     """
-    grace, left = (obj["metadata"].get("deletionGracePeriodSeconds") for obj in (pair.virtual, pair.host))
-    grace = policy.bounded_grace(config, grace)
-    if is_deleting(pair.host) and (grace is None or left is None or grace >= left):
-        return wait("both are being deleted; the host's kubelet is stopping it")
+    asked = pair.virtual["metadata"].get("deletionGracePeriodSeconds")
+    grace = policy.bounded_grace(config, asked)
+    if is_deleting(pair.host):
+        left = pair.host["metadata"].get("deletionGracePeriodSeconds")
+        if grace is None or left is None or grace >= left:
+            return wait("both are being deleted; the host's kubelet is stopping it")
     return delete(host=pair.host, grace=grace, reason="the virtual Pod is being deleted")
 
 
 def _end_virtual(pair: Pair) -> Decision:
     """Delete the virtual Pod with the grace period that the host pod has.
 
-    An API server that is to delete a pod without grace marks it first, so it may be seen before it is gone. How
-    it ended is known once it is gone, or has said so itself.
+    An API server that deletes a pod without grace marks the pod first, so the pod may be seen
+    before it is gone. How it ended is known once it is gone, or its status is terminal.
     """
     grace = pair.host["metadata"].get("deletionGracePeriodSeconds")
-    if grace == 0 and lifecycle.has_started(pair.virtual) and not lifecycle.is_finished(pair.host):
+    may_run = lifecycle.has_started(pair.virtual) and not lifecycle.is_finished(pair.host)
+    if grace == 0 and may_run:
         return wait("the host is deleting it without grace; how it ended is known when it is gone")
-    return lifecycle.ended_by_host(delete(virtual=pair.virtual, grace=grace, reason="the host is deleting it"))
+    decision = delete(virtual=pair.virtual, grace=grace, reason="the host is deleting it")
+    return lifecycle.ended_by_host(decision)
 
 
 def _missing_account(ctx: Context, virtual: Obj) -> Decision | None:
-    """Return a wait for a missing ServiceAccount, because the host's admission refuses a pod without one."""
+    """Return a wait for a missing ServiceAccount, without which the host refuses a pod."""
     if not ctx.enabled("serviceaccounts"):
         return None
     account = Key(key_of(virtual).namespace, fields.service_account(virtual))
@@ -292,6 +352,7 @@ def _missing_account(ctx: Context, virtual: Obj) -> Decision | None:
 
 
 def _missing_tokens(ctx: Context, virtual: Obj) -> Decision | None:
+    """Return a wait for the Secret with the Pod's tokens; None if it is there, or not needed."""
     if not ctx.enabled("pod-tokens") or not token_files(virtual):
         return None
     key = tokens_key(ctx.settings, key_of(virtual))

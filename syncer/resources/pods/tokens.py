@@ -1,6 +1,4 @@
-"""Pod tokens: issued by the virtual API server, stored in a Secret on the host, renewed before they
-expire.
-"""
+"""Pod tokens of the virtual API server, in a Secret on the host, renewed before they expire."""
 
 from datetime import datetime, timedelta
 
@@ -41,7 +39,8 @@ from syncer.translate import times
 #: Renew when this part of the lifetime is left, as a kubelet does.
 _LEFT = 0.2
 
-#: Maximum number of tokens of a Pod. Each is a request to the virtual API server; most Pods have one.
+#: Maximum number of tokens of a Pod. Each is a request to the virtual API server; most Pods have
+#: one.
 MOST_TOKENS = 50
 
 #: Shortest interval between renewals, in case the clocks differ so much that a token looks expired
@@ -55,7 +54,12 @@ ASKED = "tokens-asked"
 NODE = "tokens-node"
 
 
-class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown[PodTokenConfig], Sync[PodTokenConfig], Excludes[PodTokenConfig]):
+class PodTokenSyncer(
+    Syncer[PodTokenConfig],
+    SyncDown[PodTokenConfig],
+    Sync[PodTokenConfig],
+    Excludes[PodTokenConfig],
+):
     """Keeps a host Secret for each virtual Pod that mounts tokens of its ServiceAccount.
 
     Each token has the lifetime and the audience that the Pod asks for. It is bound to the virtual
@@ -88,7 +92,9 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown[PodTokenConfig], Sync[PodT
 
     def excluded(self, ctx: Context, side: Side, obj: Obj) -> str | None:
         """Leave Pods alone that are never run on the host."""
-        return "it mirrors a static Pod of a kubelet" if side is Side.VIRTUAL and lifecycle.is_mirror(obj) else None
+        if side is Side.VIRTUAL and lifecycle.is_mirror(obj):
+            return "it mirrors a static Pod of a kubelet"
+        return None
 
     def sync_down(self, ctx: Context[PodTokenConfig], virtual: Obj) -> Decision:
         """Request the tokens of a Pod that is about to run, or that runs and has lost them."""
@@ -117,14 +123,19 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown[PodTokenConfig], Sync[PodT
         if left > 0 and ctx.virtual(NODES, Key("", node)) is None:
             there = ObjectRef(Side.VIRTUAL, NODES, Key("", node))
             return wait("tokens can't name its Node before that is there", after=left, on=(there,))
+
         if missing := _missing_account(ctx, pair.virtual):
-            why = f"its ServiceAccount {missing.key.name} is not there, so its token can't be renewed; make it again"
+            why = f"its ServiceAccount {missing.key.name} is not there"
+            why = f"{why}, so its token can't be renewed; make it again"
             raise Refused(why, reason="ServiceAccountNotFound")
-        why = "its tokens are to name its Node" if left > 0 else "a token is about to end, or is missing"
-        return _renewed(ctx, pair.virtual, reason=why)
+        reason = "a token is about to end, or is missing"
+        if left > 0:
+            reason = "its tokens are to name its Node"
+        return _renewed(ctx, pair.virtual, reason=reason)
 
 
 def _is_to_run(ctx: Context, virtual: Obj) -> bool:
+    """Return True if the host should run a Pod that has no copy yet."""
     return lifecycle.is_selected(ctx, virtual) and not lifecycle.not_to_run(ctx, virtual)
 
 
@@ -136,7 +147,9 @@ def _missing_account(ctx: Context, virtual: Obj) -> ObjectRef | None:
     """Return the ServiceAccount if it is missing: no token can be issued then."""
     account = Key(key_of(virtual).namespace, service_account(virtual))
     there = ctx.virtual(SERVICE_ACCOUNTS, account) is not None
-    return None if there else ObjectRef(Side.VIRTUAL, SERVICE_ACCOUNTS, account)
+    if there:
+        return None
+    return ObjectRef(Side.VIRTUAL, SERVICE_ACCOUNTS, account)
 
 
 def _unnamed_node(ctx: Context[PodTokenConfig], pair: Pair) -> str:
@@ -147,7 +160,9 @@ def _unnamed_node(ctx: Context[PodTokenConfig], pair: Pair) -> str:
     if not ctx.config.name_node:
         return ""
     node: str = pair.virtual["spec"].get("nodeName") or ""
-    return "" if annotations_of(pair.host).get(f"{ctx.marks.prefix}/{NODE}") == node else node
+    if annotations_of(pair.host).get(f"{ctx.marks.prefix}/{NODE}") == node:
+        return ""
+    return node
 
 
 def _renewed(ctx: Context[PodTokenConfig], virtual: Obj, *, reason: str) -> Decision:
@@ -159,7 +174,8 @@ def _secret(ctx: Context[PodTokenConfig], virtual: Obj) -> Obj:
 
     The tenant's labels and annotations on the Pod are not repeated on it.
     """
-    host, key = ctx.host_copy(virtual), key_of(virtual)
+    host = ctx.host_copy(virtual)
+    key = key_of(virtual)
     host["metadata"]["labels"] = ctx.marks.labels(ctx.identity, key)
     annotations = ctx.marks.annotations(ctx.resource, virtual, key_of(host))
     annotations[f"{ctx.marks.prefix}/{ASKED}"] = times.written(ctx.now)
@@ -178,36 +194,44 @@ def _tokens(virtual: Obj) -> tuple[Token, ...]:
     files = token_files(virtual)
     if len(files) > MOST_TOKENS:
         why = f"it mounts {len(files)} tokens of its ServiceAccount, and {MOST_TOKENS} are accepted"
-        raise TooLarge(f"{why}; mount a volume with a token in several containers", path="spec.volumes")
+        how = "mount a volume with a token in several containers"
+        raise TooLarge(f"{why}; {how}", path="spec.volumes")
+
     metadata = {"name": virtual["metadata"]["name"], "uid": uid_of(virtual)}
-    return tuple(
-        Token(
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    tokens = []
+    for file in files:
+        token = Token(
             field=file.field,
             service_account=service_account(virtual),
             namespace=key_of(virtual).namespace,
             seconds=file.seconds,
             audiences=file.audiences,
-            bound_to={"apiVersion": "v1", "kind": "Pod", "metadata": metadata},
+            bound_to=pod,
         )
-        for file in files
-    )
+        tokens.append(token)
+    return tuple(tokens)
 
 
 def _seconds_left(ctx: Context[PodTokenConfig], pair: Pair) -> float:
-    """Return the seconds until the tokens must be renewed; 0 if a token is missing or its age is
-    unknown.
+    """Return the seconds until the tokens must be renewed.
 
-    The granted lifetime counts, which an API server may have shortened.
+    0 if a token is missing, or its age is unknown. The granted lifetime counts, which an API server
+    may have shortened.
     """
     fields = {file.field for file in token_files(pair.virtual)}
-    asked, ends = (_time(pair.host, mark) for mark in (f"{ctx.marks.prefix}/{ASKED}", ctx.marks.token_expires))
-    if asked is None or ends is None or not fields <= (pair.host.get("data") or {}).keys():
+    if not fields <= (pair.host.get("data") or {}).keys():
+        return 0
+    asked = _time(pair.host, f"{ctx.marks.prefix}/{ASKED}")
+    ends = _time(pair.host, ctx.marks.token_expires)
+    if asked is None or ends is None:
         return 0
     due = max(ends - _LEFT * (ends - asked), asked + _SELDOM)
     return (due - ctx.now).total_seconds()
 
 
 def _time(secret: Obj, annotation: str) -> datetime | None:
+    """Return the time in an annotation; None if there is none that can be read."""
     try:
         return times.read(annotations_of(secret).get(annotation, ""))
     except ValueError:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from syncer.api import TOKENS_ENDING, Context, Key, Obj, Settings
+from syncer.api import TOKENS_ENDING, Context, Key, Obj, Settings, key_of
 from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, SECRETS
 
 #: The API server's default lifetime of a projected token, in seconds.
@@ -10,25 +10,30 @@ _LIFETIME = 3600
 
 
 class TokenFile(NamedTuple):
-    """A token that a Pod mounts: its field in the Secret, its lifetime in seconds, and its audience."""
+    """A token that a Pod mounts."""
 
+    #: The token's field in the Secret.
     field: str
+    #: The lifetime, in seconds.
     seconds: int
     audiences: tuple[str, ...]
 
 
 def token_files(pod: Obj) -> list[TokenFile]:
-    """Return every token that a Pod mounts; none for a Pod that disables its ServiceAccount's token."""
-    return [
-        _token_file(volume["name"], position, source["serviceAccountToken"])
-        for volume in (pod.get("spec") or {}).get("volumes") or ()
-        for position, source in enumerate(_sources(volume))
-        if source.get("serviceAccountToken")
-    ]
+    """Return every token that a Pod mounts.
+
+    A Pod that disables the token of its ServiceAccount mounts none.
+    """
+    files = []
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        for position, source in enumerate(_sources(volume)):
+            if token := source.get("serviceAccountToken"):
+                files.append(_token_file(volume["name"], position, token))
+    return files
 
 
 def tokens_key(settings: Settings, pod: Key) -> Key:
-    """Return the host key of the Secret with a virtual Pod's tokens; no copy of a Secret can have it."""
+    """Return the host key of the Secret with a Pod's tokens; no copy of a Secret can have it."""
     return settings.names.to_host(SECRETS, Key(pod.namespace, pod.name + TOKENS_ENDING))
 
 
@@ -38,24 +43,27 @@ def translated(ctx: Context, virtual: Obj, volumes: list[Obj]) -> list[Obj]:
 
 
 def _volume(ctx: Context, virtual: Obj, volume: Obj) -> Obj:
+    """Return a volume of the host pod."""
+    own = key_of(virtual)
+    name = volume["name"]
     if volume.get("ephemeral"):
-        return {"name": volume["name"], "persistentVolumeClaim": {"claimName": _claim(ctx, virtual, volume["name"])}}
+        # The virtual cluster's controller creates a claim of this name for the volume.
+        claim = ctx.host_name(PERSISTENT_VOLUME_CLAIMS, own.namespace, f"{own.name}-{name}")
+        return {"name": name, "persistentVolumeClaim": {"claimName": claim}}
+
     sources = _sources(volume)
-    if not ctx.enabled("pod-tokens") or not any(source.get("serviceAccountToken") for source in sources):
+    has_tokens = any(source.get("serviceAccountToken") for source in sources)
+    if not has_tokens or not ctx.enabled("pod-tokens"):
         return volume
-    metadata = virtual["metadata"]
-    secret = tokens_key(ctx.settings, Key(metadata.get("namespace", ""), metadata["name"])).name
-    replaced = [_source(secret, volume["name"], position, source) for position, source in enumerate(sources)]
+    secret = tokens_key(ctx.settings, own).name
+    replaced = []
+    for position, source in enumerate(sources):
+        replaced.append(_source(secret, name, position, source))
     return {**volume, "projected": {**volume["projected"], "sources": replaced}}
 
 
-def _claim(ctx: Context, virtual: Obj, volume: str) -> str:
-    """Return the claim that the virtual cluster's controller creates for a generic ephemeral volume."""
-    metadata = virtual["metadata"]
-    return ctx.host_name(PERSISTENT_VOLUME_CLAIMS, metadata.get("namespace", ""), f"{metadata['name']}-{volume}")
-
-
 def _source(secret: str, volume: str, position: int, source: Obj) -> Obj:
+    """Return a source of a projected volume; a token is one of the Secret with the tokens."""
     token = source.get("serviceAccountToken")
     if not token:
         return source
@@ -65,8 +73,9 @@ def _source(secret: str, volume: str, position: int, source: Obj) -> Obj:
 
 def _token_file(volume: str, position: int, token: Obj) -> TokenFile:
     audience = token.get("audience")
+    audiences = (audience,) if audience else ()
     seconds = token.get("expirationSeconds") or _LIFETIME
-    return TokenFile(f"{volume}.{position}", seconds, (audience,) if audience else ())
+    return TokenFile(f"{volume}.{position}", seconds, audiences)
 
 
 def _sources(volume: Obj) -> list[Obj]:

@@ -7,9 +7,9 @@ from custom_scene import CERTIFICATES, ISSUERS
 
 from chaos.guards import MARKS, home, owner_of
 from chaos.people import INGRESSES, KINDS, SAMPLED, SERVICE_ACCOUNTS
-from syncer.api import Key, Obj, Request, annotations_of, is_deleting, uid_of
-from syncer.daemon.engine import Engine
-from syncer.engine.controllers.request_status import State
+from syncer.api import Key, Obj, SyncRequest, annotations_of, is_deleting, uid_of
+from syncer.daemon.process import Process
+from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.pods.lifecycle import has_started, is_finished
 
 if TYPE_CHECKING:
@@ -30,39 +30,39 @@ ALIKE = {
 ACCEPTED = ("NameCollision", "is not ours", "an object of others has that place on the host")
 
 
-def differences(stage: "Stage", engines: Mapping[str, Engine]) -> Iterator[str]:
+def differences(stage: "Stage", processes: Mapping[str, Process]) -> Iterator[str]:
     """Return the differences of both sides, and the requests that are neither done nor waiting.
 
-    ``engines`` has the engine that leads each tenant.
+    ``processes`` has the process that leads each tenant.
     """
-    for tenant, engine in engines.items():
-        yield from _unfinished(engine, tenant)
+    for tenant, process in processes.items():
+        yield from _unfinished(process, tenant)
         for kind in KINDS:
-            yield from _originals(stage, engine, tenant, kind)
+            yield from _originals(stage, process, tenant, kind)
             yield from _copies(stage, tenant, kind)
 
 
-def _unfinished(engine: Engine, tenant: str) -> Iterator[str]:
-    queue = engine.queue
+def _unfinished(process: Process, tenant: str) -> Iterator[str]:
+    queue = process.queue
     running = [request for request in queue.running() if request.cluster == tenant]
     if waiting := queue.depths()[tenant]:
         yield f"the queue of {tenant} isn't empty: {waiting} wait"
     if running:
         yield f"the queue of {tenant} isn't empty: {running[:5]} are worked on"
-    for request, status in engine.statuses.troubles():
+    for request, status in process.statuses.troubles():
         if request.cluster != tenant:
             continue
-        if status.state is State.FAILING or not any(word in status.reason for word in ACCEPTED):
+        if status.state is RequestState.FAILING or not any(word in status.reason for word in ACCEPTED):
             yield f"{request} of {request.cluster} is {status.state}: {status.reason}"
         elif request not in queue.delayed():
             yield f"{request} of {request.cluster} is parked for ever: {status.reason}"
 
 
-def _originals(stage: "Stage", engine: Engine, tenant: str, kind: str) -> Iterator[str]:
+def _originals(stage: "Stage", process: Process, tenant: str, kind: str) -> Iterator[str]:
     for original in stage.tenants[tenant].objects(kind):
         space, name = original["metadata"]["namespace"], original["metadata"]["name"]
         copy = stage.copy(tenant, kind, space, name)
-        if engine.statuses.of(Request(tenant, SYNCERS.get(kind, kind), Key(space, name))) is not None:
+        if process.statuses.of(SyncRequest(tenant, SYNCERS.get(kind, kind), Key(space, name))) is not None:
             continue  # something is said of it; whether that may be, is looked at above
         if copy is not None and owner_of(copy) == tenant and MARKS.name in annotations_of(copy):
             yield from (f"{tenant} {kind} {space}/{name} {what}" for what in _unlike(kind, original, copy))

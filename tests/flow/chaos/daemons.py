@@ -18,12 +18,12 @@ from harness import built_in, utcnow
 from sampled import to_host
 
 from chaos.servers import Server, Wire
-from syncer.api import Key, Request, Side, SyncerError
-from syncer.clusters.client import Cluster
+from syncer.api import Key, Side, SyncerError, SyncRequest
+from syncer.clusters.client import SideClient
 from syncer.config import SyncerConfig, config_with
-from syncer.daemon.engine import Engine
-from syncer.daemon.fleet.fleet import Fleet
+from syncer.daemon.fleet.fleet import ServedFleet
 from syncer.daemon.fleet.shared_fleet import SharedFleet
+from syncer.daemon.process import Process
 from syncer.daemon.tasks import beside
 from syncer.leaderelection.lease import Lease
 from syncer.leaderelection.rendezvous import shard_of
@@ -85,11 +85,11 @@ class Cast:
 CANDIDATES = Cast()
 
 
-class _Served(Fleet):
+class _Served(ServedFleet):
     """The virtual clusters of a replica, all of which it serves from its start to its end."""
 
-    def __init__(self, engine: Engine, names: Collection[str]) -> None:
-        super().__init__(engine, ())
+    def __init__(self, process: Process, names: Collection[str]) -> None:
+        super().__init__(process, ())
         self._names = names
 
     @property
@@ -119,7 +119,7 @@ class Daemon:
         self.name, self.started = name, 0
         #: Seconds by which its wall clock is wrong.
         self.skew = 0.0
-        self.engine: Engine | None = None
+        self.process: Process | None = None
         self._host, self._tenants, self._wrong = host, tenants, wrong
         self._shards, self._stopped, self._thawed = shards, asyncio.Event(), asyncio.Event()
         self._thawed.set()
@@ -160,8 +160,8 @@ class Daemon:
         """As SIGTERM: it finishes what it has begun and gives the Lease up, or is killed after some time."""
         self.thaw()
         self._stopped.set()
-        if self.engine and self._shards == 1:
-            self.engine.queue.close()
+        if self.process and self._shards == 1:
+            self.process.queue.close()
         if self._task:
             await asyncio.wait({self._task}, timeout=20)
         await self.kill(land=False)
@@ -172,7 +172,7 @@ class Daemon:
             await asyncio.wait({self._task}, timeout=60)
             if not self._task.done():
                 self._wrong(f"the daemon {self.user} was cancelled and lives on")
-        self._task = self.engine = None
+        self._task = self.process = None
         self._wires.clear()
 
     async def _live(self) -> None:
@@ -192,33 +192,42 @@ class Daemon:
                 return
 
     async def _serve(self) -> None:
-        here = Cluster("host", Side.HOST, self._wire(self._host))
+        here = SideClient("host", Side.HOST, self._wire(self._host))
         rng = random.Random(self.user)
-        engine = self.engine = Engine(
-            host=here, metrics=Metrics(version="test"), workers=8, utcnow=self._utcnow, rng=rng
+        lease = Lease(here, key=Key(SYSTEM, LEASE), identity=self.user, random=rng.random, utcnow=self._utcnow)
+        shards = self._shards_of(here, rng) if self._shards > 1 else None
+        process = self.process = Process(
+            host=here,
+            metrics=Metrics(version="test"),
+            workers=8,
+            leads=shards.leads if shards else lambda cluster: True,
+            until=shards.until if shards else lambda cluster: lease.until,
+            utcnow=self._utcnow,
+            rng=rng,
         )
         self._stopped.clear()
-        shared = self._shared(engine, here, rng) if self._shards > 1 else None
+        shared = SharedFleet(process, self._fleet(process), shards) if shards else None
         for config, server in self._tenants:
             cluster = config.cluster()
-            engine.add(
+            process.add(
                 cluster.settings(),
                 [(each.syncer, each.section) for each in cluster.enabled()],
-                virtual=Cluster(cluster.name, Side.VIRTUAL, self._wire(server)),
+                virtual=SideClient(cluster.name, Side.VIRTUAL, self._wire(server)),
                 entries=cluster.custom_entries(),
             )
-        self._watch_workers(engine)
-        await engine.prepare()
+        self._watch_workers(process)
+        await process.prepare()
         if shared:
-            await self._share(engine, shared)
+            await self._share(process, shared)
             return
-        lease = Lease(here, key=Key(SYSTEM, LEASE), identity=self.user, random=rng.random, utcnow=self._utcnow)
-        engine.until = lambda cluster: lease.until
-        async with engine.running():
-            await lease.lead(engine.work)
+        async with process.running():
+            await lease.lead(process.work)
 
-    def _shared(self, engine: Engine, host: Cluster, rng: random.Random) -> SharedFleet:
-        shards = Shards(
+    def _fleet(self, process: Process) -> ServedFleet:
+        return _Served(process, [config.cluster().name for config, _ in self._tenants])
+
+    def _shards_of(self, host: SideClient, rng: random.Random) -> Shards:
+        return Shards(
             host,
             fleet=Key(SYSTEM, LEASE),
             number=self._shards,
@@ -226,14 +235,13 @@ class Daemon:
             random=rng.random,
             utcnow=self._utcnow,
         )
-        return SharedFleet(engine, _Served(engine, [config.cluster().name for config, _ in self._tenants]), shards)
 
-    async def _share(self, engine: Engine, shared: SharedFleet) -> None:
+    async def _share(self, process: Process, shared: SharedFleet) -> None:
         """Work on the shards that this replica leads, until it is stopped; then hand them over, as the daemon does."""
-        async with engine.running(), beside(engine.work()) as working:
+        async with process.running(), beside(process.work()) as working:
             async with beside(shared.run()) as sharing, beside(self._stopped.wait()) as stopped:
                 await asyncio.wait({working, sharing, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            engine.queue.close()
+            process.queue.close()
             await asyncio.wait({working}, timeout=10)
         if not sharing.cancelled():
             sharing.result()
@@ -246,12 +254,12 @@ class Daemon:
     def _utcnow(self) -> datetime:
         return utcnow() + timedelta(seconds=self.skew)
 
-    def _watch_workers(self, engine: Engine) -> None:
+    def _watch_workers(self, process: Process) -> None:
         """Say so where two workers are at one request, or an error isn't one of those that may happen."""
-        busy: Counter[Request] = Counter()
-        handle = engine.workers.handle
+        busy: Counter[SyncRequest] = Counter()
+        handle = process.workers.handle
 
-        async def handled(request: Request, *args: Any, **kwargs: Any) -> tuple[int, float]:
+        async def handled(request: SyncRequest, *args: Any, **kwargs: Any) -> tuple[int, float]:
             busy[request] += 1
             if busy[request] > 1:
                 self._wrong(f"two workers are at {request}")
@@ -260,7 +268,7 @@ class Daemon:
             finally:
                 busy[request] -= 1
 
-        engine.workers.handle = handled  # type: ignore[method-assign]
+        process.workers.handle = handled  # type: ignore[method-assign]
 
 
 def _all_of(error: BaseException) -> str:
@@ -269,10 +277,10 @@ def _all_of(error: BaseException) -> str:
     return repr(error)
 
 
-def bugs(engine: Engine) -> Iterable[str]:
+def bugs(process: Process) -> Iterable[str]:
     """Return the errors of syncers outside of the error tree; nothing that happens here may cause any."""
     known = _names(SyncerError)
-    for request, status in engine.statuses.troubles():
+    for request, status in process.statuses.troubles():
         if status.error and status.error not in known:
             yield f"{request} of {request.cluster} raised {status.error}: {status.reason}"
 

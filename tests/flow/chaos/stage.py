@@ -22,7 +22,7 @@ from kube_envtest.apiserver.errors import ApiError
 from kube_envtest.apiserver.faults import Rule
 from kube_envtest.virtual_time import VirtualTimeLoop
 from syncer.api import Obj, is_deleting
-from syncer.daemon.engine import Engine
+from syncer.daemon.process import Process
 
 HOST = "host"
 #: The custom kinds: all are defined on the host, and those but the published one by each tenant, too.
@@ -89,7 +89,7 @@ class Stage:
             self.loop.run_until_complete(step)
 
     def close(self) -> None:
-        """End everything, and leave nothing behind: an engine that is ready keeps what there is from being freed."""
+        """End everything, and leave nothing behind: a process that is ready keeps what there is from being freed."""
         self.loop.set_exception_handler(lambda *_: None)
         self.run(self._close())
         self.loop.close()
@@ -200,18 +200,18 @@ class Stage:
             server.delete(kind, f"{metadata['namespace']}/{metadata['name']}")
 
     async def _look(self) -> None:
-        engines = {name: self._leading(name) for name in self.cast.tenants}
-        self.wrong += [f"{len(found)} daemons lead {name}" for name, found in engines.items() if len(found) != 1]
+        processes = {name: self._leading(name) for name in self.cast.tenants}
+        self.wrong += [f"{len(found)} daemons lead {name}" for name, found in processes.items() if len(found) != 1]
         if self.wrong:
             return
-        self.wrong += differences(self, {name: engine for name, [engine] in engines.items()})
+        self.wrong += differences(self, {name: process for name, [process] in processes.items()})
         self.wrong += await self._writes_of(QUIET)
         if not self.wrong:
             self.wrong += await self._writes_of_a_fresh_one()
 
-    def _leading(self, tenant: str) -> list[Engine]:
-        running = [daemon.engine for daemon in self.daemons.values() if daemon.engine]
-        return [engine for engine in running if engine.may_write(tenant)]
+    def _leading(self, tenant: str) -> list[Process]:
+        running = [daemon.process for daemon in self.daemons.values() if daemon.process]
+        return [process for process in running if process.served[tenant].may_write()]
 
     async def _writes_of(self, seconds: float) -> list[str]:
         """Return the writes of our daemons in some seconds without any other change; refused ones don't count."""
@@ -270,8 +270,8 @@ class Stage:
     def look(self) -> Iterable[str]:
         """Return the violations that are visible in the midst of a play."""
         for daemon in self.daemons.values():
-            if daemon.engine:
-                self.wrong += bugs(daemon.engine)
+            if daemon.process:
+                self.wrong += bugs(daemon.process)
         return self.wrong
 
     def _unheard(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -9,9 +9,9 @@ from syncer.api import (
     Outcome,
     Problem,
     Refused,
-    Request,
     Resource,
     Side,
+    SyncRequest,
     Verb,
     annotations_of,
     apply,
@@ -60,8 +60,8 @@ def test_groups_and_versions() -> None:
 def test_equal_resources_and_requests_are_one_key_of_a_mapping() -> None:
     assert {PODS: 1}[Resource("v1", "Pod", "pods")] == 1
     assert Resource("v1", "Pod", "pods", namespaced=False) != PODS
-    one, same = (Request("vc", "pods", Key("shop", "web")) for _ in range(2))
-    assert len({one, same, Request("vc", "pods", Key("shop", "web"), Key("vc-ns", "x"))}) == 2
+    one, same = (SyncRequest("vc", "pods", Key("shop", "web")) for _ in range(2))
+    assert len({one, same, SyncRequest("vc", "pods", Key("shop", "web"), Key("vc-ns", "x"))}) == 2
 
 
 def test_side_has_another_side() -> None:

@@ -12,12 +12,13 @@ import pytest
 import syncer.api
 
 #: Defined in the API's modules for the rest of the daemon; no syncer needs them.
-INTERNAL = {"TYPE_CHECKING", "C", "LAST_APPLIED", "NAMESPACE_NAME", "LABEL_LIMIT", "PREFIX", "kind_mark", "label_value"}
+INTERNAL = {"TYPE_CHECKING", "C", "ConfigT", "LAST_APPLIED", "NAMESPACE_NAME", "PREFIX", "kind_mark", "label_value"}
 INTERNAL |= {"Role", "Walker", "compiled", "pointer_steps", "reference_of", "RESERVED_ENDINGS", "reserved_ending"}
 INTERNAL |= {"CLUSTER_SECRET", "CLUSTER_SECRET_HOME", "CLUSTER_SECRET_NAME"}
 INTERNAL |= {"duration_text", "seconds", "value_class", "is_built_in_group"}
 INTERNAL |= {"DNS_LABEL", "DNS_SUBDOMAIN", "PLURAL_GROUP"}
-INTERNAL |= {"ApiServer", "Dns", "Breaker", "LONGEST_MESSAGE", "Where"}
+INTERNAL |= {"ApiServerAccess", "Dns", "Breaker", "LONGEST_MESSAGE", "RequestFields"}
+INTERNAL |= {"LONGEST_CLUSTER", "LONGEST_FIELD"}
 INTERNAL |= {"HOST", "MOST_TEXT", "MOST_WORDS"}
 #: Reached through the module, which is exported.
 INTERNAL |= set(vars(syncer.api.selectors)) - set(syncer.api.__all__)

@@ -17,7 +17,7 @@ from syncer.api import Obj, Side
 from syncer.api.errors import SyncerError
 from syncer.cache.informer import Informer
 from syncer.cache.reflector import Reflector
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, HttpResponse, Stream
 
 
@@ -185,7 +185,7 @@ class Scene:
         self.server, self.heard = Scripted(lists, watches), Heard()
         loop = asyncio.get_running_loop()
         self.informer = Informer(MAPS, trusted=True, clock=loop.time, ordered=lambda: ordered)
-        cluster = Cluster("host", Side.HOST, self.server)
+        cluster = SideClient("host", Side.HOST, self.server)
         self.reflector = Reflector(cluster, self.informer, self.heard, rng=rng or Even())
 
     @property

@@ -14,7 +14,7 @@ from syncer.cache.informer import Informer
 from syncer.cache.reflector import Reflector
 from syncer.cache.shared import SharedWatches
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream, Transport
 from syncer.testing import ApiServer
 
@@ -94,7 +94,7 @@ class Host:
         self.server = server or ApiServer(seed="host")
         self.ordered = ordered
         self.way = Counted(self.server.transport())
-        self.client = Cluster("host", Side.HOST, self.way)
+        self.client = SideClient("host", Side.HOST, self.way)
         self.watches = SharedWatches(self.client)
         self.members: list[Member] = []
 

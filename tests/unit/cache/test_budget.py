@@ -3,7 +3,7 @@
 import pytest
 
 from syncer.api.objects import Key, Obj
-from syncer.cache.budget import OVERHEAD, Account, Budget, NoRoom, Shares
+from syncer.cache.budget import OVERHEAD, Account, MemoryBudget, NoRoom, Shares
 from syncer.cache.informer import Informer
 from syncer.clusters.codec import UNREADABLE
 from syncer.resources.kinds import CONFIG_MAPS
@@ -24,7 +24,7 @@ def text(size: int) -> dict[str, str]:
 
 
 def test_budget_has_the_bytes_and_the_overhead_of_each_object_as_they_come_change_and_go() -> None:
-    budget = Budget()
+    budget = MemoryBudget()
     one, other = stored(budget), stored(budget)
     for number, store in enumerate((one, other, one)):
         store.keep(Key("shop", f"x{number}"), whole(f"x{number}", text(1000)))
@@ -40,7 +40,7 @@ def test_budget_has_the_bytes_and_the_overhead_of_each_object_as_they_come_chang
 
 
 def test_store_that_is_emptied_takes_nothing() -> None:
-    budget = Budget()
+    budget = MemoryBudget()
     store = stored(budget)
     store.keep(Key("shop", "x"), whole("x", text(1000)))
     store.empty()
@@ -49,7 +49,7 @@ def test_store_that_is_emptied_takes_nothing() -> None:
 
 def test_budget_tells_when_it_is_over_and_never_without_a_limit() -> None:
     told = list[int]()
-    budget = Budget(most=2000)
+    budget = MemoryBudget(most=2000)
     budget.over = lambda: told.append(budget.used)
     store = stored(budget)
     store.keep(Key("shop", "x"), whole("x", text(100)))
@@ -62,14 +62,14 @@ def test_budget_tells_when_it_is_over_and_never_without_a_limit() -> None:
 
 
 def test_namespace_alone_may_take_three_quarters_of_the_half_that_is_for_virtual_objects() -> None:
-    shares = Shares(Budget(most=800))
+    shares = Shares(MemoryBudget(most=800))
     assert (shares.has_room("a", 300), shares.has_room("a", 301)) == (True, False)
     shares.take("a", 200)
     assert (shares.has_room("a", 100), shares.has_room("a", 101)) == (True, False)
 
 
 def test_namespace_that_takes_all_it_may_leaves_room_for_others() -> None:
-    shares = Shares(Budget(most=800))
+    shares = Shares(MemoryBudget(most=800))
     shares.take("a", 300)
     assert (shares.has_room("b", 75), shares.has_room("b", 76)) == (True, False)
     shares.take("b", 75)
@@ -77,13 +77,13 @@ def test_namespace_that_takes_all_it_may_leaves_room_for_others() -> None:
 
 
 def test_copies_take_nothing_of_what_is_for_virtual_objects() -> None:
-    shares = Shares(Budget(most=800))
+    shares = Shares(MemoryBudget(most=800))
     shares.budget.take("a", 400)
     assert shares.has_room("a", 300)
 
 
 def test_object_may_always_become_smaller_and_without_a_limit_larger() -> None:
-    shares = Shares(Budget(most=10))
+    shares = Shares(MemoryBudget(most=10))
     shares.take("a", 10)
     assert (shares.has_room("a", 0), shares.has_room("a", -5), shares.has_room("a", 1)) == (True, True, False)
     shares.budget.most = 0
@@ -91,15 +91,15 @@ def test_object_may_always_become_smaller_and_without_a_limit_larger() -> None:
 
 
 def test_namespace_that_is_empty_again_is_forgotten() -> None:
-    shares = Shares(Budget(most=10))
+    shares = Shares(MemoryBudget(most=10))
     for number in range(100):
         shares.take(f"n{number}", 5)
         shares.give(f"n{number}", 5)
-    assert shares == Shares(Budget(most=10))
+    assert shares == Shares(MemoryBudget(most=10))
 
 
 def test_store_refuses_what_there_is_no_room_for_and_stays_as_it_was() -> None:
-    shares = Shares(Budget(most=10_000))
+    shares = Shares(MemoryBudget(most=10_000))
     store = stored(shares)
     store.keep(Key("shop", "x"), whole("x", text(100)))
     used = shares.used
@@ -110,4 +110,4 @@ def test_store_refuses_what_there_is_no_room_for_and_stays_as_it_was() -> None:
     store.keep(Key("shop", "y"), whole("y", text(4000)) | {UNREADABLE: "for a reason"})
     assert shares.used > used + 4000
     store.empty()
-    assert shares == Shares(Budget(most=10_000))
+    assert shares == Shares(MemoryBudget(most=10_000))

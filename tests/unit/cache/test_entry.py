@@ -8,11 +8,12 @@ from informer_scene import MAPS, A, Watched, obj
 from noise import noise
 
 from syncer.api import Key, Obj
-from syncer.cache.budget import OVERHEAD, Budget, NoRoom, Shares
+from syncer.cache.budget import OVERHEAD, MemoryBudget, NoRoom, Shares
 from syncer.cache.entry import LARGE, Entry, packed
-from syncer.cache.newcomers import BREATH, MANY
+from syncer.cache.newcomers import MANY
 from syncer.cache.store import Store
 from syncer.clusters import codec
+from syncer.steps import STEP_BYTES
 
 
 def entry_of(store: Store) -> Entry:
@@ -34,7 +35,7 @@ def entry_of(store: Store) -> Entry:
     ids=["small", "repeated", "of several bytes", "noise", "mostly noise", "mostly repeated"],
 )
 def test_object_takes_its_json_or_less_than_half_of_it(text: str, is_smaller: bool) -> None:
-    budget = Budget()
+    budget = MemoryBudget()
     store, whole = Store(MAPS, budget), obj(1, data={"text": text})
     store.keep(A, whole)
     entry, raw = entry_of(store), codec.encode(whole)
@@ -57,19 +58,19 @@ def test_text_that_does_not_repeat_itself_is_not_compressed_whole(monkeypatch: p
 
 
 def test_room_is_asked_for_what_an_object_takes() -> None:
-    budget = Shares(Budget(most=200_000))
+    budget = Shares(MemoryBudget(most=200_000))
     store, whole = Store(MAPS, budget), obj(1, data={"text": "x" * 1_000_000})
     store.keep(A, whole)
     assert 0 < budget.used < 20_000
     with pytest.raises(NoRoom) as error:
-        Store(MAPS, Shares(Budget(most=2000))).keep(A, whole)
+        Store(MAPS, Shares(MemoryBudget(most=2000))).keep(A, whole)
     assert error.value.size == budget.used
 
 
 def test_new_index_sees_large_objects_in_steps_by_their_json() -> None:
     watched = Watched()
     for number in range(MANY):
-        watched.event("ADDED", obj(number + 1, Key("shop", f"m{number}"), data={"text": "x" * (BREATH // 2)}))
+        watched.event("ADDED", obj(number + 1, Key("shop", f"m{number}"), data={"text": "x" * (STEP_BYTES // 2)}))
     watched.informer.add_index("all", lambda _: ("",))
 
     async def scenario() -> int:
@@ -86,5 +87,5 @@ def test_variables_in_each_container_take_a_tenth_at_most() -> None:
     env = [{"name": f"S{n}_SERVICE_HOST", "value": f"10.96.{n % 7}.{n % 256}"} for n in range(200)]
     pod: Obj = {"spec": {"containers": [{"name": f"c{number}", "env": env} for number in range(20)]}}
     raw = codec.encode(pod)
-    assert len(raw) > BREATH // 2
+    assert len(raw) > STEP_BYTES // 2
     assert 10 * len(packed(raw)) < len(raw)

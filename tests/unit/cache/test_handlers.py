@@ -155,7 +155,7 @@ def test_index_of_many_objects_is_uncertain_until_it_has_caught_up_in_steps(
     watched: Watched, informer: Informer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys, steps = filled(watched, informer), 0
-    monkeypatch.setattr(newcomers, "BREATH", 1000)
+    monkeypatch.setattr(newcomers, "STEP_BYTES", 1000)
     told: list[set[str]] = []
     informer.add_index("uses", uses, owner="pods", notify=lambda values: told.append(set(values)))
     assert (informer.indexer.is_certain("pods"), bool(informer.newcomers)) == (False, True)

@@ -7,7 +7,7 @@ import pytest
 from informer_scene import A, B, Watched, obj
 
 from syncer.api import Key, Obj
-from syncer.cache.budget import FREE_VALUES, OVERHEAD, VALUE, Budget, Shares
+from syncer.cache.budget import FREE_VALUES, OVERHEAD, VALUE, MemoryBudget, Shares
 from syncer.cache.newcomers import MANY
 
 #: Values that are charged for.
@@ -29,7 +29,7 @@ def using(version: int, number: int, key: Key = A, *, uid: str = "u1") -> Obj:
 
 @pytest.fixture
 def shares() -> Shares:
-    return Shares(Budget())
+    return Shares(MemoryBudget())
 
 
 @pytest.fixture
@@ -115,12 +115,12 @@ def test_nothing_is_charged_for_when_all_objects_are_gone(
     else:
         watched.informer.empty()
         watched.informer.forget("pods")
-    assert shares == Shares(Budget())
+    assert shares == Shares(MemoryBudget())
 
 
 @both
 def test_object_whose_values_have_no_room_is_left_out_until_there_is(kind: str) -> None:
-    shares = Shares(Budget(most=200_000))
+    shares = Shares(MemoryBudget(most=200_000))
     watched = Watched(budget=shares)
     add(watched, kind)
     watched.event("ADDED", using(1, 500))
@@ -138,7 +138,7 @@ def test_object_whose_values_have_no_room_is_left_out_until_there_is(kind: str) 
 
 @both
 def test_objects_that_change_without_growing_take_no_more_than_there_is(kind: str) -> None:
-    shares = Shares(Budget(most=200_000))
+    shares = Shares(MemoryBudget(most=200_000))
     watched = Watched(budget=shares)
     add(watched, kind)
     keys = [Key("shop", f"m{number}") for number in range(10)]
@@ -151,7 +151,7 @@ def test_objects_that_change_without_growing_take_no_more_than_there_is(kind: st
 
 
 def test_new_index_takes_no_more_than_there_is() -> None:
-    shares = Shares(Budget(most=200_000))
+    shares = Shares(MemoryBudget(most=200_000))
     watched = Watched(budget=shares)
     for version in range(1, 11):
         watched.event("ADDED", using(version, 50, Key("shop", f"m{version}")))

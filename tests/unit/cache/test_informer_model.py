@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, precondition, rule
 
 from syncer.api import Key, Obj, Resource
-from syncer.cache.assumed import Writing
-from syncer.cache.informer import Informer, Page
+from syncer.cache.assumed import WriteInProgress
+from syncer.cache.informer import Informer, TakePage
 from syncer.cache.versions import WentBack
 from syncer.clusters import codec
 
@@ -32,8 +32,8 @@ class Write:
     """A write of ours that the API server may have made, and whose reply may have come."""
 
     key: Key
-    context: AbstractContextManager[Writing]
-    writing: Writing
+    context: AbstractContextManager[WriteInProgress]
+    writing: WriteInProgress
     reply: Obj | None = None
     deleted_uid: str = ""
     history: int = 0
@@ -43,8 +43,8 @@ class Write:
 class Listing:
     """A list that was taken and whose pages are still to be read."""
 
-    context: AbstractContextManager[Page]
-    page: Page
+    context: AbstractContextManager[TakePage]
+    page: TakePage
     version: int
     items: list[Obj] = field(default_factory=list)
     begun: bool = False
@@ -221,7 +221,7 @@ class InformerBesideServer(RuleBasedStateMachine):
         if all(int(version or 0) <= self.listing.version for version in known):
             self.forget_replies_of_another_history()
 
-    def taken(self, context: AbstractContextManager[Page], page: Page, back: int) -> Listing:
+    def taken(self, context: AbstractContextManager[TakePage], page: TakePage, back: int) -> Listing:
         version = sorted(self.states)[-1 - back :][0]
         return Listing(context, page, version, list(self.states[version].values()))
 

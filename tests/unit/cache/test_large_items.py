@@ -11,11 +11,11 @@ from reflector_scene import LIFE, Answer, Later, Opening, Scene, line, page, pla
 from shared_scene import host, soon
 
 from syncer.api import Key, Obj
-from syncer.cache.reflector import LARGE
 from syncer.clusters import codec
+from syncer.steps import STEP_BYTES
 
 #: The contents of an object whose text, and whose decoded form, are large; stored they are small.
-LARGE_DATA = {"a": "x" * 2 * LARGE}
+LARGE_DATA = {"a": "x" * 2 * STEP_BYTES}
 LATER = [1.0, [line("MODIFIED", obj(6))], LIFE]
 
 
@@ -25,7 +25,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
 
     def lean(raw: codec.Raw, lean: Callable[[codec.Raw], Obj] = codec.lean) -> Obj:
-        if codec.size(raw) > LARGE:
+        if codec.size(raw) > STEP_BYTES:
             found.append(codec.version(raw))
         return lean(raw)
 
@@ -99,7 +99,7 @@ def test_reflector_holds_no_large_item_once_it_is_processed(events: list[bytes])
     async def scenario() -> None:
         async with running(Scene([page("5", large(4))], [[1.0, events, LIFE]])):
             await asyncio.sleep(1.5)
-            assert held() < LARGE / 4
+            assert held() < STEP_BYTES / 4
 
     play(scenario)
 
@@ -114,7 +114,7 @@ def test_reflector_holds_no_large_item_that_was_decoded_for_nothing() -> None:
                 scene.informer.wrote(A, writing, obj(7))
             await asyncio.sleep(1.0)
             assert scene.versions() == {"a": "7"}
-            assert held() < LARGE / 4
+            assert held() < STEP_BYTES / 4
 
     play(scenario)
 
@@ -144,10 +144,10 @@ def test_shared_watch_holds_no_large_event_once_it_is_processed() -> None:
             member = scene.join("a")
             await soon()
             await asyncio.sleep(1)
-            scene.put("one", "a", text="x" * 2 * LARGE)
+            scene.put("one", "a", text="x" * 2 * STEP_BYTES)
             await asyncio.sleep(1)
             assert member.names() == {"one"}
-            assert held() < LARGE / 4
+            assert held() < STEP_BYTES / 4
 
     play(scenario)
 
@@ -165,4 +165,4 @@ def test_item_that_is_being_processed_is_held() -> None:
             assert scene.informer.get(A)
 
     play(scenario)
-    assert found[0] > 2 * LARGE
+    assert found[0] > 2 * STEP_BYTES

@@ -13,7 +13,7 @@ from reflector_scene import LIFE, Scene, bookmark, line, page, play, running
 
 from syncer.api import Key, Obj
 from syncer.cache.informer import Informer
-from syncer.cache.reflector import FIRST_WAIT, LAST_WAIT, State
+from syncer.cache.reflector import FIRST_WAIT, LAST_WAIT, ReflectorState
 from syncer.clusters import codec
 
 DEEP = b"[" * 5000 + b"]" * 5000
@@ -281,7 +281,7 @@ def test_line_of_a_watch_that_is_no_event_is_passed_over(nonsense: bytes) -> Non
             assert scene.versions() == {"a": "8"}
             assert scene.informer.nameless == 1
             assert scene.informer.version == "12"
-            assert scene.reflector.state is State.WATCHING
+            assert scene.reflector.state is ReflectorState.WATCHING
             assert scene.reflector.error is None
 
     play(scenario)

@@ -26,9 +26,10 @@ from reflector_scene import (
 
 from syncer.api import Key, Obj
 from syncer.api.errors import Forbidden, SyncerError, Unreachable
-from syncer.cache.reflector import FIRST_WAIT, LARGE, LAST_WAIT, SILENCE_SECONDS, SLOW_WAIT, State
+from syncer.cache.reflector import FIRST_WAIT, LAST_WAIT, SILENCE_SECONDS, SLOW_WAIT, ReflectorState
 from syncer.clusters import codec
 from syncer.clusters.transport import ConnectionFailed
+from syncer.steps import STEP_BYTES
 
 Asked = list[tuple[float, str]]
 
@@ -209,7 +210,7 @@ def test_reflector_fills_the_informer() -> None:
             await asyncio.sleep(2)
             assert scene.versions() == {"a": "8"}
             assert scene.informer.saw_go(B)
-            assert scene.reflector.state is State.WATCHING
+            assert scene.reflector.state is ReflectorState.WATCHING
 
     play(scenario)
 
@@ -431,7 +432,7 @@ def test_relist_while_the_watch_is_away_leaves_it_to_come_back(wrong: list[Key])
         lists: list[Answer] = [page("5", obj(1)), LOST, LOST, LOST, LOST, page("9", obj(7)), page("9")]
         async with running(Scene(lists, [[3.0, CUT]])) as scene:
             await asyncio.sleep(3 + FIRST_WAIT + ONE + TWO + THREE + ONE)
-            assert scene.reflector.state is State.LISTED
+            assert scene.reflector.state is ReflectorState.LISTED
             assert await scene.reflector.relist(wrong.append)
             assert scene.versions() == {"a": "7"}
             await asyncio.sleep(5)
@@ -472,11 +473,13 @@ def test_relist_of_two_at_once_is_two_lists(wrong: list[Key]) -> None:
 @pytest.mark.parametrize(
     ("lists", "watches"),
     [
-        pytest.param([page("5", obj(1), obj(4, B, data={"a": "x" * (LARGE + 1)}))], [[LIFE]], id="list"),
-        pytest.param([page("5")], [[1.0, [line("ADDED", obj(7, B, data={"a": "x" * (LARGE + 1)}))], LIFE]], id="watch"),
+        pytest.param([page("5", obj(1), obj(4, B, data={"a": "x" * (STEP_BYTES + 1)}))], [[LIFE]], id="list"),
+        pytest.param(
+            [page("5")], [[1.0, [line("ADDED", obj(7, B, data={"a": "x" * (STEP_BYTES + 1)}))], LIFE]], id="watch"
+        ),
         pytest.param(
             [page("5", obj(4, B))],
-            [[1.0, [line("MODIFIED", obj(7, B, data={"a": "x" * (LARGE + 1)}))], LIFE]],
+            [[1.0, [line("MODIFIED", obj(7, B, data={"a": "x" * (STEP_BYTES + 1)}))], LIFE]],
             id="change of a stored one",
         ),
     ],
@@ -487,7 +490,7 @@ def test_large_object_is_decoded_in_a_step_of_its_own(
     order: list[str] = []
 
     def seen(raw: codec.Raw, seen: Callable[[codec.Raw], Obj] = codec.seen) -> Obj:
-        if codec.size(raw) > LARGE:
+        if codec.size(raw) > STEP_BYTES:
             order.append("decoded")
             asyncio.get_running_loop().call_soon(order.append, "another task")
         return seen(raw)

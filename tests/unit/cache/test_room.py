@@ -6,7 +6,7 @@ import pytest
 from informer_scene import A, B, Watched, obj
 
 from syncer.api import Obj
-from syncer.cache.budget import Budget, Shares
+from syncer.cache.budget import MemoryBudget, Shares
 from syncer.clusters import codec
 
 #: The most bytes of virtual objects and copies: one of 3 kB fits, with two small ones.
@@ -16,7 +16,7 @@ LARGE: dict[str, Any] = {"data": {"k": "x" * 3_000}}
 
 @pytest.fixture
 def shares() -> Shares:
-    return Shares(Budget(most=MOST))
+    return Shares(MemoryBudget(most=MOST))
 
 
 @pytest.fixture

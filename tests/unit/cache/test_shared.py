@@ -11,8 +11,8 @@ from kube_envtest import Rule
 from syncer.api import Key, Obj
 from syncer.api.errors import Forbidden
 from syncer.cache import shared
-from syncer.cache.reflector import LARGE
 from syncer.clusters import codec
+from syncer.steps import STEP_BYTES
 
 both = pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "unordered"])
 
@@ -476,9 +476,9 @@ def test_large_events_are_read_as_fast_as_they_are_processed(monkeypatch: pytest
             member = scene.join("a")
             await soon()
             for number in range(40):
-                scene.put(f"a{number}", "a", text="x" * LARGE)
+                scene.put(f"a{number}", "a", text="x" * STEP_BYTES)
             await soon()
             assert len(member.names()) == 40
 
     play(scenario)
-    assert max(waiting) < shared.ENOUGH_WAITING + 2 * LARGE
+    assert max(waiting) < shared.ENOUGH_WAITING + 2 * STEP_BYTES

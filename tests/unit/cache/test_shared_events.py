@@ -9,10 +9,10 @@ from shared_scene import HOME, MARK, marked, raw
 from syncer.api import Key, Obj
 from syncer.cache import shared
 from syncer.cache.informer import Informer
-from syncer.cache.reflector import LARGE
-from syncer.cache.shared import ENOUGH_WAITING, Part, Seat, SharedWatch
+from syncer.cache.shared import ENOUGH_WAITING, Seat, SharedWatch, WatchedPart
 from syncer.clusters import codec
 from syncer.clusters.codec import WatchEvent
+from syncer.steps import STEP_BYTES
 
 both = pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "unordered"])
 
@@ -21,7 +21,7 @@ class Seats:
     """A shared watch with seats whose reflectors take all events."""
 
     def __init__(self, *clusters: str) -> None:
-        self.watch = SharedWatch(None, Part(MAPS, HOME, MARK, ""))  # type: ignore[arg-type]  # it isn't opened
+        self.watch = SharedWatch(None, WatchedPart(MAPS, HOME, MARK, ""))  # type: ignore[arg-type]  # it isn't opened
         self.seats = {name: Seat(Informer(MAPS, trusted=True, clock=lambda: 0.0), name) for name in clusters}
         for name, seat in self.seats.items():
             self.watch._seats[name] = [seat]
@@ -123,7 +123,7 @@ def test_owners_of_a_limited_number_of_objects_are_remembered(monkeypatch: pytes
 
 def test_large_event_comes_alone() -> None:
     seats = Seats("a")
-    for version, size in ((5, 10), (6, LARGE), (7, 10), (8, 10)):
+    for version, size in ((5, 10), (6, STEP_BYTES), (7, 10), (8, 10)):
         event = WatchEvent("MODIFIED", raw(with_version(marked("one", "a", text="x" * size), version)))
         seats.watch._pass_on(event)
     taken = [[codec.version(event.object) for event in seats.seats["a"]._next()] for _ in range(3)]
@@ -137,11 +137,11 @@ def test_reader_waits_only_for_reflectors_that_take_the_events_and_are_far_behin
         b.is_open = False
         for version in range(2, 12):
             for name in ("a", "b"):
-                obj = with_version(marked("one", name, text="x" * LARGE), version)
+                obj = with_version(marked("one", name, text="x" * STEP_BYTES), version)
                 seats.watch._pass_on(WatchEvent("MODIFIED", raw(obj)))
         await asyncio.wait_for(b.room(), 1)
         waiting = asyncio.ensure_future(a.room())
-        for _ in range(10 - ENOUGH_WAITING // LARGE):
+        for _ in range(10 - ENOUGH_WAITING // STEP_BYTES):
             assert not waiting.done()
             a._next()
             await asyncio.sleep(0)

@@ -7,11 +7,11 @@ import pytest
 import yaml
 from cli_scene import bad, good, typed
 
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.pki import store
-from syncer.pki.layout import Wanted
-from syncer.pki.plan import Outcome
-from syncer.pki.store import Report
+from syncer.pki.layout import PkiSettings
+from syncer.pki.plan import FileOutcome
+from syncer.pki.store import StoreReport
 
 KUBECONFIG = """\
 apiVersion: v1
@@ -27,11 +27,11 @@ class Asked:
     """Stands in for the run: keeps the settings, and returns a report."""
 
     def __init__(self) -> None:
-        self.wanted: Wanted | None = None
+        self.wanted: PkiSettings | None = None
         self.wait = -1.0
-        self.report = Report([Outcome("api-pki", "ca.crt", "made", "2036-04-28")])
+        self.report = StoreReport([FileOutcome("api-pki", "ca.crt", "made", "2036-04-28")])
 
-    async def complete(self, host: Cluster, wanted: Wanted, *, wait: float) -> Report:
+    async def complete(self, host: SideClient, wanted: PkiSettings, *, wait: float) -> StoreReport:
         self.wanted, self.wait = wanted, wait
         return self.report
 
@@ -48,7 +48,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Asked:
 def test_pki_names_all_by_the_service(asked: Asked) -> None:
     assert good(*WHOSE).splitlines()[1].split() == ["api-pki", "ca.crt", "made", "2036-04-28", '""']
     members = ("api-control-plane-0", "api-control-plane-1", "api-control-plane-2")
-    assert asked.wanted == Wanted("shop", "api", "api-pki", "api-kubeconfig", "api-daemon", "api-etcd", members)
+    assert asked.wanted == PkiSettings("shop", "api", "api-pki", "api-kubeconfig", "api-daemon", "api-etcd", members)
     assert asked.wait == 0
 
 
@@ -58,7 +58,7 @@ def test_pki_takes_other_names_and_a_server(asked: Asked) -> None:
     good(*WHOSE, *arguments, "--server", "https://Api.example:6443/shop", "--wait", "9", "--keep")
     names = ("api.example.com", "2001:db8::1", "*.x")
     server = ("https://Api.example:6443/shop", "api.example")
-    assert asked.wanted == Wanted("shop", "api", "a.b", "c", "d", "e", ("m-0", "m-1"), names, *server, keep=True)
+    assert asked.wanted == PkiSettings("shop", "api", "a.b", "c", "d", "e", ("m-0", "m-1"), names, *server, keep=True)
     assert asked.wait == 9
 
 

@@ -14,7 +14,7 @@ from click.testing import Result
 from kube_envtest import Rule
 from syncer.api import Obj, Side
 from syncer.cli import daemon
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.config import Loaded, SyncerConfig, VirtualCluster
 from syncer.daemon.start import connecting
 from syncer.testing import ApiServer
@@ -44,9 +44,9 @@ class World:
     @asynccontextmanager
     async def connected(
         self, config: SyncerConfig, cluster: VirtualCluster, *, host_alone: bool = False
-    ) -> AsyncIterator[Mapping[Side, Cluster]]:
+    ) -> AsyncIterator[Mapping[Side, SideClient]]:
         sides = [Side.HOST] if host_alone else list(Side)
-        yield {side: Cluster(side, side, self.servers[side].transport()) for side in sides}
+        yield {side: SideClient(side, side, self.servers[side].transport()) for side in sides}
 
     def ask(self, found: Loaded, method: str, path: str, given: Any = None, *, one: bool = False) -> Any:
         if not self.daemon:

@@ -13,7 +13,7 @@ from cluster_servers import Answer, Call, Peer, free_port, plain_transport, serv
 from syncer.api.errors import Conflict, Expired, Missing, Unreachable
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import Endpoint
 
 PODS = Resource("v1", "Pod", "pods")
@@ -33,16 +33,16 @@ class Seen:
 
 
 @asynccontextmanager
-async def cluster_on(answer: Answer, **options: Any) -> AsyncIterator[tuple[Cluster, Peer]]:
+async def cluster_on(answer: Answer, **options: Any) -> AsyncIterator[tuple[SideClient, Peer]]:
     async with serve(answer) as peer:
-        cluster = Cluster("vc", Side.VIRTUAL, plain_transport(peer.endpoint()), **options)
+        cluster = SideClient("vc", Side.VIRTUAL, plain_transport(peer.endpoint()), **options)
         try:
             yield cluster, peer
         finally:
             await cluster.close()
 
 
-def one_call(act: Callable[[Cluster], Awaitable[object]], status: int, reply: object) -> tuple[Call, object]:
+def one_call(act: Callable[[SideClient], Awaitable[object]], status: int, reply: object) -> tuple[Call, object]:
     """Return the request that a server with this answer receives, and the caller's result."""
 
     async def main() -> tuple[Call, object]:
@@ -148,7 +148,7 @@ OBJ: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "name
     ],
 )
 def test_method_makes_one_request(
-    act: Callable[[Cluster], Awaitable[Obj]], method: str, path: str, content_type: str | None, body: object
+    act: Callable[[SideClient], Awaitable[Obj]], method: str, path: str, content_type: str | None, body: object
 ) -> None:
     call, result = one_call(act, 201, {"answer": 1})
     assert (call.method, call.path, call.header("Content-Type")) == (method, path, content_type)
@@ -363,7 +363,7 @@ def test_exception_in_the_body_of_a_watch_is_passed_on() -> None:
     asyncio.run(main())
 
 
-async def fail_in_the_body(cluster: Cluster) -> None:
+async def fail_in_the_body(cluster: SideClient) -> None:
     async with cluster.watch(PODS) as watch:
         async for _ in watch:
             raise ConnectionResetError("mine")
@@ -372,7 +372,7 @@ async def fail_in_the_body(cluster: Cluster) -> None:
 def test_server_that_is_not_there_and_what_the_observer_hears() -> None:
     async def main() -> None:
         seen, endpoint = Seen(), Endpoint("127.0.0.1", await free_port(), tls=False)
-        cluster = Cluster("host", Side.HOST, plain_transport(endpoint), observer=seen)
+        cluster = SideClient("host", Side.HOST, plain_transport(endpoint), observer=seen)
         with pytest.raises(
             Unreachable, match=f"host cluster: get pods shop/web: no connection to {endpoint.authority}"
         ):

@@ -13,16 +13,16 @@ from kube_envtest import ApiServer, Rule
 from syncer.api import Key, Resource, Side
 from syncer.api.errors import Expired, Invalid, Missing, Unreachable
 from syncer.clusters import client, codec, pieces
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.clusters.discovery import Discovery
-from syncer.clusters.errors import Where, from_failure
-from syncer.clusters.transport import HttpRequest, HttpResponse, Lines, ReplyTooLarge
+from syncer.clusters.errors import FailedRequest, from_failure
+from syncer.clusters.transport import HttpRequest, HttpResponse, LineSplitter, ReplyTooLarge
 
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps")
 KEY = Key("default", "a")
 
-Scene = Callable[[ApiServer, Cluster], Coroutine[Any, Any, None]]
+Scene = Callable[[ApiServer, SideClient], Coroutine[Any, Any, None]]
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def config_map(name: str = "a") -> dict[str, Any]:
 
 
 def test_objects(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         made = await cluster.create(CONFIG_MAPS, config_map())
         assert made == server.get(CONFIG_MAPS, KEY)
         changed = await cluster.patch(CONFIG_MAPS, KEY, {"data": {"x": "1"}})
@@ -66,7 +66,7 @@ def test_objects(play: Callable[[Scene], None]) -> None:
 
 
 def test_watches(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         async with cluster.watch(CONFIG_MAPS, resource_version=str(server.revision)) as watch:
             await cluster.create(CONFIG_MAPS, config_map())
             async for events in watch:
@@ -83,7 +83,7 @@ def test_watches(play: Callable[[Scene], None]) -> None:
 
 
 def test_resets(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         server.faults.add(Rule(verb="create", reset="after", count=1))
         with pytest.raises(Unreachable):
             await cluster.create(CONFIG_MAPS, config_map())
@@ -93,7 +93,7 @@ def test_resets(play: Callable[[Scene], None]) -> None:
 
 
 def test_discovery(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         discovery = Discovery(cluster)
         await discovery.refresh()
         assert discovery.find("po").kind == "Pod"
@@ -104,7 +104,7 @@ def test_discovery(play: Callable[[Scene], None]) -> None:
 
 
 def test_watch_is_closed_with_its_connection(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         async with cluster.watch(CONFIG_MAPS, resource_version=str(server.revision)):
             assert server.open_watches == 1
         async with asyncio.timeout(PATIENCE):
@@ -124,8 +124,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read little of a response."""
     monkeypatch.setattr(client, "LARGEST_PAGE", 20 * KB)
     monkeypatch.setattr(client, "LARGEST_REPLY", 30 * KB)
-    monkeypatch.setattr(client, "BREATH", 5 * KB)
-    monkeypatch.setattr(Lines, "LONGEST", 30 * KB)
+    monkeypatch.setattr(client, "STEP_BYTES", 5 * KB)
+    monkeypatch.setattr(LineSplitter, "LONGEST", 30 * KB)
 
 
 def filled(server: ApiServer, sizes: dict[str, int]) -> None:
@@ -133,7 +133,7 @@ def filled(server: ApiServer, sizes: dict[str, int]) -> None:
         server.put({**config_map(name), "data": {"a": "x" * size}})
 
 
-def limited(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def limited(cluster: SideClient, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the limits of the requests for pages, in order; more are added with each."""
     found: list[int] = []
     send = cluster.transport.send
@@ -150,7 +150,7 @@ def limited(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_page_over_the_bound_is_asked_for_again_with_fewer_objects(
     play: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         limits = limited(cluster, monkeypatch)
         filled(server, {f"a{number:02}": 5 * KB for number in range(10)} | {f"b{number:02}": 1 for number in range(40)})
         pages = [page async for page in cluster.list_pages(CONFIG_MAPS, namespace="default", limit=32)]
@@ -167,7 +167,7 @@ def test_page_over_the_bound_is_asked_for_again_with_fewer_objects(
 
 @pytest.mark.usefixtures("small")
 def test_object_over_the_bound_comes_without_its_contents_and_others_whole(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         filled(server, {"a": 1, "b": 40 * KB, "c": 25 * KB, "d": 40 * KB})
         found = {one["metadata"]["name"]: one for one in await cluster.list(CONFIG_MAPS, namespace="default")}
         assert found.keys() == {"a", "b", "c", "d", "kube-root-ca.crt"}
@@ -195,7 +195,7 @@ def test_large_malformed_page_is_asked_for_again_with_fewer_objects_and_cut_up_i
     monkeypatch.setattr(codec, "MOST_CUT", 4 * KB)
     monkeypatch.setattr(pieces, "elements", noted)
 
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         filled(server, {f"a{number}": KB for number in range(8)} | {"b": 8 * KB, "c": 1})
         for name in ("a3", "b"):
             there = server.get(CONFIG_MAPS, Key("default", name)) or {}
@@ -216,7 +216,7 @@ def test_large_malformed_page_is_asked_for_again_with_fewer_objects_and_cut_up_i
 
 def test_answer_over_the_bound_is_no_lost_connection() -> None:
     failure = ReplyTooLarge(16 << 20)
-    error = from_failure(failure, Where("vc", Side.VIRTUAL, "get", CONFIG_MAPS, KEY))
+    error = from_failure(failure, FailedRequest("vc", Side.VIRTUAL, "get", CONFIG_MAPS, KEY))
     assert (type(error), str(error)) == (
         Invalid,
         "virtual cluster vc: get configmaps default/a: the reply is larger than 16 MiB",
@@ -225,7 +225,7 @@ def test_answer_over_the_bound_is_no_lost_connection() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_event_over_the_bound_makes_the_watch_expire(play: Callable[[Scene], None]) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         async with cluster.watch(CONFIG_MAPS, namespace="default") as watch:
             filled(server, {"b": 40 * KB})
             with pytest.raises(Expired, match="the reply is larger than"):

@@ -23,15 +23,15 @@ from syncer.api.errors import (
     Unreachable,
 )
 from syncer.api.objects import Key, Obj, Resource, Side
-from syncer.clusters.errors import Origin, Where, from_failure, from_response, from_status
+from syncer.clusters.errors import ClusterOrigin, FailedRequest, from_failure, from_response, from_status
 from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, HttpResponse
 
 SECRETS = Resource("v1", "Secret", "secrets")
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
-WHERE = Where("vc-1", Side.VIRTUAL, "update", SECRETS, Key("shop", "db"))
+WHERE = FailedRequest("vc-1", Side.VIRTUAL, "update", SECRETS, Key("shop", "db"))
 FROM = "kube.yaml, context c, user u"
 NOT_ACCEPTED = f"the credentials from {FROM} (token) are not accepted. Renew them."
-ORIGIN = Origin("10.0.0.1:6443", FROM, lambda: f"{FROM} (token)")
+ORIGIN = ClusterOrigin("10.0.0.1:6443", FROM, lambda: f"{FROM} (token)")
 PLACE = "virtual cluster vc-1: update secrets shop/db"
 
 
@@ -115,13 +115,13 @@ def test_missing_right_names_the_rule() -> None:
         'deployments.apps "web" is forbidden: User "u" cannot patch resource "deployments/status" '
         'in API group "apps" in the namespace "ns"'
     )
-    where = Where("host", Side.HOST, "patch", DEPLOYMENTS, Key("ns", "web"), "status")
+    where = FailedRequest("host", Side.HOST, "patch", DEPLOYMENTS, Key("ns", "web"), "status")
     assert str(from_response(reply(403, "Forbidden", said), where)) == (
         "host cluster: patch deployments.apps/status ns/web is forbidden. Missing RBAC rule for u: "
         '{apiGroups: ["apps"], resources: ["deployments/status"], verbs: ["patch"]} in namespace ns.'
     )
     said = 'secrets is forbidden: User "u" cannot list resource "secrets" in API group "" at the cluster scope'
-    everywhere = Where("host", Side.HOST, "list", SECRETS, Key("", ""))
+    everywhere = FailedRequest("host", Side.HOST, "list", SECRETS, Key("", ""))
     assert str(from_response(reply(403, "Forbidden", said), everywhere)) == (
         "host cluster: list secrets is forbidden. Missing RBAC rule for u: "
         '{apiGroups: [""], resources: ["secrets"], verbs: ["list"]}.'
@@ -284,7 +284,7 @@ def test_patience_is_asked_for_in_seconds(answer: HttpResponse, seconds: float) 
 
 
 def test_error_event_of_a_watch_is_read_like_a_reply() -> None:
-    where = Where("host", Side.HOST, "watch", SECRETS, Key("", ""))
+    where = FailedRequest("host", Side.HOST, "watch", SECRETS, Key("", ""))
     error = from_status({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}, where)
     assert isinstance(error, Expired)
     assert str(error) == "host cluster: watch secrets: the version asked for is too old"
@@ -299,7 +299,9 @@ def test_error_without_a_response_names_address_side_and_file() -> None:
 
 
 def test_known_fault_of_the_credentials_is_said_too() -> None:
-    origin = Origin("h:1", "f", lambda: "f (client certificate from c)", lambda: "the client certificate (c) expired")
+    origin = ClusterOrigin(
+        "h:1", "f", lambda: "f (client certificate from c)", lambda: "the client certificate (c) expired"
+    )
     refused = from_response(reply(401, "Unauthorized"), WHERE, origin)
     assert str(refused) == (
         "virtual cluster vc-1 says 401: the credentials from f (client certificate from c) are not accepted; "
@@ -313,8 +315,8 @@ def test_known_fault_of_the_credentials_is_said_too() -> None:
 
 
 def test_cluster_named_like_its_side_is_named_once() -> None:
-    assert Where("host", Side.HOST, "get", SECRETS, Key("a", "b")).place == "host cluster"
-    assert Where("", Side.HOST, "get", SECRETS, Key("a", "b")).place == "host cluster"
+    assert FailedRequest("host", Side.HOST, "get", SECRETS, Key("a", "b")).place == "host cluster"
+    assert FailedRequest("", Side.HOST, "get", SECRETS, Key("a", "b")).place == "host cluster"
 
 
 @pytest.mark.parametrize(

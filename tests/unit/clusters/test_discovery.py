@@ -10,9 +10,9 @@ import pytest
 from cluster_servers import Call, plain_transport, serve
 
 from syncer.api.errors import Missing, Unreachable
-from syncer.api.objects import Resource, Side
-from syncer.clusters.client import Cluster
-from syncer.clusters.discovery import LONGEST, Changes, Discovery
+from syncer.api.objects import LONGEST_NAME, Resource, Side
+from syncer.clusters.client import SideClient
+from syncer.clusters.discovery import Changes, Discovery
 
 #: group → versions, preferred first → (plural, kind, namespaced, subresources, short names)
 Table = dict[str, dict[str, list[tuple[str, str, bool, list[str], list[str]]]]]
@@ -24,7 +24,7 @@ TABLE: Table = {
         "v1alpha2": [("certificates", "Certificate", True, [], [])],
     },
 }
-LONG = "x" * (LONGEST + 1)
+LONG = "x" * (LONGEST_NAME + 1)
 VERBS = ["get", "list", "watch"]
 PODS = Resource("v1", "Pod", "pods")
 CERTIFICATES = Resource("cert-manager.io/v1", "Certificate", "certificates")
@@ -116,7 +116,7 @@ def run(server: Server, test: Any) -> int:
 
     async def main() -> int:
         async with serve(server.answer) as peer:
-            cluster = Cluster("vc", Side.VIRTUAL, plain_transport(peer.endpoint()))
+            cluster = SideClient("vc", Side.VIRTUAL, plain_transport(peer.endpoint()))
             await test(Discovery(cluster))
             await cluster.close()
             return len(peer.calls)

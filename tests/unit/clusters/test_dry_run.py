@@ -7,8 +7,8 @@ import pytest
 
 from kube_envtest import virtual_time
 from syncer.api import Conflict, Exists, Invalid, Key, Missing, Obj, Resource, Side
-from syncer.clusters.client import Cluster
-from syncer.clusters.dry_run import LATEST, DryRun, PlannedWrite
+from syncer.clusters.client import SideClient
+from syncer.clusters.dry_run import LATEST, DryRun, UnsentWrite
 from syncer.clusters.paths import Target
 from syncer.clusters.transport import HttpRequest
 from syncer.testing import ApiServer
@@ -22,14 +22,14 @@ TARGET = Target("/api/v1", "", "configmaps", A)
 
 
 @asynccontextmanager
-async def dry(*objects: Obj) -> AsyncIterator[tuple[Cluster, DryRun]]:
+async def dry(*objects: Obj) -> AsyncIterator[tuple[SideClient, DryRun]]:
     """Yield a cluster through a dry run, on a server that has these objects; nothing may be written to it."""
     server = ApiServer(seed="dry", controllers=False)
     for obj in objects:
         server.put(obj)
     revision = server.revision
     run = DryRun(server.transport())
-    yield Cluster("", Side.HOST, run), run
+    yield SideClient("", Side.HOST, run), run
     assert server.revision == revision
     assert {logged.verb for logged in server.requests if "review" not in logged.path} <= {"get", "list"}
 
@@ -45,7 +45,7 @@ def test_planned_creation_is_visible_to_later_reads() -> None:
             assert await cluster.get(CONFIG_MAPS, A) == made
             with pytest.raises(Exists):
                 await cluster.create(CONFIG_MAPS, obj)
-            assert run.writes == [PlannedWrite("create", TARGET, obj)]
+            assert run.writes == [UnsentWrite("create", TARGET, obj)]
 
     virtual_time.run(main())
 

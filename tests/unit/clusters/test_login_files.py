@@ -15,7 +15,7 @@ from cluster_servers import Answer, Call, Peer, serve, server_context
 from syncer.api.errors import ConfigError, Unauthorized
 from syncer.api.objects import Side
 from syncer.clusters import credentials as credentials_module
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.clusters.login_files import LoginFiles
 from syncer.clusters.transport import HttpRequest
@@ -65,7 +65,7 @@ class Moved:
 @contextlib.asynccontextmanager
 async def using(
     answer: Answer, path: Path, moved: Moved, monkeypatch: pytest.MonkeyPatch, **user: Any
-) -> AsyncIterator[tuple[Peer, Cluster, str]]:
+) -> AsyncIterator[tuple[Peer, SideClient, str]]:
     """Yield a server over TLS, a client with a kubeconfig at ``path``, and the server's URL."""
     monkeypatch.setattr(credentials_module, "CHECK_SECONDS", 0.0)
     async with serve(answer, server_context(CA.issue_cert("127.0.0.1"), CA)) as peer:
@@ -78,7 +78,7 @@ async def using(
             await client.close()
 
 
-async def said(client: Cluster) -> Any:
+async def said(client: SideClient) -> Any:
     return (await client.fetch("/"))["said"]
 
 

@@ -22,7 +22,7 @@ from proxy_server import ProxyServer, proxy_server
 
 from kube_envtest import Rule
 from syncer.api import Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.clusters.dry_run import DryRun
 from syncer.clusters.rate_limit import RateLimited
@@ -36,7 +36,7 @@ VERSION = json.dumps(
     dict.fromkeys(("buildDate", "compiler", "gitCommit", "gitTreeState", "goVersion", "major", "minor", "platform"), "")
     | {"gitVersion": "v1"}
 ).encode()
-Scene = Callable[[ApiServer, Cluster], Awaitable[None]]
+Scene = Callable[[ApiServer, SideClient], Awaitable[None]]
 
 
 def play(scene: Scene, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def play(scene: Scene, tmp_path: Path) -> None:
 
 
 def test_typed_objects_go_both_ways(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         maps = kubernetes.CoreV1Api(cluster.kubernetes_client())
         body = kubernetes.V1ConfigMap(metadata=kubernetes.V1ObjectMeta(name="a-b"), data={"x": "ä"})
         made = (await maps.create_namespaced_config_map("default", body)).to_dict()
@@ -76,7 +76,7 @@ def test_typed_objects_go_both_ways(tmp_path: Path) -> None:
 
 
 def test_watch_brings_events_until_it_is_stopped(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         api = kubernetes.CoreV1Api(cluster.kubernetes_client())
         version = (await api.list_namespaced_config_map("default")).to_dict()["metadata"]["resource_version"]
         seen = []
@@ -96,7 +96,7 @@ def test_watch_brings_events_until_it_is_stopped(tmp_path: Path) -> None:
 
 
 def test_watch_that_is_refused_says_so(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         api = kubernetes.CoreV1Api(cluster.kubernetes_client())
         server.faults.add(Rule(verb="watch", resource="configmaps", status=403))
         watch = Watch()  # type: ignore[no-untyped-call]
@@ -109,7 +109,7 @@ def test_watch_that_is_refused_says_so(tmp_path: Path) -> None:
 
 
 def test_dynamic_client_finds_kinds_by_itself(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         async with DynamicClient(cluster.kubernetes_client()) as dynamic:  # type: ignore[no-untyped-call]
             kind = await dynamic.resources.get(api_version="v1", kind="ConfigMap")
             await kind.create(configmap("a", {"x": "1"}, namespace="default"))
@@ -119,7 +119,7 @@ def test_dynamic_client_finds_kinds_by_itself(tmp_path: Path) -> None:
 
 
 def test_closing_it_leaves_the_daemons_connections_open(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         async with cluster.kubernetes_client() as client:
             await kubernetes.VersionApi(client).get_code()
         assert (await cluster.fetch("/version"))["gitVersion"]
@@ -184,7 +184,7 @@ def test_log_that_is_followed_comes_line_by_line() -> None:
 
     async def main() -> None:
         async with serve(answer) as peer:
-            cluster = Cluster("", Side.HOST, plain_transport(peer.endpoint()))
+            cluster = SideClient("", Side.HOST, plain_transport(peer.endpoint()))
             core = kubernetes.CoreV1Api(cluster.kubernetes_client())
             log = await core.read_namespaced_pod_log_without_preload_content("web", "shop", follow=True)
             assert [await log.content.readline() for _ in range(4)] == [b"one\n", b"two\n", b"three\n", b""]
@@ -195,7 +195,7 @@ def test_log_that_is_followed_comes_line_by_line() -> None:
 
 
 def test_dry_run_holds_for_it(tmp_path: Path) -> None:
-    async def scene(server: ApiServer, cluster: Cluster) -> None:
+    async def scene(server: ApiServer, cluster: SideClient) -> None:
         run = DryRun(cluster.transport)
         api = kubernetes.CoreV1Api(cluster.over(run).kubernetes_client())
         await api.create_namespaced_config_map(
@@ -236,7 +236,7 @@ def test_limit_of_requests_holds_for_it() -> None:
     async def main() -> None:
         inner = Recording()
         limited = RateLimited(inner, qps=0.001, burst=1)
-        version = kubernetes.VersionApi(Cluster("", Side.HOST, limited).kubernetes_client())
+        version = kubernetes.VersionApi(SideClient("", Side.HOST, limited).kubernetes_client())
         await version.get_code()
         with pytest.raises(TimeoutError, match="leaves no turn within 3 s"):
             await version.get_code(_request_timeout=3)
@@ -248,7 +248,7 @@ def test_limit_of_requests_holds_for_it() -> None:
 def test_deadlines_are_the_callers() -> None:
     async def main() -> None:
         inner = Recording()
-        version = kubernetes.VersionApi(Cluster("", Side.HOST, inner).kubernetes_client())
+        version = kubernetes.VersionApi(SideClient("", Side.HOST, inner).kubernetes_client())
         for given in (7, 0.5, (3, 4)):
             await version.get_code(_request_timeout=given)
         assert [request.timeout for request in inner.requests] == [7, 0.5, 7]
@@ -258,7 +258,7 @@ def test_deadlines_are_the_callers() -> None:
 
 def test_missing_response_is_an_os_error() -> None:
     async def main() -> None:
-        cluster = Cluster("", Side.HOST, Recording(ConnectionFailed("no connection to 10.0.0.1:6443: refused")))
+        cluster = SideClient("", Side.HOST, Recording(ConnectionFailed("no connection to 10.0.0.1:6443: refused")))
         with pytest.raises(OSError, match=r"no connection to 10\.0\.0\.1:6443: refused"):
             await kubernetes.VersionApi(cluster.kubernetes_client()).get_code()
 
@@ -267,7 +267,7 @@ def test_missing_response_is_an_os_error() -> None:
 
 def test_request_that_our_connection_cannot_send_is_refused() -> None:
     async def main() -> None:
-        client = Cluster("", Side.HOST, Recording()).kubernetes_client()
+        client = SideClient("", Side.HOST, Recording()).kubernetes_client()
         client.default_headers["Impersonate-User"] = "root"
         with pytest.raises(ValueError, match="the header Impersonate-User can't be sent"):
             await kubernetes.VersionApi(client).get_code()

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from transport_kinds import receive
 
-from syncer.clusters.http1 import LARGEST_WRITE, STRETCHING, Connection, Exchange
+from syncer.clusters.http1 import LARGEST_WRITE, STRETCHING, Exchange, Http1Connection
 from syncer.clusters.http1_stream import LineStream
-from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpResponse, Lines
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpResponse, LineSplitter
 
 #: Bytes of a large body, and of the pieces in which it arrives.
 SIZE, PIECE = 4 << 20, 64 << 10
@@ -117,7 +117,7 @@ def test_transport_is_freed_when_its_connection_is_lost_without_a_garbage_collec
         connection, wire = Exchange(loop), Wire()
         freed = weakref.ref(wire)
         connection.connection_made(wire)
-        last: Connection = connection
+        last: Http1Connection = connection
         if handed_over:
             last = LineStream(loop)
             connection.hand_over(last)
@@ -177,7 +177,7 @@ def test_what_waited_for_a_response_is_freed_when_there_is_none(fails: Callable[
 
 @pytest.mark.usefixtures("traced")
 def test_long_line_is_held_once_while_it_arrives() -> None:
-    lines, piece = Lines(), b"x" * PIECE
+    lines, piece = LineSplitter(), b"x" * PIECE
     before, _ = taken()
     for _ in range(SIZE // PIECE):
         lines.feed(piece)

@@ -7,7 +7,7 @@ from cluster_servers import Call, serve
 from transport_kinds import Kind, receive
 
 from syncer.clusters.http1_stream import LineStream
-from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, Lines, ReplyTooLarge
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, LineSplitter, ReplyTooLarge
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
@@ -277,17 +277,17 @@ def test_many_short_lines_make_the_server_wait_by_the_memory_that_they_take() ->
 
 
 def test_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lines, "LONGEST", 10)
-    lines = Lines()
+    monkeypatch.setattr(LineSplitter, "LONGEST", 10)
+    lines = LineSplitter()
     lines.feed(b"0123456789")
     with pytest.raises(ReplyTooLarge):
         lines.feed(b"x")
 
 
 def test_lines_that_arrived_together_are_taken_in_bounded_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lines, "MOST_LINES", 3)
-    monkeypatch.setattr(Lines, "MOST_BYTES", 10)
-    lines = Lines()
+    monkeypatch.setattr(LineSplitter, "MOST_LINES", 3)
+    monkeypatch.setattr(LineSplitter, "MOST_BYTES", 10)
+    lines = LineSplitter()
     lines.feed(b"1\n2\n3\n4\n55555\n66666\n7777777777777\n8\n")
     batches = []
     while lines.ready:
@@ -297,7 +297,7 @@ def test_lines_that_arrived_together_are_taken_in_bounded_batches(monkeypatch: p
 
 
 def test_other_tasks_run_between_two_batches_that_arrived_together(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lines, "MOST_LINES", 1)
+    monkeypatch.setattr(LineSplitter, "MOST_LINES", 1)
 
     async def main() -> None:
         async def answer(call: Call) -> None:
@@ -329,7 +329,7 @@ def test_other_tasks_run_between_two_batches_that_arrived_together(kind: Kind, m
 
 
 def test_line_in_many_pieces_and_many_lines_in_a_piece() -> None:
-    lines = Lines()
+    lines = LineSplitter()
     for piece in (b"a", b"b", b"c\nd\ne", b"", b"f\n", b"\n\n", b"g"):
         lines.feed(piece)
     assert (lines.take(), lines.size) == ([b"abc", b"d", b"ef"], 0)

@@ -9,7 +9,7 @@ from typing import Any
 import uvloop
 
 from syncer.clusters.credentials import Credentials, LoginCredentials
-from syncer.clusters.http1 import Connection
+from syncer.clusters.http1 import Http1Connection
 from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login
 from syncer.clusters.transport import Endpoint, Transport
@@ -38,7 +38,7 @@ KINDS = {
 }
 
 
-def receive(connection: Connection, data: bytes) -> None:
+def receive(connection: Http1Connection, data: bytes) -> None:
     """Let a connection read these bytes."""
     connection.get_buffer(len(data))[: len(data)] = data
     connection.buffer_updated(len(data))

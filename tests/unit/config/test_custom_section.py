@@ -184,7 +184,7 @@ WIDGET = "widgets.example.org"
         ),
         (
             "{related: [{resource: secrets, by: {}}]}",
-            ".related[0].by: says nothing; give reference, selector or owner.",
+            ".related[0].by: has no condition; give reference, selector or owner.",
         ),
         (
             "{related: [{resource: secrets, origin: host, by: {selector: {matchLabels: {a: b}}}}]}",
@@ -196,7 +196,7 @@ WIDGET = "widgets.example.org"
         ),
         (
             "{related: [{resource: secrets, origin: host, by: {reference: spec.x, selector: {matchLabels: {a: b}}}}]}",
-            ": related finds what is on the host by spec.x, which the tenant says, and which goes there as it is",
+            ": related finds objects of the host by spec.x, which the tenant sets, and which goes there as it is",
         ),
         (
             "{related: [{resource: gadgets.example.org, by: {owner: true}}]}",

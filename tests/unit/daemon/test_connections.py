@@ -14,9 +14,9 @@ from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
 from syncer.api import Side
 from syncer.api.errors import Missing, NoCredentials, Unauthorized, Unreachable
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import ConnectionFailed, CredentialsAwaited, CredentialsFailed, HttpRequest, HttpResponse
-from syncer.daemon.connections import LAST_PROBE, PROBE_INTERVAL, PROBE_SECONDS, PROBES_LOST, Connections
+from syncer.daemon.connections import DIALS, LAST_PROBE, PROBE_INTERVAL, PROBE_SECONDS, PROBES_LOST, Connections
 from syncer.testing.in_process import ApiServer, MemoryTransport
 
 RESET = Unreachable("reset")
@@ -69,7 +69,7 @@ class Kept:
     def __init__(self, connections: Connections, name: str = "shop", side: Side = Side.VIRTUAL) -> None:
         self.line, self.told = Line(), list[str]()
         self.connection = connections.add(
-            Cluster(name, side, self.line),
+            SideClient(name, side, self.line),
             lost=lambda: self.told.append("lost"),
             back=lambda: self.told.append("back"),
         )
@@ -398,10 +398,10 @@ def test_cluster_that_answers_in_any_way_is_not_waited_for() -> None:
     virtual_time.run(scenario())
 
 
-def test_clusters_that_hang_delay_the_first_contact_of_no_other() -> None:
+def test_clusters_that_hang_delay_no_other_while_they_are_fewer_than_are_dialled_at_once() -> None:
     async def scenario() -> None:
         async with connections() as made:
-            hung = [Kept(made, f"hung-{number}") for number in range(100)]
+            hung = [Kept(made, f"hung-{number}") for number in range(DIALS - 1)]
             for each in hung:
                 each.line.hangs = True
             reaching = [asyncio.create_task(each.connection.reach(60)) for each in hung]
@@ -429,5 +429,23 @@ def test_connection_that_has_ended_before_it_ran_is_tried_no_more() -> None:
             probes = len(one.line.probes)
             await asyncio.sleep(60)
             assert len(one.line.probes) == probes > 0
+
+    virtual_time.run(scenario())
+
+
+def test_clusters_are_dialled_so_many_at_once_and_the_host_before_them_all() -> None:
+    async def scenario() -> None:
+        async with connections() as made:
+            all_of_them = [Kept(made, f"vc{number}") for number in range(2 * DIALS + 1)]
+            for each in all_of_them[:-1]:
+                each.line.hangs = True
+            host = Kept(made, "", Side.HOST)
+            reached = [asyncio.create_task(each.connection.reach(PROBE_SECONDS / 2)) for each in all_of_them]
+            await asyncio.sleep(SOON)
+            assert sum(bool(each.line.probes) for each in all_of_them) == DIALS
+            await host.connection.reach(SOON)
+            ended = await asyncio.gather(*reached, return_exceptions=True)
+            assert [type(each) for each in ended[:-1]] == [Unreachable] * 2 * DIALS
+            assert ended[-1] is None, "its seconds begin with its turn"
 
     virtual_time.run(scenario())

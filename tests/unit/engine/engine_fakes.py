@@ -13,7 +13,6 @@ from syncer.api import (
     Mirror,
     Obj,
     Pair,
-    Request,
     Resource,
     Settings,
     Side,
@@ -21,6 +20,7 @@ from syncer.api import (
     SyncDown,
     Syncer,
     SyncFromHost,
+    SyncRequest,
     SyncUp,
     apply,
     delete,
@@ -28,7 +28,7 @@ from syncer.api import (
 )
 from syncer.api.context import CopiedKind
 from syncer.directions import direction_of
-from syncer.engine.reconcile.controller import Controller, View
+from syncer.engine.reconcile.controller import BoundSyncer, View
 from syncer.engine.reconcile.plan import Observed
 from syncer.engine.stores.fan_out import FanOut
 from syncer.engine.stores.informers import Informers
@@ -149,13 +149,13 @@ def context(syncer: Syncer) -> Context:
 
 
 def observed(
-    request: Request, *, virtual: Obj | None = None, host: Obj | None = None, syncer: Syncer | None = None
+    request: SyncRequest, *, virtual: Obj | None = None, host: Obj | None = None, syncer: Syncer | None = None
 ) -> Observed:
     """Return a request with its two objects, in a pair whose stores are empty."""
     made = syncer or Widgets()
     informers = Informers(clock=lambda: 0.0)
     view = View(SETTINGS, informers, References(informers, FanOut()), lambda: datetime(2026, 1, 1, tzinfo=UTC), {})
-    controller = Controller(made, Config(), view, None, False, direction_of(made), ())
+    controller = BoundSyncer(made, Config(), view, None, False, direction_of(made), ())
     host_key = request.host_key or made.host_key(SETTINGS, request.key)
     return Observed(controller, request, context(made), virtual, host, host_key)
 

@@ -1,6 +1,14 @@
 """Instructions of two installations are read from callgrind's profiles, and their figures become ratios."""
 
-from hack.bench.instructions import COUNTS, counts, ratios
+import shutil
+from typing import Any
+
+import pytest
+
+from hack.bench.instructions import COUNTS, counts, parse, ratios
+from hack.bench.phases import Bench, Load
+from syncer.api import Obj
+from syncer.testing.objects import pod
 
 PROFILE = """\
 # callgrind format
@@ -32,3 +40,39 @@ def test_ratios_are_of_each_phase_and_of_all_together() -> None:
     )
     assert [found[phase]["instructions"] for phase in ("create", "delete", "all")] == [0.5, 1.5, 1.0]
     assert found["all"].keys() == COUNTS.keys()
+
+
+def test_life_is_that_of_pods(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(shutil, "which", lambda program: f"/usr/bin/{program}")
+    assert (parse([]).kind, parse(["--life"]).kind, parse(["--life", "--kind", "pods"]).kind) == (
+        "configmaps",
+        "pods",
+        "pods",
+    )
+    with pytest.raises(SystemExit):
+        parse(["--life", "--kind", "secrets"])
+    assert "--life is of pods, not of secrets" in capsys.readouterr().err
+
+
+def test_pod_arrives_by_its_status_then_by_its_copy_and_at_last_as_it_has_gone() -> None:
+    nobody: Any = None
+    bench = Bench(Load(kind="pods", life=True, n=1), nobody, nobody, nobody)
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+
+    def copy(revision: str) -> Obj:
+        annotations = {"vsyncer.dev/virtual-name": "a", "revision": revision}
+        return pod("copy", metadata={"annotations": annotations}, status=ready)
+
+    original = pod("a", metadata={"annotations": {"revision": "1"}}, status=ready)
+    assert bench._is_ready("MODIFIED", pod("a", status={})) is None
+    assert bench._is_ready("MODIFIED", copy("0")) is None, "the virtual one has its status later"
+    assert bench._is_ready("MODIFIED", original) == "a"
+    updated = bench._is_written("MODIFIED", 1)
+    assert [updated("MODIFIED", each) for each in (original, copy("0"), copy("1"))] == [None, None, "a"]
+    assert bench._is_gone("DELETED", copy("1")) is None
+    assert bench._is_gone("DELETED", original) == "a"
+
+
+def test_update_of_a_pod_touches_what_may_change() -> None:
+    assert Load(kind="pods").change("a").keys() == {"metadata"}
+    assert Load().change("a")["data"]["revision"] == "1"

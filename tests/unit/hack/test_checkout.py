@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hack.checkout import THIS, checkout
+from hack import checkout as checkouts
+from hack.checkout import THIS, Checkout, checkout, checkout_or_commit
+from hack.commands import run
 
 
 @pytest.fixture
@@ -42,6 +44,42 @@ def test_checkout_without_environment_is_refused_with_the_way_out(made: Path) ->
 
 def test_commit_is_empty_outside_git(made: Path) -> None:
     assert checkout(str(made)).commit == ""
+
+
+VENV = """#!/bin/sh
+mkdir -p "$(dirname "$0")/../.venv/bin"
+touch "$(dirname "$0")/../.venv/bin/syncer"
+"""
+
+
+def committed(folder: Path, text: str) -> str:
+    """Commit a repository in a folder, and return the commit."""
+    (folder / "hack").mkdir(parents=True, exist_ok=True)
+    (folder / "hack" / "venv").write_text(VENV)
+    (folder / "hack" / "venv").chmod(0o755)
+    (folder / "text").write_text(text)
+    who = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
+    for arguments in (["init", "--quiet"], ["add", "."], [*who, "commit", "--quiet", "--message", text]):
+        run(["git", "-C", folder, *arguments]).check_returncode()
+    return run(["git", "-C", folder, "rev-parse", "HEAD"]).stdout.strip()
+
+
+def test_commit_gets_a_checkout_of_its_own_and_a_path_stays_one(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = tmp_path / "repository"
+    first = committed(repository, "first")
+    committed(repository, "second")
+    monkeypatch.setattr(checkouts, "THIS", Checkout(repository))
+    monkeypatch.setattr(checkouts, "COMMITS", tmp_path / "commits")
+    for _ in range(2):
+        found = checkout_or_commit(first[:10])
+        assert found.folder == tmp_path / "commits" / first
+        assert (found.folder / "text").read_text() == "first"
+        assert found.syncer.exists()
+    assert checkout_or_commit(str(made)).folder == made
+    with pytest.raises(argparse.ArgumentTypeError, match="neither a folder nor a commit"):
+        checkout_or_commit("nonsense")
 
 
 def test_checkout_is_that_of_these_tests() -> None:

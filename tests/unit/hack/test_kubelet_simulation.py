@@ -6,7 +6,7 @@ from hack.kubelet import Kubelet, is_ready
 from hack.side_tasks import helped_by
 from kube_envtest import Rule, virtual_time
 from syncer.api import Key, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.resources.kinds import PODS
 from syncer.testing.in_process import ApiServer
 from syncer.testing.objects import pod
@@ -17,7 +17,7 @@ WEB = Key("default", "web")
 async def overwritten(*, loses_reply: bool = False, meddles: bool = False) -> int:
     """Return the count of a kubelet that may lose the reply to its last report, and whose status somebody may clear."""
     server = ApiServer(controllers=False)
-    cluster = Cluster("host", Side.HOST, server.transport())
+    cluster = SideClient("host", Side.HOST, server.transport())
     kubelet = Kubelet(cluster, WEB.namespace, pause=1.0)
     async with helped_by(kubelet.run()):
         await asyncio.sleep(1)

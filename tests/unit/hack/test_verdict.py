@@ -366,7 +366,9 @@ def test_stage_beside_others_ends_with_the_gate(checkout: Checkout) -> None:
 
 
 def test_stage_that_is_ended_may_put_away_what_it_has_made(checkout: Checkout) -> None:
-    with begun(checkout, HANGS_BESIDE, "trap 'echo yes >tidied; exit' INT; echo >pid; sleep 3600") as gate:
+    # A shell runs a trap once its command has ended, and a command that begins late isn't interrupted.
+    waits = "while :; do sleep 0.1; done"
+    with begun(checkout, HANGS_BESIDE, f"trap 'echo yes >tidied; exit' INT; echo >pid; {waits}") as gate:
         gate.terminate()
         gate.communicate(timeout=120)
     assert (checkout.folder / "tidied").read_text() == "yes\n"

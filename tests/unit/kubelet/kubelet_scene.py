@@ -15,7 +15,7 @@ from single_requests import SingleRequests
 from syncer.api.context import Settings
 from syncer.api.errors import ClusterError
 from syncer.api.objects import Key, Obj, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.credentials import Access
 from syncer.clusters.dialer import Dialer
 from syncer.clusters.transport import Endpoint, HttpRequest, HttpResponse
@@ -216,8 +216,8 @@ async def scene(
     tls = certificates.context(Serving.of(pem, issued.private_key_pem.bytes()), ca.cert_pem.bytes())
     server = KubeletServer(
         SETTINGS,
-        Cluster("shop", Side.VIRTUAL, virtual, dialer=Dialer(endpoint, credentials)),
-        Cluster("host", Side.HOST, host, dialer=Dialer(endpoint, credentials)),
+        SideClient("shop", Side.VIRTUAL, virtual, dialer=Dialer(endpoint, credentials)),
+        SideClient("host", Side.HOST, host, dialer=Dialer(endpoint, credentials)),
         tls=lambda: tls,
         told=lambda place, text: text.replace(place.key.name, place.virtual.name),
         bounds=bounds,

@@ -9,12 +9,12 @@ from kubelet_scene import NODE, Bearer, scene
 from single_requests import SingleRequests
 
 from syncer.api.objects import Key, Obj, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.dialer import Dialer
 from syncer.clusters.transport import Endpoint, HttpRequest, HttpResponse
 from syncer.kubelet import cadvisor, pages
 from syncer.kubelet.cadvisor import HostKubelets, Own, endpoint, renamed
-from syncer.kubelet.errors import Refused
+from syncer.kubelet.errors import RefusedRequest
 
 COPY = Key("vc-shop", "front-x-web-x-shop")
 COPIES = {COPY: Own(Key("web", "front"), {"main"})}
@@ -90,7 +90,9 @@ class Host(SingleRequests):
     async def __aenter__(self) -> HostKubelets:
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port = self.server.sockets[0].getsockname()[1]
-        cluster = Cluster("host", Side.HOST, self, dialer=Dialer(Endpoint("127.0.0.1", port, tls=False), Bearer(None)))
+        cluster = SideClient(
+            "host", Side.HOST, self, dialer=Dialer(Endpoint("127.0.0.1", port, tls=False), Bearer(None))
+        )
         return HostKubelets(cluster, lambda node: COPIES, lambda *said: self.said.append(said))
 
     async def __aexit__(self, *error: object) -> None:
@@ -145,7 +147,7 @@ async def test_kubelet_that_refuses_is_said_and_not_asked_again_at_once() -> Non
     host = Host(b"Forbidden (user=system:serviceaccount:vsyncer:daemon)", 403)
     async with host as kubelets:
         for _ in range(2):
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(RefusedRequest) as refused:
                 await kubelets.metrics(NODE)
             assert (refused.value.status, "daemon" in refused.value.text) == (503, False)
     assert len(host.asked) == 1
@@ -157,7 +159,7 @@ async def test_kubelet_that_refuses_is_said_and_not_asked_again_at_once() -> Non
 async def test_page_that_would_be_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "LARGEST_PAGE", 1000)
     async with Host(PAGE + (sample(OURS) + b"\n") * 20) as kubelets:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RefusedRequest) as refused:
             await kubelets.metrics(NODE)
     assert refused.value.status == 413
 

@@ -9,8 +9,8 @@ from kubelet_scene import Api
 from usage_scene import BACK, FRONT, Measuring, measuring
 
 from syncer.api.objects import Key, Side
-from syncer.clusters.client import Cluster
-from syncer.kubelet.http import Head
+from syncer.clusters.client import SideClient
+from syncer.kubelet.http import MessageHead
 from syncer.kubelet.metrics_api import FrontProxy, MetricsApi
 from syncer.kubelet.users import User
 
@@ -35,10 +35,10 @@ def certificate(name: str) -> Mapping[str, Any]:
 PROXY = certificate("front-proxy-client")
 
 
-def head(target: str, user: str = "alice", method: str = "GET", **headers: str) -> Head:
+def head(target: str, user: str = "alice", method: str = "GET", **headers: str) -> MessageHead:
     """Return a request that the front proxy passes on."""
     lines = [("x-remote-user", user), ("x-remote-group", "devs"), *((name, value) for name, value in headers.items())]
-    return Head(lines, method, target)
+    return MessageHead(lines, method, target)
 
 
 class Scene:
@@ -48,11 +48,11 @@ class Scene:
         self.virtual = Api(allowed={"alice"})
         labels = {("pods", FRONT): {"app": "front"}, ("pods", BACK): {"app": "back", "old": ""}}
         self.api = MetricsApi(
-            Cluster("shop", Side.VIRTUAL, self.virtual),
+            SideClient("shop", Side.VIRTUAL, self.virtual),
             (host or measuring()).usages(),
             lambda plural, key: labels.get((plural, key), {}),
         )
-        self.api.front = FrontProxy(PUBLISHED)
+        self.api.trust(FrontProxy(PUBLISHED))
 
     async def ask(self, target: str, status: int = 200, **given: Any) -> Any:
         """Return the decoded answer."""
@@ -165,7 +165,7 @@ def test_user_has_all_that_the_headers_say() -> None:
         ("x-remote-extra-example.com%2fscopes", "write"),
         ("x-other", "root"),
     ]
-    assert FrontProxy(PUBLISHED).user(PROXY, Head(lines)) == User(
+    assert FrontProxy(PUBLISHED).user(PROXY, MessageHead(lines)) == User(
         "alice", ("devs", "system:authenticated"), "7", {"example.com/scopes": ["read", "write"]}
     )
 

@@ -3,7 +3,7 @@
 import pytest
 
 from syncer.api.objects import Key
-from syncer.kubelet.errors import Refused
+from syncer.kubelet.errors import RefusedRequest
 from syncer.kubelet.routes import Route, route, subresources, verb
 
 
@@ -90,14 +90,14 @@ def test_route_of_port_forward_has_the_ports_one_by_one() -> None:
     ],
 )
 def test_route_refuses_what_is_no_name(target: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RefusedRequest) as refused:
         route("GET", target)
     assert refused.value.status in (400, 404)
 
 
 @pytest.mark.parametrize("target", ["/containerLogs/shop/web/main", "/pods", "/healthz"])
 def test_route_of_a_page_is_read_only(target: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RefusedRequest) as refused:
         route("POST", target)
     assert refused.value.status == 405
 
@@ -105,7 +105,7 @@ def test_route_of_a_page_is_read_only(target: str) -> None:
 def test_verb_is_that_of_the_kubelet() -> None:
     assert (verb("GET", "/pods"), verb("POST", "/pods")) == ("get", "create")
     assert verb("GET", "/exec/a/b/c") == verb("GET", "/portForward/a/b?x") == "create"
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedRequest):
         verb("DELETE", "/pods")
 
 

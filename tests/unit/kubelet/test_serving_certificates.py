@@ -11,7 +11,7 @@ from cryptography import x509
 from single_requests import SingleRequests
 
 from syncer.api.objects import Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import HttpRequest, HttpResponse
 from syncer.kubelet import certificates
 from syncer.kubelet.certificates import NotSigned, Serving, self_signed, signed
@@ -36,7 +36,7 @@ class Signer(SingleRequests):
 async def test_request_is_what_the_signer_wants_and_is_approved_and_deleted() -> None:
     pem = trustme.CA().issue_cert("10.0.0.1").cert_chain_pems[0].bytes()
     signer = Signer({"certificate": base64.b64encode(pem).decode()})
-    serving = await signed(Cluster("v", Side.VIRTUAL, signer), ["10.0.0.1", "syncer.example"])
+    serving = await signed(SideClient("v", Side.VIRTUAL, signer), ["10.0.0.1", "syncer.example"])
     assert serving.certificate == pem
     assert signer.calls == [("POST", ""), ("PUT", "/r/approval"), ("GET", "/r"), ("DELETE", "/r")]
     spec = signer.request["spec"]
@@ -50,14 +50,14 @@ async def test_request_is_what_the_signer_wants_and_is_approved_and_deleted() ->
 async def test_denied_request_is_not_signed() -> None:
     signer = Signer({"conditions": [{"type": "Denied", "message": "by policy"}]})
     with pytest.raises(NotSigned, match="by policy"):
-        await signed(Cluster("v", Side.VIRTUAL, signer), ["10.0.0.1"])
+        await signed(SideClient("v", Side.VIRTUAL, signer), ["10.0.0.1"])
     assert signer.calls[-1] == ("DELETE", "/r")
 
 
 async def test_unsigned_request_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "SIGNING_SECONDS", 0.1)
     with pytest.raises(NotSigned, match="--cluster-signing-cert-file"):
-        await signed(Cluster("v", Side.VIRTUAL, Signer({})), ["10.0.0.1"])
+        await signed(SideClient("v", Side.VIRTUAL, Signer({})), ["10.0.0.1"])
 
 
 def test_certificate_is_renewed_before_it_ends() -> None:

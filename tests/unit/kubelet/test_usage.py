@@ -7,7 +7,7 @@ from kubelet_scene import NODE
 from usage_scene import BACK, FIGURES, FRONT, measured, measuring, place, virtual
 
 from syncer.kubelet import usage
-from syncer.kubelet.errors import Refused
+from syncer.kubelet.errors import RefusedRequest
 from syncer.kubelet.usage import NANO, amount
 
 
@@ -96,7 +96,7 @@ async def test_host_without_figures_is_said_without_anything_of_it(
     host = measuring()
     host.status, usages = status, host.usages()
     for _ in range(3):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RefusedRequest) as refused:
             await usages.pods()
         assert (refused.value.status, refused.value.text) == (503, why)
     assert len(host.asked) == 1, "it is asked again only after a while"

@@ -9,7 +9,7 @@ from kubelet_scene import NODE, SETTINGS
 from single_requests import SingleRequests
 
 from syncer.api.objects import Key, Obj, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import HttpRequest, HttpResponse
 from syncer.kubelet.usage import Copied, Usages
 from syncer.resources.kinds import PODS
@@ -72,7 +72,7 @@ class Measuring(SingleRequests):
 
     def usages(self) -> Usages:
         """Return what reads its figures."""
-        cluster = Cluster("host", Side.HOST, self)
+        cluster = SideClient("host", Side.HOST, self)
         return Usages(SETTINGS, cluster, self._copied, lambda *said: self.said.append(said))
 
     def _copied(self, key: Key) -> Copied | None:

@@ -158,7 +158,7 @@ def play(scene: Scene, *, skew: float = 0.0) -> None:
     virtual_time.run(main())
 
 
-def test_lease_says_who_leads_since_when() -> None:
+def test_lease_records_holder_and_time_of_acquisition() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         assert api.spec["holderIdentity"] == "first"
         assert api.spec["leaseDurationSeconds"] == 15
@@ -198,7 +198,7 @@ def test_leader_cut_off_ends_its_term_before_another_begins_and_takes_part_again
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_leaders_are_never_two_whatever_happens_to_the_network(seed: int) -> None:
+def test_no_two_leaders_on_a_faulty_network(seed: int) -> None:
     chance = random.Random(seed)
 
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
@@ -309,7 +309,7 @@ def test_change_by_others_that_leaves_us_the_holder_does_not_end_the_term() -> N
     play(scene)
 
 
-def test_deleted_lease_is_made_anew_by_its_leader() -> None:
+def test_deleted_lease_is_recreated_by_its_leader() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         await second.stop()
         api.lease = None
@@ -320,7 +320,7 @@ def test_deleted_lease_is_made_anew_by_its_leader() -> None:
     play(scene)
 
 
-def test_candidate_that_is_slower_sees_who_took_the_lease() -> None:
+def test_slower_candidate_knows_the_new_holder() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         await first.stop()
         taken = api.spec | {"holderIdentity": "third", "leaseDurationSeconds": 15}
@@ -397,7 +397,7 @@ def test_command_that_fails_or_is_cancelled_gives_the_lease_up_and_keeps_its_err
     virtual_time.run(main())
 
 
-def test_command_is_told_who_leads_as_soon_as_that_one_is_seen_to_live() -> None:
+def test_command_is_refused_once_the_holder_renews() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         begun = asyncio.get_running_loop().time()
         with pytest.raises(AnotherLeads, match="first leads") as raised:
@@ -426,7 +426,7 @@ def test_command_that_cant_reach_the_lease_does_not_begin() -> None:
         api = Api()
         line = Line(api)
         line.state = "hanging"
-        with pytest.raises(AnotherLeads, match="nobody can be asked"):
+        with pytest.raises(AnotherLeads, match="the leader is unknown"):
             async with command(api, line).held():
                 raise AssertionError
         assert asyncio.get_running_loop().time() < 30
@@ -464,7 +464,7 @@ def test_command_that_loses_the_lease_is_ended(why: str) -> None:
         pytest.param("other/syncer-59bfb5c9fd-q7xvz_1234abcd", True, id="a release of the same name elsewhere"),
     ],
 )
-def test_who_stands_by_says_who_leads_and_whether_that_is_a_replica(
+def test_standby_logs_the_holder_and_recognizes_replicas(
     monkeypatch: pytest.MonkeyPatch, other: str, is_stranger: bool
 ) -> None:
     said: list[tuple[str, object]] = []

@@ -20,7 +20,7 @@ def lease(cluster: str = "shop", *, holder: str = "cli_1", version: str = "1") -
     return {"metadata": {"name": uninstall_name(FLEET, cluster), "resourceVersion": version}, "spec": spec}
 
 
-def test_nothing_is_written_at_once_and_said_when_the_last_write_must_have_ended() -> None:
+def test_uninstall_stops_writes_at_once_and_is_answered_later() -> None:
     scene = Scene()
     assert scene.sees(lease())
     assert "shop" in scene.uninstalls
@@ -65,7 +65,7 @@ def test_uninstall_is_over_when_its_lease_is_gone_or_released_or_not_renewed() -
     assert not scene.uninstalls.ended()
 
 
-def test_other_leases_of_the_fleet_say_nothing() -> None:
+def test_other_leases_of_the_fleet_are_ignored() -> None:
     scene = Scene()
     other = lease()
     other["metadata"]["name"] = f"{FLEET}-member-uninstall-shop"

@@ -16,7 +16,7 @@ from syncer.multicluster import (
     ClusterCacheOptions,
     ClusterEvent,
     ClusterSource,
-    Member,
+    ProvidedCluster,
     Provider,
     StaticProvider,
 )
@@ -137,13 +137,13 @@ class CacheScene:
     def __getitem__(self, name: str) -> Site:
         return self.sites[name]
 
-    def member(self, name: str, token: str = GOOD, **parts: Any) -> Member:
+    def member(self, name: str, token: str = GOOD, **parts: Any) -> ProvidedCluster:
         login = self.sites[name].login(token) if name in self.sites else Site(name).login(token)
 
         async def read() -> Login:
             return login
 
-        return replace(Member(read=read, version=login), **parts)
+        return replace(ProvidedCluster(read=read, version=login), **parts)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[ClusterCache]:

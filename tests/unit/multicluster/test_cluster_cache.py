@@ -21,7 +21,7 @@ from syncer.multicluster import (
     Clusters,
     Controller,
     Happening,
-    Member,
+    ProvidedCluster,
     State,
     StaticProvider,
 )
@@ -82,7 +82,7 @@ async def test_getters_answer_while_the_event_loop_is_in_a_dial() -> None:
 
 @in_virtual_time
 async def test_getters_may_be_called_by_handlers_and_filters_of_the_cache_itself() -> None:
-    def select(name: str, _: Member) -> bool:
+    def select(name: str, _: ProvidedCluster) -> bool:
         return scene.cache.get_status(name).state is not None
 
     scene = CacheScene("a", select=select)

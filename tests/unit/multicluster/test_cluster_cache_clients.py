@@ -9,7 +9,7 @@ from fleet_scene import PODS, in_virtual_time
 
 from syncer.clusters.client import Client
 from syncer.clusters.credentials import LoginCredentials
-from syncer.multicluster import Member, NotConnected, State
+from syncer.multicluster import NotConnected, ProvidedCluster, State
 from syncer.testing.objects import pod
 
 
@@ -56,7 +56,7 @@ async def test_client_of_its_owner_is_used_and_never_closed() -> None:
     async with scene.running() as cache:
         scene["a"].server.put(pod("one"))
         client = client_of(scene, "a")
-        scene.static.put("a", Member(client=client))
+        scene.static.put("a", ProvidedCluster(client=client))
         await asyncio.sleep(0.1)
         assert cache.get_uncached_client("a") is client
         with pytest.raises(NotConnected, match="none of its own"):
@@ -81,9 +81,9 @@ async def test_another_client_of_the_owner_is_another_connection() -> None:
     scene.static.remove("a")
     async with scene.running() as cache:
         first, second = client_of(scene, "a"), client_of(scene, "a")
-        scene.static.put("a", Member(client=first, version=1))
+        scene.static.put("a", ProvidedCluster(client=first, version=1))
         await asyncio.sleep(0.1)
-        scene.static.put("a", Member(client=second, version=2))
+        scene.static.put("a", ProvidedCluster(client=second, version=2))
         await asyncio.sleep(0.1)
         assert cache.get_uncached_client("a") is second
         assert scene["a"].closed == 0
@@ -93,6 +93,6 @@ async def test_another_client_of_the_owner_is_another_connection() -> None:
 async def test_provider_that_gives_neither_a_login_nor_a_client_is_named_as_the_reason() -> None:
     scene = CacheScene()
     async with scene.running() as cache:
-        scene.static.put("a", Member())
+        scene.static.put("a", ProvidedCluster())
         await asyncio.sleep(0.1)
         assert "neither a login nor a client" in cache.get_status("a").message

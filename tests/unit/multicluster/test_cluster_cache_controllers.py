@@ -8,7 +8,7 @@ from cache_scene import CacheScene, waiting
 from fleet_scene import CONFIG_MAPS, PODS, Site, eventually, in_virtual_time, running
 
 from syncer.api import Key
-from syncer.multicluster import Cluster, ClusterEvent, ClusterSource, Controller, Happening, Manager, Request
+from syncer.multicluster import ClusterEvent, ClusterSource, Controller, Happening, Manager, Request
 from syncer.testing.objects import pod
 
 
@@ -96,19 +96,16 @@ async def test_clusters_that_leave_the_cache_leave_its_controllers_also_while_di
 
 @in_virtual_time
 async def test_controller_that_cannot_be_engaged_costs_neither_the_connection_nor_another_controller() -> None:
-    def setup(cluster: Cluster) -> None:
-        raise RuntimeError(f"no watch in {cluster}")
-
-    scene = CacheScene("a")
+    scene, another = CacheScene("a"), Site("a")
     broken, requests = Requests(scene), Requests(scene)
-    broken.controller.for_every_cluster(setup)
+    broken.controller.engage(another.cluster)
     scene.cache.add(broken.controller)
     scene.cache.add(requests.controller)
     async with scene.running() as cache, running(requests.controller):
         scene["a"].server.put(pod("x"))
         await eventually(lambda: requests.names() == ["a/x"])
         assert cache.get_client("a")
-        assert broken.controller.clusters == {}
+        assert broken.controller.clusters == {"a": another.cluster}
 
 
 @in_virtual_time

@@ -19,7 +19,7 @@ from syncer.multicluster import (
     ClusterCache,
     ClusterCacheOptions,
     ClusterOptions,
-    Index,
+    FieldIndex,
     NotSynced,
     Part,
     State,
@@ -133,7 +133,7 @@ async def test_transform_of_a_resource_wins_over_that_of_all() -> None:
 
 @in_virtual_time
 async def test_indexes_are_filled_before_a_cluster_counts_as_connected_also_again() -> None:
-    by_node = Index(PODS, "node", lambda obj: [obj["spec"].get("nodeName")])
+    by_node = FieldIndex(PODS, "node", lambda obj: [obj["spec"].get("nodeName")])
     scene = CacheScene("a", indexes=[NODE_PROVIDER_ID_INDEX, by_node])
     scene["a"].server.put(node("n1", spec={"providerID": "aws:///i-1"}))
     scene["a"].server.put(node("n2"))

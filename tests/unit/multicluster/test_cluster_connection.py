@@ -17,8 +17,8 @@ from syncer.multicluster import (
     ClusterEvent,
     Happening,
     Health,
-    Member,
     NotSynced,
+    ProvidedCluster,
     Reason,
     State,
 )
@@ -56,7 +56,7 @@ async def test_login_that_cannot_be_read_is_asked_for_again_after_ten_seconds_an
             raise OSError("the management cluster is away")
         return scene["a"].login()
 
-    scene.static.put("a", Member(read=read))
+    scene.static.put("a", ProvidedCluster(read=read))
     async with scene.running() as cache:
         await until(29)
         assert times == [0.0, 10.0, 20.0]
@@ -210,7 +210,7 @@ async def test_refused_probe_reconnects_at_once_with_a_login_read_afresh() -> No
         return scene["a"].login(tokens[0])
 
     scene["a"].tokens = {"one"}
-    scene.static.put("a", Member(read=read))
+    scene.static.put("a", ProvidedCluster(read=read))
     source = scene.cache.source("me")
     async with scene.running() as cache:
         await until(5)
@@ -387,7 +387,7 @@ async def test_step_that_raises_ends_no_cluster_and_comes_back() -> None:
     scene = CacheScene("a", "b")
     raised = False
 
-    def select(name: str, member: Member) -> bool:
+    def select(name: str, member: ProvidedCluster) -> bool:
         return True
 
     scene.cache.options = dataclasses.replace(scene.cache.options, select=select)
@@ -486,6 +486,6 @@ async def test_changed_login_that_is_unusable_leaves_the_former_in_use() -> None
         raise OSError("gone")
 
     async with scene.running() as cache:
-        scene.static.put("a", Member(read=read, version="other"))
+        scene.static.put("a", ProvidedCluster(read=read, version="other"))
         await until(15)
         assert cache.get_client("a")

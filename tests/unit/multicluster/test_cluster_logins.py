@@ -9,7 +9,7 @@ from fleet_scene import PODS, in_virtual_time
 
 from syncer.api import Key
 from syncer.clusters.login import Login
-from syncer.multicluster import CannotConnect, Member, Reason, State
+from syncer.multicluster import CannotConnect, ProvidedCluster, Reason, State
 
 
 class Logins:
@@ -29,7 +29,7 @@ class Logins:
     def change(self, token: str) -> None:
         self.token = token
         self.scene["a"].tokens = {"good", token}
-        self.scene.static.put("a", Member(read=self.read, version=token))
+        self.scene.static.put("a", ProvidedCluster(read=self.read, version=token))
 
 
 def refused() -> CannotConnect:

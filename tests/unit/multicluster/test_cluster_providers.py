@@ -22,7 +22,7 @@ from syncer.multicluster import (
     ClusterApiProvider,
     ContextsProvider,
     FolderProvider,
-    Member,
+    ProvidedCluster,
     Reason,
     SecretsProvider,
     parsed,
@@ -52,10 +52,10 @@ class Told:
     """A fleet that notes what it is told."""
 
     def __init__(self) -> None:
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ProvidedCluster] = {}
         self.puts: list[str] = []
 
-    def put(self, name: str, member: Member) -> None:
+    def put(self, name: str, member: ProvidedCluster) -> None:
         self.members[name] = member
         self.puts.append(name)
 
@@ -248,10 +248,10 @@ async def test_files_of_others_cost_little_whatever_is_in_them(tmp_path: Path) -
 
 @in_virtual_time
 async def test_function_says_which_clusters_there_are_and_may_fail() -> None:
-    found: dict[str, Member] = {"a": Member(read=unread)}
+    found: dict[str, ProvidedCluster] = {"a": ProvidedCluster(read=unread)}
     fails = False
 
-    async def members() -> Mapping[str, Member]:
+    async def members() -> Mapping[str, ProvidedCluster]:
         if fails:
             raise OSError("away")
         return dict(found)
@@ -263,7 +263,7 @@ async def test_function_says_which_clusters_there_are_and_may_fail() -> None:
     await asyncio.sleep(5)
     assert list(told.members) == ["a"]
     fails = False
-    found["b"] = Member(read=unread)
+    found["b"] = ProvidedCluster(read=unread)
     await asyncio.sleep(1.1)
     assert list(told.members) == ["b"]
     task.cancel()
@@ -273,12 +273,12 @@ async def test_function_says_which_clusters_there_are_and_may_fail() -> None:
 async def test_function_that_never_returns_is_asked_again_after_its_time_and_the_clusters_stay() -> None:
     told, asked = Told(), 0
 
-    async def members() -> Mapping[str, Member]:
+    async def members() -> Mapping[str, ProvidedCluster]:
         nonlocal asked
         asked += 1
         if asked == 2:
             await asyncio.Event().wait()
-        return {"a": Member(read=unread)} if asked < 3 else {"b": Member(read=unread)}
+        return {"a": ProvidedCluster(read=unread)} if asked < 3 else {"b": ProvidedCluster(read=unread)}
 
     task = await watching(CallableProvider(members, interval=1.0, timeout=30.0), told)
     await asyncio.sleep(30.5)
@@ -291,9 +291,9 @@ async def test_function_that_never_returns_is_asked_again_after_its_time_and_the
 def test_function_that_is_not_async_is_asked_in_a_thread() -> None:
     threads: list[threading.Thread] = []
 
-    def members() -> Mapping[str, Member]:
+    def members() -> Mapping[str, ProvidedCluster]:
         threads.append(threading.current_thread())
-        return {"a": Member(read=unread)}
+        return {"a": ProvidedCluster(read=unread)}
 
     async def main() -> None:
         told = Told()

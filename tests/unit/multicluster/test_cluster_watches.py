@@ -18,7 +18,7 @@ from syncer.multicluster import (
     Request,
     State,
 )
-from syncer.multicluster.cluster_connection import BREATH
+from syncer.steps import STEP_OBJECTS
 from syncer.testing.objects import pod
 
 UP, DOWN, FAILING = Happening.CONNECTED, Happening.DISCONNECTED, Happening.PROBE_FAILURE
@@ -50,7 +50,7 @@ def test_watch_that_is_shown_what_is_there_ends_with_its_connection_cluster_or_c
     @in_virtual_time
     async def main() -> None:
         scene, handler = CacheScene("a"), Handler()
-        for number in range(10 * BREATH):
+        for number in range(10 * STEP_OBJECTS):
             scene["a"].server.put(pod(f"p{number}"))
         async with scene.running() as cache:
             cache.watch("a", "first", PODS, Handler(), sticky=True)
@@ -63,7 +63,7 @@ def test_watch_that_is_shown_what_is_there_ends_with_its_connection_cluster_or_c
                 scene.static.remove("a")
             if ends != "cache":
                 await asyncio.sleep(10)
-        assert len(handler.names) < 10 * BREATH
+        assert len(handler.names) < 10 * STEP_OBJECTS
 
     main()
 

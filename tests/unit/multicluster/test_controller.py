@@ -398,21 +398,6 @@ async def test_cluster_is_replaced_by_another_of_its_name() -> None:
 
 
 @in_virtual_time
-async def test_cluster_whose_watches_cannot_be_made_is_not_engaged() -> None:
-    site, controller = Site("eu"), Controller(Recorded())
-
-    def half(cluster: Cluster) -> None:
-        controller.watch_object(cluster, PODS)
-        raise ValueError("unknown")
-
-    controller.for_every_cluster(half)
-    with pytest.raises(ValueError, match="unknown"):
-        controller.engage(site.cluster)
-    assert controller.clusters == {}
-    assert site.cluster.informer(PODS).handlers.map_functions == []
-
-
-@in_virtual_time
 async def test_work_on_a_cluster_begins_when_its_own_caches_are_filled() -> None:
     late, good, seen = Site("late", pod("a"), secret("s")), Site("good", pod("b")), Recorded()
     late.server.faults.add(slow := Rule(verb="list", resource="secrets", status=503))

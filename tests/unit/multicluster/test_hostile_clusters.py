@@ -19,6 +19,7 @@ from remote_scene import REMOTES, Scene, login, remote
 from kube_envtest import Rule
 from syncer.api import Key, Obj
 from syncer.multicluster import (
+    CacheTooLarge,
     ClusterCache,
     ClusterCacheOptions,
     ClusterOptions,
@@ -31,7 +32,6 @@ from syncer.multicluster import (
     SecretsProvider,
     StackState,
     State,
-    TooLarge,
 )
 from syncer.testing.in_process import ApiServer
 from syncer.testing.objects import pod, secret
@@ -343,7 +343,7 @@ async def test_cluster_that_is_run_by_itself_raises_if_it_has_too_many_objects()
     await asyncio.sleep(1)
     for number in range(200):
         site.server.put(big(number))
-    with pytest.raises(TooLarge, match="the objects of cluster eu take more than"):
+    with pytest.raises(CacheTooLarge, match="the objects of cluster eu take more than"):
         await running_
     assert not site.cluster.is_running
 

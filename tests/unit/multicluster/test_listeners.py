@@ -18,8 +18,8 @@ from syncer.multicluster import (
     ControllerListener,
     ListenedClusters,
     MultiClusterSyncer,
-    Patroller,
     PatrolOptions,
+    PeriodicTask,
     Request,
     State,
     WatchOptions,
@@ -263,12 +263,12 @@ async def test_patroller_has_a_period_and_survives_its_errors() -> None:
         times.append(asyncio.get_running_loop().time())
         raise ValueError("a bug")
 
-    patroller = Patroller(patrol, PatrolOptions(name="foos", period=20.0))
+    patroller = PeriodicTask(patrol, PatrolOptions(name="foos", period=20.0))
     async with running(patroller):
         await asyncio.sleep(100)
     assert times[0] == 0
     assert 5 <= len(times) <= 6
-    assert Patroller(patrol).period == Patroller(patrol, PatrolOptions(period=0)).period == 60.0
+    assert PeriodicTask(patrol).period == PeriodicTask(patrol, PatrolOptions(period=0)).period == 60.0
     assert patroller.name == "foos"
 
 
@@ -277,7 +277,7 @@ async def test_syncer_without_a_resource_and_patroller_without_a_function_are_re
     with pytest.raises(TypeError, match="MultiClusterSyncer has no `resource`"):
         MultiClusterSyncer(Site("host").cluster)
     with pytest.raises(TypeError, match="needs a function"):
-        Patroller(None)  # type: ignore[arg-type]
+        PeriodicTask(None)  # type: ignore[arg-type]
 
 
 @in_virtual_time
@@ -301,7 +301,7 @@ async def test_patrol_that_hangs_is_ended_in_time_and_the_next_begins() -> None:
         begun.append(asyncio.get_running_loop().time())
         await asyncio.Event().wait()
 
-    async with running(Patroller(patrol, PatrolOptions(period=20.0, timeout=5.0))):
+    async with running(PeriodicTask(patrol, PatrolOptions(period=20.0, timeout=5.0))):
         await asyncio.sleep(100)
     assert 3 <= len(begun) <= 5
 
@@ -310,7 +310,7 @@ def test_patrol_that_is_not_async_runs_in_a_thread() -> None:
     threads: list[threading.Thread] = []
 
     async def main() -> None:
-        async with running(Patroller(lambda: threads.append(threading.current_thread()))):
+        async with running(PeriodicTask(lambda: threads.append(threading.current_thread()))):
             await eventually(lambda: threads)
 
     asyncio.run(leaving_nothing(main()))

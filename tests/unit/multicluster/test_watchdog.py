@@ -15,9 +15,9 @@ from syncer.multicluster import (
     ClusterRegistry,
     Controller,
     ControllerOptions,
-    Member,
-    Patroller,
     PatrolOptions,
+    PeriodicTask,
+    ProvidedCluster,
     Request,
     Spawned,
     watchdog,
@@ -192,12 +192,12 @@ async def of_a_patrol(block: Callable[[], None]) -> None:
     async def patrol() -> None:
         block()
 
-    async with running(Patroller(patrol, PatrolOptions(name="nightly"))):
+    async with running(PeriodicTask(patrol, PatrolOptions(name="nightly"))):
         await asyncio.sleep(1)
 
 
 async def of_a_provider(block: Callable[[], None]) -> None:
-    async def members() -> Mapping[str, Member]:
+    async def members() -> Mapping[str, ProvidedCluster]:
         block()
         return {}
 

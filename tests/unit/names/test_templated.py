@@ -119,6 +119,8 @@ def test_invalid_template_is_refused(template: str, said: str) -> None:
         ("{namespace}-{name}", SINGLE, False, "objects of this kind have none"),
     ],
 )
-def test_template_must_tell_namespaces_apart(template: str, inner: NameTranslator, namespaced: bool, said: str) -> None:
+def test_template_that_could_join_namespaces_is_refused(
+    template: str, inner: NameTranslator, namespaced: bool, said: str
+) -> None:
     found = lack(Template(template), inner, namespaced=namespaced)
     assert (said in found) if said else (found == "")

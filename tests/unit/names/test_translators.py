@@ -81,7 +81,7 @@ def key(resource: Resource, namespace: str, name: str) -> Key:
         (VclusterCompat, SERVICE, "default/kubernetes", "vc-ns/vc"),
     ],
 )
-def test_text_of_a_value_for_people(cls: type, resource: Resource, virtual: str, host: str) -> None:
+def test_translations_are_as_in_the_table(cls: type, resource: Resource, virtual: str, host: str) -> None:
     assert str(translator(cls).to_host(resource, Key.parse(virtual))) == host
 
 
@@ -202,7 +202,7 @@ def test_object_without_namespace_that_becomes_one_with() -> None:
     assert made.to_host(CLASS, Key("shop", "gold")) == Key("", "gold-x-shop-x-vc-x-vc-ns")
 
 
-def test_host_key_elsewhere_is_nobodys() -> None:
+def test_host_key_of_other_namespace_has_no_virtual_key() -> None:
     assert translator(SingleNamespace).to_virtual(CONFIGMAP, Key("other", "db-x-shop-x-vc")) is None
     assert translator(SingleNamespace).to_virtual(CONFIGMAP, Key("vc-ns", "db-x-shop-x-other")) is None
     assert translator(PerNamespace).to_virtual(CONFIGMAP, Key("shop-x-other-x-vc-ns", "db")) is None
@@ -211,7 +211,7 @@ def test_host_key_elsewhere_is_nobodys() -> None:
 
 
 @pytest.mark.parametrize("cls", [PerNamespace, Unchanged])
-def test_hosts_own_objects_are_nobodys(cls: type) -> None:
+def test_hosts_own_objects_have_no_virtual_key(cls: type) -> None:
     made = translator(cls)
     namespace = made.to_host(CONFIGMAP, Key("default", "db")).namespace
     assert made.to_virtual(CONFIGMAP, Key(namespace, "kube-root-ca.crt")) is None
@@ -234,7 +234,7 @@ def test_host_namespaces_of_copies() -> None:
 
 
 @pytest.mark.parametrize("cls", TRANSLATORS)
-def test_long_texts_are_not_remembered_whatever_their_letters_take(cls: Any) -> None:
+def test_translations_of_long_texts_are_not_cached(cls: Any) -> None:
     made = cls(cluster="vc", namespace="vc-ns")
     for letter, most in (("a", 316), ("é", 158), ("語", 105), ("\U0001f980", 79)):
         for number, kept in ((most, 1), (most + 1, 0)):

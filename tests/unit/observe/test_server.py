@@ -13,7 +13,7 @@ from syncer.observe.metrics import Metrics
 from syncer.observe.server import (
     FREE_WITHIN,
     MOST_CLIENTS,
-    Address,
+    HostPort,
     Server,
     metrics_app,
     parse_address,
@@ -47,15 +47,15 @@ def get(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("text", "address"),
     [
-        (":8080", Address("", 8080)),
-        ("127.0.0.1:9090", Address("127.0.0.1", 9090)),
-        ("[::1]:9090", Address("::1", 9090)),
-        ("localhost:0", Address("localhost", 0)),
+        (":8080", HostPort("", 8080)),
+        ("127.0.0.1:9090", HostPort("127.0.0.1", 9090)),
+        ("[::1]:9090", HostPort("::1", 9090)),
+        ("localhost:0", HostPort("localhost", 0)),
         ("", None),
         ("0", None),
     ],
 )
-def test_address_is_read(text: str, address: Address | None) -> None:
+def test_address_is_read(text: str, address: HostPort | None) -> None:
     assert parse_address(text, setting="metrics.address") == address
 
 
@@ -92,17 +92,17 @@ def test_server_that_is_off_is_none() -> None:
 
 
 def test_port_in_use_is_one_clear_error_and_is_free_again_after_close() -> None:
-    first = Server(Address("127.0.0.1", 0), routes({}), setting="metrics.address")
+    first = Server(HostPort("127.0.0.1", 0), routes({}), setting="metrics.address")
     with pytest.raises(ConfigError, match=r"health\.address: can't listen on 127\.0\.0\.1:\d+: the port is in use"):
-        Server(Address("127.0.0.1", first.port), routes({}), setting="health.address")
+        Server(HostPort("127.0.0.1", first.port), routes({}), setting="health.address")
     port = first.port
     first.close()
-    Server(Address("127.0.0.1", port), routes({}), setting="health.address").close()
+    Server(HostPort("127.0.0.1", port), routes({}), setting="health.address").close()
 
 
 def test_address_of_another_machine_is_one_clear_error() -> None:
     with pytest.raises(ConfigError, match=r"health\.address: can't listen on 192\.0\.2\.1:0"):
-        Server(Address("192.0.2.1", 0), routes({}), setting="health.address")
+        Server(HostPort("192.0.2.1", 0), routes({}), setting="health.address")
 
 
 def test_client_waits_less_for_a_thread_than_a_probe_does() -> None:

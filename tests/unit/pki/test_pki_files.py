@@ -196,7 +196,7 @@ def test_server_of_the_tenant_is_the_one_given_or_the_load_balancer_or_the_servi
     assert parts(files(made["api-daemon"])["config"])[0].startswith("https://api.shop.svc")
 
 
-def test_service_that_awaits_its_load_balancer_is_told_from_others() -> None:
+def test_only_load_balancer_without_address_is_awaited() -> None:
     assert run({}, of=service(type="LoadBalancer")).address.is_awaited
     assert not run({}, of=service(type="LoadBalancer", ingress=[{"ip": "203.0.113.9"}])).address.is_awaited
     assert not run({}).address.is_awaited

@@ -12,7 +12,7 @@ from pki_scene import AUTHORITIES, NOW, WANTED, actions, certificate, files, put
 
 from syncer.api import Obj
 from syncer.pki import certificates, layout
-from syncer.pki.certificates import Leaf, Pair
+from syncer.pki.certificates import KeyPair, Leaf
 from syncer.pki.plan import Damaged
 
 YEAR = timedelta(days=365)
@@ -26,12 +26,12 @@ def secrets() -> dict[str, Obj]:
     return made
 
 
-def pair(secrets: dict[str, Obj], name: str, secret: str = "api-pki") -> Pair:
+def pair(secrets: dict[str, Obj], name: str, secret: str = "api-pki") -> KeyPair:
     found = files(secrets[secret])
     return certificates.read_pair(found[f"{name}.crt"], found[f"{name}.key"])
 
 
-def place(secrets: dict[str, Obj], name: str, made: Pair, secret: str = "api-pki") -> None:
+def place(secrets: dict[str, Obj], name: str, made: KeyPair, secret: str = "api-pki") -> None:
     put(secrets[secret], f"{name}.crt", made.certificate_pem)
     put(secrets[secret], f"{name}.key", made.key_pem)
 
@@ -90,7 +90,7 @@ LEAF = Leaf("kube-apiserver", names=("localhost",), client=False)
     ],
 )
 def test_damaged_certificate_is_renewed(
-    secrets: dict[str, Obj], damage: Callable[[Pair], tuple[bytes, bytes]], why: str
+    secrets: dict[str, Obj], damage: Callable[[KeyPair], tuple[bytes, bytes]], why: str
 ) -> None:
     crt, key = damage(pair(secrets, "apiserver"))
     put(secrets["api-pki"], "apiserver.crt", crt)
@@ -172,7 +172,7 @@ def test_certificate_that_is_no_ca_is_refused(secrets: dict[str, Obj]) -> None:
         run(secrets)
 
 
-def test_ca_whose_key_is_of_another_kind_is_refused(secrets: dict[str, Obj]) -> None:
+def test_ca_with_key_of_another_kind_is_refused(secrets: dict[str, Obj]) -> None:
     form = serialization.PrivateFormat.PKCS8
     key = ed25519.Ed25519PrivateKey.generate()
     pem = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
@@ -181,7 +181,7 @@ def test_ca_whose_key_is_of_another_kind_is_refused(secrets: dict[str, Obj]) -> 
         run(secrets)
 
 
-def test_ca_that_has_ended_is_refused_and_one_that_ends_soon_is_told(secrets: dict[str, Obj]) -> None:
+def test_expired_ca_is_refused_and_expiring_one_warned_about(secrets: dict[str, Obj]) -> None:
     soon = NOW + timedelta(days=3650) - YEAR / 2
     done = run(secrets, now=soon)
     assert [re.findall(r"api-pki: (\S+) ends on 2036-04-28", warning) for warning in done.warnings] == [
@@ -215,7 +215,7 @@ def test_ca_gets_a_new_certificate_that_clients_of_the_old_one_accept(secrets: d
     assert writes(run(secrets, now=later)) == []
 
 
-def test_removed_ca_is_made_anew_with_all_that_it_signed(secrets: dict[str, Obj]) -> None:
+def test_removed_ca_is_replaced_with_its_certificates(secrets: dict[str, Obj]) -> None:
     put(secrets["api-pki"], "ca.crt", None)
     put(secrets["api-pki"], "ca.key", None)
     changed = actions(run(secrets), "made", "renewed")
@@ -225,14 +225,12 @@ def test_removed_ca_is_made_anew_with_all_that_it_signed(secrets: dict[str, Obj]
 
 
 @pytest.mark.parametrize("emptied", [True, False])
-def test_lost_secret_of_the_control_plane_is_not_made_anew_beside_what_it_signed(
-    secrets: dict[str, Obj], emptied: bool
-) -> None:
+def test_lost_control_plane_secret_is_refused_beside_its_certificates(secrets: dict[str, Obj], emptied: bool) -> None:
     if emptied:
         secrets["api-pki"]["data"] = {"note": ""}
     else:
         del secrets["api-pki"]
-    message = "Secret shop/api-pki has neither a CA nor sa.key, but what it signed is in"
+    message = "Secret shop/api-pki has neither a CA nor sa.key, but certificates that it signed are in"
     with pytest.raises(
         Damaged, match=rf"{message} api-kubeconfig and api-daemon\. Nothing was written\. Restore it from"
     ):
@@ -249,7 +247,7 @@ def test_rsa_ca_of_the_operator_is_kept_and_signs(secrets: dict[str, Obj]) -> No
     name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "Our CA")])
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + 10 * YEAR)
     bare = builder.add_extension(x509.BasicConstraints(True, None), critical=True).sign(key, hashes.SHA256())
-    place(secrets, "ca", Pair(bare, key))
+    place(secrets, "ca", KeyPair(bare, key))
     assert actions(run(secrets), "renewed")["api-pki/apiserver.crt"] == "it was signed by another CA"
     assert files(secrets["api-pki"])["ca.crt"] == bare.public_bytes(serialization.Encoding.PEM)
     assert writes(run(secrets)) == []
@@ -291,7 +289,7 @@ def test_secret_that_is_not_ours_is_refused(secrets: dict[str, Obj], name: str) 
     assert labels == {layout.MARK: "api"}
 
 
-def test_what_others_put_into_a_secret_stays(secrets: dict[str, Obj]) -> None:
+def test_foreign_data_in_a_secret_is_kept(secrets: dict[str, Obj]) -> None:
     secret, other = secrets["api-pki"], {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "9"}
     secret["metadata"]["labels"]["team"] = "a"
     secret["metadata"]["ownerReferences"].insert(0, other)
@@ -303,7 +301,7 @@ def test_what_others_put_into_a_secret_stays(secrets: dict[str, Obj]) -> None:
     assert secrets["api-pki"]["metadata"]["ownerReferences"][0] == other
 
 
-def test_daemons_secret_is_that_of_a_virtual_cluster_while_it_is_said_to_be(secrets: dict[str, Obj]) -> None:
+def test_daemon_secret_names_virtual_cluster_while_configured(secrets: dict[str, Obj]) -> None:
     metadata = secrets["api-daemon"]["metadata"]
     metadata["labels"]["team"], metadata["annotations"] = "a", {"note": "b"}
     virtual = "vsyncer.dev/virtual-cluster"

@@ -20,9 +20,7 @@ from syncer.testing.merge import merged
         ("20Gi", None, "3Gi", "20Gi"),
     ],
 )
-def test_request_gets_smaller_down_to_what_the_volume_has(
-    given: str, capacity: str | None, wanted: str, there: str
-) -> None:
+def test_request_shrinks_to_the_volumes_size(given: str, capacity: str | None, wanted: str, there: str) -> None:
     world = World().given(virtual=[claim()])
     bound(world, "1Gi", capacity)
     asked(world, given)
@@ -51,7 +49,7 @@ def lost(policy: str | None) -> World:
 
 
 @pytest.mark.parametrize("policy", [None, "report", "recreate"])
-def test_bound_claim_whose_copy_is_lost_says_that_its_data_are(policy: str | None) -> None:
+def test_bound_claim_with_lost_copy_reports_lost_data(policy: str | None) -> None:
     world = lost(policy)
     with pytest.raises(Refused, match="its copy was deleted on the host, and with it") as caught:
         world.decide(NAME, "shop/data")
@@ -59,12 +57,12 @@ def test_bound_claim_whose_copy_is_lost_says_that_its_data_are(policy: str | Non
     assert "delete this claim and make it again" in str(caught.value)
 
 
-def test_bound_claim_whose_copy_is_lost_is_deleted_if_losses_are_propagated() -> None:
+def test_bound_claim_with_lost_copy_is_deleted_with_propagate() -> None:
     [write] = lost("propagate").decide(NAME, "shop/data").writes
     assert (write.side, write.verb) == (Side.VIRTUAL, Verb.DELETE)
 
 
-def test_record_of_the_copy_of_another_claim_says_nothing() -> None:
+def test_record_of_another_claims_copy_is_ignored() -> None:
     """A backup that was restored elsewhere has the record, too."""
     world = lost("report")
     original = original_in(world)

@@ -40,7 +40,7 @@ def test_release_of_a_tenant_is_none_for_helm_on_the_host(world: World, kind: st
     assert f"metadata.labels[{owner}]" in world.left_out(kind, "shop/db")
 
 
-def test_copy_whose_type_a_patch_has_chosen_stays() -> None:
+def test_copy_with_a_type_from_a_patch_stays() -> None:
     patch = {"op": "replace", "path": "/type", "value": "example.org/odd"}
     world = World(config={"sync": {"toHost": {"secrets": {"all": True, "patches": {"down": [patch]}}}}})
     world.given(virtual=[secret("db")])
@@ -49,7 +49,7 @@ def test_copy_whose_type_a_patch_has_chosen_stays() -> None:
     assert not world.decide("secrets", "shop/db").deletes
 
 
-def test_copy_with_a_type_that_stays_behind_is_made_anew(world: World) -> None:
+def test_copy_with_a_control_plane_type_is_replaced(world: World) -> None:
     world.given(virtual=[_release("secrets", "owner", "helm")]).settle("secrets", "shop/db")
     world.given(host=[merged(world.copy_of("secrets", "shop/db") or {}, {"type": RELEASE})])
     sent = [str(each) for each in world.settle("secrets", "shop/db")]
@@ -117,7 +117,7 @@ def test_changes_and_removed_keys_go_down_and_host_edits_are_undone(world: World
     assert (world.host("ConfigMap", COPY) or {})["data"] == {"a": "3"}
 
 
-def test_immutable_copy_with_other_contents_is_made_anew(world: World) -> None:
+def test_immutable_copy_with_other_contents_is_replaced(world: World) -> None:
     world.given(virtual=[configmap("db", {"a": "1"}, immutable=True, **FORCED)]).settle("configmaps", "shop/db")
     host = world.host("ConfigMap", COPY) or {}
     assert host["immutable"] is True

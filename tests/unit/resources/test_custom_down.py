@@ -176,7 +176,7 @@ def test_host_objects_that_may_be_named_may_be_read() -> None:
     assert [right.side for right in granted if right.resource == MONITORS] == [Side.HOST]
 
 
-def test_status_comes_up_and_what_the_host_does_not_say_goes() -> None:
+def test_status_comes_up_and_stale_fields_are_removed() -> None:
     world = world_of(CERT_MANAGER).given(virtual=[cert(status={"stale": True})])
     in_step(world, CERTIFICATE, "shop/db")
     copy = world.copy_of(CERTIFICATE, "shop/db")
@@ -208,7 +208,7 @@ def test_names_in_the_status_come_up_as_virtual_ones() -> None:
     assert [each["name"] for each in found["status"]["secrets"]] == [long, "other", "made-by-the-operator"]
 
 
-def test_secret_is_synced_with_what_names_it_and_no_longer() -> None:
+def test_secret_is_synced_while_an_object_names_it() -> None:
     issuer = build(ISSUERS, "ca", spec={"ca": {"secretName": "ca-key"}})
     world = world_of(CERT_MANAGER).given(virtual=[secret("ca-key"), issuer])
     assert world.settle("secrets", "shop/ca-key")
@@ -218,7 +218,7 @@ def test_secret_is_synced_with_what_names_it_and_no_longer() -> None:
     assert [write.verb for write in world.decide("secrets", "shop/ca-key").writes] == [Verb.DELETE]
 
 
-def test_owner_is_asked_again_when_what_it_names_changes() -> None:
+def test_owner_is_requeued_when_a_named_object_changes() -> None:
     issuer = build(ISSUERS, "ca", spec={"ca": {"secretName": "ca-key"}})
     world = world_of(CERT_MANAGER).given(virtual=[issuer])
     world.woken()
@@ -307,7 +307,7 @@ def test_paths_that_are_listed_alone_go_down() -> None:
     assert not [call for call in world.sent if call.side is Side.VIRTUAL]
 
 
-def test_exact_takes_away_what_somebody_added_on_the_host() -> None:
+def test_exact_removes_fields_added_on_the_host() -> None:
     world = world_of({CERTIFICATE: {"exact": ["spec"]}}).given(virtual=[cert()])
     in_step(world, CERTIFICATE, "shop/db")
     copy = world.copy_of(CERTIFICATE, "shop/db")

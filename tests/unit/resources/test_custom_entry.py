@@ -10,7 +10,7 @@ from syncer.api import Key, Resource, Side, Syncer
 from syncer.config import config_with
 from syncer.names import SingleNamespace
 from syncer.plugins import installed
-from syncer.resources.custom import Entry
+from syncer.resources.custom import CustomEntry
 
 V1, V1BETA1 = (Resource(f"cert-manager.io/{version}", "Certificate", "certificates") for version in ("v1", "v1beta1"))
 CLUSTER_V1 = Resource("cert-manager.io/v1", "Certificate", "certificates", namespaced=False)
@@ -24,7 +24,7 @@ def both(*resources: Resource) -> Served:
     return {side: list(resources) for side in Side}
 
 
-def entry(custom: Mapping[str, Any], name: str = CERTIFICATE) -> Entry:
+def entry(custom: Mapping[str, Any], name: str = CERTIFICATE) -> CustomEntry:
     model = config_with(installed().syncers(), translator=SingleNamespace)
     config = model.model_validate({"cluster": "vc", "host": {"namespace": "vc-ns"}, "sync": {"custom": custom}})
     [found] = [each for each in config.cluster().custom_entries() if each.name == name]
@@ -134,7 +134,7 @@ def test_version_can_be_asked_for() -> None:
         ),
     ],
 )
-def test_entry_waits_and_says_why(options: Mapping[str, Any], served: Served, reason: str) -> None:
+def test_entry_waits_with_a_reason(options: Mapping[str, Any], served: Served, reason: str) -> None:
     assert made({CERTIFICATE: options}, served) == reason
 
 

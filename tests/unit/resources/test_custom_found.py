@@ -106,7 +106,7 @@ LABELLED = {
         ({"kind": "acme"}, False),
     ],
 )
-def test_labels_tell_which_object_another_belongs_to(labels: dict[str, str], appears: bool) -> None:
+def test_labels_identify_the_owner_of_an_object(labels: dict[str, str], appears: bool) -> None:
     world = begun(entries={CERTIFICATE: LABELLED})
     world.given(host=[build(ORDERS, "db-1", namespace="vc-ns", metadata={"labels": labels})])
     assert bool(world.decide(ORDER, "shop/db-1").writes) is appears

@@ -26,7 +26,7 @@ def shown(world: World) -> Obj:
     return found
 
 
-def test_object_appears_with_all_that_the_host_says_of_it() -> None:
+def test_object_appears_with_all_fields_of_the_host() -> None:
     world = world_of(CLUSTER_WIDE).given(host=[gold()])
     world.settle(CLASS, "gold")
     assert (shown(world)["spec"], shown(world)["status"]) == ({"size": 1}, {"ready": True})

@@ -90,7 +90,7 @@ def test_type_that_means_something_to_the_virtual_control_plane_does_not_reach_i
     assert found["type"] == "Opaque"
 
 
-def test_immutable_one_is_made_anew() -> None:
+def test_immutable_object_is_replaced() -> None:
     world = begun().given(host=[made(immutable=True)])
     world.settle(SECRET, "shop/db-tls")
     world.given(host=[merged(made(immutable=True), {"data": {"tls.crt": "bmV3"}})])

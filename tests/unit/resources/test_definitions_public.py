@@ -46,7 +46,7 @@ def virtual(made: World) -> Obj:
 # -- which, and as what ----------------------------------------------------------------------------
 
 
-def test_public_crd_is_made_with_all_that_it_says_but_its_status() -> None:
+def test_public_crd_is_created_without_its_status() -> None:
     annotations = {"note": "x", "cert-manager.io/inject-ca-from": "a/b"}
     made = world().given(host=[public(metadata={"annotations": annotations}, status={"storedVersions": ["v1"]})])
     [write] = made.decide("public-crds", NAME).writes
@@ -166,7 +166,7 @@ def test_change_that_would_lose_stored_objects_is_refused() -> None:
         made.decide("public-crds", NAME)
 
 
-def test_reason_tells_what_is_different_without_the_webhook() -> None:
+def test_reason_names_differences_without_the_webhook() -> None:
     webhook = {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://a"}}}
     versions = [crd_version("v1"), crd_version("v2", storage=True, schema={"openAPIV3Schema": {"required": ["spec"]}})]
     made = synced().given(host=[public(spec={"conversion": webhook, "versions": versions})])
@@ -221,7 +221,7 @@ def test_crd_stays_when_it_is_no_longer_public_and_is_taken_over_again(end: Any)
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_crd_is_deleted_if_the_configuration_says_so(end: Any) -> None:
+def test_crd_is_deleted_if_configured(end: Any) -> None:
     made = end(synced(onRemoval="delete"))
     assert [sent.verb for sent in made.settle("public-crds", NAME)] == ["delete"]
     assert made.virtual("CustomResourceDefinition", NAME) is None

@@ -134,7 +134,7 @@ def test_crd_stays_by_default(end: Any) -> None:
 
 
 @pytest.mark.parametrize("end", [unnamed, removed])
-def test_crd_is_deleted_if_the_configuration_says_so(end: Any) -> None:
+def test_crd_is_deleted_if_configured(end: Any) -> None:
     made = end(synced(onRemoval="delete"))
     assert [sent.verb for sent in made.settle("tenant-crds", NAME)] == ["delete"]
     [write] = end(synced(onRemoval="delete-if-unused")).decide("tenant-crds", NAME).writes
@@ -176,7 +176,7 @@ def test_copy_that_is_still_there_is_taken_over_by_the_next_crd_of_its_name(poli
     assert host(made)["metadata"]["annotations"]["vsyncer.dev/virtual-uid"] == "another"
 
 
-def test_next_crd_of_the_name_must_not_lose_what_is_stored() -> None:
+def test_next_crd_of_the_name_must_keep_stored_fields() -> None:
     made = removed(synced()).given(virtual=[crd(NAME, scope="Cluster", metadata={"uid": "another"})])
     with pytest.raises(Refused, match="it is Cluster now, and can't be changed from Namespaced on the host"):
         made.decide("tenant-crds", NAME)

@@ -51,7 +51,7 @@ def test_defaults_of_an_api_server_are_added_before_writing() -> None:
     assert crossing(original, conversion="strip").spec == crd("widgets.example.com")["spec"]
 
 
-def test_webhook_is_refused_where_the_configuration_says_so() -> None:
+def test_webhook_is_refused_if_configured() -> None:
     with pytest.raises(Refused, match="conversion: strip") as refused:
         crossing(converted(versioned("v1", storage=True)), conversion="refuse")
     assert refused.value.path == "spec.conversion"
@@ -65,7 +65,7 @@ def test_crd_of_one_served_version_stays_as_it_is_without_its_webhook() -> None:
     assert found.notes == ("its conversion webhook can't be reached from there and is left out",)
 
 
-def test_versions_whose_schemas_differ_only_in_words_are_all_served() -> None:
+def test_versions_with_equivalent_schemas_are_all_served() -> None:
     told = {"type": "object", "description": "new", "properties": {"size": {"type": "integer", "description": "cm"}}}
     found = crossing(converted(versioned("v1"), versioned("v2", told, storage=True)), conversion="strip")
     assert served(found.spec) == ["v1", "v2"]
@@ -85,7 +85,7 @@ def test_versions_of_a_stripped_webhook_are_served_if_they_are_like_the_stored_o
     assert [version["served"] for version in original["spec"]["versions"]] == [True, True, True]
 
 
-def test_crd_that_serves_only_what_must_be_converted_is_refused() -> None:
+def test_crd_that_serves_only_converted_versions_is_refused() -> None:
     original = converted(versioned("v1", NAMED_OTHERWISE, storage=True, served=False), versioned("v2"))
     with pytest.raises(Refused, match="stored as v1, which isn't served"):
         crossing(original, conversion="strip")
@@ -94,7 +94,7 @@ def test_crd_that_serves_only_what_must_be_converted_is_refused() -> None:
 # -- left from apiextensions/v1beta1 ---------------------------------------------------------------
 
 
-def test_schemas_say_what_preserve_unknown_fields_said() -> None:
+def test_schemas_replace_preserve_unknown_fields() -> None:
     inner = {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}}
     named = {"type": "object", "additionalProperties": {"type": "object"}}
     embedded = {
@@ -132,7 +132,7 @@ def test_schema_that_was_never_structural_accepts_anything(schema: Obj | None) -
     original["spec"]["versions"][0]["schema"] = schema
     found = crossing(original, conversion="strip")
     assert found.spec["versions"][0]["schema"] == {"openAPIV3Schema": {"type": "object", KEEPS: True}}
-    assert found.notes == ("its schemas are not structural, so that anything is taken",)
+    assert found.notes == ("its schemas are not structural, so any field is accepted",)
 
 
 def test_version_without_a_schema_takes_anything() -> None:

@@ -96,7 +96,7 @@ def test_event_before_its_object_is_matched_by_name(world: World) -> None:
     assert told(world, early)["involvedObject"]["name"] == "web"
 
 
-def test_others_affairs_are_not_told(world: World, copy: Obj) -> None:
+def test_event_about_a_foreign_object_does_not_appear(world: World, copy: Obj) -> None:
     theirs = pod("theirs", namespace="vc-ns", metadata={"uid": "t"})
     earlier = merged(copy, {"metadata": {"uid": "an earlier pod of this name"}})
     of_a_node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
@@ -113,7 +113,7 @@ MOUNTING = {"spec": {"volumes": [{"name": "t", "projected": {"sources": [TOKEN]}
 
 
 @pytest.mark.parametrize("syncer", DOWN, ids=lambda syncer: syncer.name)
-def test_event_about_a_copy_of_any_built_in_kind_is_told(syncer: type[Syncer]) -> None:
+def test_event_about_a_copy_of_any_built_in_kind_appears(syncer: type[Syncer]) -> None:
     place, section = syncer.section.split(".")
     options: dict[str, Any] = {"enabled": True}
     options |= {"all": True} if syncer.name in ("configmaps", "secrets") else {}
@@ -158,7 +158,7 @@ class Databases(Mirror):
     references: ClassVar[References] = {"spec.password.name": SECRETS}
 
 
-def test_event_about_a_plugins_copy_of_another_kind_is_about_the_tenants_object_and_what_it_names() -> None:
+def test_event_about_a_plugins_copy_has_virtual_names() -> None:
     world = World([Databases, EventSyncer]).given(virtual=[build(VIRTUAL, "db", spec={"password": {"name": "root"}})])
     world.settle("databases", "shop/db")
     copy = world.copy_of("databases", "shop/db")
@@ -172,7 +172,7 @@ def test_event_about_a_plugins_copy_of_another_kind_is_about_the_tenants_object_
     assert found["message"] == 'instance shop/db: secret "root" not found'
 
 
-def test_event_about_the_copy_of_a_custom_resource_is_told() -> None:
+def test_event_about_the_copy_of_a_custom_resource_appears() -> None:
     kind = Resource("example.org/v1", "Widget", "widgets")
     world = World([EventSyncer], config={"sync": {"custom": {"widgets.example.org": {}}}}, serves=[kind])
     world.given(virtual=[build(kind, "w", spec={})]).settle("widgets.example.org", "shop/w")

@@ -66,7 +66,7 @@ def shown(world: World, name: str = "n1") -> Obj:
     return found
 
 
-def test_node_appears_without_any_pod_and_says_only_what_scheduling_needs(nodes: World) -> None:
+def test_node_without_pods_shows_only_fields_for_scheduling(nodes: World) -> None:
     nodes.given(host=[real()])
     assert "host-nodes n1" in map(str, nodes.woken())
     nodes.settle("host-nodes", "n1")

@@ -119,7 +119,7 @@ def test_class_that_is_taken_off_an_ingress_is_the_default_then() -> None:
     assert decision.warning
 
 
-def test_class_of_a_copy_may_go_and_what_else_changes_still_arrives() -> None:
+def test_copy_of_a_vanished_class_is_still_updated() -> None:
     world = world_with(class_("public", **SHOWN))
     asked(world, by_field("public"))
     world.given(host=[class_("public", labels={})])

@@ -35,7 +35,7 @@ def test_names_of_services_and_certificates_are_those_of_the_copies(on: World) -
 AUTH = "nginx.ingress.kubernetes.io/auth-tls-secret"
 
 
-def test_ingress_whose_authentication_stays_behind_is_refused_rather_than_opened(on: World) -> None:
+def test_ingress_without_its_authentication_is_refused(on: World) -> None:
     on.given(virtual=[ingress("web", metadata={"annotations": {AUTH: "vc-ns/virtual-kubeconfig"}})])
     with pytest.raises(Refused, match=rf"^metadata.annotations\[{AUTH}\]: the host's policy keeps"):
         on.decide("ingresses", "shop/web")
@@ -69,7 +69,7 @@ def test_annotation_with_names_in_a_text_is_refused(on: World) -> None:
     on.configure({"sync": {"toHost": {"ingresses": {"metadata": {"annotations": {"allow": ["*", key]}}}}}})
     text = '{"type":"forward","forwardConfig":{"targetGroups":[{"serviceName":"kube-dns"}]}}'
     on.given(virtual=[ingress("web", metadata={"annotations": {key: text}})])
-    with pytest.raises(Refused, match="names a Service, whose copy has another name"):
+    with pytest.raises(Refused, match="names a Service, and the copy of that has another name"):
         on.decide("ingresses", "shop/web")
 
 

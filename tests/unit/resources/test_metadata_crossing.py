@@ -293,7 +293,7 @@ def test_shown_object_of_the_host_lacks_denied_keys() -> None:
     assert theirs(annotations_of(shown)) == {"a": "1"}
 
 
-def test_templates_in_a_copied_field_are_without_marks_and_without_what_is_denied() -> None:
+def test_templates_in_a_copied_field_lack_marks_and_denied_keys() -> None:
     metadata = {"labels": {"vsyncer.dev/cluster": "forged", "a": "1"}, "annotations": {"danger.example.org/run": "x"}}
     given = build(WIDGETS, "w", spec={"parts": [{"template": {"metadata": metadata}}], "podLabels": metadata["labels"]})
     world = world_of().given(virtual=[given])

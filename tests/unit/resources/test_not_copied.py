@@ -43,7 +43,7 @@ def test_nothing_that_came_up_is_missed_on_its_way_down(name: str) -> None:
     assert world.left_out(name, "shop/x") == ()
 
 
-def test_nor_what_a_running_pod_gets() -> None:
+def test_fields_a_running_pod_gets_are_not_reported() -> None:
     world = World(config={"networking": {"dns": {"service": ""}}, "sync": {"toHost": UNHELPED}})
     world.given(virtual=[pod("x")])
     world.settle("pods", "shop/x")

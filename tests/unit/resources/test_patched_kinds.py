@@ -90,7 +90,7 @@ def test_patch_that_fails_parks_its_object_and_no_other(world: World) -> None:
     assert calls(world, "services", "shop/db") == ["create host services vc-ns/db-x-shop-x-vc"]
 
 
-def test_copy_whose_patch_fails_still_goes_with_its_original(world: World) -> None:
+def test_copy_with_failing_patch_is_deleted_with_its_original(world: World) -> None:
     world.given(virtual=[service("web")]).settle("services", "shop/web")
     patched(world, "services", down=({"path": "spec.nothing.there", "cel": "value.at.all"},))
     gone = world.virtual("Service", "shop/web")

@@ -58,7 +58,7 @@ def test_policies_are_off_by_default(world: World) -> None:
         ("2001:db8::/32", "::/0 but 2001:db8:1::/48", "2001:db8::/32 but 2001:db8:1::/48"),
     ],
 )
-def test_range_is_cut_to_what_is_allowed(one: str, other: str, both: str | None) -> None:
+def test_range_is_cut_to_allowed_addresses(one: str, other: str, both: str | None) -> None:
     assert block(one).within(block(other)) == (block(both) if both else None)
 
 
@@ -74,7 +74,7 @@ def test_exception_of_an_allowed_range_is_strictly_within_it(excepted: str) -> N
         NetworkPolicyConfig.model_validate({"allowedCIDRs": allowed})
 
 
-def test_tenant_is_told_of_what_is_cut_and_of_nothing_else(on: World) -> None:
+def test_event_names_only_the_fields_that_are_cut(on: World) -> None:
     rules = [{"from": [{"ipBlock": {"cidr": f"10.{number}.0.0/16"}}]} for number in range(5)]
     warning = decided(on, policy(ingress=rules)).warning
     assert warning
@@ -207,7 +207,7 @@ def test_peers_in_other_host_namespaces_are_named_by_these() -> None:
         {"egress": [{"to": [{"namespaceSelector": {"matchFields": {}}}]}]},
     ],
 )
-def test_what_cant_be_said_on_the_host_is_refused(on: World, spec: Obj) -> None:
+def test_policy_without_equivalent_on_the_host_is_refused(on: World, spec: Obj) -> None:
     with pytest.raises(Refused):
         decided(on, policy(**spec))
 

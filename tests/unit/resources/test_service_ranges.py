@@ -20,7 +20,7 @@ from syncer.api import (
     Side,
     Unreachable,
 )
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.dry_run import DryRun
 from syncer.resources.kinds import SERVICES
 from syncer.resources.service_ranges import (
@@ -141,7 +141,7 @@ def test_ranges_of_an_api_server_are_read_in_a_dry_run_too() -> None:
     async def main() -> None:
         recorded = DryRun(ApiServer().transport())
         for transport in (ApiServer().transport(), recorded):
-            client = Cluster("host", Side.HOST, transport)
+            client = SideClient("host", Side.HOST, transport)
             assert await service_ranges(client, "default") == networks("10.96.0.0/16")
             assert [each["metadata"]["name"] for each in await client.list(SERVICES)] == ["kubernetes"]
         assert not recorded.writes

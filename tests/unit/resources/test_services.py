@@ -86,7 +86,7 @@ def test_headless_one_stays_headless(world: World) -> None:
 
 @pytest.mark.parametrize("config", [{}, SAME])
 @pytest.mark.parametrize(("virtual", "host"), [("None", "10.1.0.1"), ("10.0.0.1", "None")])
-def test_copy_that_is_headless_or_not_any_more_is_made_anew(world: World, virtual: str, host: str, config: Obj) -> None:
+def test_copy_is_replaced_when_headless_changes(world: World, virtual: str, host: str, config: Obj) -> None:
     world.given(virtual=[service("web", spec={"clusterIP": virtual})]).settle("services", "shop/web")
     drawn = {"spec": {"clusterIP": host, "clusterIPs": [host]}}
     world.given(host=[merged(world.host("Service", COPY) or {}, drawn)]).configure(config)
@@ -105,7 +105,7 @@ def drawn_otherwise(world: World, **spec: Any) -> World:
     return world.given(host=[merged(world.host("Service", COPY) or {}, {"spec": DRAWN})])
 
 
-def test_address_is_changed_in_two_steps_each_of_which_says_what_comes_next(world: World) -> None:
+def test_address_is_changed_in_two_resumable_steps(world: World) -> None:
     world = drawn_otherwise(world, sessionAffinity="ClientIP").configure(SAME)
     before = world.virtual("Service", "shop/web") or {}
     first = world.decide("services", "shop/web")
@@ -335,7 +335,7 @@ def test_api_servers_own_service_is_left_alone(world: World) -> None:
     assert "API server" in decision.reason
 
 
-def test_copy_whose_node_port_is_drawn_has_what_the_configuration_patches(world: World) -> None:
+def test_copy_with_drawn_node_port_keeps_configured_patches(world: World) -> None:
     patch = {"op": "add", "path": "/metadata/labels/team", "value": "red"}
     world.configure({"sync": {"toHost": {"services": {"patches": {"down": [patch]}}}}})
     ports = [{"port": 80, "protocol": "TCP", "nodePort": 30001}]

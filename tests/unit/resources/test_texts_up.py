@@ -54,7 +54,7 @@ def test_event_names_an_object_that_its_own_object_does_not_refer_to(world: Worl
     assert found["message"] == virtual_text("web")
 
 
-def test_name_that_tells_nothing_is_found_by_the_copy_that_has_it(world: World) -> None:
+def test_ambiguous_name_is_found_by_its_copy(world: World) -> None:
     claim = copy_of(world, "persistentvolumeclaims", CLAIM)
     long = "x" * 240
     other = copy_of(world, "secrets", secret(long))

@@ -10,7 +10,7 @@ import pytest
 import syncer.testing
 from kube_envtest import Rule, virtual_time
 from syncer.api import Key, Resource, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest
 from syncer.testing import ApiServer
 
@@ -21,7 +21,7 @@ PATH = "/api/v1/configmaps"
 def test_cluster_reads_and_writes_through_memory() -> None:
     async def scenario() -> None:
         server = ApiServer()
-        cluster = Cluster("host", Side.HOST, server.transport())
+        cluster = SideClient("host", Side.HOST, server.transport())
         made = await cluster.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "default"}})
         assert made == server.get(CONFIG_MAPS, Key("default", "a"))
 

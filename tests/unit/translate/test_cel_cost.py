@@ -9,7 +9,7 @@ import pytest
 
 from syncer.api import ConfigError
 from syncer.translate.cel import VARIABLES, Expression
-from syncer.translate.cel_cost import Budget, Polynomial, Unknown, bound
+from syncer.translate.cel_cost import CostBudget, Polynomial, Unknown, bound
 from syncer.translate.pointers import Unfit
 
 PYTHON = ("replace", "split", "join", "distinct", "sort", "lowerAscii", "lists.range")
@@ -98,11 +98,11 @@ def test_expression_of_ordinary_size_passes(text: str, value: Any) -> None:
 
 
 def test_budget_is_shared_by_the_expressions_of_a_write() -> None:
-    expression, budget = Expression("value + 'x'"), Budget(500)
+    expression, budget = Expression("value + 'x'"), CostBudget(500)
     with pytest.raises(Unfit, match="would take too long"):
         for _ in range(100):
             expression.result({**EMPTY, "value": "a"}, budget)
-    expression.result({**EMPTY, "value": "a"}, Budget())
+    expression.result({**EMPTY, "value": "a"}, CostBudget())
 
 
 def test_expression_too_expensive_for_any_value_is_refused_when_it_is_compiled() -> None:

@@ -25,7 +25,7 @@ from syncer.translate.merge_patch import merged
         ({"a": "x"}, {"a": {"b": None, "c": 1}}, {"a": {"c": 1}}),
     ],
 )
-def test_merge_patch_does_as_the_rfc_says(target: Any, patch: Any, result: Any) -> None:
+def test_merge_patch_gives_the_results_of_the_rfc(target: Any, patch: Any, result: Any) -> None:
     before = copy.deepcopy((target, patch))
     assert merged(target, patch) == result
     assert (target, patch) == before

@@ -76,7 +76,7 @@ def test_name_comes_back_up(ref: Any, expected: Any) -> None:
     assert up(STATUS_REF, status={"ref": ref})["status"]["ref"] == expected
 
 
-def test_hashed_name_comes_back_by_what_the_virtual_object_says_or_by_the_copys_marks() -> None:
+def test_hashed_name_comes_back_by_virtual_object_or_marks() -> None:
     assert SETTINGS.names.to_virtual(SECRETS, Key("vc-ns", HASHED)) is None
     said = widget(status={"ref": "a-x-b"})
     assert up(STATUS_REF, status={"ref": HASHED}, virtual=said)["status"]["ref"] == "a-x-b"
@@ -187,7 +187,7 @@ def test_missing_selector_is_not_narrowed(form: str) -> None:
     ],
 )
 def test_selector_of_another_form_is_refused(form: str, selector: Any) -> None:
-    with pytest.raises(Refused, match=f"what stands there is not {FORMS[form]}"):
+    with pytest.raises(Refused, match=f"the value there is not {FORMS[form]}"):
         down(selects(form), spec={"selector": selector})
 
 

@@ -183,7 +183,7 @@ def test_pod_that_is_made_is_patched_whole() -> None:
 # -- CEL at a path ---------------------------------------------------------------------------------
 
 
-def test_cel_sees_the_object_that_is_written_the_other_one_and_what_they_are() -> None:
+def test_cel_gets_written_object_other_object_and_context() -> None:
     spec = {"a": 1}
     text = "[self.kind, self.metadata.name, other.metadata.name, context.name, context.namespace, context.cluster]"
     assert down({"path": "spec.b", "cel": text}, spec=spec)["spec"]["b"] == [
@@ -292,7 +292,7 @@ def test_copy_that_is_read_is_none_that_is_changed() -> None:
     assert down({"op": "copy", "from": "/metadata/name", "path": "/spec/id"})["spec"] == {"id": "w-x-shop-x-vc"}
 
 
-def test_write_is_what_a_patch_is_made_to() -> None:
+def test_object_that_begins_on_host_is_named_by_own_key() -> None:
     """An object without a virtual one (what begins on the host) is named by its own key."""
     obj: dict[str, Any] = {**widget(), "metadata": {**widget()["metadata"], "labels": dict(MARKS)}}
     decision = Decision((Write(Side.VIRTUAL, apply(virtual=obj).writes[0].verb, obj),))

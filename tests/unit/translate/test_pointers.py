@@ -57,7 +57,7 @@ def operated(doc: Any, patch: dict[str, Any]) -> Any:
         ({"a": {"b/c": 1}}, {"op": "remove", "path": "/a/b~1c"}, {"a": {}}),
     ],
 )
-def test_operation_does_as_the_rfc_says(doc: Any, patch: dict[str, Any], result: Any) -> None:
+def test_operation_gives_the_results_of_the_rfc(doc: Any, patch: dict[str, Any], result: Any) -> None:
     before = copy.deepcopy(doc)
     assert operated(doc, patch) == result
     assert doc == before
@@ -85,7 +85,7 @@ def test_operation_does_as_the_rfc_says(doc: Any, patch: dict[str, Any], result:
         ({"a": None}, {"op": "add", "path": "/a/b", "value": 1}, "/a is neither a mapping nor a list"),
     ],
 )
-def test_operation_that_cannot_be_made_says_why(doc: Any, patch: dict[str, Any], said: str) -> None:
+def test_impossible_operation_is_refused_with_its_reason(doc: Any, patch: dict[str, Any], said: str) -> None:
     before = copy.deepcopy(doc)
     with pytest.raises(Unfit) as caught:
         operated(doc, patch)

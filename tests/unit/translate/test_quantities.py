@@ -68,7 +68,7 @@ def test_quantity_that_an_api_server_keeps_in_an_odd_form_gets_a_plain_one_that_
 
 
 @pytest.mark.parametrize("given", ["", "x", "1 Gi", "1_000", "ten", "1e999999999", "1" * 65, "1000E"])
-def test_what_is_no_quantity_that_can_be_written_stays(given: str) -> None:
+def test_value_that_is_no_quantity_is_unchanged(given: str) -> None:
     assert canonical(given) == given
 
 

@@ -137,7 +137,7 @@ def test_numbers_have_the_digest_of_their_value() -> None:
     assert digest(1.5) != digest(1)
 
 
-def test_hash_tells_no_value() -> None:
+def test_hash_does_not_reveal_the_value() -> None:
     secret = "correct horse battery staple"
     assert secret not in str(agreed_on({"password": secret}))
     assert len(digest(secret)) == 16

@@ -9,7 +9,7 @@ from typing import Any
 
 from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
-from syncer.api import Key, Request
+from syncer.api import Key, SyncRequest
 from syncer.workqueue.queue import Queue
 
 #: Workers of a daemon by default.
@@ -21,9 +21,9 @@ def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     virtual_time.run(scenario())
 
 
-def request(name: str, cluster: str = "vc", syncer: str = "configmaps") -> Request:
+def request(name: str, cluster: str = "vc", syncer: str = "configmaps") -> SyncRequest:
     """Return a request about an object of the shop."""
-    return Request(cluster, syncer, Key("shop", name))
+    return SyncRequest(cluster, syncer, Key("shop", name))
 
 
 class Scene:

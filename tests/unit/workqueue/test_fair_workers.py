@@ -6,7 +6,7 @@ import itertools
 import pytest
 from fair_scene import WORKERS, Scene, play, request
 
-from syncer.api import Request
+from syncer.api import SyncRequest
 from syncer.workqueue.fair import MOST_WEIGHED
 
 #: Clusters with different weights, more of them than workers.
@@ -386,7 +386,7 @@ def test_large_request_that_is_put_aside_stays_within_the_limits_of_its_syncer()
         heavy.queue.limit("vc", "configmaps", concurrency=2)
         heavy.scene.flood("vc", 4)
         assert await heavy.work() == ["n0"]
-        small: Request = request("small0")
+        small: SyncRequest = request("small0")
         heavy.queue.add(small)
         assert await heavy.work() == ["n0"], "one in work, and one put aside"
         heavy.end("n0")

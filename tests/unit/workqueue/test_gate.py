@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube_envtest import virtual_time
-from syncer.api import Key, Request
+from syncer.api import Key, SyncRequest
 from syncer.workqueue.queue import Queue
 
 
-def request(name: str, syncer: str = "pods") -> Request:
-    return Request("vc", syncer, Key("shop", name))
+def request(name: str, syncer: str = "pods") -> SyncRequest:
+    return SyncRequest("vc", syncer, Key("shop", name))
 
 
 A, B, C, D = (request(name) for name in "abcd")
@@ -35,7 +35,7 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def taken(which: Queue) -> list[Request]:
+async def taken(which: Queue) -> list[SyncRequest]:
     """Return all requests that are handed out without waiting; each is left running."""
     found = []
     while True:
@@ -142,8 +142,8 @@ def test_gate_loses_no_request_and_keeps_its_limits(
 ) -> None:
     async def scenario() -> None:
         waiting = queue(concurrency=concurrency, writes_per_second=rate)
-        running: list[Request] = []
-        unseen: set[Request] = set()
+        running: list[SyncRequest] = []
+        unseen: set[SyncRequest] = set()
 
         async def take() -> None:
             found = await taken(waiting)

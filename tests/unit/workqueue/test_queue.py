@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from kube_envtest import virtual_time
-from syncer.api import Key, Request
+from syncer.api import Key, SyncRequest
 from syncer.workqueue.fair import QueueClosed
 from syncer.workqueue.lane import LOW_SHARE
 from syncer.workqueue.queue import FIRST_RETRY, LAST_RETRY, Queue
 
 
-def request(name: str, cluster: str = "vc") -> Request:
-    return Request(cluster, "configmaps", Key("shop", name))
+def request(name: str, cluster: str = "vc") -> SyncRequest:
+    return SyncRequest(cluster, "configmaps", Key("shop", name))
 
 
 A, B, C = (request(name) for name in "abc")
@@ -33,11 +33,11 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def take(which: Queue) -> Request:
+async def take(which: Queue) -> SyncRequest:
     return (await which.get())[0]
 
 
-async def all_ready(which: Queue) -> list[Request]:
+async def all_ready(which: Queue) -> list[SyncRequest]:
     """Return all requests that are handed out without waiting; each is left running."""
     found = []
     while which.depth():
@@ -253,7 +253,7 @@ def test_delayed_low_request_stays_low_unless_somebody_asked_for_it_otherwise() 
 
 def test_requests_of_a_stopped_syncer_are_forgotten() -> None:
     async def scenario() -> None:
-        waiting, other = queue(), Request("vc", "pods", Key("shop", "a"))
+        waiting, other = queue(), SyncRequest("vc", "pods", Key("shop", "a"))
         for each in (A, other):
             waiting.retry(each)
         waiting.drop("vc", "configmaps")

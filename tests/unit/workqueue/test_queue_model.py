@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube_envtest import virtual_time
-from syncer.api import Key, Request
+from syncer.api import Key, SyncRequest
 from syncer.workqueue.fair import QueueClosed
 from syncer.workqueue.lane import LOW_SHARE
 from syncer.workqueue.queue import Queue
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 CLUSTERS = ("one", "two")
-REQUESTS = [Request(cluster, "configmaps", Key("shop", name)) for cluster in CLUSTERS for name in "ab"]
+REQUESTS = [SyncRequest(cluster, "configmaps", Key("shop", name)) for cluster in CLUSTERS for name in "ab"]
 
 requests, seconds = st.sampled_from(REQUESTS), st.sampled_from([1.0, 5.0])
 ACTIONS = st.one_of(
@@ -43,16 +43,16 @@ class Model:
     """A plain model of the queue: each request is waiting, running, due, or nowhere."""
 
     #: Those that wait, in their order, each with whether it is of low priority.
-    waiting: dict[Request, bool] = field(default_factory=dict)
+    waiting: dict[SyncRequest, bool] = field(default_factory=dict)
     #: Those being worked on, each with the priority of what came meanwhile.
-    running: dict[Request, bool | None] = field(default_factory=dict)
-    due: dict[Request, tuple[float, bool]] = field(default_factory=dict)
-    failures: dict[Request, int] = field(default_factory=dict)
+    running: dict[SyncRequest, bool | None] = field(default_factory=dict)
+    due: dict[SyncRequest, tuple[float, bool]] = field(default_factory=dict)
+    failures: dict[SyncRequest, int] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
     #: How many came before waiting ones of low priority, by cluster.
     before_low: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CLUSTERS, 0))
 
-    def add(self, request: Request, low: bool) -> None:
+    def add(self, request: SyncRequest, low: bool) -> None:
         _, due_low = self.due.pop(request, (0.0, True))
         low = low and due_low
         if request in self.running:
@@ -63,7 +63,7 @@ class Model:
         elif request not in self.waiting:
             self.waiting[request] = low
 
-    def later(self, request: Request, at: float, low: bool) -> None:
+    def later(self, request: SyncRequest, at: float, low: bool) -> None:
         if request not in self.waiting:
             known, known_low = self.due.get(request, (at, True))
             self.due[request] = (min(at, known), low and known_low)
@@ -73,7 +73,7 @@ class Model:
             if at <= now:
                 self.add(request, low)
 
-    def take(self, request: Request) -> None:
+    def take(self, request: SyncRequest) -> None:
         """A worker was handed this request; it must be one whose turn it may be."""
         cluster = request.cluster
         assert cluster not in self.paused
@@ -89,15 +89,15 @@ class Model:
         del self.waiting[request]
         self.running[request] = None
 
-    def done(self, request: Request) -> None:
+    def done(self, request: SyncRequest) -> None:
         again = self.running.pop(request)
         if again is not None:
             self.add(request, again)
 
-    def may_be_taken(self) -> list[Request]:
+    def may_be_taken(self) -> list[SyncRequest]:
         return [request for request in self.waiting if request.cluster not in self.paused]
 
-    def _waiting_in(self, cluster: str, *, low: bool) -> list[Request]:
+    def _waiting_in(self, cluster: str, *, low: bool) -> list[SyncRequest]:
         return [one for one, is_low in self.waiting.items() if one.cluster == cluster and is_low is low]
 
 
@@ -111,7 +111,7 @@ class Play:
         self.queue = Queue(clock=self.loop.time, spread=lambda: 0.5 + next(self.moments))
         self.model = Model()
         self.getters: list[asyncio.Task[None]] = []
-        self.taken: list[Request] = []
+        self.taken: list[SyncRequest] = []
 
     async def get(self) -> None:
         request, changed = await self.queue.get()
@@ -150,13 +150,13 @@ class Play:
         assert queue.is_idle() == (not model.waiting and not model.running)
         assert not (self.getters and model.may_be_taken()), "somebody waits, and there is something"
 
-    def running(self, which: int) -> Request:
+    def running(self, which: int) -> SyncRequest:
         return list(self.model.running)[which % len(self.model.running)]
 
     async def act(self, action: tuple[object, ...]) -> None:
         queue, model, now = self.queue, self.model, self.loop.time()
         match action:
-            case ("add", Request() as request, float(after), bool(low)):
+            case ("add", SyncRequest() as request, float(after), bool(low)):
                 after += next(self.moments) if after else 0
                 queue.add(request, after=after, low=low)
                 model.later(request, now + after, low) if after else model.add(request, low)
@@ -179,7 +179,7 @@ class Play:
                 delay = queue.retry(request, at_once=at_once)
                 model.failures[request] = model.failures.get(request, 0) + 1
                 model.add(request, low=False) if at_once else model.later(request, now + delay, low=True)
-            case ("forget", Request() as request):
+            case ("forget", SyncRequest() as request):
                 queue.forget(request)
                 model.failures.pop(request, None)
             case ("pause", str(cluster)):

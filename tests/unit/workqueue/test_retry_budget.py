@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from fair_scene import Scene, play, request
 
-from syncer.api import Request
+from syncer.api import SyncRequest
 from syncer.workqueue.queue import FIRST_RETRY, LAST_RETRY
 from syncer.workqueue.retries import RETRIES_AT_ONCE, RETRIES_PER_SECOND
 
@@ -192,7 +192,7 @@ def test_parked_requests_are_retried_within_the_budget_too() -> None:
     play(scenario)
 
 
-def _waiting(site: Scene) -> Request:
+def _waiting(site: Scene) -> SyncRequest:
     """Return a request that waits for the budget."""
     [retries] = site.queue._retries.values()
     due = site.queue.delayed()

@@ -14,8 +14,8 @@ from typing import Protocol
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.errors import Refused
-from syncer.api.objects import Key, Request, Side, key_of, uid_of
-from syncer.engine.reconcile.controller import Controller, safely
+from syncer.api.objects import Key, Side, SyncRequest, key_of, uid_of
+from syncer.engine.reconcile.controller import BoundSyncer, safely
 from syncer.engine.reconcile.drift import other_owner
 from syncer.engine.reconcile.plan import Observed
 from syncer.engine.reconcile.policies.drift_policy import policies
@@ -55,7 +55,7 @@ class PlannedDeletion:
     side: Side
     key: Key
     uid: str
-    request: Request
+    request: SyncRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class HeldDeletions:
     syncer: str
     side: Side
     total: int
-    objects: Mapping[tuple[Key, str], Request]
-    requests: frozenset[Request] = field(init=False, repr=False)
+    objects: Mapping[tuple[Key, str], SyncRequest]
+    requests: frozenset[SyncRequest] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "requests", frozenset(self.objects.values()))
@@ -84,8 +84,8 @@ class CircuitBreaker:
     def __init__(
         self,
         settings: Settings,
-        controllers: Mapping[str, Controller],
-        decide: Callable[[Controller, Request], Decision],
+        controllers: Mapping[str, BoundSyncer],
+        decide: Callable[[BoundSyncer, SyncRequest], Decision],
         limits: Limits | None,
     ) -> None:
         """``decide`` returns the decision about a request as a scan of the patroller would make it."""
@@ -131,7 +131,7 @@ class CircuitBreaker:
         why = f"{decision.reason}; but what is missing was not seen to go, and drift of this class is not repaired"
         return replace(decision, writes=left, reason=why, outcome=Outcome.IN_STEP if left else Outcome.SKIPPED)
 
-    def scanned(self, controller: Controller, doomed: Iterable[PlannedDeletion]) -> Iterator[int]:
+    def scanned(self, controller: BoundSyncer, doomed: Iterable[PlannedDeletion]) -> Iterator[int]:
         """Hold the deletions of a whole kind that a scan found, if they are too many.
 
         Yield what each step takes, as :data:`STEP` measures it. Deletions that are held already stay held while they
@@ -156,11 +156,11 @@ class CircuitBreaker:
             log.warning("deletions are confirmed", **about, number=len(held.objects))
         return confirmed
 
-    def requests(self, syncer: str) -> Collection[Request]:
+    def requests(self, syncer: str) -> Collection[SyncRequest]:
         """Return the requests whose deletions are held."""
         return frozenset().union(*(held.requests for (name, _), held in self.held.items() if name == syncer))
 
-    def holds(self, request: Request) -> bool:
+    def holds(self, request: SyncRequest) -> bool:
         """Return True if a deletion of this request is held."""
         return any(request in held.requests for (name, _), held in self.held.items() if name == request.syncer)
 
@@ -177,7 +177,7 @@ class CircuitBreaker:
         is_orphan = seen.on(write.side.other) is None
         return is_orphan and policies(self._settings, seen.controller.name).of("orphan") not in (None, "repair")
 
-    def _is_counted(self, controller: Controller) -> bool:
+    def _is_counted(self, controller: BoundSyncer) -> bool:
         """Count for a step. Return True once all deletions that the latest list makes due are counted.
 
         Each request that waits for that counts a step, so a large count needs no task of its own.
@@ -198,12 +198,12 @@ class CircuitBreaker:
         self._counts.pop(name, None)
         return True
 
-    def _count(self, controller: Controller) -> Iterator[int]:
+    def _count(self, controller: BoundSyncer) -> Iterator[int]:
         """Hold the deletions of objects whose counterpart went missing unseen, if they are too many; yield what it
         takes.
         """
         for side in Side:
-            suspects: list[Request] = []
+            suspects: list[SyncRequest] = []
             for request, cost in self._suspects(controller, side):
                 if request is not None:
                     suspects.append(request)
@@ -215,7 +215,7 @@ class CircuitBreaker:
             yield from self._judge(controller, side, doomed)
 
     @staticmethod
-    def _weight(controller: Controller, request: Request) -> int:
+    def _weight(controller: BoundSyncer, request: SyncRequest) -> int:
         """Return what a decision about a request takes."""
         weight = DECIDED
         for store in controller.own_stores():
@@ -236,7 +236,7 @@ class CircuitBreaker:
             return not store.saw_go(seen.request.key if other is Side.VIRTUAL else seen.host_key)
         return other_owner(seen.virtual, seen.host, uid_mark=self._settings.marks.uid) is not None
 
-    def _judge(self, controller: Controller, side: Side, doomed: list[PlannedDeletion]) -> Iterator[int]:
+    def _judge(self, controller: BoundSyncer, side: Side, doomed: list[PlannedDeletion]) -> Iterator[int]:
         """Hold these deletions if they are too many, otherwise release them; yield what it takes."""
         name = controller.syncer.name
         may_be_many = self.limits is not None and len(doomed) > self.limits.count
@@ -254,7 +254,7 @@ class CircuitBreaker:
             about = {"cluster": self._settings.cluster, "syncer": name, "side": side}
             log.error("too many deletions at once, they are held", **about, what=held)
 
-    def _total(self, controller: Controller, side: Side) -> Generator[int, None, int]:
+    def _total(self, controller: BoundSyncer, side: Side) -> Generator[int, None, int]:
         """Count the objects of a kind on a side, on the host only the copies of this kind; yield what it takes."""
         store, virtual = controller.store(side), controller.virtual
         if store is None:
@@ -271,7 +271,7 @@ class CircuitBreaker:
             yield cost
         return total
 
-    def _doomed_by(self, controller: Controller, request: Request) -> Iterator[PlannedDeletion]:
+    def _doomed_by(self, controller: BoundSyncer, request: SyncRequest) -> Iterator[PlannedDeletion]:
         try:
             decision = self._decide(controller, request)
         except Exception:  # noqa: BLE001 — it deletes nothing either, and says so itself when it is asked
@@ -280,7 +280,7 @@ class CircuitBreaker:
             if write.verb is Verb.DELETE:
                 yield PlannedDeletion(write.side, key_of(write.obj), uid_of(write.obj), request)
 
-    def _suspects(self, controller: Controller, side: Side) -> Iterator[tuple[Request | None, int]]:
+    def _suspects(self, controller: BoundSyncer, side: Side) -> Iterator[tuple[SyncRequest | None, int]]:
         """Yield the requests of objects on a side whose counterpart went missing unseen, or is
         another one; or None for one that isn't; each with what it took.
         """
@@ -316,8 +316,8 @@ class CircuitBreaker:
         return original.uid.encode() not in copy.raw
 
     def _orphans(
-        self, controller: Controller, host: SideInformer, expected: Collection[Key]
-    ) -> Iterator[tuple[Request | None, int]]:
+        self, controller: BoundSyncer, host: SideInformer, expected: Collection[Key]
+    ) -> Iterator[tuple[SyncRequest | None, int]]:
         """Yield the requests of copies of this kind that have no original, and None for other objects, each with what
         it took.
         """

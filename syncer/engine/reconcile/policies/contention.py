@@ -25,13 +25,23 @@ from datetime import datetime, timedelta
 
 from syncer.api.decision import Decision, Outcome
 from syncer.api.marks import Marks
-from syncer.api.objects import Obj, Request, annotations_of, labels_of
+from syncer.api.objects import Obj, SyncRequest, annotations_of, labels_of
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.config import VirtualCluster
 from syncer.engine.reconcile import merge_base as base
 from syncer.engine.reconcile.calls import Call, Operation
-from syncer.engine.reconcile.patch_paths import ABSENT, FIELDS, GONE, UNKNOWN, Change, Path, changes, wanted, without
-from syncer.engine.reconcile.plan import Frozen, HeldFields, Place, PlannedWrite
+from syncer.engine.reconcile.patch_paths import (
+    ABSENT,
+    FIELDS,
+    GONE,
+    UNKNOWN,
+    ChangedField,
+    Path,
+    changes,
+    wanted,
+    without,
+)
+from syncer.engine.reconcile.plan import Frozen, HeldFields, Place, PlannedWrite, ServerAnswer
 from syncer.translate.times import written
 
 #: Number of objects whose changes are remembered, and of objects with frozen fields; the oldest are
@@ -81,11 +91,11 @@ class Contention:
 
     # -- before a write ----------------------------------------------------------------------------
 
-    def drop_frozen(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
+    def drop_frozen(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without its frozen fields."""
         return self._sifted(planned, self._frozen_now(planned.place)) if planned.place in self._frozen else planned
 
-    def drop_contended(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
+    def drop_contended(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without fields that are frozen, or that it would set once too often.
 
         The latter are frozen when the write is made (:meth:`freeze`).
@@ -126,7 +136,7 @@ class Contention:
         annotations = {**(metadata.get("annotations") or {}), self._marks.base: kept}
         return Call(rest.kind, {**rest.body, "metadata": {**metadata, "annotations": annotations}})
 
-    def _due(self, planned: PlannedWrite, request: Request) -> Iterator[Frozen]:
+    def _due(self, planned: PlannedWrite, request: SyncRequest) -> Iterator[Frozen]:
         """Yield the fields that the write would set once too often."""
         place, past = planned.place, self._past.get(planned.place)
         if not past or (place not in self._frozen and _writes(past) < self.rules.times):
@@ -164,15 +174,17 @@ class Contention:
 
     # -- after a write -----------------------------------------------------------------------------
 
-    def sent(self, place: Place, call: Call, live: Obj | None, *, changed: bool) -> None:
-        """Record a call over this object.
+    def sent(self, planned: PlannedWrite, call: Call, answer: ServerAnswer | None) -> None:
+        """Record a call.
 
         A call that failed or changed nothing still shows the wanted value.
         """
+        place, live = planned.place, planned.live
+        changed = answer is not None and answer.changed
         if call.kind is Operation.DELETE:
             self._deleted(place, live, changed=changed)
             return
-        made = changes(call, live, self._marks) if self.rules.times else []
+        made = changes(call, live, self._marks) if self.is_on else []
         if not made:
             return
         now, frozen = self._clock(), self._frozen.get(place) if self._frozen else None
@@ -264,7 +276,7 @@ def _rows(past: "array[int]") -> list[Sequence[int]]:
     return [past[place : place + WIDTH] for place in range(0, len(past), WIDTH)]
 
 
-def _times(past: "array[int]", change: Change, since: float) -> int:
+def _times(past: "array[int]", change: ChangedField, since: float) -> int:
     """Count how often this change was made recently, since another value was last wanted."""
     number, its_path = 0, hash(change.path)
     for path, ours, theirs, at in reversed(_rows(past)):

@@ -15,7 +15,7 @@ from syncer.api.context import Settings
 from syncer.api.decision import Verb, Write
 from syncer.api.drift import DriftClass, DriftPolicies
 from syncer.api.marks import Marks
-from syncer.api.objects import Obj, Request, Side
+from syncer.api.objects import Obj, Side, SyncRequest
 from syncer.engine.reconcile import merge_base as base
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.drift import patch_of
@@ -53,16 +53,16 @@ class DriftPolicy:
             found = self._lenient[syncer] = frozenset(self.policies(syncer).lenient())
         return found
 
-    def drop_tolerated(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
+    def drop_tolerated(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without the changes that a drift policy leaves alone; a revocation repairs no drift."""
         if planned.live is None or planned.write.verb is Verb.REVOKE:
             return planned
         return planned._replace(calls=list(self._left(planned, planned.live, self.lenient(request.syncer))))
 
-    def settled(self, syncer: str, planned: PlannedWrite) -> None:
+    def settled(self, planned: PlannedWrite) -> None:
         """Record the wanted state of a write that was made, or that needed no call."""
         write = planned.write
-        if write.verb in (Verb.APPLY, Verb.CONDITIONS) and self.lenient(syncer):
+        if write.verb in (Verb.APPLY, Verb.CONDITIONS):
             self._wanted[planned.place] = _hash(write)
 
     def _left(self, planned: PlannedWrite, live: Obj, lenient: frozenset[DriftClass]) -> Iterator[Call]:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from cachetools import LRUCache
 
 from syncer.api.marks import Marks
-from syncer.api.objects import Obj, Request
+from syncer.api.objects import Obj, SyncRequest
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, Path, changes, unmet, without
-from syncer.engine.reconcile.plan import Place, PlannedWrite
+from syncer.engine.reconcile.plan import Place, PlannedWrite, ServerAnswer
 
 #: Seconds until a value that was rewritten is sent again.
 AGAIN_SECONDS = 600.0
@@ -37,7 +37,7 @@ class FutilePatches:
         #: By object, and by the operation and path of a field.
         self._known: LRUCache[Place, dict[tuple[Operation, Path], _Rewritten]] = LRUCache(REMEMBERED)
 
-    def drop_futile(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
+    def drop_futile(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without the fields that are as the API server makes them of what they are to be."""
         known = self._known.get(planned.place) if self._known and planned.live is not None else None
         if known is None:
@@ -58,10 +58,13 @@ class FutilePatches:
         ]
         return without(call, futile) if futile else call
 
-    def answered(self, place: Place, call: Call, reply: Obj, *, changed: bool) -> None:
-        """Learn from the answer to a call that creates or changes an object; ``changed`` is False if it didn't."""
+    def answered(self, planned: PlannedWrite, call: Call, answer: ServerAnswer | None) -> None:
+        """Learn from the answer to a call that creates or changes an object."""
+        if answer is None or answer.obj is None:
+            return
+        place, reply, call = planned.place, answer.obj, answer.call
         kind: Operation = Operation.PATCH if call.kind is Operation.CREATE else call.kind
-        if changed:
+        if answer.changed:
             found = unmet(call, reply, verbatim=not place.resource.is_built_in)
         else:
             found = changes(call, reply, self._marks)

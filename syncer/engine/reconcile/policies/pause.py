@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, wait
-from syncer.api.objects import Key, Obj, ObjectRef, Request, Side, annotations_of, is_deleting, key_of, uid_of
+from syncer.api.objects import Key, Obj, ObjectRef, Side, SyncRequest, annotations_of, is_deleting, key_of, uid_of
 from syncer.api.sources import Source
 from syncer.engine.reconcile.plan import Observed
 from syncer.engine.stores.identity import PLACE
-from syncer.engine.stores.informers import Informers, Selection
+from syncer.engine.stores.informers import Informers, WatchedSelection
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
 
 #: The owner of the stores that pauses are read from.
@@ -42,14 +42,16 @@ class Pause:
         #: The stores that pauses are read from. Without the right to watch them, only marks on the
         #: objects themselves count.
         self.namespaces = informers.want(Source(Side.VIRTUAL, NAMESPACES), owner=OWNER)
-        self.notes = informers.want(Source(Side.VIRTUAL, CONFIG_MAPS), Selection((PLACE.namespace,)), owner=OWNER)
+        self.notes = informers.want(
+            Source(Side.VIRTUAL, CONFIG_MAPS), WatchedSelection((PLACE.namespace,)), owner=OWNER
+        )
         #: True while the whole virtual cluster is paused.
         self.is_on = False
         #: The names of the syncers that are paused.
         self.syncers: frozenset[str] = frozenset()
         self._paused_namespaces: set[str] = set()
         #: The requests whose copies only a pause on the host keeps.
-        self.kept: dict[Request, str] = {}
+        self.kept: dict[SyncRequest, str] = {}
 
     def is_paused(self, syncer: str) -> bool:
         """Return True if all objects of a syncer are paused."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cachetools import LRUCache
 
 from syncer.api.decision import Write
-from syncer.api.objects import Request, uid_of
+from syncer.api.objects import SyncRequest, uid_of
 from syncer.api.texts import shortened
 from syncer.engine.reconcile.plan import HeldFields, Place, PlannedWrite
 from syncer.translate.three_way import digest
@@ -34,7 +34,7 @@ class Refusals:
         self._clock = clock
         self._known: LRUCache[tuple[Place, str], _Refusal] = LRUCache(REMEMBERED)
 
-    def drop_refused(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
+    def drop_refused(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without its calls if it was refused recently."""
         if not self._known or not planned.write.subresource:
             return planned

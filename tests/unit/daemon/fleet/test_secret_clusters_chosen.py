@@ -8,8 +8,8 @@ from syncer.api import Key, Obj
 from syncer.api.marks import CLUSTER_SECRET_HOME as HOME
 from syncer.api.marks import CLUSTER_SECRET_NAME as NAME
 from syncer.config import SyncerConfig, config_with
-from syncer.daemon.engine import BEYOND
 from syncer.daemon.fleet.secret_clusters import LONGEST, chosen, outline
+from syncer.daemon.unserved import BEYOND
 from syncer.names import SingleNamespace
 
 

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from syncer.api import ClusterError, Forbidden, Marks, NameTranslator, Obj, Resource, Settings
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.daemon.start.host_selectors import warn_of_selectors
 from syncer.names import PerNamespace, SingleNamespace, Unchanged
 from syncer.resources.kinds import SERVICES
@@ -40,7 +40,7 @@ def test_kinds_that_cant_be_listed_are_named(
     names = SingleNamespace(cluster="vc", namespace="vc-ns")
     sections = {"pods": PodConfig(check_selectors=check)}
     settings = Settings(cluster="vc", host_namespace="vc-ns", names=names, marks=Marks(), sections=sections)
-    asyncio.run(warn_of_selectors(cast("Cluster", Host(error)), settings))
+    asyncio.run(warn_of_selectors(cast("SideClient", Host(error)), settings))
     said = capsys.readouterr().err
     assert "Service vc-ns/web" in said
     assert said.count("are not checked") == (1 if check and error else 0)
@@ -64,5 +64,5 @@ def test_listed_host_namespaces_are_looked_at_where_the_names_have_no_fixed_one(
         sections={"pods": PodConfig()},
         namespaces=frozenset({"vc-ns"}),
     )
-    asyncio.run(warn_of_selectors(cast("Cluster", Host(None)), settings))
+    asyncio.run(warn_of_selectors(cast("SideClient", Host(None)), settings))
     assert "Service vc-ns/web" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from syncer.api import Forbidden, Marks, Obj, Resource, Settings
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.daemon.start.pod_templates import has_containers, warn_of_pod_templates
 from syncer.names import SingleNamespace
 
@@ -67,7 +67,7 @@ class Host:
 def said(host: Host, capsys: pytest.CaptureFixture[str]) -> list[str]:
     names = SingleNamespace(cluster="vc", namespace="vc-ns")
     settings = Settings(cluster="vc", host_namespace="vc-ns", names=names, marks=Marks(), sections={})
-    asyncio.run(warn_of_pod_templates(cast("Cluster", host), settings, [ROLLOUTS, ISSUERS]))
+    asyncio.run(warn_of_pod_templates(cast("SideClient", host), settings, [ROLLOUTS, ISSUERS]))
     return capsys.readouterr().err.splitlines()
 
 

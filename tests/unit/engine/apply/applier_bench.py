@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
 from kube_envtest import virtual_time
@@ -21,7 +22,8 @@ from syncer.api import (
     Write,
     key_of,
 )
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
+from syncer.clusters.fenced import Fenced
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.plan import HeldFields, Observed, PlannedWrite
@@ -68,14 +70,16 @@ class Bench:
         self.pair: ClusterPair = build_pair(
             settings,
             [(self.syncer, Config())],
-            virtual=Cluster("vc", Side.VIRTUAL, self.virtual.transport()),
-            host=Cluster("host", Side.HOST, self.host.transport()),
+            virtual=SideClient("vc", Side.VIRTUAL, self._fenced(self.virtual)),
+            host=SideClient("host", Side.HOST, self._fenced(self.host)),
             queue=Queue(clock=lambda: 0.0),
             clock=lambda: self.now,
             utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             has_status=lambda side, resource: resource.plural in self.with_status,
-            may_write=lambda: self.leads,
         )
+
+    def _fenced(self, server: ApiServer) -> Fenced:
+        return Fenced(server.transport(), lambda: inf if self.leads else -inf, lambda: self.now)
 
     def wrote(self, side: Side, verb: str) -> None:
         self.wrotes.append((side, str(verb)))

@@ -6,7 +6,7 @@ import pytest
 
 from kube_envtest import virtual_time
 from syncer.api import Key, NotYet, ObjectRef, Refused, Settings, Side, Source
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.engine.apply.preconditions import must_be_vacant
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import Vacant
@@ -34,7 +34,7 @@ def test_name_of_an_object_of_others_is_found_however_deep_it_is(levels: int, na
     async def scenario() -> None:
         server = ApiServer(seed="host")
         server.put(namespace("vc-ns"))
-        host = Cluster("host", Side.HOST, server.transport())
+        host = SideClient("host", Side.HOST, server.transport())
         calls = [Call(Operation.CREATE, {"spec": body})]
         await must_be_vacant(host, [VACANT], calls, homes=HOMES)
         server.put(build(SECRETS, "theirs", namespace="vc-ns"))
@@ -54,7 +54,7 @@ def test_name_that_is_added_to_a_copy_is_looked_at_too(kind: Operation) -> None:
         for obj in (namespace("vc-ns"), build(SECRETS, "theirs", namespace="vc-ns")):
             server.put(obj)
         with pytest.raises(Refused):
-            host = Cluster("host", Side.HOST, server.transport())
+            host = SideClient("host", Side.HOST, server.transport())
             await must_be_vacant(host, [VACANT], [Call(kind, {"spec": {"name": "theirs"}})], homes=HOMES)
 
     virtual_time.run(scenario())
@@ -69,7 +69,7 @@ def test_name_that_leads_into_a_namespace_of_the_hosts_is_not_even_looked_up(nam
     async def scenario() -> None:
         server = ApiServer(seed="host")
         server.put(namespace(name))
-        host, place = Cluster("host", Side.HOST, server.transport()), Key(name, "x")
+        host, place = SideClient("host", Side.HOST, server.transport()), Key(name, "x")
         vacant = Vacant(SECRETS, place, place, about=())
         with pytest.raises(error) as raised:
             await must_be_vacant(host, [vacant], [Call(Operation.CREATE, {"spec": {"name": "x"}})], homes=homes)
@@ -85,7 +85,7 @@ def test_name_of_an_object_without_a_namespace_is_looked_up() -> None:
 
     async def scenario() -> None:
         server = ApiServer(seed="host")
-        host, place = Cluster("host", Side.HOST, server.transport()), Key("", "theirs")
+        host, place = SideClient("host", Side.HOST, server.transport()), Key("", "theirs")
         vacant = Vacant(NAMESPACES, place, place, about=())
         calls = [Call(Operation.CREATE, {"spec": {"name": "theirs"}})]
         await must_be_vacant(host, [vacant], calls, homes=homes)

@@ -18,27 +18,28 @@ from syncer.api import (
     Live,
     Mirror,
     Refers,
-    Request,
     Resource,
     Side,
     Source,
     Syncer,
     SyncerError,
+    SyncRequest,
     Watch,
     Watches,
 )
 from syncer.cache.reflector import Reflector
 from syncer.cache.shared import SharedWatches
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Discovery
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
 from syncer.config import config_with
 from syncer.engine.controllers.builder import build_pair
-from syncer.engine.controllers.lifecycle import Entry, Find, Lifecycle, Roster
+from syncer.engine.controllers.lifecycle import LateSyncers, Lifecycle, Roster
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.stores.informers import Place
+from syncer.engine.stores.informers import StoreKey
 from syncer.names import SingleNamespace
 from syncer.plugins import installed
+from syncer.resources.custom.entry import FindServed
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES, SECRETS
 from syncer.testing import ApiServer
 from syncer.testing.objects import crd, crd_version, namespace
@@ -157,7 +158,7 @@ class Late:
     def sections(self) -> Mapping[str, Config]:
         return {} if isinstance(self.made, str) else {syncer.name: self.config for syncer in self.made}
 
-    def syncers(self, find: Find) -> Sequence[Syncer] | str:
+    def syncers(self, find: FindServed) -> Sequence[Syncer] | str:
         self.found = [find(side, name) for side, name in self.asks]
         return self.made
 
@@ -165,7 +166,7 @@ class Late:
         return self.presumed
 
 
-def custom(**options: Any) -> Entry:
+def custom(**options: Any) -> LateSyncers:
     """Return the entry of ``sync.custom`` for widgets."""
     model = config_with(installed().syncers(), translator=SingleNamespace)
     sync = {"custom": {str(WIDGETS): options}}
@@ -180,9 +181,9 @@ class Notes(Queue):
 
     def __init__(self) -> None:
         super().__init__(clock=lambda: 0.0)
-        self.noted: list[Request] = []
+        self.noted: list[SyncRequest] = []
 
-    def add(self, request: Request, *, after: float = 0.0, low: bool = False) -> None:
+    def add(self, request: SyncRequest, *, after: float = 0.0, low: bool = False) -> None:
         self.noted.append(request)
 
     def taken(self) -> set[str]:
@@ -226,13 +227,13 @@ class Incomplete:
 class Bench:
     """A pair between two API servers in memory, and the lifecycle of its syncers."""
 
-    def __init__(self, *syncers: Syncer, entries: Sequence[Entry] = (), enabled: Sequence[str] = ()) -> None:
+    def __init__(self, *syncers: Syncer, entries: Sequence[LateSyncers] = (), enabled: Sequence[str] = ()) -> None:
         self.loop = asyncio.get_running_loop()
         self.servers = {side: ApiServer(seed=side.value) for side in Side}
         self.transports = {side: Incomplete(server) for side, server in self.servers.items()}
         for side, name in ((VIRTUAL, "shop"), (HOST, "vc-ns")):
             self.servers[side].put(namespace(name))
-        self.clusters = {side: Cluster(side.value, side, self.transports[side]) for side in Side}
+        self.clusters = {side: SideClient(side.value, side, self.transports[side]) for side in Side}
         self.discoveries = {side: Discovery(self.clusters[side]) for side in Side}
         sections = {name: Config() for name in (*enabled, *(syncer.name for syncer in syncers))}
         settings = replace(SETTINGS, sections=sections)
@@ -246,7 +247,6 @@ class Bench:
             clock=self.loop.time,
             utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             has_status=lambda side, resource: self.discoveries[side].has_status(resource),
-            may_write=lambda: True,
         )
         self.roster = Roster(
             settings,
@@ -337,7 +337,7 @@ class Bench:
     def waiting(self) -> Mapping[str, str]:
         return dict(self.roster.waiting)
 
-    def reflected(self) -> set[Place]:
+    def reflected(self) -> set[StoreKey]:
         """Return the stores that have reflectors, without those that pauses are read from."""
         return set(self.pair.reflectors) - {(VIRTUAL, NAMESPACES), (VIRTUAL, CONFIG_MAPS)}
 
@@ -354,7 +354,7 @@ class Bench:
 def play(
     scenario: Callable[[Bench], Coroutine[Any, Any, None]],
     *syncers: Syncer,
-    entries: Sequence[Entry] = (),
+    entries: Sequence[LateSyncers] = (),
     enabled: Sequence[str] = (),
 ) -> None:
     async def main() -> None:

@@ -44,7 +44,7 @@ from syncer.api import (
 )
 from syncer.cache import newcomers
 from syncer.cache.newcomers import MANY
-from syncer.engine.controllers.lifecycle import DOUBT_SECONDS, Entry
+from syncer.engine.controllers.lifecycle import DOUBT_SECONDS, LateSyncers
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.objects import build, crd, crd_version, secret
 
@@ -239,7 +239,7 @@ def test_reflector_of_a_shared_store_stays_until_its_last_owner_leaves() -> None
 def test_index_of_a_syncer_that_joins_has_caught_up_with_a_full_store_before_the_syncer_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(newcomers, "BREATH", 1000)
+    monkeypatch.setattr(newcomers, "STEP_BYTES", 1000)
 
     class Indexed(GadgetsWithSecrets, Indexes):
         def indexes(self) -> list[Index]:
@@ -356,7 +356,7 @@ def test_reflector_that_got_a_404_tries_again_at_once_after_a_discovery() -> Non
 )
 def test_secret_counts_as_unused_only_after_the_seconds_of_doubt(
     syncers: list[Syncer],
-    entries: list[Entry],
+    entries: list[LateSyncers],
     served: list[tuple[Side, Resource]],
     seconds: float,
     used: bool | None,

@@ -21,19 +21,19 @@ from syncer.api import (
     Key,
     Obj,
     Refused,
-    Request,
     Resource,
     Settings,
     Side,
     Source,
     Syncer,
+    SyncRequest,
     Watch,
     Watches,
     skip,
 )
 from syncer.cache.reflector import Reflector
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.engine.controllers.builder import build_pair, leave
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.stores import fan_out
@@ -51,12 +51,12 @@ class Notes(Queue):
 
     def __init__(self) -> None:
         super().__init__(clock=lambda: 0.0)
-        self.noted: list[Request] = []
+        self.noted: list[SyncRequest] = []
 
-    def add(self, request: Request, *, after: float = 0.0, low: bool = False) -> None:
+    def add(self, request: SyncRequest, *, after: float = 0.0, low: bool = False) -> None:
         self.noted.append(request)
 
-    def taken(self) -> list[Request]:
+    def taken(self) -> list[SyncRequest]:
         noted, self.noted = self.noted, []
         return noted
 
@@ -66,13 +66,12 @@ def wired(*syncers: Syncer, settings: Settings = SETTINGS) -> tuple[ClusterPair,
     made = build_pair(
         settings,
         [(syncer, Config()) for syncer in syncers],
-        virtual=Cluster("vc", Side.VIRTUAL, server.transport()),
-        host=Cluster("host", Side.HOST, server.transport()),
+        virtual=SideClient("vc", Side.VIRTUAL, server.transport()),
+        host=SideClient("host", Side.HOST, server.transport()),
         queue=queue,
         clock=lambda: 0.0,
         utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
         has_status=lambda side, resource: True,
-        may_write=lambda: True,
     )
     for controller in made.controllers.values():
         controller.ready = True
@@ -84,8 +83,8 @@ def show(made: ClusterPair, side: Side, obj: Obj, kind: str = "MODIFIED", resour
     made.informers.store(side, resource).event(kind, codec.Raw(json.dumps(obj).encode()))
 
 
-def request(syncer: str, key: Key = WEB, host_key: Key | None = None) -> Request:
-    return Request("vc", syncer, key, host_key)
+def request(syncer: str, key: Key = WEB, host_key: Key | None = None) -> SyncRequest:
+    return SyncRequest("vc", syncer, key, host_key)
 
 
 # -- what wakes a syncer ---------------------------------------------------------------------------
@@ -234,7 +233,7 @@ def test_keys_are_all_queued_when_a_syncer_begins() -> None:
     assert queue.taken() == [request("stands", Key("shop", name)) for name in ("a", "b")]
 
 
-def among_many(change: Callable[[ClusterPair], None], *syncers: Syncer) -> tuple[int, list[Request]]:
+def among_many(change: Callable[[ClusterPair], None], *syncers: Syncer) -> tuple[int, list[SyncRequest]]:
     """Make a change 50 times among 300 Widgets, while changes are told in steps.
 
     Return the number of requests that were queued meanwhile, and all afterwards.
@@ -243,7 +242,7 @@ def among_many(change: Callable[[ClusterPair], None], *syncers: Syncer) -> tuple
     for number in range(300):
         show(made, Side.VIRTUAL, virtual(f"w{number}", spec={"pod": "p"}))
 
-    async def scene() -> tuple[int, list[Request]]:
+    async def scene() -> tuple[int, list[SyncRequest]]:
         telling = asyncio.create_task(made.fan_out.run())
         await asyncio.sleep(0)
         queue.taken()

@@ -15,12 +15,12 @@ from syncer.api import (
     NotConnected,
     QuotaExceeded,
     Refused,
-    Request,
+    SyncRequest,
     TooMany,
     Unauthorized,
     Unreachable,
 )
-from syncer.engine.controllers.request_status import RequestStatuses, State
+from syncer.engine.controllers.request_status import RequestState, RequestStatuses
 from syncer.engine.controllers.retry_policy import (
     FAILURES_TOLD,
     LOST_SECONDS,
@@ -67,34 +67,34 @@ def test_class_of_the_error_says_what_comes_next(error: Exception, failures: int
     assert retry_for(error, failures) == becomes
 
 
-A, B = (Request("vc", syncer, Key("shop", "a")) for syncer in ("pods", "secrets"))
+A, B = (SyncRequest("vc", syncer, Key("shop", "a")) for syncer in ("pods", "secrets"))
 
 
 def test_standing_is_new_only_once() -> None:
     statuses = RequestStatuses()
-    assert statuses.note(A, State.FAILING, "why", error="Conflict")
-    assert not statuses.note(A, State.FAILING, "why", error="Conflict")
-    assert statuses.note(A, State.FAILING, "another reason", error="Conflict")
+    assert statuses.note(A, RequestState.FAILING, "why", error="Conflict")
+    assert not statuses.note(A, RequestState.FAILING, "why", error="Conflict")
+    assert statuses.note(A, RequestState.FAILING, "another reason", error="Conflict")
     statuses.in_step(A)
     assert statuses.of(A) is None
-    assert statuses.note(A, State.FAILING, "another reason", error="Conflict")
+    assert statuses.note(A, RequestState.FAILING, "another reason", error="Conflict")
 
 
 def test_standing_says_since_when_and_how_often() -> None:
     statuses = RequestStatuses()
 
-    def note(state: State, reason: str, now: float) -> tuple[float, int]:
+    def note(state: RequestState, reason: str, now: float) -> tuple[float, int]:
         statuses.note(A, state, reason, now=now)
         status = statuses.of(A)
         assert status
         return status.since, status.tried
 
-    assert note(State.FAILING, "why", 10) == (10, 1)
-    assert note(State.FAILING, "another reason", 20) == (10, 2)
-    assert note(State.PARKED, "no", 30) == (30, 1)
-    assert note(State.PARKED, "no", 40) == (30, 2)
+    assert note(RequestState.FAILING, "why", 10) == (10, 1)
+    assert note(RequestState.FAILING, "another reason", 20) == (10, 2)
+    assert note(RequestState.PARKED, "no", 30) == (30, 1)
+    assert note(RequestState.PARKED, "no", 40) == (30, 2)
     statuses.in_step(A)
-    assert note(State.PARKED, "no", 50) == (50, 1)
+    assert note(RequestState.PARKED, "no", 50) == (50, 1)
 
 
 def test_request_in_step_takes_no_memory() -> None:
@@ -105,11 +105,11 @@ def test_request_in_step_takes_no_memory() -> None:
 
 def test_requests_that_are_not_in_step_are_told_apart() -> None:
     statuses = RequestStatuses()
-    statuses.note(A, State.PARKED, "refused", error="Refused")
-    statuses.note(B, State.PENDING, "waits")
+    statuses.note(A, RequestState.PARKED, "refused", error="Refused")
+    statuses.note(B, RequestState.PENDING, "waits")
     assert [(request, status.reason) for request, status in statuses.troubles()] == [(A, "refused")]
     assert [(request, status.reason) for request, status in statuses.pending()] == [(B, "waits")]
     assert statuses.count() == {("vc", "pods", "parked"): 1, ("vc", "secrets", "pending"): 1}
     assert statuses.parked() == {("vc", "pods", "Refused"): 1}
-    statuses.note(A, State.SKIPPED, "not wanted")
+    statuses.note(A, RequestState.SKIPPED, "not wanted")
     assert list(statuses.troubles()) == []

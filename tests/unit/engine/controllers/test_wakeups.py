@@ -19,9 +19,9 @@ from syncer.api import (
     ObjectRef,
     QuotaExceeded,
     Refused,
-    Request,
     Resource,
     Side,
+    SyncRequest,
     Unreachable,
 )
 from syncer.cache.handlers import Waiters
@@ -30,7 +30,7 @@ from syncer.engine.reconcile.controller import Read
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.workqueue.queue import Queue
 
-A, B, C = (Request("vc", "pods", Key("shop", name)) for name in "abc")
+A, B, C = (SyncRequest("vc", "pods", Key("shop", name)) for name in "abc")
 RIGHT = MissingRight("patch", "apps", "deployments/status", "home")
 
 
@@ -93,7 +93,7 @@ class Scene:
     def server(self) -> Server:
         return self.pair.host
 
-    def park(self, request: Request, error: Exception, pair: ClusterPair | None = None) -> None:
+    def park(self, request: SyncRequest, error: Exception, pair: ClusterPair | None = None) -> None:
         self.queue.add(request, after=300, low=True)
         self.wakeups.park(pair or self.pair, request, (), error)  # type: ignore[arg-type]
 
@@ -264,12 +264,12 @@ def test_change_that_wakes_many_parked_requests_does_not_hold_up_others() -> Non
         store, shared = Store(), Key("shop", "shared")
         reads: Any = (Read(store, shared, None),)  # type: ignore[arg-type]
         for number in range(500):
-            request = Request("vc", "pods", Key("shop", f"stuck{number}"))
+            request = SyncRequest("vc", "pods", Key("shop", f"stuck{number}"))
             scene.queue.add(request, after=300, low=True)
             scene.wakeups.park(scene.pair, request, reads, Refused("no"))  # type: ignore[arg-type]
         scene.wakeups.wait(B, reads)
         store.waiters.notify(shared)
-        scene.queue.add(Request("vc", "pods", Key("bank", "fresh")))
+        scene.queue.add(SyncRequest("vc", "pods", Key("bank", "fresh")))
         order = await scene.woken(0)
         assert len(order) == 502
         assert order.index("b") < 10, "it only waits for what it names, which may be there now"
@@ -306,7 +306,7 @@ def test_many_names_of_a_virtual_cluster_are_looked_up_in_turn_and_hold_up_no_ot
     async def scenario(scene: Scene) -> None:
         other = ClusterPair(name="other")
         for number in range(3 * NAMES_AT_ONCE):
-            scene.park(Request("vc", "maps", Key("shop", f"x{number}")), taken(f"x{number}"))
+            scene.park(SyncRequest("vc", "maps", Key("shop", f"x{number}")), taken(f"x{number}"))
         scene.park(A, taken("mine"), other)
         for _ in range(3):
             assert await scene.woken() == []

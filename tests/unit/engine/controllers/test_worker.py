@@ -27,10 +27,10 @@ from syncer.api import (
     Key,
     Obj,
     Refused,
-    Request,
     Right,
     Settings,
     Side,
+    SyncRequest,
     TooLarge,
     apply,
     delete,
@@ -38,10 +38,10 @@ from syncer.api import (
     skip,
     wait,
 )
-from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.controllers.builder import leave
-from syncer.engine.controllers.request_status import State
-from syncer.engine.controllers.worker import BREATH, DRAIN_SECONDS, NAMED_LENGTH, PACED, ROUNDS
+from syncer.engine.controllers.request_status import RequestState
+from syncer.engine.controllers.worker import BREATH, DRAIN_SECONDS, NAMED_LENGTH, ROUNDS
+from syncer.engine.reconcile.policies.write_pace import PACED, WritePace
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.objects import configmap, secret
 
@@ -91,7 +91,7 @@ def test_object_that_is_too_large_is_decided_again_when_it_changes_itself() -> N
     async def scenario(bench: Bench) -> None:
         bench.does(TooLarge("no"), skip("enough"))
         await bench.work()
-        assert (bench.status(), bench.comes_back()) == ((State.PARKED, "no"), None)
+        assert (bench.status(), bench.comes_back()) == ((RequestState.PARKED, "no"), None)
         bench.see(configmap("a", data={"less": ""}))
         assert bench.comes_back() == 0.0
 
@@ -101,7 +101,7 @@ def test_object_that_is_too_large_is_decided_again_when_it_changes_itself() -> N
 def test_object_whose_name_has_no_place_on_the_host_is_forgotten_when_it_is_gone() -> None:
     async def scenario(bench: Bench) -> None:
         await bench.work()
-        assert (bench.status(), bench.comes_back()) == ((State.PARKED, "no room for the suffix"), SLOWLY)
+        assert (bench.status(), bench.comes_back()) == ((RequestState.PARKED, "no room for the suffix"), SLOWLY)
         bench.unsee("a")
         assert bench.comes_back() == 0.0
         await bench.work()
@@ -149,14 +149,14 @@ def test_refused_merge_is_told_once_and_tried_again_after_five_minutes() -> None
         await bench.work()
         assert bench.wrote() == ["create", "patch"]
         state, why = bench.status() or (None, "")
-        assert state is State.PENDING
+        assert state is RequestState.PENDING
         assert "configmaps/resize is refused: the host doesn't serve configmaps/resize" in why
         assert [event.reason for event in bench.events] == ["SyncFailed"]
         for _ in range(3):
             await asyncio.sleep(10)
             await bench.work()
         assert (bench.wrote(), bench.comes_back()) == (["create", "patch"], SLOWLY - 30)
-        assert [state for state, _ in [bench.status() or (None, "")]] == [State.PENDING]
+        assert [state for state, _ in [bench.status() or (None, "")]] == [RequestState.PENDING]
         assert len(bench.events) == 1
         await asyncio.sleep(SLOWLY)
         await bench.work()
@@ -197,13 +197,13 @@ def test_owner_is_told_once_which_fields_are_left_out_and_again_when_they_are_ot
     [
         pytest.param(Decision(), None, None, id="in step"),
         pytest.param(Decision().look_again(9), None, 9.0, id="in step for a while"),
-        pytest.param(skip("enough"), (State.SKIPPED, "enough"), None, id="skipped"),
-        pytest.param(wait("not yet"), (State.PENDING, "not yet"), None, id="waits"),
-        pytest.param(wait("not yet", after=5), (State.PENDING, "not yet"), 5.0, id="waits some seconds"),
+        pytest.param(skip("enough"), (RequestState.SKIPPED, "enough"), None, id="skipped"),
+        pytest.param(wait("not yet"), (RequestState.PENDING, "not yet"), None, id="waits"),
+        pytest.param(wait("not yet", after=5), (RequestState.PENDING, "not yet"), 5.0, id="waits some seconds"),
     ],
 )
 def test_decision_decides_state_and_delay(
-    decision: Decision, status: tuple[State, str] | None, back: float | None
+    decision: Decision, status: tuple[RequestState, str] | None, back: float | None
 ) -> None:
     async def scenario(bench: Bench) -> None:
         bench.does(ValueError("no"), decision)
@@ -255,7 +255,7 @@ def counting(virtual: Obj, host: Obj | None) -> Decision:
 def test_own_writes_are_decided_again_at_once_some_rounds_at_most(
     syncer: type[Maps], acts: list[Act], wrote: list[str], back: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(WritePace, "delay", lambda pace, plan: 0.0)
+    monkeypatch.setattr(WritePace, "admit", lambda pace, plan, written_from: None)
 
     async def scenario(bench: Bench) -> None:
         bench.does(*acts)
@@ -271,9 +271,9 @@ def test_writes_beyond_two_a_second_wait_with_the_reason() -> None:
         bench.does(counting)
         assert await bench.work() == 2
         assert (bench.wrote(), bench.comes_back()) == (["create", "patch"], 1.0)
-        status = bench.statuses.of(Request("vc", "maps", Key("shop", "a")))
+        status = bench.statuses.of(SyncRequest("vc", "maps", Key("shop", "a")))
         assert status
-        assert (status.state, status.reason) == (State.PENDING, PACED)
+        assert (status.state, status.reason) == (RequestState.PENDING, PACED)
 
     play(scenario, Statuses)
 
@@ -361,7 +361,7 @@ def test_request_tells_when_it_wrote_as_others_have_run_until_then() -> None:
 def test_worker_lets_others_run_after_some_requests_that_wrote_nothing() -> None:
     async def scenario(bench: Bench) -> None:
         bench.does(Decision())
-        requests = [Request("vc", "maps", Key("shop", f"x{number}")) for number in range(4 * BREATH)]
+        requests = [SyncRequest("vc", "maps", Key("shop", f"x{number}")) for number in range(4 * BREATH)]
         for request in requests:
             bench.see(configmap(request.key.name))
             bench.queue.add(request)
@@ -399,7 +399,7 @@ def test_request_in_work_is_finished_when_workers_are_cancelled(
         begun = bench.loop.time()
         running.cancel()
         await asyncio.sleep(0)
-        bench.queue.add(Request("vc", "maps", Key("shop", "b")))  # comes too late
+        bench.queue.add(SyncRequest("vc", "maps", Key("shop", "b")))  # comes too late
         with pytest.raises(asyncio.CancelledError):
             await running
         assert bench.loop.time() - begun == pytest.approx(ended)

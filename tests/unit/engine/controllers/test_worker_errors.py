@@ -21,21 +21,21 @@ from syncer.api import (
     Obj,
     QuotaExceeded,
     Refused,
-    Request,
     Side,
+    SyncRequest,
     TooLarge,
     TooMany,
     Unauthorized,
     Unreachable,
 )
 from syncer.api.texts import LONGEST_MESSAGE
-from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.objects import configmap
 
 RIGHT = MissingRight("create", "", "configmaps", "vc-ns")
 HERE: Any = {"side": Side.HOST, "key": Key("vc-ns", "x")}
-FAILING = State.FAILING
+FAILING = RequestState.FAILING
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ FAILING = State.FAILING
     ],
 )
 def test_error_decides_state_delay_event_and_probe(
-    error: Exception, failures: int, state: State, back: float | None, event: str, lost: bool
+    error: Exception, failures: int, state: RequestState, back: float | None, event: str, lost: bool
 ) -> None:
     async def scenario(bench: Bench) -> None:
         for _ in range(failures):
@@ -166,7 +166,7 @@ def test_traceback_is_logged_once_for_each_bug(capsys: pytest.CaptureFixture[str
         said = []
         for name, act in (("a", one), ("b", one), ("a", two), ("b", two)):
             bench.does(act)
-            await bench.work(Request("vc", "maps", Key("shop", name)))
+            await bench.work(SyncRequest("vc", "maps", Key("shop", name)))
             lines = capsys.readouterr().err
             said.append((lines.count("a syncer raised"), lines.count("Traceback")))
         assert said == [(1, 1), (1, 0), (1, 1), (1, 0)]
@@ -204,6 +204,6 @@ def test_long_message_of_an_error_is_kept_in_part() -> None:
         await bench.work()
         [told] = bench.events
         assert len(told.message) <= LONGEST_MESSAGE
-        assert bench.status() == (State.PARKED, told.message)
+        assert bench.status() == (RequestState.PARKED, told.message)
 
     play(scenario)

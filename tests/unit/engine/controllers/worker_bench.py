@@ -16,16 +16,16 @@ from syncer.api import (
     Obj,
     ObjectRef,
     Pair,
-    Request,
     Settings,
     Side,
     Source,
     SyncerError,
+    SyncRequest,
 )
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestStatuses, State
+from syncer.engine.controllers.request_status import RequestState, RequestStatuses
 from syncer.engine.controllers.worker import Workers
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
@@ -36,13 +36,13 @@ from syncer.testing.objects import configmap, namespace
 from syncer.workqueue.queue import Queue
 
 SETTINGS = Settings("vc", "vc-ns", SingleNamespace(cluster="vc", namespace="vc-ns"))
-A = Request("vc", "maps", Key("shop", "a"))
+A = SyncRequest("vc", "maps", Key("shop", "a"))
 COPY = "vc-ns/a-x-shop-x-vc"
 DB = ObjectRef(Side.VIRTUAL, SECRETS, Key("shop", "db"))
 #: Seconds of the clock at which each test begins, so that a delay is seen as a time after it.
 NOW = 100.0
 
-PARKED = State.PARKED
+PARKED = RequestState.PARKED
 #: Seconds until the slow timer takes up a parked request.
 SLOWLY = 300.0
 
@@ -105,13 +105,12 @@ class Bench:
         self.pair: ClusterPair = build_pair(
             SETTINGS,
             [(self.maps, Config(**options))],
-            virtual=Cluster("vc", Side.VIRTUAL, self.virtual.transport()),
-            host=Cluster("host", Side.HOST, self.host.transport()),
+            virtual=SideClient("vc", Side.VIRTUAL, self.virtual.transport()),
+            host=SideClient("host", Side.HOST, self.host.transport()),
             queue=self.queue,
             clock=self.loop.time,
             utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             has_status=lambda side, resource: False,
-            may_write=lambda: True,
         )
         self.controller = self.pair.controllers["maps"]
         self.statuses, self.metrics = RequestStatuses(), Metrics(version="test")
@@ -127,7 +126,7 @@ class Bench:
     def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
         self.losses.append((side, error))
 
-    def warn(self, pair: ClusterPair, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
+    def warn(self, pair: ClusterPair, request: SyncRequest, reason: str, message: str, *, about: Obj | None) -> None:
         self.events.append(Told(reason, message, about))
 
     # -- what a test does ------------------------------------------------------------------------------
@@ -147,7 +146,7 @@ class Bench:
         """Let the syncer return these or raise them, one an attempt, the last for good."""
         self.maps.acts = [act_of(each) for each in acts]
 
-    async def work(self, request: Request = A) -> int:
+    async def work(self, request: SyncRequest = A) -> int:
         """Let a worker handle a request once, and return the number of its writes."""
         self.queue.add(request)
         taken, changed = await self.queue.get()
@@ -156,14 +155,14 @@ class Bench:
         self.queue.done(request)
         return writes
 
-    def comes_back(self, request: Request = A) -> float | None:
+    def comes_back(self, request: SyncRequest = A) -> float | None:
         """After how many seconds a request is handed out again; None if never."""
         if self.queue.holds(request):
             return 0.0
         due = self.queue.delayed().get(request)
         return None if due is None else round(due - self.loop.time(), 3)
 
-    def status(self, request: Request = A) -> tuple[State, str] | None:
+    def status(self, request: SyncRequest = A) -> tuple[RequestState, str] | None:
         """Return the status of a request; None if it is in step."""
         status = self.statuses.of(request)
         return (status.state, status.reason) if status else None

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kube_envtest import virtual_time
-from syncer.api import Context, Key, Mirror, Obj, Refused, Request
+from syncer.api import Context, Key, Mirror, Obj, Refused, SyncRequest
 from syncer.engine.patrol.findings import Scan
-from syncer.engine.patrol.patroller import Patroller, Ways
-from syncer.engine.reconcile.controller import Controller
+from syncer.engine.patrol.patroller import PatrolHooks, Patroller
+from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing import World
 from syncer.testing.merge import merged
@@ -43,17 +43,17 @@ class Bench:
         self.trouble: str | None = None
         self.hands_off: str | None = None
         #: Requests that are known trouble, and why they are not in step.
-        self.busy: set[Request] = set()
-        self.reasons: dict[Request, str] = {}
+        self.busy: set[SyncRequest] = set()
+        self.reasons: dict[SyncRequest, str] = {}
         #: The names of the requests that were to be repaired, in order.
         self.asked: list[str] = []
         #: How a request is repaired.
-        self.repair: Callable[[Request], object] = lambda request: self.mend(request.key.name)
+        self.repair: Callable[[SyncRequest], object] = lambda request: self.mend(request.key.name)
         self.patroller = self.patroller_of(self.world)
 
     def patroller_of(self, world: World) -> Patroller:
         """Return a patroller of a world that asks this bench."""
-        ways = Ways(
+        ways = PatrolHooks(
             trouble=lambda: self.trouble,
             busy=lambda request: request in self.busy,
             repair=self._repair,
@@ -69,14 +69,14 @@ class Bench:
             rng=random.Random(7),
         )
 
-    async def _repair(self, requests: Sequence[Request]) -> None:
+    async def _repair(self, requests: Sequence[SyncRequest]) -> None:
         for request in requests:
             self.asked.append(request.key.name)
             with contextlib.suppress(Refused):
                 self.repair(request)
 
     @property
-    def controller(self) -> Controller:
+    def controller(self) -> BoundSyncer:
         return self.world.pair.controllers["maps"]
 
     async def scan(self) -> Scan:
@@ -118,11 +118,11 @@ def place(name: str) -> str:
     return f"vc-ns/{name}-x-shop-x-vc"
 
 
-def asked(name: str) -> Request:
-    return Request("vc", "maps", Key("shop", name))
+def asked(name: str) -> SyncRequest:
+    return SyncRequest("vc", "maps", Key("shop", name))
 
 
-def unrepaired(request: Request) -> None:
+def unrepaired(request: SyncRequest) -> None:
     """Leave a request as it is."""
 
 

@@ -11,7 +11,7 @@ from syncer.api import Side
 from syncer.engine.controllers.builder import leave
 from syncer.engine.patrol.findings import Scan
 from syncer.engine.patrol.patroller import GRACE_SECONDS, SLICE, Patroller
-from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.resources.configmaps import ConfigMapSyncer
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.resources.secrets import SecretSyncer
@@ -202,7 +202,7 @@ async def patrolled(patroller: Patroller, seconds: float) -> list[tuple[float, s
     scans: list[tuple[float, str]] = []
     scan = patroller.scan
 
-    async def noted(controller: Controller, **options: Any) -> Scan:
+    async def noted(controller: BoundSyncer, **options: Any) -> Scan:
         scans.append((loop.time(), controller.name))
         if len(scans) == 1:
             raise ValueError("a bug")

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from patroller_bench import Bench, Happens, asked, counts, place, play, told, unrepaired
 
-from syncer.api import Obj, Request, Side
-from syncer.engine.patrol.findings import Outcome
+from syncer.api import Obj, Side, SyncRequest
+from syncer.engine.patrol.findings import FindingOutcome
 from syncer.engine.patrol.patroller import LOOK_WEIGHT, SLICE
-from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.plan import Plan
 from syncer.engine.reconcile.policies.breaker import DECIDED, STEP
 from syncer.testing.objects import configmap, host_copy
@@ -89,10 +89,10 @@ def test_held_orphan_is_verified_although_its_request_is_parked_and_is_repaired_
         bench.lose("abc")
         await bench.scan()
         bench.busy = {asked(name) for name in "abc"}
-        assert {one.outcome for one in (await bench.scan()).findings} == {Outcome.HELD}
+        assert {one.outcome for one in (await bench.scan()).findings} == {FindingOutcome.HELD}
         bench.world.pair.policies.breaker.confirm(lambda syncer: True)
         bench.busy = set()
-        assert {one.outcome for one in (await bench.scan()).findings} == {Outcome.REPAIRED}
+        assert {one.outcome for one in (await bench.scan()).findings} == {FindingOutcome.REPAIRED}
 
     play(scenario, breaker={"count": 2, "percent": 50})
 
@@ -103,7 +103,7 @@ def test_many_orphans_are_found_and_held_in_steps(monkeypatch: pytest.MonkeyPatc
         bench.world.given(host=[host_copy(one) for one in lost])
         scan, sleep, made = bench.world.pair.reconciler.scan, asyncio.sleep, [0]
 
-        def counted(_: object, controller: Controller, request: Request) -> Plan:
+        def counted(_: object, controller: BoundSyncer, request: SyncRequest) -> Plan:
             made[-1] += 1
             return scan(controller, request)
 
@@ -113,7 +113,7 @@ def test_many_orphans_are_found_and_held_in_steps(monkeypatch: pytest.MonkeyPatc
 
         monkeypatch.setattr(type(bench.world.pair.reconciler), "scan", counted)
         monkeypatch.setattr(asyncio, "sleep", slept)
-        assert [one.outcome for one in (await bench.scan()).findings] == [Outcome.HELD] * 300
+        assert [one.outcome for one in (await bench.scan()).findings] == [FindingOutcome.HELD] * 300
         assert max(made) == SLICE // LOOK_WEIGHT
         await bench.scan()
         assert SLICE // LOOK_WEIGHT < max(made) < STEP // DECIDED, "those that are held are decided about again"

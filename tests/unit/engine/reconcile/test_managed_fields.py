@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from syncer.api import Obj
-from syncer.engine.reconcile.managed_fields import Manager, Step, holders, writers
+from syncer.engine.reconcile.managed_fields import FieldManager, PathStep, holders, writers
 
 FIELDS: dict[str, Any] = {
     "vsyncer": {
@@ -71,13 +71,13 @@ def service() -> Obj:
     ],
     ids=str,
 )
-def test_holders_of_a_field(path: tuple[Step, ...], who: list[str]) -> None:
+def test_holders_of_a_field(path: tuple[PathStep, ...], who: list[str]) -> None:
     assert [manager.name for manager in holders(service(), path)] == who
 
 
 def test_manager_says_how_and_when_it_wrote() -> None:
     [proxy] = holders(service(), ("status", "loadBalancer"))
-    assert proxy == Manager("proxy", "Update", "2026-01-01T00:00:07Z", "status")
+    assert proxy == FieldManager("proxy", "Update", "2026-01-01T00:00:07Z", "status")
 
 
 def test_writers_are_ordered_with_the_latest_first() -> None:

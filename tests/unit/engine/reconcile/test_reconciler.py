@@ -14,17 +14,19 @@ from syncer.api import (
     Obj,
     Pair,
     Refused,
-    Request,
     Resource,
     Side,
     Source,
+    SyncRequest,
     TooLarge,
     apply,
+    skip,
 )
 from syncer.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.clusters import codec
 from syncer.engine.reconcile.controller import MOST_READS
-from syncer.engine.reconcile.plan import Plan
+from syncer.engine.reconcile.pipeline import AdmissionGate
+from syncer.engine.reconcile.plan import Deferred, Observed, Plan
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret
@@ -49,8 +51,8 @@ class Maps(Mirror):
         return super().translate(ctx, virtual)
 
 
-def request(name: str) -> Request:
-    return Request("vc", "maps", Key("shop", name))
+def request(name: str) -> SyncRequest:
+    return SyncRequest("vc", "maps", Key("shop", name))
 
 
 def plan(world: World, name: str) -> Plan:
@@ -88,6 +90,42 @@ def test_plan_has_the_calls_of_its_decision() -> None:
 def test_object_with_too_many_parts_is_refused(obj: Obj, why: str) -> None:
     with pytest.raises(TooLarge, match=why):
         plan(shown(obj), "a")
+
+
+def test_object_with_too_many_parts_is_refused_before_any_other_policy_answers() -> None:
+    world = shown(configmap("a", {f"k{number}": "" for number in range(MOST_PARTS)}), configmap("b"))
+    reconciler, asked = world.pair.reconciler, list[Key]()
+
+    def answer(seen: Observed) -> Decision | None:
+        asked.append(seen.request.key)
+        return skip("it is paused")
+
+    own = reconciler.pipelines["maps"]
+    first, *_ = own.requests.answers
+    reconciler.pipelines["maps"] = replace(own, requests=replace(own.requests, answers=(first, answer)))
+    with pytest.raises(TooLarge):
+        plan(world, "a")
+    assert plan(world, "b").decision.reason == "it is paused"
+    assert asked == [Key("shop", "b")]
+
+
+@pytest.mark.parametrize("has_substitute", [True, False])
+def test_decision_instead_of_the_syncer_passes_the_policies_for_decisions(has_substitute: bool) -> None:
+    world = shown(configmap("a", {"refused": ""}))
+    reconciler = world.pair.reconciler
+
+    def marked(seen: Observed, decision: Decision) -> Decision:
+        return replace(decision, reason=f"{decision.reason}, and so on")
+
+    own = reconciler.pipelines["maps"]
+    substitutes = (lambda seen: None, (lambda seen: skip("the host makes it") if has_substitute else None))
+    requests = replace(own.requests, substitutes=substitutes, decisions=(marked,))
+    reconciler.pipelines["maps"] = replace(own, requests=requests)
+    if has_substitute:
+        assert plan(world, "a").decision == skip("the host makes it, and so on")
+    else:
+        with pytest.raises(Refused, match="no"):
+            plan(world, "a")
 
 
 @pytest.mark.parametrize(
@@ -136,6 +174,27 @@ def test_reads_of_another_request_that_a_policy_asks_about_are_not_among_them() 
     own = reconciler.pipelines["maps"]
     reconciler.pipelines["maps"] = replace(own, requests=replace(own.requests, decisions=(counting,)))
     assert [str(read.key) for read in plan(world, "a").reads] == ["shop/a"]
+
+
+def test_first_gate_that_defers_a_plan_decides_and_no_gate_is_asked_about_a_plan_without_calls() -> None:
+    world = shown(configmap("a"))
+    reconciler, asked = world.pair.reconciler, list[str]()
+
+    def gate(name: str, deferred: Deferred | None) -> AdmissionGate:
+        def admit(plan: Plan, written_from: str | None) -> Deferred | None:
+            asked.append(f"{name} {written_from}")
+            return deferred
+
+        return admit
+
+    gates = (gate("first", None), gate("second", Deferred("no", 1.0)), gate("third", None))
+    own = reconciler.pipelines["maps"]
+    reconciler.pipelines["maps"] = replace(own, requests=replace(own.requests, gates=gates))
+    assert reconciler.admit(plan(world, "a"), "7") == Deferred("no", 1.0)
+    assert asked == ["first 7", "second 7"]
+    world.settle(Maps, "shop/a")
+    assert reconciler.admit(plan(world, "a")) is None
+    assert len(asked) == 2
 
 
 def test_reads_are_noted_where_the_syncer_refuses() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from kube_envtest import virtual_time
 from syncer.api import ConfigError, Marks, Settings, Side
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import SideClient
 from syncer.engine.stores.identity import IdentityLost, claim, is_claimed, must_be_claimed, release
 from syncer.names import SingleNamespace
 from syncer.resources.configmaps import ConfigMapSyncer
@@ -21,8 +21,8 @@ def settings(cluster: str = "shop", namespace: str = "vc-shop", prefix: str = "v
 def claimed(
     server: ApiServer, given: Settings, translator: str = "single-namespace", host: ApiServer | None = None
 ) -> None:
-    virtual = Cluster("virtual", Side.VIRTUAL, server.transport())
-    there = Cluster("host", Side.HOST, (host or ApiServer()).transport())
+    virtual = SideClient("virtual", Side.VIRTUAL, server.transport())
+    there = SideClient("host", Side.HOST, (host or ApiServer()).transport())
     virtual_time.run(
         claim(virtual, given, translator=translator, host=there, copied=[SecretSyncer(), ConfigMapSyncer()])
     )
@@ -67,7 +67,7 @@ def test_copies_of_others_and_what_only_bears_our_label_do_not_stand_in_the_way(
 
 def test_identity_that_is_gone_or_another_refuses_deletions() -> None:
     server, given = ApiServer(), settings()
-    virtual = Cluster("virtual", Side.VIRTUAL, server.transport())
+    virtual = SideClient("virtual", Side.VIRTUAL, server.transport())
 
     def holds(of: Settings, translator: str = "single-namespace") -> None:
         virtual_time.run(must_be_claimed(virtual, of, translator=translator))
@@ -110,7 +110,7 @@ def test_change_that_would_lose_every_copy_is_refused(changed: Settings, transla
 
 def test_look_leaves_no_note_and_a_release_takes_it_away() -> None:
     server = ApiServer()
-    cluster = Cluster("virtual", Side.VIRTUAL, server.transport())
+    cluster = SideClient("virtual", Side.VIRTUAL, server.transport())
 
     async def scenario() -> None:
         assert not await is_claimed(cluster, settings(), translator="single-namespace")

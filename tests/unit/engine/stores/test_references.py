@@ -49,11 +49,14 @@ class Known:
         for resource in (CLAIMS, SECRETS, CONFIG_MAPS):
             self.informers.want(Source(Side.VIRTUAL, resource), owner="test").synced = True
         self.fan_out = FanOut()
-        self.references = References(self.informers, self.fan_out)
         self.woken: list[tuple[str, str]] = []
         self.asked: list[str] = []
-        self.references.wake = lambda resource, keys: self.woken.extend((resource.plural, key.name) for key in keys)
-        self.references.ask = lambda syncer, key: self.asked.append(key.name)
+        self.references = References(
+            self.informers,
+            self.fan_out,
+            used_or_not=lambda resource, keys: self.woken.extend((resource.plural, key.name) for key in keys),
+            ask=lambda syncer, key: self.asked.append(key.name),
+        )
         if claims:
             self.begin()
 

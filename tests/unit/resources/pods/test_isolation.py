@@ -44,7 +44,7 @@ def test_policy_that_selects_others_isolates_nothing() -> None:
 
 
 @pytest.mark.parametrize("labels", [{"team": "a"}, MANY_LABELS])
-def test_policy_that_is_not_synced_isolates_nothing_unless_it_has_too_many_labels_to_tell(labels: Any) -> None:
+def test_unsynced_policy_isolates_only_with_too_many_labels(labels: Any) -> None:
     narrow = {"matchLabels": {"team": "b"}}
     expected = BOTH if labels is MANY_LABELS else {}
     assert isolated(policy(labels=labels, podSelector=WEB, **TYPES), selector=narrow) == expected

@@ -138,7 +138,7 @@ def test_record_of_a_copy_cannot_be_forged_by_a_tenant(world: World) -> None:
     assert recorded(world) == {"containers": ["app"]}
 
 
-def test_copy_of_an_earlier_version_gets_a_record_of_what_it_was_created_with(world: World) -> None:
+def test_copy_of_an_earlier_version_gets_a_record(world: World) -> None:
     """Of an ephemeral container, nobody can tell who added it."""
     running(world, debugger("earlier"))
     world.settle("pods", "shop/web")

@@ -58,7 +58,7 @@ def test_container_that_reads_a_mark_of_its_host_pod_gets_nothing(world: World) 
     assert "vsyncer.dev/none" not in copy["metadata"]["annotations"]
 
 
-def test_host_pod_carries_what_is_read_and_no_more(world: World) -> None:
+def test_host_pod_has_only_the_fields_that_are_read(world: World) -> None:
     world.given(virtual=[serviceaccount("robot")]).settle("serviceaccounts", "shop/robot")
     virtual = reading("metadata.labels", "spec.serviceAccountName", metadata={"labels": {"b": "2", "a": "1"}})
     virtual["spec"]["serviceAccountName"] = "robot"

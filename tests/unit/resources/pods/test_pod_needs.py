@@ -44,7 +44,7 @@ def world_with(spec: Obj, *more: type[Mirror]) -> World:
         ),
     ],
 )
-def test_pod_whose_claim_is_not_synced_is_not_sent(spec: Obj, told: str) -> None:
+def test_pod_with_unsynced_claim_is_not_sent(spec: Obj, told: str) -> None:
     with pytest.raises(Refused, match=told) as refused:
         world_with(spec).decide("pods", "shop/web")
     assert refused.value.reason == "NotSynced"

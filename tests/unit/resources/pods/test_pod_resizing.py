@@ -87,7 +87,7 @@ def test_digest_is_on_the_copy_only_if_there_are_resources(world: World, resourc
     assert (SENT in annotations) is bool(resources)
 
 
-def test_digest_tells_all_resources_apart() -> None:
+def test_digest_distinguishes_all_resources() -> None:
     specs = [
         spec(container(**SIZE)),
         spec(container("b", **SIZE)),

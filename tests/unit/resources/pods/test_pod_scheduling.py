@@ -32,7 +32,7 @@ def term(world: World, **given: Any) -> Obj:
     return result["podAntiAffinity"][REQUIRED][0]  # type: ignore[no-any-return]
 
 
-def test_term_speaks_of_the_pods_own_namespace_unless_it_says_otherwise(world: World) -> None:
+def test_term_defaults_to_the_pods_own_namespace(world: World) -> None:
     assert term(world, labelSelector=WEB) == {
         "topologyKey": "zone",
         "labelSelector": {"matchLabels": {"app": "web", **MARK}, "matchExpressions": [HERE]},

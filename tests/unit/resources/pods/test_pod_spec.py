@@ -382,7 +382,7 @@ def test_fields_of_a_pod_are_those_of_the_kubernetes_that_the_tests_run() -> Non
         ({"priorityClassName": "system-node-critical"}, "spec.priorityClassName"),
     ],
 )
-def test_owner_is_told_of_a_field_that_is_not_sent(world: World, spec: Obj, path: str) -> None:
+def test_event_names_a_field_that_is_not_sent(world: World, spec: Obj, path: str) -> None:
     world.given(virtual=[pod("web", spec=spec), serviceaccount("default")])
     world.settle("serviceaccounts", "shop/default")
     assert world.left_out("pods", "shop/web") == (path,)
@@ -390,7 +390,7 @@ def test_owner_is_told_of_a_field_that_is_not_sent(world: World, spec: Obj, path
     assert world.left_out("pods", "shop/web") == (path,), "told once, as it stays the same"
 
 
-def test_owner_is_told_of_a_field_that_the_host_has_dropped(world: World) -> None:
+def test_event_names_a_field_dropped_by_the_host(world: World) -> None:
     container = {"name": "main", "image": "i", "restartPolicyRules": [{"action": "Restart"}], "resizePolicy": [{}]}
     spec = {"hostUsers": False, "containers": [container], "setHostnameAsFQDN": None, "nodeSelector": {}}
     world.given(virtual=[pod("web", spec=spec), serviceaccount("default")])
@@ -405,7 +405,7 @@ def test_owner_is_told_of_a_field_that_the_host_has_dropped(world: World) -> Non
     assert world.left_out("pods", "shop/web") == ("spec.hostUsers", "spec.containers[].restartPolicyRules")
 
 
-def test_owner_is_told_of_nothing_that_every_api_server_sets(world: World) -> None:
+def test_no_event_names_defaulted_fields(world: World) -> None:
     usual = {
         "serviceAccountName": "default",
         "serviceAccount": "default",

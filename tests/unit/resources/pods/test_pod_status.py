@@ -29,7 +29,7 @@ def test_hosts_status_replaces_the_virtual_one() -> None:
     assert reported(pod("web", status=virtual), pod("web", status=host)) == host
 
 
-def test_host_that_has_said_nothing_changes_nothing() -> None:
+def test_host_pod_without_status_changes_nothing() -> None:
     silent = pod("web")
     del silent["status"]
     assert found(pod("web"), silent) is None

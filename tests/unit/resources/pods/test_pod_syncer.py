@@ -168,7 +168,7 @@ def test_hosts_status_is_never_written_but_for_gates(copied: World) -> None:
     assert (copied.host("Pod", COPY) or {})["status"]["conditions"] == [{"type": "Ready", "status": "True"}]
 
 
-def test_gates_condition_goes_down_beside_what_the_kubelet_says(ready: World) -> None:
+def test_gates_condition_goes_down_beside_the_kubelets(ready: World) -> None:
     gates = {"readinessGates": [{"conditionType": "example.org/lb"}]}
     ready.given(virtual=[pod("web", spec=gates)]).settle("pods", "shop/web")
     host(ready, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})

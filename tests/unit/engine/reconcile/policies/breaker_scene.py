@@ -9,9 +9,9 @@ from syncer.api import (
     Mirror,
     Obj,
     Refused,
-    Request,
     Resource,
     Side,
+    SyncRequest,
     Verb,
     delete,
     key_of,
@@ -131,7 +131,7 @@ class Lost:
         controller = self.world.pair.controllers[self.name]
         planned = []
         for one in self.originals[:number]:
-            request = Request("vc", self.name, key_of(one))
+            request = SyncRequest("vc", self.name, key_of(one))
             [write] = self.world.pair.reconciler.scan(controller, request).decision.writes
             planned.append(PlannedDeletion(write.side, key_of(write.obj), uid_of(write.obj), request))
         assert all(self.breaker.scanned(controller, planned))
@@ -139,7 +139,7 @@ class Lost:
     # -- what follows ------------------------------------------------------------------------------
 
     def decision(self, number: int = 0) -> Decision:
-        return self.world.pair.plan(Request("vc", self.name, Key("shop", f"c{number}"))).decision
+        return self.world.pair.plan(SyncRequest("vc", self.name, Key("shop", f"c{number}"))).decision
 
     def is_deleted(self, number: int = 0) -> bool:
         """Return True if a plan deletes this object, False if its deletion is held."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from breaker_scene import Lost
 
-from syncer.api import Key, Obj, Outcome, Refused, Request, Side
+from syncer.api import Key, Obj, Outcome, Refused, Side, SyncRequest
 from syncer.engine.reconcile.policies.breaker import LOOK
 from syncer.resources.kinds import SECRETS
 from syncer.testing.merge import merged
@@ -128,9 +128,9 @@ def test_seen_deletion_is_made_while_unseen_ones_are_held() -> None:
     scene.lose(1, first=6, seen=True)
     scene.listed()
     assert [scene.is_deleted(number) for number in (0, 6)] == [False, True]
-    requests = [Request("vc", scene.name, Key("shop", name)) for name in ("c0", "c5", "c6")]
+    requests = [SyncRequest("vc", scene.name, Key("shop", name)) for name in ("c0", "c5", "c6")]
     assert [scene.breaker.holds(request) for request in requests] == [True, True, False]
-    assert scene.breaker.requests(scene.name) == {Request("vc", scene.name, Key("shop", f"c{n}")) for n in range(6)}
+    assert scene.breaker.requests(scene.name) == {SyncRequest("vc", scene.name, Key("shop", f"c{n}")) for n in range(6)}
 
 
 @pytest.mark.parametrize(

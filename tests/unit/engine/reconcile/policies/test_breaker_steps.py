@@ -3,8 +3,8 @@
 import pytest
 from breaker_scene import Lost
 
-from syncer.api import Decision, Outcome, Refused, Request, Side
-from syncer.engine.reconcile.controller import Controller
+from syncer.api import Decision, Outcome, Refused, Side, SyncRequest
+from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.policies.breaker import DECIDED, LOOK, LOOKED_AT, NEXT, STEP
 from syncer.testing.objects import host_copy
 
@@ -16,7 +16,7 @@ def asked_while(scene: Lost, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     asked, steps = [0], []
     decide = scene.breaker._decide
 
-    def counted(controller: Controller, request: Request) -> Decision:
+    def counted(controller: BoundSyncer, request: SyncRequest) -> Decision:
         asked[0] += 1
         return decide(controller, request)
 

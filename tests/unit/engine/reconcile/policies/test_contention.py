@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncer.api import Decision, Key, Marks, Obj, Outcome, Request, Resource, Side, Verb, Write, apply
+from syncer.api import Decision, Key, Marks, Obj, Outcome, Resource, Side, SyncRequest, Verb, Write, apply
 from syncer.config import config_with
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Path, changes, wanted
-from syncer.engine.reconcile.plan import Frozen, HeldFields, Place, PlannedWrite
+from syncer.engine.reconcile.plan import Frozen, HeldFields, Place, PlannedWrite, ServerAnswer
 from syncer.engine.reconcile.policies import contention
 from syncer.engine.reconcile.policies.contention import Contention, ContentionRules, contention_rules, waiting
 from syncer.names import SingleNamespace
 
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
 KEY = Key("vc-ns", "web-x-shop-x-vc")
-REQUEST = Request("vc", "deployments", Key("shop", "web"))
+REQUEST = SyncRequest("vc", "deployments", Key("shop", "web"))
 MARKS = Marks()
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DELETE = Call(Operation.DELETE, {})
@@ -54,12 +54,12 @@ class Ring:
         )
 
     def write(
-        self, call: Call, live: Obj | None, *, changed: bool = True, key: Key = KEY, request: Request = REQUEST
+        self, call: Call, live: Obj | None, *, changed: bool = True, key: Key = KEY, request: SyncRequest = REQUEST
     ) -> list[Call]:
         """Return the calls that are made."""
         planned = self.contention.drop_contended(planned_write(call, live=live, key=key), request)
         for each in planned.calls:
-            self.contention.sent(place(key), each, live, changed=changed)
+            self.contention.sent(planned, each, ServerAnswer(each, None, changed))
         self.contention.freeze(planned.held)
         return list(planned.calls)
 

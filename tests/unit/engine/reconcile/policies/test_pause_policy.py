@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from engine_fakes import KEY, MARKS, SETTINGS, Widgets, copy_of, observed, virtual
 
-from syncer.api import Obj, Outcome, Request
+from syncer.api import Obj, Outcome, SyncRequest
 from syncer.engine.reconcile.policies.pause import MOST_NAMES, Pause
 from syncer.engine.stores.informers import Informers
 from syncer.testing.merge import merged
 
-REQUEST = Request("vc", "widgets", KEY)
+REQUEST = SyncRequest("vc", "widgets", KEY)
 
 
 SPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "resourceVersion": "1"}}

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Key, Obj, Request, Side, merge
+from syncer.api import Key, Obj, Side, SyncRequest, merge
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.plan import HeldFields, Place, PlannedWrite
 from syncer.engine.reconcile.policies.refusals import AGAIN_SECONDS, REMEMBERED, Refusals
 from syncer.resources.kinds import PODS
 
-REQUEST = Request("vc", "pods", Key("shop", "web"))
+REQUEST = SyncRequest("vc", "pods", Key("shop", "web"))
 
 
 def planned(size: str = "1", *, subresource: str = "resize", name: str = "web", **metadata: Any) -> PlannedWrite:

@@ -9,12 +9,16 @@ are never delayed: a Pod's status comes in bursts while it starts, and people wa
 from collections.abc import Callable
 from math import inf
 
-from syncer.engine.reconcile.plan import Place, Plan
+from syncer.api.objects import Side
+from syncer.engine.reconcile.calls import Call
+from syncer.engine.reconcile.plan import Deferred, Place, Plan, PlannedWrite, ServerAnswer
 
 #: Seconds within which a host object is written twice at most.
 WINDOW = 1.0
 #: The number of writes within that time.
 MOST = 2
+#: The reason of a request that waits because its host object was written a moment ago.
+PACED = "its host object was written twice within a second; further changes are collected"
 
 
 class WritePace:
@@ -35,18 +39,27 @@ class WritePace:
     def __len__(self) -> int:
         return len(self._recent) + len(self._earlier)
 
-    def delay(self, plan: Plan) -> float:
-        """Return the seconds for which a plan must wait, mostly 0."""
-        found = 0.0
+    def admit(self, plan: Plan, written_from: str | None) -> Deferred | None:
+        """Defer a plan while its writes would be too many within a second.
+
+        If its own request has just written from the same original, the syncer is never content with our writes, so
+        the request backs off.
+        """
+        seconds = 0.0
         for planned in plan.writes:
             if planned.calls:
                 times = self._recent.get(planned.place) or self._earlier.get(planned.place)
                 if times:
-                    found = max(found, times[len(planned.calls) >= MOST] + WINDOW - self._clock())
-        return found
+                    seconds = max(seconds, times[len(planned.calls) >= MOST] + WINDOW - self._clock())
+        if seconds <= 0:
+            return None
+        return Deferred(PACED, seconds, backs_off=written_from == plan.original)
 
-    def wrote(self, place: Place) -> None:
-        """Record a write of a host object, and forget those that were long ago."""
+    def sent(self, planned: PlannedWrite, call: Call, answer: ServerAnswer | None) -> None:
+        """Record a call to the host, also one that failed, and forget those that were long ago."""
+        place = planned.place
+        if place.side is not Side.HOST:
+            return
         now = self._clock()
         if now >= self._turn:
             self._earlier = self._recent if now < self._turn + WINDOW else {}

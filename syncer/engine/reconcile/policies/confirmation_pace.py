@@ -8,7 +8,7 @@ each write its turn. A name whose object has its copy costs nothing.
 from collections.abc import Callable
 
 from syncer.api.objects import Side
-from syncer.engine.reconcile.plan import Place, Plan
+from syncer.engine.reconcile.plan import Deferred, Place, Plan
 from syncer.token_bucket import TokenBucket
 
 #: Names in a write that are confirmed without a turn.
@@ -19,6 +19,8 @@ PER_SECOND, AT_ONCE = 50.0, 500
 LONGEST = 60.0
 #: Turns that are kept at least before those of writes that didn't come back are dropped.
 _KEPT = 1024
+#: The reason of a request that waits for its turn.
+CONFIRMED_LATER = "it names many objects that are not there, and the host is asked about them in turn"
 
 
 class ConfirmationPace:
@@ -34,14 +36,14 @@ class ConfirmationPace:
     def __len__(self) -> int:
         return len(self._turns)
 
-    def delay(self, plan: Plan) -> float:
-        """Return the seconds for which a plan must wait, mostly 0. With 0 it has had its turn."""
+    def admit(self, plan: Plan, written_from: str | None) -> Deferred | None:
+        """Defer a plan until its turn. With None it has had its turn, or needs none."""
         further = len(plan.vacant) - FREE
         if further <= 0:
-            return 0.0
+            return None
         place = next((each.place for each in plan.writes if each.calls and each.place.side is Side.HOST), None)
         if place is None:
-            return 0.0
+            return None
         now = self._clock()
         turn = self._turns.pop(place, None)
         if turn is None:
@@ -49,12 +51,12 @@ class ConfirmationPace:
             if wait > LONGEST:
                 for _ in range(further):
                     self._bucket.give_back()
-                return LONGEST
+                return Deferred(CONFIRMED_LATER, LONGEST)
             turn = now + wait
         if turn <= now:
-            return 0.0
+            return None
         self._turns[place] = turn
         if len(self._turns) > self._most:
             self._turns = {each: at for each, at in self._turns.items() if at > now - LONGEST}
             self._most = 2 * len(self._turns) + _KEPT
-        return turn - now
+        return Deferred(CONFIRMED_LATER, turn - now)

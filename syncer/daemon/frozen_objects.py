@@ -1,0 +1,25 @@
+"""The objects that the start of virtual clusters leaves, which the garbage collector needn't look at again."""
+
+import gc
+
+
+class FrozenObjects:
+    """Hides the objects of started virtual clusters from the garbage collector, until one of these is gone."""
+
+    def __init__(self) -> None:
+        #: The virtual clusters whose objects of the start are no longer looked at.
+        self._clusters: set[str] = set()
+
+    def freeze(self, cluster: str) -> None:
+        """Hide what there is now, as a virtual cluster has started; once for each."""
+        if cluster in self._clusters:
+            return
+        self._clusters.add(cluster)
+        gc.collect(1)  # collect the garbage of the start; what remains stays for good
+        gc.freeze()
+
+    def thaw(self) -> None:
+        """Hide nothing any more, as a virtual cluster has gone."""
+        if self._clusters:
+            self._clusters.clear()
+            gc.unfreeze()

@@ -1,0 +1,82 @@
+"""The own controllers of a virtual cluster's syncers: each runs while its syncer may, again after it has raised."""
+
+import asyncio
+from collections.abc import Callable
+
+from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
+
+from syncer.api.optional_roles import Live, OwnController
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.observe.logs import get_logger
+
+#: Seconds before a controller that raised is run again: the first delay, doubled up to the last.
+FIRST_RERUN, LAST_RERUN = 1.0, 300.0
+
+log = get_logger(__name__)
+
+
+class OwnControllers:
+    """Runs the own controllers of a virtual cluster's syncers while this process works on it, except during a pause."""
+
+    def __init__(self, pair: ClusterPair, *, live: Callable[[str], Live], is_worked_on: Callable[[], bool]) -> None:
+        """Create it for the syncers of a pair, also those that join later.
+
+        Args:
+            pair: The virtual cluster.
+            live: Returns the live clients of a syncer.
+            is_worked_on: Returns True while this process works on the virtual cluster.
+        """
+        self._pair = pair
+        self._live = live
+        self._is_worked_on = is_worked_on
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        #: Why a controller doesn't run at present, by its syncer.
+        self.broken: dict[str, str] = {}
+
+    def run(self) -> None:
+        """Run those that may run and don't yet."""
+        if not self._is_worked_on():
+            return
+        for controller in list(self._pair.controllers.values()):
+            name = controller.name
+            syncer = controller.syncer
+            if isinstance(syncer, OwnController) and name not in self._tasks and self._pair.may_run(name):
+                self._tasks[name] = asyncio.create_task(self._rerun(syncer, self._live(name)))
+
+    def pause(self) -> None:
+        """Stop those of paused syncers, and run them again afterwards."""
+        for name, task in list(self._tasks.items()):
+            if not task.done() and not self._pair.may_run(name):
+                self._tasks.pop(name).cancel()
+        self.run()
+
+    def stop(self) -> list["asyncio.Task[None]"]:
+        """Stop all; return their tasks, which may take a moment to end."""
+        tasks = list(self._tasks.values())
+        self._tasks.clear()
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    def drop(self, syncer: str) -> None:
+        """Stop the controller of a syncer that has stopped, and forget what was wrong with it."""
+        self.broken.pop(syncer, None)
+        task = self._tasks.pop(syncer, None)
+        if task:
+            task.cancel()
+
+    async def _rerun(self, syncer: OwnController, live: Live) -> None:
+        """Run a controller until it returns; if it raises, run it again with increasing delays."""
+
+        async def register() -> None:
+            self.broken.pop(live.syncer, None)
+            try:
+                await syncer.register(live)
+            except Exception as error:
+                what = "a syncer's own controller raised, and is run again"
+                log.exception(what, cluster=live.cluster, syncer=live.syncer)
+                self.broken[live.syncer] = f"its own controller raised {type(error).__name__}: {error}"
+                raise
+
+        wait = wait_exponential(multiplier=FIRST_RERUN, max=LAST_RERUN)
+        await AsyncRetrying(retry=retry_if_exception_type(Exception), wait=wait)(register)

@@ -1,0 +1,203 @@
+"""A process: reflectors fill the stores of its virtual clusters, stores notify the queue, workers take from it."""
+
+import asyncio
+import math
+import random
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from syncer.api.config import Config
+from syncer.api.context import Settings
+from syncer.api.errors import SyncerError
+from syncer.api.objects import Obj, Side, SyncRequest
+from syncer.api.roles import Syncer
+from syncer.cache.budget import MemoryBudget
+from syncer.cache.shared import SharedWatches
+from syncer.clusters.client import SideClient
+from syncer.clusters.discovery import Discovery
+from syncer.daemon.connections import Connections
+from syncer.daemon.frozen_objects import FrozenObjects
+from syncer.daemon.served_cluster import LOOK, STANDBY, ServedCluster
+from syncer.daemon.unserved import Unserved
+from syncer.engine.controllers.lifecycle import LateSyncers
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.controllers.request_status import RequestStatuses
+from syncer.engine.controllers.worker import Workers
+from syncer.engine.patrol.patroller import Patroller
+from syncer.engine.reconcile.policies.contention import OFF, ContentionRules
+from syncer.observe.metrics import Metrics
+from syncer.workqueue.queue import Queue
+
+#: Number of looks whether the requests in work on a removed virtual cluster have ended.
+LEAVE_LOOKS = 500
+
+
+class Process:
+    """The daemon without configuration files, signals, leadership and HTTP.
+
+    Create it in a running event loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: SideClient,
+        metrics: Metrics,
+        workers: int = 32,
+        leads: Callable[[str], bool] = lambda cluster: True,
+        until: Callable[[str], float] = lambda cluster: math.inf,
+        clock: Callable[[], float] | None = None,
+        utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
+        rng: random.Random | None = None,
+    ) -> None:
+        """Create a process without virtual clusters; nothing is sent yet.
+
+        Args:
+            host: The client of the host.
+            metrics: What is counted and measured.
+            workers: The number of requests in work at the same time.
+            leads: Returns True if work on a virtual cluster of this name may begin here; see
+                :meth:`.ServedCluster.lead` and :meth:`.ServedCluster.stand_by`.
+            until: Returns until when this process may write to or for a virtual cluster, in seconds of ``clock``;
+                ``-inf``: not at all.
+            clock: Returns seconds; the event loop's by default.
+            utcnow: Returns the present time.
+            rng: Varies delays.
+        """
+        self.host = host
+        self.metrics = metrics
+        self.leads = leads
+        self.until = until
+        self.clock = clock or asyncio.get_running_loop().time
+        self.utcnow = utcnow
+        self.rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
+        self.queue = Queue(
+            clock=self.clock,
+            workers=workers,
+            spread=self.rng.random,
+            added=lambda cluster: metrics.queue(cluster).added(),
+        )
+        self.statuses = RequestStatuses()
+        self.pairs: dict[str, ClusterPair] = {}
+        self.served: dict[str, ServedCluster] = {}
+        self.host_discovery = Discovery(host.patient())
+        self.host_watches = SharedWatches(host)
+        self.connections = Connections(clock=self.clock, rng=self.rng)
+        self.host_connection = self.connections.add(host, lost=self._host_lost, back=self._host_back)
+        self._count = workers
+        self.workers = Workers(self.queue, self.pairs, self.statuses, self, metrics, clock=self.clock)
+        self.frozen_objects = FrozenObjects()
+        self.unserved = Unserved()
+        #: True while this process works on the queue.
+        self.is_working = False
+
+    # -- its virtual clusters -------------------------------------------------------------------------
+
+    def add(
+        self,
+        settings: Settings,
+        enabled: Iterable[tuple[Syncer, Config]],
+        *,
+        virtual: SideClient,
+        entries: Iterable[LateSyncers] = (),
+        contention: ContentionRules = OFF,
+        weight: float = 1.0,
+        budget: MemoryBudget | None = None,
+    ) -> ServedCluster:
+        """Add a virtual cluster. It is served once it has been prepared and runs.
+
+        ``entries`` become syncers once the clusters serve their resources. ``weight``, above 0, is for its share of
+        the workers, and ``budget`` for the memory of its objects, None without a limit.
+        """
+        name = settings.cluster
+        self.queue.join(name, weight=weight)
+        if not self.leads(name):
+            self.queue.pause(name, STANDBY)
+        served = ServedCluster(
+            self, settings, enabled, virtual=virtual, entries=entries, contention=contention, budget=budget
+        )
+        self.pairs[name] = served.pair
+        self.served[name] = served
+        return served
+
+    async def remove(self, name: str) -> None:
+        """Remove a virtual cluster that no longer runs, once the requests in work on it have ended."""
+        served = self.served[name]
+        self.queue.leave(name)
+        for _ in range(LEAVE_LOOKS):
+            if not served.is_in_work():
+                break
+            await asyncio.sleep(LOOK)
+        del self.pairs[name]
+        served.leave()
+        del self.served[name]
+        self.queue.leave(name)  # what has been added meanwhile
+        self.metrics.drop(name)
+        self.frozen_objects.thaw()
+
+    def patrollers(self) -> list[Patroller]:
+        """Return the patrollers of all virtual clusters."""
+        return [served.patroller for served in self.served.values() if served.patroller is not None]
+
+    # -- running -----------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """End the connections that nobody runs; the clients stay open."""
+        await self.connections.close()
+
+    async def prepare(self) -> None:
+        """Prepare all virtual clusters, before the caches start.
+
+        Raises:
+            ClusterError: Discovery failed.
+        """
+        await asyncio.gather(*(served.prepare() for served in self.served.values()))
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep the stores of all prepared virtual clusters filled while the block runs; :meth:`work` uses them.
+
+        Others that are prepared later are served by :meth:`.ServedCluster.serve`.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            background = [tasks.create_task(each.run()) for each in (self.connections, self.host_connection)]
+            background += [tasks.create_task(served.serve()) for served in self.served.values()]
+            await asyncio.sleep(0)  # they have begun
+            try:
+                yield
+            finally:
+                for task in background:
+                    task.cancel()
+
+    async def work(self) -> None:
+        """Process the queue, and run the syncers' own controllers, until the queue is closed or
+        this is cancelled. Virtual clusters that another process leads wait for :meth:`.ServedCluster.lead`.
+        """
+        self.is_working = True
+        for name, served in self.served.items():
+            if self.leads(name):
+                served.begin()
+        try:
+            await self.workers.run(self._count)
+        finally:
+            self.is_working = False
+            await asyncio.gather(*[served.end() for served in self.served.values()])
+
+    # -- notifications of workers and connections ----------------------------------------------------
+
+    def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
+        """Handle a request that got no answer from a side."""
+        self.served[pair.name].connections[side].lost(error)
+
+    def warn(self, pair: ClusterPair, request: SyncRequest, reason: str, message: str, *, about: Obj | None) -> None:
+        """Record an event for the owner of the virtual object; see :meth:`.ServedCluster.warn`."""
+        self.served[pair.name].warn(request, reason, message, about=about)
+
+    def _host_lost(self) -> None:
+        for name in self.served:
+            self.queue.pause(name)
+
+    def _host_back(self) -> None:
+        for served in self.served.values():
+            served.hurry(Side.HOST)

@@ -1,0 +1,365 @@
+"""A virtual cluster that a process serves: its stores are filled, and it is worked on while the process leads it."""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any, Protocol
+
+from syncer.api.config import Config
+from syncer.api.context import Settings
+from syncer.api.objects import Obj, Side, SyncRequest
+from syncer.api.optional_roles import Live
+from syncer.api.roles import Syncer
+from syncer.cache.budget import MemoryBudget
+from syncer.cache.shared import SharedWatches
+from syncer.clusters.client import SideClient
+from syncer.clusters.discovery import Discovery
+from syncer.clusters.fenced import Fenced
+from syncer.daemon.connections import Connection, Connections
+from syncer.daemon.frozen_objects import FrozenObjects
+from syncer.daemon.listener import Listener
+from syncer.daemon.own_controllers import OwnControllers
+from syncer.engine.controllers.builder import build_pair, leave
+from syncer.engine.controllers.lifecycle import SHARED_SECONDS, DiscoveryLoop, LateSyncers, Lifecycle, Roster
+from syncer.engine.controllers.pair import Condition
+from syncer.engine.controllers.request_status import RequestStatuses
+from syncer.engine.controllers.worker import Workers
+from syncer.engine.duties.kubernetes_service import is_kept, keep
+from syncer.engine.duties.left_out import let_in_what_was_left_out
+from syncer.engine.patrol.patrollers import beside_workers
+from syncer.engine.reconcile.policies.contention import OFF, ContentionRules
+from syncer.engine.stores.informers import SideInformer, store_of
+from syncer.observe.events import EventRecorder
+from syncer.observe.logs import get_logger
+from syncer.observe.metrics import Metrics
+from syncer.resources.kinds import NAMESPACES
+from syncer.workqueue.queue import Queue
+
+#: Seconds between two looks whether what the process itself does has ended.
+LOOK = 0.02
+
+#: The reason for which the requests of a virtual cluster wait that another process leads.
+STANDBY = "standby"
+
+#: The virtual Namespace with the events about no object of a tenant's; every cluster has it.
+_TENANTS_HOME: Obj = {"metadata": {"name": "default"}}
+
+log = get_logger(__name__)
+
+#: Work on a virtual cluster while this process leads, beside the workers.
+Duty = Callable[[], Coroutine[Any, Any, None]]
+
+
+class ProcessParts(Protocol):
+    """The parts of a process that its virtual clusters share."""
+
+    host: SideClient
+    metrics: Metrics
+    queue: Queue
+    statuses: RequestStatuses
+    workers: Workers
+    connections: Connections
+    host_connection: Connection
+    host_discovery: Discovery
+    host_watches: SharedWatches
+    frozen_objects: FrozenObjects
+    clock: Callable[[], float]
+    utcnow: Callable[[], datetime]
+    rng: random.Random
+    leads: Callable[[str], bool]
+    until: Callable[[str], float]
+    is_working: bool
+
+
+class ServedCluster:
+    """A virtual cluster with its syncers, connections, discovery, events, and what runs beside the workers."""
+
+    def __init__(
+        self,
+        process: ProcessParts,
+        settings: Settings,
+        enabled: Iterable[tuple[Syncer, Config]],
+        *,
+        virtual: SideClient,
+        entries: Iterable[LateSyncers] = (),
+        contention: ContentionRules = OFF,
+        budget: MemoryBudget | None = None,
+    ) -> None:
+        """Create it as configured; nothing is sent yet. ``entries`` become syncers once their kinds are served."""
+        self.name = settings.cluster
+        self._process = process
+        self.discovery = Discovery(virtual.patient())
+        self.connection = process.connections.add(
+            virtual, lost=lambda: process.queue.pause(self.name), back=lambda: self.hurry(Side.VIRTUAL)
+        )
+        #: The connections to both sides, first that to the host, which all virtual clusters share.
+        self.connections: Mapping[Side, Connection] = {
+            Side.HOST: process.host_connection,
+            Side.VIRTUAL: self.connection,
+        }
+        self._roster = Roster(settings, tuple(enabled), tuple(entries), self.discovery, process.host_discovery)
+        self.discovery_loop = DiscoveryLoop(
+            (process.host_discovery, self.discovery),
+            waiting=lambda: bool(self._roster.waiting),
+            looked=self._looked,
+        )
+
+        def until() -> float:
+            return process.until(self.name)
+
+        discoveries = {Side.HOST: process.host_discovery, Side.VIRTUAL: self.discovery}
+        self.pair = build_pair(
+            settings,
+            (),
+            virtual=virtual.over(Fenced(virtual.transport, until, process.clock)),
+            host=process.host.over(Fenced(process.host.transport, until, process.clock)),
+            queue=process.queue,
+            clock=process.clock,
+            utcnow=process.utcnow,
+            has_status=lambda side, resource: discoveries[side].has_status(resource),
+            ordered=lambda side: discoveries[side].orders_versions,
+            minor=lambda side: discoveries[side].minor,
+            rules=contention,
+            budget=budget,
+            definitions_changed=self.discovery_loop.soon,
+            paused_or_not=lambda: self.own_controllers.pause(),
+        )
+        self.own_controllers = OwnControllers(self.pair, live=self._live, is_worked_on=self._is_worked_on)
+        self._lifecycle = Lifecycle(
+            self.pair,
+            self._roster,
+            Listener(
+                self.pair,
+                self.connections,
+                filled=self.filled,
+                discover=self.discovery_loop.soon,
+                watch_restarted=process.metrics.watch_restarted,
+            ),
+            watches=process.host_watches,
+            live=self._live,
+            rng=process.rng,
+            left=self._left,
+        )
+        self.events = EventRecorder(self.pair.virtual, cluster=self.name, clock=process.clock, utcnow=process.utcnow)
+        self.patroller = beside_workers(process, self.pair, self.silent)
+        self._duties: list[Duty] = [partial(let_in_what_was_left_out, self.pair)]
+        if self.patroller is not None and self.patroller.options.enabled:
+            self._duties.append(self.patroller.run)
+        #: True once discovery has run, so that it is known which stores must be filled.
+        self.prepared = False
+        self._awaits = ""
+        self._is_running = False
+        #: The duties at work.
+        self._work: list[asyncio.Task[None]] = []
+
+    def may_write(self) -> bool:
+        """Return True while this process may write to or for the virtual cluster."""
+        return self._process.clock() < self._process.until(self.name)
+
+    def _is_worked_on(self) -> bool:
+        """Return True while this process works on its queue, and leads the virtual cluster."""
+        return self._process.is_working and self._process.leads(self.name)
+
+    # -- from its start to its end -------------------------------------------------------------------
+
+    async def prepare(self) -> None:
+        """Discover both sides and initialise the syncers, before the caches start.
+
+        Raises:
+            ClusterError: Discovery failed.
+        """
+        await asyncio.gather(self._process.host_discovery.refresh(shared=SHARED_SECONDS), self.discovery.refresh())
+        await self._lifecycle.update()
+        self.prepared = True
+
+    async def serve(self) -> None:
+        """Keep the stores filled, once it is prepared, and do the duties while this process works on the queue, until
+        this is cancelled.
+        """
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for each in (self.discovery_loop, self.connection, self.events):
+                    tasks.create_task(each.run())
+                self._lifecycle.start(tasks)
+                self._is_running = True
+                if self._is_worked_on():
+                    self.begin()
+        finally:
+            self._is_running = False
+            self._lifecycle.stop()
+            await self.end()
+
+    def begin(self) -> None:
+        """Queue everything, and run the duties and own controllers, if the stores are being filled."""
+        if not self._is_running:
+            return
+        for controller in list(self.pair.controllers.values()):
+            if controller.ready:
+                self.pair.ask_all(controller)
+        self._work = [asyncio.create_task(duty()) for duty in self._duties]
+        if is_kept(self.pair):  # known only once the virtual cluster is prepared
+            self._work.append(asyncio.create_task(keep(self.pair)))
+        self.own_controllers.run()
+
+    def add_duty(self, duty: Duty) -> None:
+        """Do a further duty from the next begin of the work on."""
+        self._duties.append(duty)
+
+    def remove_duty(self, duty: Duty) -> None:
+        """Don't begin a duty again."""
+        self._duties.remove(duty)
+
+    def end(self) -> "asyncio.Future[list[BaseException | None]]":
+        """End the duties and the own controllers. Await what this returns for their end."""
+        tasks = [*self._work, *self.own_controllers.stop()]
+        self._work = []
+        for task in tasks:
+            task.cancel()
+        return asyncio.gather(*tasks, return_exceptions=True)
+
+    def lead(self) -> None:
+        """Work on it from now on: this process leads it."""
+        self._process.queue.resume(self.name, STANDBY)
+        if self._process.is_working:
+            self.begin()
+
+    async def stand_by(self) -> None:
+        """Begin no work from now on. Return once the requests in work have ended."""
+        self._process.queue.pause(self.name, STANDBY)
+        await self.end()
+        while self.is_in_work():  # noqa: ASYNC110 — the hot path sets no events
+            await asyncio.sleep(LOOK)
+
+    def is_in_work(self) -> bool:
+        """Return True while workers are at its requests."""
+        return any(request.cluster == self.name for request in self._process.queue.running())
+
+    def leave(self) -> None:
+        """Forget its syncers and empty its stores, when it no longer runs."""
+        self.connection.end()
+        for syncer in list(self.pair.controllers):
+            leave(self.pair, syncer)
+            self._left(syncer)
+        for store in self.pair.informers:
+            store.empty()
+
+    # -- its state ----------------------------------------------------------------------------------
+
+    def silent(self) -> str | None:
+        """Return which of its clusters doesn't answer, or not to us; None if both do."""
+        lost = self.lost_connection()
+        return lost.trouble if lost else None
+
+    def lost_connection(self) -> Connection | None:
+        """Return the connection that is lost, of two that of the host; None if both clusters answer."""
+        return next((one for one in self.connections.values() if not one.up), None)
+
+    def waiting(self) -> Mapping[str, str]:
+        """Return why syncers wait for the resources that they need, by name."""
+        return dict(self._roster.waiting)
+
+    def wait_for(self, what: str) -> bool:
+        """Show why the start waits, in words that name nothing of the host; ``""`` if it doesn't. Return True if it
+        waited until now.
+        """
+        has_waited = bool(self._awaits)
+        self._awaits = what
+        return has_waited
+
+    def unfilled(self) -> list[str]:
+        """Return the stores that are neither filled nor given up, without names; or the reason why its start waits."""
+        if not self.prepared:
+            return [self._awaits or "what the clusters serve is not known yet"]
+        stores = [store_of(one) for one in list(self.pair.reflectors.values())]
+        return [str(store) for store in stores if not store.synced and not self.pair.given_up(store)]
+
+    # -- what happens to it -------------------------------------------------------------------------
+
+    def filled(self, store: SideInformer | None = None) -> None:
+        """Handle a store that was filled or given up: syncers that have all they need begin."""
+        pair = self.pair
+        self.own_controllers.run()
+        if store is not None and store.synced:
+            pair.policies.breaker.listed(store)
+        for controller in pair.controllers.values():
+            if store in controller.missed:
+                controller.missed.discard(store)
+                pair.ask_all(controller)
+        begun = [
+            controller
+            for controller in pair.controllers.values()
+            if not controller.ready and next(pair.lacks(controller), None) is None
+        ]
+        for controller in begun:
+            pair.begin(controller)
+        for controller in begun:
+            log.info("ready", cluster=self.name, syncer=controller.syncer.name)
+        if begun and all(controller.ready for controller in pair.controllers.values()):
+            self._process.frozen_objects.freeze(self.name)
+
+    def hurry(self, side: Side) -> None:
+        """Handle a cluster that answers again: its lists and watches go on, and if both answer, so does the queue."""
+        for reflector in self.pair.reflectors.values():
+            if store_of(reflector).side is side:
+                reflector.hurry()
+        if all(each.up for each in self.connections.values()):
+            self._process.queue.resume(self.name)
+
+    def warn(self, request: SyncRequest, reason: str, message: str, *, about: Obj | None) -> None:
+        """Record an event for the owner of the virtual object, with virtual names.
+
+        Without that object, it is about the object for whose copy the host makes the host object.
+        """
+        pair = self.pair
+        syncer = pair.controllers[request.syncer].syncer
+        resource = syncer.resource
+        virtual = about
+        if virtual is None:
+            virtual = pair.informers.get(Side.VIRTUAL, resource, request.key)
+        if virtual is None and (maker := pair.references.maker(resource, request.key)):
+            resource = maker[0]
+            virtual = pair.informers.get(Side.VIRTUAL, *maker)
+        if virtual is None:
+            return
+        host = pair.controllers[request.syncer].place(request.key)
+        known = {str(host): str(request.key), host.name: request.key.name}
+        names = pair.host_names(syncer.host_resource, known)
+        self.events.warning(resource, virtual, reason, names.virtual(message))
+
+    async def _looked(self) -> None:
+        """Handle a completed discovery: syncers join and leave."""
+        if await self._lifecycle.update():
+            self.filled()
+
+    def _left(self, syncer: str) -> None:
+        """Clean up after a syncer that has stopped."""
+        self._process.workers.drop(self.name, syncer)
+        self.pair.policies.breaker.drop(syncer)
+        self.pair.policies.pause.drop(syncer)
+        self.pair.recover(syncer)
+        self.own_controllers.drop(syncer)
+
+    def _live(self, syncer: str) -> Live:
+        return Live(
+            self.name,
+            syncer,
+            self.pair.virtual,
+            self.pair.host,
+            lambda key: self._process.queue.add(SyncRequest(self.name, syncer, key)),
+            settings=self.pair.settings,
+            tell=lambda sentence, detail: self._degraded(syncer, sentence, detail),
+        )
+
+    def _degraded(self, syncer: str, sentence: str, detail: str) -> None:
+        """Show a condition of a syncer, log it, and warn the tenant by an event; ``""`` ends it."""
+        if not sentence:
+            if self.pair.recover(syncer):
+                log.info("a condition has ended", cluster=self.name, syncer=syncer)
+            return
+        condition = Condition(f"{sentence} ({detail})" if detail else sentence, sentence)
+        if self.pair.degrade(syncer, condition):
+            log.warning(condition.message, cluster=self.name, syncer=syncer)
+        if self._is_worked_on():
+            self.events.warning(NAMESPACES, _TENANTS_HOME, "SyncerDegraded", f"{syncer}: {sentence}")

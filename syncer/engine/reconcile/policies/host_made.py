@@ -1,0 +1,23 @@
+"""An object that the host creates by itself for a copy is left to the host.
+
+It would overwrite our copy, and we its, for ever.
+"""
+
+from syncer.api.decision import Decision, delete, skip
+from syncer.api.objects import is_deleting
+from syncer.engine.reconcile.plan import Observed
+
+
+def leave_to_the_host(seen: Observed) -> Decision | None:
+    """Return that an object which the host creates has no copy; None for any other object."""
+    controller, host, ctx = seen.controller, seen.host, seen.ctx
+    resource = controller.syncer.resource
+    maker = controller.view.references.maker(resource, seen.request.key)
+    if maker is None:
+        return None
+    reason = f"the host makes it, for {maker[0].kind} {maker[1]}"
+    if host is None or is_deleting(host):
+        return skip(reason)
+    if not ctx.marks.is_ours(host, cluster=ctx.identity, resource=resource):
+        return skip(reason)
+    return delete(host=host, reason=reason)

@@ -1,0 +1,41 @@
+"""Room for large objects: what is decoded and sent for all workers together is bounded, so a large plan may wait.
+
+The queue counts the bytes of each virtual cluster, and hands a request that waits out again once there is room.
+"""
+
+from collections.abc import Callable
+
+from syncer.api.objects import SyncRequest
+from syncer.engine.reconcile.calls import Operation
+from syncer.engine.reconcile.plan import Deferred, Plan
+
+#: Bytes of objects that aren't weighed, as those of all workers together are few.
+SMALL = 8 << 10
+#: The reason of a large request that waits for room.
+TOO_HEAVY = "other large objects of this virtual cluster are worked on first, as they take much memory"
+
+
+class Room:
+    """The room of the queue, whose ``may_hold`` returns True if a request may hold objects of so many bytes of JSON."""
+
+    def __init__(self, may_hold: Callable[[SyncRequest, int], bool]) -> None:
+        self._may_hold = may_hold
+
+    def admit(self, plan: Plan, written_from: str | None) -> Deferred | None:
+        """Defer a plan whose two objects, with what it creates, are too large for now.
+
+        They are held until its writes are answered.
+        """
+        size = 0
+        seen = plan.seen
+        controller = seen.controller
+        for store, key in ((controller.virtual, seen.request.key), (controller.host, seen.host_key)):
+            if store is not None and (entry := store.entry(key)) is not None:
+                size += entry.size
+        for planned in plan.writes:
+            for call in planned.calls:
+                if call.kind is Operation.CREATE:
+                    size += call.size
+        if size <= SMALL or self._may_hold(seen.request, size):
+            return None
+        return Deferred(TOO_HEAVY)
