@@ -54,9 +54,11 @@ def start(given: GivenOptions) -> int:
     from syncer.daemon.fleet.config_file import ConfigFile
     from syncer.daemon.runner import run as daemon
     from syncer.observe.logs import configure
+    from syncer.observe.loop_errors import report_loop_error
 
     configure(config.log.level, config.log.format)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.get_loop().set_exception_handler(report_loop_error)
         file = ConfigFile(Path(given.file), lambda: loaded(given)[0].config) if given.file else None
         summary = runner.run(daemon(config, once=given.once, dry_run=given.dry_run, file=file))
     for line in summary.lines():
