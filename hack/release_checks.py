@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import yaml
 from packaging.version import InvalidVersion, Version
@@ -17,6 +18,8 @@ IMAGE = "ghcr.io/vsyncer/syncer"
 #: SemVer that PEP 440 reads as well; no build metadata, as indexes and registries refuse that.
 _NUMBER = r"(?:0|[1-9]\d*)"
 _FORM = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-(?:a|alpha|b|beta|rc)\.{_NUMBER})?")
+#: The contents of a Chart.yaml, or of its lock.
+Chart = dict[str, Any]
 #: The classifier with which an index refuses an upload.
 _PRIVATE = "Private :: Do Not Upload"
 #: What pages say of the current version: the image, and the tag that Argo CD follows.
@@ -62,7 +65,7 @@ def published(tree: Path) -> Iterator[Distribution]:
             yield Distribution(file.parent.relative_to(tree), metadata["name"], metadata["version"])
 
 
-def charts(tree: Path) -> dict[Path, dict[str, str]]:
+def charts(tree: Path) -> dict[Path, Chart]:
     """Return the contents of each Chart.yaml, by the path of its folder, relative to the tree."""
     files = sorted((tree / "charts").glob("*/Chart.yaml"))
     return {file.parent.relative_to(tree): yaml.safe_load(file.read_text()) for file in files}
@@ -106,15 +109,33 @@ def _is_same(written: str, version: str) -> bool:
 def _of_charts(tree: Path, version: str) -> Iterator[Finding]:
     for folder, chart in charts(tree).items():
         where = str(folder / "Chart.yaml")
-        # A library has no application.
         fields = ["version"]
-        if chart.get("type") != "library":
+        # A library may name no application.
+        if chart.get("type") != "library" or "appVersion" in chart:
             fields.append("appVersion")
 
         for field in fields:
             found = chart.get(field, "missing")
             if found != version:
                 yield Finding(where, f"{field} is {found}", f'Set {field}: "{version}"')
+
+        remedy = f'Set version: "{version}" there'
+        yield from _of_dependencies(where, chart, version, remedy)
+
+        lock = folder / "Chart.lock"
+        if (tree / lock).exists():
+            locked = yaml.safe_load((tree / lock).read_text())
+            remedy = f"Run helm dependency update {folder}"
+            yield from _of_dependencies(str(lock), locked, version, remedy)
+
+
+def _of_dependencies(where: str, chart: Chart, version: str, remedy: str) -> Iterator[Finding]:
+    """Yield the charts of this tree that a chart, or its lock, takes in another version."""
+    for dependency in chart.get("dependencies", []):
+        is_ours = dependency["repository"].startswith("file:")
+        if is_ours and dependency["version"] != version:
+            differs = f"the dependency {dependency['name']} is {dependency['version']}"
+            yield Finding(where, differs, remedy)
 
 
 def _of_texts(tree: Path, version: str) -> Iterator[Finding]:

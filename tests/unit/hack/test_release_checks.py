@@ -11,6 +11,10 @@ from hack.release_checks import Finding, findings, published
 SETUP = "[metadata]\nname = {name}\nversion = {version}\n{more}"
 PRIVATE = "classifiers =\n    Private :: Do Not Upload\n"
 CHART = 'type: {kind}\nversion: {version}\nappVersion: "{version}"\n'
+DEPENDENCY = """dependencies:
+- {{name: shared, version: {version}, repository: "file://../shared"}}
+- {{name: other, version: 7.0.0, repository: "https://charts.example.org"}}
+"""
 LIBRARY = "type: library\nversion: {version}\n"
 #: A tree that can be released as 1.2.0.
 FILES = {
@@ -19,7 +23,8 @@ FILES = {
     "plugins/one/CHANGELOG.md": "# Changelog\n\n## [1.2.0] - 2026-11-27\n",
     "plugins/two/setup.cfg": SETUP.format(name="two", version="1.2.0", more=""),
     "plugins/example/setup.cfg": SETUP.format(name="example", version="0.1", more=PRIVATE),
-    "charts/syncer/Chart.yaml": CHART.format(kind="application", version="1.2.0"),
+    "charts/syncer/Chart.yaml": (CHART + DEPENDENCY).format(kind="application", version="1.2.0"),
+    "charts/syncer/Chart.lock": DEPENDENCY.format(version="1.2.0"),
     "charts/shared/Chart.yaml": LIBRARY.format(version="1.2.0"),
     "Dockerfile": "FROM scratch\nARG VERSION=1.2.0\n",
     "README.md": "# vsyncer\n",
@@ -79,15 +84,16 @@ def test_everything_of_another_version_is_found_at_once(tree: Path) -> None:
         "plugins/one/setup.cfg",
         "plugins/two/setup.cfg",
         "charts/shared/Chart.yaml",
-        "charts/syncer/Chart.yaml",
-        "charts/syncer/Chart.yaml",
+        *("charts/syncer/Chart.yaml", "charts/syncer/Chart.yaml", "charts/syncer/Chart.yaml"),
+        "charts/syncer/Chart.lock",
         "Dockerfile",
         "docs/operating.md",
         "charts/syncer/README.md",
         "CHANGELOG.md",
         "plugins/one/CHANGELOG.md",
     ]
-    assert all("1.3.0" in each.remedy for each in found)
+    remedies = [each.remedy for each in found if "1.3.0" not in each.remedy]
+    assert remedies == ["Run helm dependency update charts/syncer"]
     shown = "setup.cfg: the version of vsyncer is 1.2.0. Set version = 1.3.0"
     assert str(found[0]) == shown
     assert not any(each.is_pending for each in found[:-2])
@@ -102,6 +108,12 @@ def test_pre_release_is_written_as_each_file_takes_it(tree: Path, write: Write) 
 
 def test_each_plugin_but_examples_moves_with_the_product(tree: Path) -> None:
     assert [each.name for each in published(tree)] == ["vsyncer", "one", "two"]
+
+
+def test_application_of_a_library_is_compared_if_it_names_one(tree: Path, write: Write) -> None:
+    write("charts/shared/Chart.yaml", CHART.format(kind="library", version="1.1.0"))
+    found = [each.found for each in findings(tree, "1.2.0")]
+    assert found == ["version is 1.1.0", "appVersion is 1.1.0"]
 
 
 def test_fields_that_are_missing_are_found(tree: Path, write: Write) -> None:
