@@ -151,6 +151,7 @@ def test_charts_are_the_same_and_have_their_dependencies(tree: Path, tmp_path: P
     assert "syncer/Chart.lock" not in names
 
 
+@pytest.mark.slow
 def test_dry_run_lists_what_is_built_and_what_is_still_to_do(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
