@@ -81,17 +81,16 @@ def build_packages(sources: Path, into: Path, *, epoch: int) -> None:
         epoch: The time of all files in them, in seconds since 1970.
 
     Raises:
-        Failed: A build failed.
-        Hung: A build took too long.
+        Failed: A build failed, or took too long.
     """
 
     def run_backend(
-        command: Sequence[str],
+        cmd: Sequence[str],
         cwd: str | None = None,
         extra_environ: Mapping[str, str] | None = None,
     ) -> None:
         environment = {**os.environ, **(extra_environ or {}), "SOURCE_DATE_EPOCH": str(epoch)}
-        done = run(command, cwd=cwd, env=environment, umask=_UMASK)
+        done = run(cmd, cwd=cwd, env=environment, umask=_UMASK)
         if done.returncode:
             output = (done.stdout + done.stderr).strip()
             raise Failed(f"the build failed:\n{output[-2000:]}")
