@@ -99,7 +99,15 @@ def all_stages() -> list[Stage]:
         Stage(servers, pytest(*_MODULES, "tests/integration"), tests=True),
         Stage("the container image", pytest("tests/container"), tests=True),
         Stage("the packages under plugins/", ("hack/plugins",), tests=True),
+        *_release(),
     ]
+
+
+def _release() -> list[Stage]:
+    """Return the build of a release without its images; its charts take Helm, which Go builds."""
+    if not shutil.which("go"):
+        return []
+    return [Stage("a release but its images", (sys.executable, "-m", "hack.release", "--dry-run"))]
 
 
 def _builds() -> list[Stage]:
