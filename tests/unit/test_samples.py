@@ -42,7 +42,7 @@ def test_sample_can_be_made_unless_every_suite_has_rows_of_its_own() -> None:
     assert SAMPLES.keys() - MADE.keys() <= SPECIAL, "give the sample a `make`, from which every suite derives its rows"
 
 
-def test_readme_names_every_kind() -> None:
-    table = (ROOT / "README.md").read_text().partition("## What is synced")[2].partition("\nNames:")[0]
+def test_page_of_synced_kinds_names_every_kind() -> None:
+    table = (ROOT / "docs" / "synced.md").read_text().partition("\nNames:")[0]
     for kind in {syncer.resource.kind for syncer in installed().syncers()}:
-        assert re.search(rf"\b({kind}(s|es)|{kind[:-1]}ies)\b", table), f"the table of kinds in README.md lacks {kind}"
+        assert re.search(rf"\b({kind}(s|es)|{kind[:-1]}ies)\b", table), f"the table in docs/synced.md lacks {kind}"
