@@ -31,6 +31,7 @@ from syncer.multicluster.clusters import ClusterReader
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.errors import NotRunning
 from syncer.multicluster.kept_transport import KeptTransport
+from syncer.multicluster.lifecycles import Backoff, Lifecycles
 from syncer.multicluster.providers import LOOK_SECONDS, ProvidedCluster, Provider
 from syncer.observe.logs import get_logger
 
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 SEPARATOR = "#"
 #: Least seconds between two attempts to connect to a cluster.
 LEAST_DELAY = 1.0
-#: Failures in a row after which their number no longer prolongs the delay, whatever its maximum.
-MOST_FAILURES = 30
 
 log = get_logger(__name__)
 
@@ -58,11 +57,13 @@ def dial(credentials: LoginCredentials, options: ClusterCacheOptions) -> Transpo
 class ClusterCache:
     """The clusters of some providers, by name.
 
-    Each cluster has a task of its own, which connects, probes and reconnects, so a cluster that hangs delays no other.
-    No getter waits for a cluster: it returns, or raises :class:`NotConnected`. Whoever gets that doesn't
-    retry; a :meth:`source` says when the cluster is back::
+    Each cluster has a task of its own, which connects, probes and reconnects, so a cluster that
+    hangs delays no other. No getter waits for a cluster: it returns, or raises
+    :class:`NotConnected`. Whoever gets that doesn't retry; a :meth:`source` says when the cluster
+    is back::
 
-        cache = ClusterCache([ClusterApiProvider(management, namespaces)], ClusterCacheOptions(user_agent="me"))
+        providers = [ClusterApiProvider(management, namespaces)]
+        cache = ClusterCache(providers, ClusterCacheOptions(user_agent="me"))
         source = cache.source("machines")
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(cache.run())
@@ -97,15 +98,15 @@ class ClusterCache:
         self._vary = (rng or random.Random()).uniform  # noqa: S311 — jitter, not a secret
         self._members: dict[str, ProvidedCluster] = {}
         self._connections: dict[str, ClusterConnection] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._backoff = Backoff(first=1.0, last=options.retry, least=LEAST_DELAY)
+        self._lifecycles = Lifecycles(self._keep, failed=self._connection_failed, retry_delay=self.retry_delay)
         self._sources: list[ClusterSource] = []
         self._controllers: list[Controller] = []
         self._is_running = False
         #: Probes by cluster and result, ``success`` or ``error``.
         self.probes: dict[tuple[str, str], int] = {}
 
-    # -- life ----------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Find clusters and keep their connections, until cancelled.
@@ -126,12 +127,13 @@ class ClusterCache:
             await self.close()
 
     async def close(self) -> None:
-        """Remove all clusters, and wait for the end of their connections, where they were :meth:`put` without a run."""
+        """Remove all clusters, and wait for the end of their connections, where they were
+        :meth:`put` without a run.
+        """
         for name in list(self._connections):
             self._drop(name)
         self._members.clear()
-        if self._leaving:
-            await asyncio.wait(self._leaving)
+        await self._lifecycles.close()
 
     async def _follow(self, provider: Provider) -> None:
         """Run a provider, again after it has failed; its clusters stay meanwhile."""
@@ -151,16 +153,33 @@ class ClusterCache:
         elif name in self._connections:
             self._connections[name].update(member)
         else:
-            connection = self._connections[name] = ClusterConnection(name, member, self)
-            self._tasks[name] = asyncio.create_task(connection.run())
+            connection = ClusterConnection(name, member, self)
+            self._connections[name] = connection
+            self._lifecycles.put(name, connection)
 
     def remove(self, name: str) -> None:
-        """Remove a cluster; unknown names are ignored."""
+        """Remove a cluster, without waiting for the end of its connection; unknown names are
+        ignored.
+
+        If the name is put again meanwhile, that cluster is connected to once the former connection
+        has ended.
+        """
         self._members.pop(name, None)
         self._drop(name)
 
+    async def removed(self, name: str) -> None:
+        """Wait until the connection of a removed cluster has ended, with its watches, its caches
+        and its client.
+
+        It is for whoever keeps something that these use, such as the client of a
+        :class:`ProvidedCluster`. It returns at once if no removed cluster of this name is still
+        ending.
+        """
+        await self._lifecycles.removed(name)
+
     def suspect(self, name: str) -> None:
-        """Probe a connected cluster now, as a request got no answer: it is disconnected if the probe gets none either.
+        """Probe a connected cluster now, as a request got no answer: it is disconnected if the
+        probe gets none either.
 
         Clusters that aren't connected, or are unknown, are ignored.
         """
@@ -168,7 +187,8 @@ class ClusterCache:
             self._connections[name].suspect()
 
     async def dialled(self, name: str) -> None:
-        """Wait until a cluster that is not connected has its turn to be dialled; others may have theirs before.
+        """Wait until a cluster that is not connected has its turn to be dialled; others may have
+        theirs before.
 
         Raises:
             NotConnected: It is unknown.
@@ -176,7 +196,8 @@ class ClusterCache:
         await self._known(name, "wait for its turn").dialled.wait()
 
     async def attempted(self, name: str) -> ClusterStatus:
-        """Wait until a cluster is connected, or the next attempt to connect to it has failed; return its state then.
+        """Wait until a cluster is connected, or the next attempt to connect to it has failed;
+        return its state then.
 
         Raises:
             NotConnected: It is unknown.
@@ -197,25 +218,25 @@ class ClusterCache:
             return False
 
     def _drop(self, name: str) -> None:
-        if self._connections.pop(name, None) is None:
+        connection = self._connections.pop(name, None)
+        if connection is None:
             return
-        task = self._tasks.pop(name)
-        task.cancel()
-        self._leaving.add(task)
-        task.add_done_callback(self._left(name))
+        connection.leave()
+        self._lifecycles.remove(name)
         for controller in self._engaged_in(name):
             controller.disengage(name)
         self._forget(name)
 
-    def _left(self, name: str) -> Callable[[asyncio.Task[None]], None]:
-        def left(task: asyncio.Task[None]) -> None:
-            self._leaving.discard(task)
-            if not task.cancelled() and (error := task.exception()):
-                log.error("the connection of a cluster has ended badly", cluster=name, exc_info=error)
+    async def _keep(self, name: str, connection: ClusterConnection) -> None:
+        try:
+            await connection.run()
+        finally:
             if name not in self._connections:
-                self._forget(name)
+                self._forget(name)  # its disconnect was an event
 
-        return left
+    def _connection_failed(self, name: str, _connection: ClusterConnection, error: Exception, _seconds: float) -> None:
+        text = "the connection of a cluster has ended badly and begins again"
+        log.error(text, cluster=name, exc_info=error)
 
     def _forget(self, name: str) -> None:
         for source in self._sources:
@@ -223,7 +244,7 @@ class ClusterCache:
         for result in ("success", "error"):
             self.probes.pop((name, result), None)
 
-    # -- getters: none of them waits -----------------------------------------------------------------
+    # -- getters: none of them waits ---------------------------------------------------------------
 
     def get_client(self, name: str) -> Cluster:
         """Return a cluster, whose reads are from caches and whose writes are live.
@@ -261,7 +282,8 @@ class ClusterCache:
         """Return the key of a cluster for client certificates: the same while the cluster is known.
 
         Raises:
-            NotConnected: It isn't generated yet, since the cluster is unknown or was never connected.
+            NotConnected: It isn't generated yet, since the cluster is unknown or was never
+                connected.
             ValueError: The cache makes none.
         """
         if not self.options.private_keys:
@@ -272,7 +294,9 @@ class ClusterCache:
         return found.key
 
     def get_last_probe_success(self, name: str) -> float | None:
-        """Return the time of the last probe that succeeded; None for an unknown cluster, or before the first."""
+        """Return the time of the last probe that succeeded; None for an unknown cluster, or before
+        the first.
+        """
         return self.get_health(name).last_success
 
     def get_health(self, name: str) -> Health:
@@ -298,7 +322,7 @@ class ClusterCache:
     def __contains__(self, name: object) -> bool:
         return name in self._connections
 
-    # -- watches and events --------------------------------------------------------------------------
+    # -- watches and events ------------------------------------------------------------------------
 
     def watch(
         self,
@@ -312,14 +336,17 @@ class ClusterCache:
         fields: str = "",
         sticky: bool = False,
     ) -> None:
-        """Call a handler for every change of a resource in a cluster, and for each object that is there.
+        """Call a handler for every change of a resource in a cluster, and for each object that is
+        there.
 
-        ``watch`` names it: while a watch of this name exists in the cluster, nothing is done. It ends with the
-        connection. A sticky one stays: it may be declared while a known cluster is disconnected, and after a
-        reconnect its handler is called for all that has changed or was deleted meanwhile.
+        ``watch`` names it: while a watch of this name exists in the cluster, nothing is done. It
+        ends with the connection. A sticky one stays: it may be declared while a known cluster is
+        disconnected, and after a reconnect its handler is called for all that has changed or was
+        deleted meanwhile.
 
         Raises:
-            NotConnected: The cluster is unknown, or the watch isn't sticky and the cluster not connected.
+            NotConnected: The cluster is unknown, or the watch isn't sticky and the cluster not
+                connected.
             ValueError: It has no name, or its part can't be cached.
         """
         known = self._known(name, f"watch {watch}")
@@ -331,8 +358,8 @@ class ClusterCache:
         """Return a new queue of connects and disconnects of all clusters, from now on.
 
         It also has an event if the last successful probe of a cluster is longer ago than one of
-        ``probe_failures``, in seconds: once for each failure and limit. ``map_cluster`` maps a cluster to the
-        requests of the consumer, as in :meth:`ClusterSource.requests`.
+        ``probe_failures``, in seconds: once for each failure and limit. ``map_cluster`` maps a
+        cluster to the requests of the consumer, as in :meth:`ClusterSource.requests`.
         """
         made = ClusterSource(name, map_cluster, sorted(probe_failures))
         self._sources.append(made)
@@ -342,15 +369,16 @@ class ClusterCache:
         """Remove a source, whose consumer needs it no longer."""
         self._sources.remove(source)
 
-    # -- controllers ---------------------------------------------------------------------------------
+    # -- controllers -------------------------------------------------------------------------------
 
     def add(self, controller: Controller) -> None:
-        """Engage a controller in each cluster, now or once it is connected; run it by itself or by a manager.
+        """Engage a controller in each cluster, now or once it is connected; run it by itself or by
+        a manager.
 
-        Its watches are on the caches that :meth:`get_client` reads from: they cost no further connection, and no
-        watch of what is watched already. While a cluster is disconnected its requests wait; then the controller is
-        shown all that has changed or was deleted meanwhile. It is disengaged when the cluster leaves the cache.
-        Nothing happens if it was added before.
+        Its watches are on the caches that :meth:`get_client` reads from: they cost no further
+        connection, and no watch of what is watched already. While a cluster is disconnected its
+        requests wait; then the controller is shown all that has changed or was deleted meanwhile.
+        It is disengaged when the cluster leaves the cache. Nothing happens if it was added before.
 
         Raises:
             TypeError: It is no controller.
@@ -363,10 +391,12 @@ class ClusterCache:
             if connection.is_connected:
                 _engage(controller, connection)
 
-    # -- for connections -----------------------------------------------------------------------------
+    # -- for connections ---------------------------------------------------------------------------
 
     def turned(self, connection: ClusterConnection) -> None:
-        """Have the controllers begin with a cluster that is connected now, or wait for one that isn't any more."""
+        """Have the controllers begin with a cluster that is connected now, or wait for one that
+        isn't any more.
+        """
         if self._connections.get(connection.name) is not connection:
             return  # it has left
         if connection.is_connected:
@@ -380,7 +410,9 @@ class ClusterCache:
                 controller.hold(connection.name)
 
     def _engaged_in(self, name: str) -> list[Controller]:
-        """Return the controllers that are engaged in a cluster of this cache, and not in a Manager's of its name."""
+        """Return the controllers that are engaged in a cluster of this cache, and not in a
+        Manager's of its name.
+        """
         found = []
         for controller in self._controllers:
             cluster = controller.clusters.get(name)
@@ -393,9 +425,10 @@ class ClusterCache:
         return self._sources
 
     def retry_delay(self, failures: int) -> float:
-        """Return a random delay before another attempt to connect after some failures in a row, in seconds."""
-        most = min(self.options.retry, 2.0 ** min(failures, MOST_FAILURES))
-        return max(LEAST_DELAY, self._vary(0.0, most))
+        """Return a random delay before another attempt to connect after some failures in a row, in
+        seconds.
+        """
+        return self._backoff.delay(failures, self._vary)
 
     def client(self, name: str, credentials: LoginCredentials) -> tuple[Client, Transport]:
         """Return a new client of a cluster, and its transport without the limit of requests."""
@@ -455,5 +488,7 @@ class _PrefixedFleet:
             self._cache.remove(self._prefix + name)
 
     def _is_its_own(self, name: str) -> bool:
-        """Return False for what would be the name of another provider's cluster: files and contexts may be named so."""
+        """Return False for what would be the name of another provider's cluster: files and contexts
+        may be named so.
+        """
         return SEPARATOR not in name

@@ -7,8 +7,9 @@
                   │   v                    v
                 Disconnected <─────────────┘
 
-Whatever asks for the connection reads attributes: no lock is held, and nothing waits. The cluster's caches outlive a
-connection where something stands on them: a sticky watch, an index, or the watch of a controller.
+Whatever asks for the connection reads attributes: no lock is held, and nothing waits. The cluster's
+caches outlive a connection where something stands on them: a sticky watch, an index, or the watch
+of a controller.
 """
 
 import asyncio
@@ -45,9 +46,11 @@ if TYPE_CHECKING:
 
 #: Seconds until the next step where nothing else says: also after a login that couldn't be read.
 FALLBACK = 10.0
-#: Seconds within which a probe counts as due: a timer may fire before its time by what is rounded off.
+#: Seconds within which a probe counts as due: a timer may fire before its time by what is rounded
+#: off.
 SOON = 1e-6
-#: Seconds after which a cluster of too many objects is connected again: each attempt may list as many as are kept.
+#: Seconds after which a cluster of too many objects is connected again: each attempt may list as
+#: many as are kept.
 TOO_LARGE_SECONDS = 60.0
 _KEY_BITS = 2048
 
@@ -82,7 +85,9 @@ class Surroundings(Protocol):
         ...
 
     def retry_delay(self, failures: int) -> float:
-        """Return a random delay before another attempt to connect after some failures in a row, in seconds."""
+        """Return a random delay before another attempt to connect after some failures in a row, in
+        seconds.
+        """
         ...
 
     def client(self, name: str, credentials: LoginCredentials) -> tuple[Client, Transport]:
@@ -98,12 +103,16 @@ class Surroundings(Protocol):
         ...
 
     def turned(self, connection: "ClusterConnection") -> None:
-        """Have the controllers begin with a cluster that is connected now, or wait for one that isn't any more."""
+        """Have the controllers begin with a cluster that is connected now, or wait for one that
+        isn't any more.
+        """
         ...
 
 
 def requeue(*durations: float | None) -> float:
-    """Return the seconds until the next step: the least that was asked for, or else :data:`FALLBACK`."""
+    """Return the seconds until the next step: the least that was asked for, or else
+    :data:`FALLBACK`.
+    """
     return max(0.0, min((each for each in durations if each is not None), default=FALLBACK))
 
 
@@ -142,7 +151,7 @@ class ClusterConnection:
         self.dialled = asyncio.Event()
         self._is_suspected = self._has_left = False
 
-    # -- asked by anybody, at any time ---------------------------------------------------------------
+    # -- asked by anybody, at any time -------------------------------------------------------------
 
     @property
     def is_connected(self) -> bool:
@@ -188,7 +197,7 @@ class ClusterConnection:
         why = f": {self.reason}" if self.reason else ""
         return NotConnected(f"{what}: the connection to cluster {self.name} is down{why}", cluster=self.name)
 
-    # -- told by the cache ---------------------------------------------------------------------------
+    # -- told by the cache -------------------------------------------------------------------------
 
     def update(self, member: ProvidedCluster) -> None:
         """Replace what is known of the cluster: a login that may have changed is read at once."""
@@ -198,6 +207,14 @@ class ClusterConnection:
                 self._attempt.reschedule(asyncio.get_running_loop().time())
         self.member = member
         self._wake.set()
+
+    def leave(self) -> None:
+        """Let go whoever waits for a connection: the cluster is removed, and :meth:`run` is
+        cancelled.
+        """
+        self._has_left = True
+        self.attempted.set()
+        self.dialled.set()
 
     def suspect(self) -> None:
         """Probe at once if the cluster is connected, and disconnect it if that fails."""
@@ -224,7 +241,7 @@ class ClusterConnection:
             self._attach(watch, self.cluster)
         self._watches[watch.name] = watch
 
-    # -- the state machine ---------------------------------------------------------------------------
+    # -- the state machine -------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Connect, probe, and connect again, until cancelled."""
@@ -242,10 +259,8 @@ class ClusterConnection:
                     async with asyncio.timeout(None if delay == math.inf else delay):
                         await self._wake.wait()
         finally:
-            self._has_left = True
-            self._disconnect("", "the cluster has left")
-            self.attempted.set()
-            self.dialled.set()
+            why = "the cluster has left" if self._has_left else "its connection has ended badly"
+            self._disconnect("", why)
             for task in self._showing:
                 task.cancel()
             if self._showing:
@@ -418,7 +433,8 @@ class ClusterConnection:
             self._wake.set()
 
     async def _look_at_login(self) -> None:
-        """Use a login that renews the former one in place; disconnect for any other, and for another client.
+        """Use a login that renews the former one in place; disconnect for any other, and for
+        another client.
 
         One that can't be used is looked at again later.
         """
@@ -472,7 +488,9 @@ class ClusterConnection:
         return requeue(seconds, self._next_failure())
 
     def _disconnect(self, reason: str, message: str, *, anew: bool = False) -> None:
-        """End the connection without waiting; health and sticky watches stay, and their caches unless ``anew``."""
+        """End the connection without waiting; health and sticky watches stay, and their caches
+        unless ``anew``.
+        """
         if self._running is not None and self._client is not None:
             assert self.cluster is not None
             mine = None if self._credentials is None else self._client
@@ -497,7 +515,7 @@ class ClusterConnection:
         if client is not None:
             await client.close()
 
-    # -- inside --------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _attach(self, watch: NamedWatch, cluster: Cluster) -> None:
         informer = cluster.informer(watch.resource, **watch.part._asdict())
@@ -507,7 +525,9 @@ class ClusterConnection:
             self._start(self._show_all(watch, informer))
 
     async def _show_all(self, watch: NamedWatch, informer: ClusterInformer) -> None:
-        """Show the handler of a watch the objects that were there before it, while the watch is there."""
+        """Show the handler of a watch the objects that were there before it, while the watch is
+        there.
+        """
         has_raised = False
         for number, key in enumerate(list(informer.keys()), start=1):
             if self._watches.get(watch.name) is not watch:
