@@ -90,11 +90,14 @@ class ClusterCache:
         """
         names = [provider.name for provider in providers]
         if len(set(names)) < len(names):
-            raise ValueError(f"providers need names of their own, so that their clusters do: {', '.join(names)}")
-        self.options, self.now = options, clock
+            why = "providers need names of their own, so that their clusters do"
+            raise ValueError(f"{why}: {', '.join(names)}")
+        self.options = options
+        self.now = clock
         self.environ = os.environ if environ is None else environ
         self.dials = asyncio.Semaphore(options.dials)
-        self._providers, self._dial = providers, dial
+        self._providers = providers
+        self._dial = dial
         self._vary = (rng or random.Random()).uniform  # noqa: S311 — jitter, not a secret
         self._members: dict[str, ProvidedCluster] = {}
         self._connections: dict[str, ClusterConnection] = {}
@@ -137,10 +140,12 @@ class ClusterCache:
 
     async def _follow(self, provider: Provider) -> None:
         """Run a provider, again after it has failed; its clusters stay meanwhile."""
-        fleet = _PrefixedFleet(self, f"{provider.name}{SEPARATOR}" if provider.name else "")
+        prefix = f"{provider.name}{SEPARATOR}" if provider.name else ""
+        fleet = _PrefixedFleet(self, prefix)
+        what = f"provider {provider.name or name_of(provider)}"
         while True:
             try:
-                await watchdog.WATCHDOG.steps_of(provider.run(fleet), f"provider {provider.name or name_of(provider)}")
+                await watchdog.WATCHDOG.steps_of(provider.run(fleet), what)
             except Exception:
                 log.exception("a provider of clusters raised", provider=provider.name)
             await asyncio.sleep(LOOK_SECONDS * self._vary(0.75, 1.25))
@@ -208,12 +213,14 @@ class ClusterCache:
         return self.get_status(name)
 
     def _is_selected(self, name: str, member: ProvidedCluster) -> bool:
+        options = self.options
         try:
-            if self.options.selector is not None and not selectors.matches(self.options.selector, member.labels):
+            selector = options.selector
+            if selector is not None and not selectors.matches(selector, member.labels):
                 return False
             with watchdog.WATCHDOG.step(f"the filter of cluster {name}"):
-                return self.options.select is None or self.options.select(name, member)
-        except Exception:  # the provider, and its other clusters, aren't to blame
+                return options.select is None or options.select(name, member)
+        except Exception:  # it must stop neither the provider nor its other clusters
             log.exception("a filter of clusters raised, the cluster isn't selected", cluster=name)
             return False
 
@@ -302,19 +309,29 @@ class ClusterCache:
     def get_health(self, name: str) -> Health:
         """Return what the probes of a cluster have found."""
         found = self._connections.get(name)
-        return found.health if found else Health()
+        if found is None:
+            return Health()
+        return found.health
 
     def get_status(self, name: str) -> ClusterStatus:
         """Return the state of a cluster; unknown ones are ``Unknown``."""
         found = self._connections.get(name)
         if found is None:
             return ClusterStatus(State.UNKNOWN, "", "", Health())
-        return ClusterStatus(found.state, found.reason, found.message, found.health, found.login_error)
+        return ClusterStatus(
+            found.state,
+            found.reason,
+            found.message,
+            found.health,
+            found.login_error,
+        )
 
     def get_namespaces(self, name: str) -> frozenset[str]:
         """Return the host namespaces that a cluster may lead to; none for an unknown cluster."""
         found = self._connections.get(name)
-        return found.member.namespaces if found else frozenset()
+        if found is None:
+            return frozenset()
+        return found.member.namespaces
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._connections))
@@ -350,7 +367,8 @@ class ClusterCache:
             ValueError: It has no name, or its part can't be cached.
         """
         known = self._known(name, f"watch {watch}")
-        known.watch(NamedWatch(watch, resource, handler, Part(namespace, selector, fields), sticky))
+        part = Part(namespace, selector, fields)
+        known.watch(NamedWatch(watch, resource, handler, part, sticky))
 
     def source(
         self, name: str, map_cluster: MapCluster | None = None, *, probe_failures: Collection[float] = ()
@@ -465,30 +483,32 @@ class ClusterCache:
 def _engage(controller: Controller, connection: ClusterConnection) -> None:
     try:
         controller.engage(connection.connected("engage a controller"))
-    except Exception:  # another controller, and the connection, aren't to blame
-        log.exception("a controller can't be engaged", cluster=connection.name, controller=controller.name)
+    except Exception:  # it must stop neither another controller nor the connection
+        about = {"cluster": connection.name, "controller": controller.name}
+        log.exception("a controller can't be engaged", **about)
 
 
 class _PrefixedFleet:
     """The fleet as a provider sees it: its names get the provider's."""
 
     def __init__(self, cache: ClusterCache, prefix: str) -> None:
-        self._cache, self._prefix = cache, prefix
+        self._cache = cache
+        self._prefix = prefix
 
     def put(self, name: str, member: ProvidedCluster) -> None:
         if self._is_its_own(name):
             self._cache.put(self._prefix + name, member)
         else:
-            log.warning(
-                "a provider names a cluster as if it were of another provider, it isn't connected to", cluster=name
-            )
+            wrong = "a provider names a cluster as if it were of another provider"
+            text = f"{wrong}, it isn't connected to"
+            log.warning(text, cluster=name)
 
     def remove(self, name: str) -> None:
         if self._is_its_own(name):
             self._cache.remove(self._prefix + name)
 
     def _is_its_own(self, name: str) -> bool:
-        """Return False for what would be the name of another provider's cluster: files and contexts
-        may be named so.
+        """Return False for a name that could be that of another provider's cluster, as a file's or
+        a context's may be.
         """
         return SEPARATOR not in name
