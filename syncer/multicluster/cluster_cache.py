@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from syncer.api import selectors
@@ -105,6 +105,8 @@ class ClusterCache:
         self._lifecycles = Lifecycles(self._keep, failed=self._connection_failed, retry_delay=self.retry_delay)
         self._sources: list[ClusterSource] = []
         self._controllers: list[Controller] = []
+        #: What users run in each connected cluster.
+        self._runs: list[Lifecycles[Cluster]] = []
         self._is_running = False
         #: Probes by cluster and result, ``success`` or ``error``.
         self.probes: dict[tuple[str, str], int] = {}
@@ -137,6 +139,8 @@ class ClusterCache:
             self._drop(name)
         self._members.clear()
         await self._lifecycles.close()
+        for runs in self._runs:
+            await runs.close()
 
     async def _follow(self, provider: Provider) -> None:
         """Run a provider, again after it has failed; its clusters stay meanwhile."""
@@ -173,14 +177,16 @@ class ClusterCache:
         self._drop(name)
 
     async def removed(self, name: str) -> None:
-        """Wait until the connection of a removed cluster has ended, with its watches, its caches
-        and its client.
+        """Wait until the connection of a removed cluster has ended, with its watches, its caches,
+        its client and the functions of :meth:`for_every_cluster`.
 
         It is for whoever keeps something that these use, such as the client of a
         :class:`ProvidedCluster`. It returns at once if no removed cluster of this name is still
         ending.
         """
         await self._lifecycles.removed(name)
+        for runs in self._runs:
+            await runs.removed(name)
 
     def suspect(self, name: str) -> None:
         """Probe a connected cluster now, as a request got no answer: it is disconnected if the
@@ -232,6 +238,8 @@ class ClusterCache:
         self._lifecycles.remove(name)
         for controller in self._engaged_in(name):
             controller.disengage(name)
+        for runs in self._runs:
+            runs.remove(name)
         self._forget(name)
 
     async def _keep(self, name: str, connection: ClusterConnection) -> None:
@@ -409,18 +417,58 @@ class ClusterCache:
             if connection.is_connected:
                 _engage(controller, connection)
 
+    def for_every_cluster(self, run: Callable[[Cluster], Awaitable[None]]) -> None:
+        """Run an async function in each cluster while it is connected, now or later.
+
+        It is cancelled when the cluster is disconnected or leaves the cache, and called again with
+        the next connection, once it has ended. If it raises, that is logged and it is called again,
+        after a delay that grows from failure to failure as those between two attempts to connect
+        do. If it returns, it is called again only with the next connection::
+
+            async def count(cluster: Cluster) -> None:
+                while True:
+                    print(cluster.name, len(await cluster.list(PODS)))
+                    await asyncio.sleep(60)
+
+            cache.for_every_cluster(count)
+        """
+        what = name_of(run)
+
+        async def run_until_disconnected(name: str, cluster: Cluster) -> None:
+            await watchdog.WATCHDOG.steps_of(run(cluster), f"{what} of cluster {name}")
+            await asyncio.Event().wait()
+
+        def failed(name: str, _cluster: Cluster, error: Exception, _seconds: float) -> None:
+            text = "a function of a cluster raised, will call it again"
+            log.error(text, cluster=name, function=what, exc_info=error)
+
+        lifecycles = Lifecycles(
+            run_until_disconnected,
+            failed=failed,
+            retry_delay=self.retry_delay,
+        )
+        self._runs.append(lifecycles)
+        for name, connection in self._connections.items():
+            if connection.is_connected:
+                lifecycles.put(name, connection.connected("run a function"))
+
     # -- for connections ---------------------------------------------------------------------------
 
     def turned(self, connection: ClusterConnection) -> None:
-        """Have the controllers begin with a cluster that is connected now, or wait for one that
-        isn't any more.
+        """Have controllers and functions begin with a cluster that is connected now, or wait for
+        one that isn't any more.
         """
         if self._connections.get(connection.name) is not connection:
             return  # it has left
         if connection.is_connected:
             for controller in self._controllers:
                 _engage(controller, connection)
+            for runs in self._runs:
+                runs.put(connection.name, connection.connected("run a function"))
             return
+
+        for runs in self._runs:
+            runs.remove(connection.name)
         for controller in self._engaged_in(connection.name):
             if connection.cluster is None:
                 controller.disengage(connection.name)
