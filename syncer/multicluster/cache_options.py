@@ -44,11 +44,11 @@ def _is_ok(status: int) -> bool:
 class ClusterCacheOptions:
     """The options of a :class:`ClusterCache`; times are in seconds.
 
-    ``user_agent`` is required: it tells the administrators of clusters who asks. ``field_manager``
-    is the name in ``managedFields``, by default the user agent up to its first ``/``. ``timeout``
-    is the deadline of a request and, unless ``clusters`` says otherwise, of a cached read; ``qps``
-    and ``burst`` limit the requests to a cluster. ``clusters`` are the options of each cluster, and
-    ``indexes`` are filled before a cluster counts as connected, within ``initial_sync``.
+    ``user_agent`` is required: administrators of clusters see it. ``field_manager`` is the name in
+    ``managedFields``, by default the user agent up to its first ``/``. ``timeout`` is the deadline
+    of a request and, unless ``clusters`` says otherwise, of a cached read; ``qps`` and ``burst``
+    limit the requests to a cluster. ``clusters`` are the options of each cluster, and ``indexes``
+    are filled before a cluster counts as connected, within ``initial_sync``.
 
     A cluster is probed by GET ``probe_path`` every ``probe_interval``, over the transport of its
     watches, and is disconnected after ``probe_threshold`` failures in a row, or at once by a 401.

@@ -125,7 +125,9 @@ class ServedFleet:
             await self._lifecycles.close()
 
     def _follow(self) -> None:
-        """Serve what is wanted; what runs under a name that isn't wanted, or not so, ends first."""
+        """Serve what is wanted. What runs under a name ends first if it isn't wanted, or has other
+        options.
+        """
         for name in list(self._lifecycles.names):
             if name not in self._wanted:
                 self._lifecycles.remove(name)
@@ -139,11 +141,10 @@ class ServedFleet:
         self._process.unserved.begun(name)
 
     def _failed(self, name: str, cluster: VirtualCluster, error: Exception, seconds: float) -> None:
-        """Show why a virtual cluster isn't served; end the fleet if it is the only one, unless that
-        may change soon.
+        """Show why a virtual cluster isn't served. The failure of the only one ends the fleet.
 
-        An only one that is unreachable ends it after a while, and one whose kubeconfig is still to
-        come doesn't.
+        The fleet goes on if that may change soon: the only one was unreachable for a short time,
+        has too many objects, or is still to get its kubeconfig.
         """
         is_short = isinstance(error, Unreachable) and seconds < START_SECONDS
         is_to_come = isinstance(error, NoKubeconfig) and cluster.connection.waits_for_kubeconfig
@@ -231,8 +232,9 @@ def _custom_kinds(pair: ClusterPair) -> list[Resource]:
 
 
 async def _ends_before(coroutine: Coroutine[Any, Any, None], event: asyncio.Event) -> bool:
-    """Run a coroutine until it ends or the event is set. Return True if it has ended, whose
-    exception is raised.
+    """Run a coroutine until it ends or the event is set; return True if it has ended by itself.
+
+    What the coroutine raises is raised.
     """
     async with beside(coroutine) as task, beside(event.wait()) as waiting:
         await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -243,8 +245,9 @@ async def _ends_before(coroutine: Coroutine[Any, Any, None], event: asyncio.Even
 
 
 def _condition(error: Exception) -> Condition:
-    """Return why a virtual cluster can't be served; the place of its kubeconfig is the operator's,
-    and no secret.
+    """Return why a virtual cluster can't be served, for the operator and for the public.
+
+    The public may see the path of a missing kubeconfig.
     """
     if isinstance(error, NoKubeconfig):
         return Condition(str(error), f"there is no kubeconfig {error.problems[0].file}")
