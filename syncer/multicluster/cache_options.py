@@ -44,24 +44,27 @@ def _is_ok(status: int) -> bool:
 class ClusterCacheOptions:
     """The options of a :class:`ClusterCache`; times are in seconds.
 
-    ``user_agent`` is required: it tells the administrators of clusters who asks. ``field_manager`` is the name in
-    ``managedFields``, by default the user agent up to its first ``/``. ``timeout`` is the deadline of a
-    request and, unless ``clusters`` says otherwise, of a cached read; ``qps`` and ``burst`` limit the requests to a
-    cluster. ``clusters`` are the options of each cluster, and ``indexes`` are filled before a cluster counts as
-    connected, within ``initial_sync``.
+    ``user_agent`` is required: administrators of clusters see it. ``field_manager`` is the name in
+    ``managedFields``, by default the user agent up to its first ``/``. ``timeout`` is the deadline
+    of a request and, unless ``clusters`` says otherwise, of a cached read; ``qps`` and ``burst``
+    limit the requests to a cluster. ``clusters`` are the options of each cluster, and ``indexes``
+    are filled before a cluster counts as connected, within ``initial_sync``.
 
-    A cluster is probed by GET ``probe_path`` every ``probe_interval``, over the transport of its watches, and is
-    disconnected after ``probe_threshold`` failures in a row, or at once by a 401. Other statuses are failures unless
-    ``answers`` returns True for them. With an infinite interval it is probed only when it is suspected. Whoever has
-    no credentials, or lost ones, may get ``probe_path``: where that is so, as with ``/readyz``, ``login_path`` is a
-    path such as ``/api`` that is probed besides, and takes credentials.
+    A cluster is probed by GET ``probe_path`` every ``probe_interval``, over the transport of its
+    watches, and is disconnected after ``probe_threshold`` failures in a row, or at once by a 401.
+    Other statuses are failures unless ``answers`` returns True for them. With an infinite interval
+    it is probed only when it is suspected. Whoever has no credentials, or lost ones, may get
+    ``probe_path``: where that is so, as with ``/readyz``, ``login_path`` is a path such as ``/api``
+    that is probed besides, and takes credentials.
 
-    After n failures in a row, of connects and probes, the next attempt to connect is at a random time within 2**n
-    seconds, at least 1 and at most ``retry``, so that clusters that were lost together aren't dialled together.
-    ``dials`` is the number of clusters that are dialled at the same time.
+    After n failures in a row, of connects and probes, the next attempt to connect is at a random
+    time within 2**n seconds, at least 1 and at most ``retry``, so that clusters that were lost
+    together aren't dialled together. ``dials`` is the number of clusters that are dialled at the
+    same time.
 
-    Only clusters of the LabelSelector ``selector`` for which ``select`` returns True are connected to; if these
-    raise, the cluster isn't. With ``private_keys``, each cluster gets an RSA key after its first connect.
+    Only clusters of the LabelSelector ``selector`` for which ``select`` returns True are connected
+    to; if these raise, the cluster isn't. With ``private_keys``, each cluster gets an RSA key after
+    its first connect.
     """
 
     user_agent: str

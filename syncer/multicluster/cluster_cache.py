@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from syncer.api import selectors
@@ -31,6 +31,7 @@ from syncer.multicluster.clusters import ClusterReader
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.errors import NotRunning
 from syncer.multicluster.kept_transport import KeptTransport
+from syncer.multicluster.lifecycles import Backoff, Lifecycles
 from syncer.multicluster.providers import LOOK_SECONDS, ProvidedCluster, Provider
 from syncer.observe.logs import get_logger
 
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 SEPARATOR = "#"
 #: Least seconds between two attempts to connect to a cluster.
 LEAST_DELAY = 1.0
-#: Failures in a row after which their number no longer prolongs the delay, whatever its maximum.
-MOST_FAILURES = 30
 
 log = get_logger(__name__)
 
@@ -58,11 +57,13 @@ def dial(credentials: LoginCredentials, options: ClusterCacheOptions) -> Transpo
 class ClusterCache:
     """The clusters of some providers, by name.
 
-    Each cluster has a task of its own, which connects, probes and reconnects, so a cluster that hangs delays no other.
-    No getter waits for a cluster: it returns, or raises :class:`NotConnected`. Whoever gets that doesn't
-    retry; a :meth:`source` says when the cluster is back::
+    Each cluster has a task of its own, which connects, probes and reconnects, so a cluster that
+    hangs delays no other. No getter waits for a cluster: it returns, or raises
+    :class:`NotConnected`. Whoever gets that doesn't retry; a :meth:`source` says when the cluster
+    is back::
 
-        cache = ClusterCache([ClusterApiProvider(management, namespaces)], ClusterCacheOptions(user_agent="me"))
+        providers = [ClusterApiProvider(management, namespaces)]
+        cache = ClusterCache(providers, ClusterCacheOptions(user_agent="me"))
         source = cache.source("machines")
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(cache.run())
@@ -89,23 +90,28 @@ class ClusterCache:
         """
         names = [provider.name for provider in providers]
         if len(set(names)) < len(names):
-            raise ValueError(f"providers need names of their own, so that their clusters do: {', '.join(names)}")
-        self.options, self.now = options, clock
+            why = "providers need names of their own, so that their clusters do"
+            raise ValueError(f"{why}: {', '.join(names)}")
+        self.options = options
+        self.now = clock
         self.environ = os.environ if environ is None else environ
         self.dials = asyncio.Semaphore(options.dials)
-        self._providers, self._dial = providers, dial
+        self._providers = providers
+        self._dial = dial
         self._vary = (rng or random.Random()).uniform  # noqa: S311 — jitter, not a secret
         self._members: dict[str, ProvidedCluster] = {}
         self._connections: dict[str, ClusterConnection] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._backoff = Backoff(first=1.0, last=options.retry, least=LEAST_DELAY)
+        self._lifecycles = Lifecycles(self._keep, failed=self._connection_failed, retry_delay=self.retry_delay)
         self._sources: list[ClusterSource] = []
         self._controllers: list[Controller] = []
+        #: What users run in each connected cluster.
+        self._runs: list[Lifecycles[Cluster]] = []
         self._is_running = False
         #: Probes by cluster and result, ``success`` or ``error``.
         self.probes: dict[tuple[str, str], int] = {}
 
-    # -- life ----------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Find clusters and keep their connections, until cancelled.
@@ -126,19 +132,24 @@ class ClusterCache:
             await self.close()
 
     async def close(self) -> None:
-        """Remove all clusters, and wait for the end of their connections, where they were :meth:`put` without a run."""
+        """Remove all clusters, and wait for the end of their connections, where they were
+        :meth:`put` without a run.
+        """
         for name in list(self._connections):
             self._drop(name)
         self._members.clear()
-        if self._leaving:
-            await asyncio.wait(self._leaving)
+        await self._lifecycles.close()
+        for runs in self._runs:
+            await runs.close()
 
     async def _follow(self, provider: Provider) -> None:
         """Run a provider, again after it has failed; its clusters stay meanwhile."""
-        fleet = _PrefixedFleet(self, f"{provider.name}{SEPARATOR}" if provider.name else "")
+        prefix = f"{provider.name}{SEPARATOR}" if provider.name else ""
+        fleet = _PrefixedFleet(self, prefix)
+        what = f"provider {provider.name or name_of(provider)}"
         while True:
             try:
-                await watchdog.WATCHDOG.steps_of(provider.run(fleet), f"provider {provider.name or name_of(provider)}")
+                await watchdog.WATCHDOG.steps_of(provider.run(fleet), what)
             except Exception:
                 log.exception("a provider of clusters raised", provider=provider.name)
             await asyncio.sleep(LOOK_SECONDS * self._vary(0.75, 1.25))
@@ -151,16 +162,35 @@ class ClusterCache:
         elif name in self._connections:
             self._connections[name].update(member)
         else:
-            connection = self._connections[name] = ClusterConnection(name, member, self)
-            self._tasks[name] = asyncio.create_task(connection.run())
+            connection = ClusterConnection(name, member, self)
+            self._connections[name] = connection
+            self._lifecycles.put(name, connection)
 
     def remove(self, name: str) -> None:
-        """Remove a cluster; unknown names are ignored."""
+        """Remove a cluster, without waiting for the end of its connection; unknown names are
+        ignored.
+
+        If the name is put again meanwhile, that cluster is connected to once the former connection
+        has ended.
+        """
         self._members.pop(name, None)
         self._drop(name)
 
+    async def removed(self, name: str) -> None:
+        """Wait until the connection of a removed cluster has ended, with its watches, its caches,
+        its client and the functions of :meth:`for_every_cluster`.
+
+        It is for whoever keeps something that these use, such as the client of a
+        :class:`ProvidedCluster`. It returns at once if no removed cluster of this name is still
+        ending.
+        """
+        await self._lifecycles.removed(name)
+        for runs in self._runs:
+            await runs.removed(name)
+
     def suspect(self, name: str) -> None:
-        """Probe a connected cluster now, as a request got no answer: it is disconnected if the probe gets none either.
+        """Probe a connected cluster now, as a request got no answer: it is disconnected if the
+        probe gets none either.
 
         Clusters that aren't connected, or are unknown, are ignored.
         """
@@ -168,7 +198,8 @@ class ClusterCache:
             self._connections[name].suspect()
 
     async def dialled(self, name: str) -> None:
-        """Wait until a cluster that is not connected has its turn to be dialled; others may have theirs before.
+        """Wait until a cluster that is not connected has its turn to be dialled; others may have
+        theirs before.
 
         Raises:
             NotConnected: It is unknown.
@@ -176,7 +207,8 @@ class ClusterCache:
         await self._known(name, "wait for its turn").dialled.wait()
 
     async def attempted(self, name: str) -> ClusterStatus:
-        """Wait until a cluster is connected, or the next attempt to connect to it has failed; return its state then.
+        """Wait until a cluster is connected, or the next attempt to connect to it has failed;
+        return its state then.
 
         Raises:
             NotConnected: It is unknown.
@@ -187,35 +219,39 @@ class ClusterCache:
         return self.get_status(name)
 
     def _is_selected(self, name: str, member: ProvidedCluster) -> bool:
+        options = self.options
         try:
-            if self.options.selector is not None and not selectors.matches(self.options.selector, member.labels):
+            selector = options.selector
+            if selector is not None and not selectors.matches(selector, member.labels):
                 return False
             with watchdog.WATCHDOG.step(f"the filter of cluster {name}"):
-                return self.options.select is None or self.options.select(name, member)
-        except Exception:  # the provider, and its other clusters, aren't to blame
+                return options.select is None or options.select(name, member)
+        except Exception:  # it must stop neither the provider nor its other clusters
             log.exception("a filter of clusters raised, the cluster isn't selected", cluster=name)
             return False
 
     def _drop(self, name: str) -> None:
-        if self._connections.pop(name, None) is None:
+        connection = self._connections.pop(name, None)
+        if connection is None:
             return
-        task = self._tasks.pop(name)
-        task.cancel()
-        self._leaving.add(task)
-        task.add_done_callback(self._left(name))
+        connection.leave()
+        self._lifecycles.remove(name)
         for controller in self._engaged_in(name):
             controller.disengage(name)
+        for runs in self._runs:
+            runs.remove(name)
         self._forget(name)
 
-    def _left(self, name: str) -> Callable[[asyncio.Task[None]], None]:
-        def left(task: asyncio.Task[None]) -> None:
-            self._leaving.discard(task)
-            if not task.cancelled() and (error := task.exception()):
-                log.error("the connection of a cluster has ended badly", cluster=name, exc_info=error)
+    async def _keep(self, name: str, connection: ClusterConnection) -> None:
+        try:
+            await connection.run()
+        finally:
             if name not in self._connections:
-                self._forget(name)
+                self._forget(name)  # its disconnect was an event
 
-        return left
+    def _connection_failed(self, name: str, _connection: ClusterConnection, error: Exception, _seconds: float) -> None:
+        text = "the connection of a cluster has ended badly and begins again"
+        log.error(text, cluster=name, exc_info=error)
 
     def _forget(self, name: str) -> None:
         for source in self._sources:
@@ -223,7 +259,7 @@ class ClusterCache:
         for result in ("success", "error"):
             self.probes.pop((name, result), None)
 
-    # -- getters: none of them waits -----------------------------------------------------------------
+    # -- getters: none of them waits ---------------------------------------------------------------
 
     def get_client(self, name: str) -> Cluster:
         """Return a cluster, whose reads are from caches and whose writes are live.
@@ -261,7 +297,8 @@ class ClusterCache:
         """Return the key of a cluster for client certificates: the same while the cluster is known.
 
         Raises:
-            NotConnected: It isn't generated yet, since the cluster is unknown or was never connected.
+            NotConnected: It isn't generated yet, since the cluster is unknown or was never
+                connected.
             ValueError: The cache makes none.
         """
         if not self.options.private_keys:
@@ -272,25 +309,37 @@ class ClusterCache:
         return found.key
 
     def get_last_probe_success(self, name: str) -> float | None:
-        """Return the time of the last probe that succeeded; None for an unknown cluster, or before the first."""
+        """Return the time of the last probe that succeeded; None for an unknown cluster, or before
+        the first.
+        """
         return self.get_health(name).last_success
 
     def get_health(self, name: str) -> Health:
         """Return what the probes of a cluster have found."""
         found = self._connections.get(name)
-        return found.health if found else Health()
+        if found is None:
+            return Health()
+        return found.health
 
     def get_status(self, name: str) -> ClusterStatus:
         """Return the state of a cluster; unknown ones are ``Unknown``."""
         found = self._connections.get(name)
         if found is None:
             return ClusterStatus(State.UNKNOWN, "", "", Health())
-        return ClusterStatus(found.state, found.reason, found.message, found.health, found.login_error)
+        return ClusterStatus(
+            found.state,
+            found.reason,
+            found.message,
+            found.health,
+            found.login_error,
+        )
 
     def get_namespaces(self, name: str) -> frozenset[str]:
         """Return the host namespaces that a cluster may lead to; none for an unknown cluster."""
         found = self._connections.get(name)
-        return found.member.namespaces if found else frozenset()
+        if found is None:
+            return frozenset()
+        return found.member.namespaces
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._connections))
@@ -298,7 +347,7 @@ class ClusterCache:
     def __contains__(self, name: object) -> bool:
         return name in self._connections
 
-    # -- watches and events --------------------------------------------------------------------------
+    # -- watches and events ------------------------------------------------------------------------
 
     def watch(
         self,
@@ -312,18 +361,22 @@ class ClusterCache:
         fields: str = "",
         sticky: bool = False,
     ) -> None:
-        """Call a handler for every change of a resource in a cluster, and for each object that is there.
+        """Call a handler for every change of a resource in a cluster, and for each object that is
+        there.
 
-        ``watch`` names it: while a watch of this name exists in the cluster, nothing is done. It ends with the
-        connection. A sticky one stays: it may be declared while a known cluster is disconnected, and after a
-        reconnect its handler is called for all that has changed or was deleted meanwhile.
+        ``watch`` names it: while a watch of this name exists in the cluster, nothing is done. It
+        ends with the connection. A sticky one stays: it may be declared while a known cluster is
+        disconnected, and after a reconnect its handler is called for all that has changed or was
+        deleted meanwhile.
 
         Raises:
-            NotConnected: The cluster is unknown, or the watch isn't sticky and the cluster not connected.
+            NotConnected: The cluster is unknown, or the watch isn't sticky and the cluster not
+                connected.
             ValueError: It has no name, or its part can't be cached.
         """
         known = self._known(name, f"watch {watch}")
-        known.watch(NamedWatch(watch, resource, handler, Part(namespace, selector, fields), sticky))
+        part = Part(namespace, selector, fields)
+        known.watch(NamedWatch(watch, resource, handler, part, sticky))
 
     def source(
         self, name: str, map_cluster: MapCluster | None = None, *, probe_failures: Collection[float] = ()
@@ -331,8 +384,8 @@ class ClusterCache:
         """Return a new queue of connects and disconnects of all clusters, from now on.
 
         It also has an event if the last successful probe of a cluster is longer ago than one of
-        ``probe_failures``, in seconds: once for each failure and limit. ``map_cluster`` maps a cluster to the
-        requests of the consumer, as in :meth:`ClusterSource.requests`.
+        ``probe_failures``, in seconds: once for each failure and limit. ``map_cluster`` maps a
+        cluster to the requests of the consumer, as in :meth:`ClusterSource.requests`.
         """
         made = ClusterSource(name, map_cluster, sorted(probe_failures))
         self._sources.append(made)
@@ -342,15 +395,16 @@ class ClusterCache:
         """Remove a source, whose consumer needs it no longer."""
         self._sources.remove(source)
 
-    # -- controllers ---------------------------------------------------------------------------------
+    # -- controllers -------------------------------------------------------------------------------
 
     def add(self, controller: Controller) -> None:
-        """Engage a controller in each cluster, now or once it is connected; run it by itself or by a manager.
+        """Engage a controller in each cluster, now or once it is connected; run it by itself or by
+        a manager.
 
-        Its watches are on the caches that :meth:`get_client` reads from: they cost no further connection, and no
-        watch of what is watched already. While a cluster is disconnected its requests wait; then the controller is
-        shown all that has changed or was deleted meanwhile. It is disengaged when the cluster leaves the cache.
-        Nothing happens if it was added before.
+        Its watches are on the caches that :meth:`get_client` reads from: they cost no further
+        connection, and no watch of what is watched already. While a cluster is disconnected its
+        requests wait; then the controller is shown all that has changed or was deleted meanwhile.
+        It is disengaged when the cluster leaves the cache. Nothing happens if it was added before.
 
         Raises:
             TypeError: It is no controller.
@@ -363,16 +417,58 @@ class ClusterCache:
             if connection.is_connected:
                 _engage(controller, connection)
 
-    # -- for connections -----------------------------------------------------------------------------
+    def for_every_cluster(self, run: Callable[[Cluster], Awaitable[None]]) -> None:
+        """Run an async function in each cluster while it is connected, now or later.
+
+        It is cancelled when the cluster is disconnected or leaves the cache, and called again with
+        the next connection, once it has ended. If it raises, that is logged and it is called again,
+        after a delay that grows from failure to failure as those between two attempts to connect
+        do. If it returns, it is called again only with the next connection::
+
+            async def count(cluster: Cluster) -> None:
+                while True:
+                    print(cluster.name, len(await cluster.list(PODS)))
+                    await asyncio.sleep(60)
+
+            cache.for_every_cluster(count)
+        """
+        what = name_of(run)
+
+        async def run_until_disconnected(name: str, cluster: Cluster) -> None:
+            await watchdog.WATCHDOG.steps_of(run(cluster), f"{what} of cluster {name}")
+            await asyncio.Event().wait()
+
+        def failed(name: str, _cluster: Cluster, error: Exception, _seconds: float) -> None:
+            text = "a function of a cluster raised, will call it again"
+            log.error(text, cluster=name, function=what, exc_info=error)
+
+        lifecycles = Lifecycles(
+            run_until_disconnected,
+            failed=failed,
+            retry_delay=self.retry_delay,
+        )
+        self._runs.append(lifecycles)
+        for name, connection in self._connections.items():
+            if connection.is_connected:
+                lifecycles.put(name, connection.connected("run a function"))
+
+    # -- for connections ---------------------------------------------------------------------------
 
     def turned(self, connection: ClusterConnection) -> None:
-        """Have the controllers begin with a cluster that is connected now, or wait for one that isn't any more."""
+        """Have controllers and functions begin with a cluster that is connected now, or wait for
+        one that isn't any more.
+        """
         if self._connections.get(connection.name) is not connection:
             return  # it has left
         if connection.is_connected:
             for controller in self._controllers:
                 _engage(controller, connection)
+            for runs in self._runs:
+                runs.put(connection.name, connection.connected("run a function"))
             return
+
+        for runs in self._runs:
+            runs.remove(connection.name)
         for controller in self._engaged_in(connection.name):
             if connection.cluster is None:
                 controller.disengage(connection.name)
@@ -380,7 +476,9 @@ class ClusterCache:
                 controller.hold(connection.name)
 
     def _engaged_in(self, name: str) -> list[Controller]:
-        """Return the controllers that are engaged in a cluster of this cache, and not in a Manager's of its name."""
+        """Return the controllers that are engaged in a cluster of this cache, and not in a
+        Manager's of its name.
+        """
         found = []
         for controller in self._controllers:
             cluster = controller.clusters.get(name)
@@ -393,9 +491,10 @@ class ClusterCache:
         return self._sources
 
     def retry_delay(self, failures: int) -> float:
-        """Return a random delay before another attempt to connect after some failures in a row, in seconds."""
-        most = min(self.options.retry, 2.0 ** min(failures, MOST_FAILURES))
-        return max(LEAST_DELAY, self._vary(0.0, most))
+        """Return a random delay before another attempt to connect after some failures in a row, in
+        seconds.
+        """
+        return self._backoff.delay(failures, self._vary)
 
     def client(self, name: str, credentials: LoginCredentials) -> tuple[Client, Transport]:
         """Return a new client of a cluster, and its transport without the limit of requests."""
@@ -432,28 +531,32 @@ class ClusterCache:
 def _engage(controller: Controller, connection: ClusterConnection) -> None:
     try:
         controller.engage(connection.connected("engage a controller"))
-    except Exception:  # another controller, and the connection, aren't to blame
-        log.exception("a controller can't be engaged", cluster=connection.name, controller=controller.name)
+    except Exception:  # it must stop neither another controller nor the connection
+        about = {"cluster": connection.name, "controller": controller.name}
+        log.exception("a controller can't be engaged", **about)
 
 
 class _PrefixedFleet:
     """The fleet as a provider sees it: its names get the provider's."""
 
     def __init__(self, cache: ClusterCache, prefix: str) -> None:
-        self._cache, self._prefix = cache, prefix
+        self._cache = cache
+        self._prefix = prefix
 
     def put(self, name: str, member: ProvidedCluster) -> None:
         if self._is_its_own(name):
             self._cache.put(self._prefix + name, member)
         else:
-            log.warning(
-                "a provider names a cluster as if it were of another provider, it isn't connected to", cluster=name
-            )
+            wrong = "a provider names a cluster as if it were of another provider"
+            text = f"{wrong}, it isn't connected to"
+            log.warning(text, cluster=name)
 
     def remove(self, name: str) -> None:
         if self._is_its_own(name):
             self._cache.remove(self._prefix + name)
 
     def _is_its_own(self, name: str) -> bool:
-        """Return False for what would be the name of another provider's cluster: files and contexts may be named so."""
+        """Return False for a name that could be that of another provider's cluster, as a file's or
+        a context's may be.
+        """
         return SEPARATOR not in name

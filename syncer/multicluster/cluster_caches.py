@@ -20,8 +20,8 @@ from syncer.multicluster.recorder import Recorder
 from syncer.observe.logs import get_logger
 from syncer.steps import STEP_OBJECTS
 
-#: Seconds between attempts to reach a cluster for the first time: at most the first delay, doubled up to the
-#: last, each time a random part of it.
+#: Seconds between attempts to reach a cluster for the first time: at most the first delay, doubled
+#: up to the last, each time a random part of it.
 FIRST_ATTEMPT, LAST_ATTEMPT = 0.2, 30.0
 #: Part of the resync interval by which it varies, so that caches don't resync together.
 RESYNC_JITTER = 0.1
@@ -35,7 +35,9 @@ class Caches:
     """The client, the caches and the recorders of Events that a cluster shares with its aliases."""
 
     def __init__(self, name: str, client: Client, options: ClusterOptions) -> None:
-        self.name, self.client, self.options = name, client, options
+        self.name = name
+        self.client = client
+        self.options = options
         self.discovery = discovery.Discovery(client)
         self.is_kept = False
         self.owns_client = False
@@ -89,45 +91,56 @@ class Caches:
                     self.tasks.create_task(self._resync())
                 await asyncio.Event().wait()
         finally:
-            self.tasks, self._no_contact, self._has_contact = None, None, False
+            self.tasks = None
+            self._no_contact = None
+            self._has_contact = False
             self._reflectors.clear()
 
     def use(self, client: Client) -> None:
         """See :meth:`.Cluster.use`."""
         if self.tasks is not None:
             raise NotRunning(f"cluster {self.name} runs with its client; stop it before another is used")
-        self.client, self.discovery = client, discovery.Discovery(client)
+        self.client = client
+        self.discovery = discovery.Discovery(client)
         self.owns_client = False
 
     def error(self) -> SyncerError | None:
         """See :attr:`.Cluster.error`."""
-        return self._no_contact or next((each.error for each in self._informers.values() if each.error), None)
+        if self._no_contact is not None:
+            return self._no_contact
+        return next((each.error for each in self._informers.values() if each.error), None)
 
     def recorder(self, component: str) -> Recorder:
         """See :meth:`.Cluster.recorder`."""
         known = self._recorders.get(component)
         if known is None:
-            known = self._recorders[component] = Recorder(component, self.name, lambda: self.client)
+            known = Recorder(component, self.name, lambda: self.client)
+            self._recorders[component] = known
             if self.tasks is not None and self._has_contact:
                 self.tasks.create_task(known.run())
         return known
 
     async def _contact(self) -> None:
-        """Find out whether versions are ordered: a single request is retried while the cluster doesn't answer."""
+        """Find out whether versions are ordered, by a single request that is retried while the
+        cluster doesn't answer.
+        """
         wait = wait_random_exponential(multiplier=FIRST_ATTEMPT, max=LAST_ATTEMPT)
         retry = retry_if_exception_type((ClusterError, codec.DecodeError))
         attempts = AsyncRetrying(retry=retry, wait=wait, before_sleep=self._missed)
         self._is_ordered = await attempts(discovery.orders_versions, self.client)
         if self._no_contact is not None:
             log.info("a cluster answers", cluster=self.name)
-        self._no_contact, self._has_contact = None, True
+        self._no_contact = None
+        self._has_contact = True
 
     def _missed(self, attempt: RetryCallState) -> None:
         error = attempt.outcome.exception() if attempt.outcome else None
         if not isinstance(error, SyncerError):
-            error = Unreachable(f"cluster {self.name}: its version can't be read: {error}", cluster=self.name)
+            why = f"cluster {self.name}: its version can't be read: {error}"
+            error = Unreachable(why, cluster=self.name)
         if self._no_contact is None:
-            log.warning("no answer from a cluster, will try again", cluster=self.name, error=str(error))
+            text = "no answer from a cluster, will try again"
+            log.warning(text, cluster=self.name, error=str(error))
         self._no_contact = error
         for informer in self._informers.values():
             informer.failed(error)
@@ -135,7 +148,7 @@ class Caches:
     def _start(self, informer: ClusterInformer) -> None:
         assert self.tasks is not None
         informer.begin()
-        reflector = self._reflectors[informer] = Reflector(
+        reflector = Reflector(
             self.client,
             informer,
             self._listener,
@@ -143,6 +156,7 @@ class Caches:
             selector=informer.selector,
             fields=informer.fields,
         )
+        self._reflectors[informer] = reflector
         self.tasks.create_task(reflector.run())
 
     def _works(self) -> None:
@@ -152,15 +166,19 @@ class Caches:
                 reflector.hurry()
 
     def _fails(self, informer: ClusterInformer, before: SyncerError | None) -> None:
-        """Name a cluster that doesn't answer, and a cache that can't be filled otherwise, once until they work again.
+        """Log that a cluster doesn't answer, or that a cache can't be filled for another reason,
+        once until they work again.
 
-        Of a cluster that a :class:`~syncer.multicluster.ClusterCache` keeps, the connection says the first.
+        The former is logged by the connection, if a :class:`~syncer.multicluster.ClusterCache`
+        keeps the cluster.
         """
         error = informer.error
         if isinstance(error, Unreachable):
-            known = [before, *(each.error for each in self._informers.values() if each is not informer)]
-            if not (self.is_kept or any(isinstance(each, Unreachable) for each in known)):
-                log.warning("no answer from a cluster, will try again", cluster=self.name, error=str(error))
+            others = [each.error for each in self._informers.values() if each is not informer]
+            is_known = any(isinstance(each, Unreachable) for each in (before, *others))
+            if not (self.is_kept or is_known):
+                text = "no answer from a cluster, will try again"
+                log.warning(text, cluster=self.name, error=str(error))
         elif type(error) is not type(before):
             about = {"cluster": self.name, "what": str(informer.resource), "error": str(error)}
             if isinstance(error, Missing):
@@ -184,30 +202,35 @@ class Caches:
         """See :meth:`.Cluster.informer`."""
         options = self.options
         limit = self.limited(resource, part.namespace)
-        part = options.parts.get(resource, part) if part == Part() else part
+        if part == Part():
+            part = options.parts.get(resource, part)
         part = part._replace(namespace=part.namespace or limit)
-        informer = self._informers.get((resource, part))
-        if informer is None:
-            informer = self._informers[resource, part] = ClusterInformer(
-                self.name,
-                resource,
-                **part._asdict(),
-                transform=options.transforms.get(resource, options.transform),
-                clock=asyncio.get_running_loop().time,
-                ordered=lambda: self._is_ordered,
-                budget=self._budget,
-            )
-            if self._has_contact:
-                self._start(informer)
-            elif self._no_contact is not None:
-                informer.failed(self._no_contact)
+        known = self._informers.get((resource, part))
+        if known is not None:
+            return known
+
+        informer = ClusterInformer(
+            self.name,
+            resource,
+            **part._asdict(),
+            transform=options.transforms.get(resource, options.transform),
+            clock=asyncio.get_running_loop().time,
+            ordered=lambda: self._is_ordered,
+            budget=self._budget,
+        )
+        self._informers[resource, part] = informer
+        if self._has_contact:
+            self._start(informer)
+        elif self._no_contact is not None:
+            informer.failed(self._no_contact)
         return informer
 
     def forget(self, informer: ClusterInformer) -> None:
         """See :meth:`.Cluster.forget`."""
         if self.tasks is not None:
             raise NotRunning(f"cluster {self.name} runs, with the cache of {informer}; stop it before")
-        self._informers = {place: each for place, each in self._informers.items() if each is not informer}
+        others = {key: each for key, each in self._informers.items() if each is not informer}
+        self._informers = others
         informer.empty()
 
     def all(self) -> Sequence[ClusterInformer]:
@@ -215,24 +238,30 @@ class Caches:
         return list(self._informers.values())
 
     def limited(self, resource: Resource, namespace: str) -> str:
-        """Return the namespace to read a resource in (``""``: all), if a namespace is asked for (``""``: none).
+        """Return the namespace to read a resource in (``""``: all), if a namespace is asked for
+        (``""``: none).
 
         Raises:
             ValueError: The cluster is limited to another namespace.
         """
         limit = self.options.namespace if resource.namespaced else ""
         if limit and namespace not in ("", limit):
-            said = f"cluster {self.name} caches namespace {limit} alone"
-            raise ValueError(f"{said}; read {namespace!r} by its client")
+            cached = f"cluster {self.name} caches namespace {limit} alone"
+            raise ValueError(f"{cached}; read {namespace!r} by its client")
         return namespace or limit
 
     @contextlib.contextmanager
     def writing(self, resource: Resource, key: Key) -> Iterator[Callable[[Obj | None], None]]:
         """Surround a write; the block passes the response on, or None if the object is gone."""
         with contextlib.ExitStack() as stack:
-            informers = [each for each in self._informers.values() if each.synced and each.is_part_of(resource, key)]
-            uids = [entry.uid if (entry := each.entry(key)) else "" for each in informers]
-            begun = [stack.enter_context(each.writing(key)) for each in informers]
+            informers = []
+            uids = []
+            for informer in self._informers.values():
+                if informer.synced and informer.is_part_of(resource, key):
+                    entry = informer.entry(key)
+                    informers.append(informer)
+                    uids.append(entry.uid if entry else "")
+            begun = [stack.enter_context(informer.writing(key)) for informer in informers]
 
             def wrote(response: Obj | None) -> None:
                 for informer, writing, uid in zip(informers, begun, uids, strict=True):

@@ -7,8 +7,9 @@
                   │   v                    v
                 Disconnected <─────────────┘
 
-Whatever asks for the connection reads attributes: no lock is held, and nothing waits. The cluster's caches outlive a
-connection where something stands on them: a sticky watch, an index, or the watch of a controller.
+Whatever asks for the connection reads attributes: no lock is held, and nothing waits. The cluster's
+caches outlive a connection where something stands on them: a sticky watch, an index, or the watch
+of a controller.
 """
 
 import asyncio
@@ -45,9 +46,11 @@ if TYPE_CHECKING:
 
 #: Seconds until the next step where nothing else says: also after a login that couldn't be read.
 FALLBACK = 10.0
-#: Seconds within which a probe counts as due: a timer may fire before its time by what is rounded off.
+#: Seconds within which a probe counts as due: a timer may fire before its time by what is rounded
+#: off.
 SOON = 1e-6
-#: Seconds after which a cluster of too many objects is connected again: each attempt may list as many as are kept.
+#: Seconds after which a cluster of too many objects is connected again: each attempt may list as
+#: many as are kept.
 TOO_LARGE_SECONDS = 60.0
 _KEY_BITS = 2048
 
@@ -82,7 +85,9 @@ class Surroundings(Protocol):
         ...
 
     def retry_delay(self, failures: int) -> float:
-        """Return a random delay before another attempt to connect after some failures in a row, in seconds."""
+        """Return a random delay before another attempt to connect after some failures in a row, in
+        seconds.
+        """
         ...
 
     def client(self, name: str, credentials: LoginCredentials) -> tuple[Client, Transport]:
@@ -98,30 +103,37 @@ class Surroundings(Protocol):
         ...
 
     def turned(self, connection: "ClusterConnection") -> None:
-        """Have the controllers begin with a cluster that is connected now, or wait for one that isn't any more."""
+        """Have the controllers begin with a cluster that is connected now, or wait for one that
+        isn't any more.
+        """
         ...
 
 
 def requeue(*durations: float | None) -> float:
-    """Return the seconds until the next step: the least that was asked for, or else :data:`FALLBACK`."""
-    return max(0.0, min((each for each in durations if each is not None), default=FALLBACK))
+    """Return the seconds until the next step: the least of these, or else :data:`FALLBACK`."""
+    given = [each for each in durations if each is not None]
+    return max(0.0, min(given, default=FALLBACK))
 
 
 class ClusterConnection:
     """The connection of a cluster, with its health, watches and caches."""
 
     def __init__(self, name: str, member: ProvidedCluster, around: Surroundings) -> None:
-        self.name, self.member = name, member
-        self.state, self.reason, self.message = State.UNKNOWN, "", ""
+        self.name = name
+        self.member = member
+        self.state = State.UNKNOWN
+        self.reason = ""
+        self.message = ""
         self.health = Health()
         #: The caches; None before the first connect.
         self.cluster: Cluster | None = None
         self.key: RSAPrivateKey | None = None
-        self._around, self._options = around, around.options
+        self._around = around
+        self._options = around.options
         self._client: Client | None = None
         self._probe_over: Transport | None = None
         self._credentials: LoginCredentials | None = None
-        #: The login as it was read, before its address was replaced.
+        #: The login that was read, before its address was replaced.
         self._read: Login | None = None
         self._runs_here = False
         self._running: asyncio.Task[None] | None = None
@@ -131,7 +143,7 @@ class ClusterConnection:
         self._informers: dict[str, ClusterInformer] = {}
         self._wake = asyncio.Event()
         self._not_before = float("-inf")
-        #: Why the login as it is now can't be used, while a connected cluster uses the former one.
+        #: Why the present login can't be used, while a connected cluster uses the former one.
         self.login_error: CannotConnect | None = None
         #: When to read the login again, which may have changed; None if it hasn't.
         self._look_at: float | None = None
@@ -140,9 +152,10 @@ class ClusterConnection:
         self.attempted = asyncio.Event()
         #: Set while it is dialled or connected, and once it has left.
         self.dialled = asyncio.Event()
-        self._is_suspected = self._has_left = False
+        self._is_suspected = False
+        self._has_left = False
 
-    # -- asked by anybody, at any time ---------------------------------------------------------------
+    # -- its state ---------------------------------------------------------------------------------
 
     @property
     def is_connected(self) -> bool:
@@ -167,11 +180,12 @@ class ClusterConnection:
         Raises:
             NotConnected: The cluster isn't connected, or its provider has given a client.
         """
-        if self._credentials is None:
-            if self._client is not None:
-                raise NotConnected(f"get the connection: cluster {self.name} has none of its own", cluster=self.name)
-            raise self.not_connected("get the connection")
-        return self._credentials.login
+        if self._credentials is not None:
+            return self._credentials.login
+        if self._client is not None:
+            why = f"get the connection: cluster {self.name} has none of its own"
+            raise NotConnected(why, cluster=self.name)
+        raise self.not_connected("get the connection")
 
     def connected(self, what: str) -> Cluster:
         """Return the cluster with its caches.
@@ -185,19 +199,30 @@ class ClusterConnection:
 
     def not_connected(self, what: str) -> NotConnected:
         """Return the error of what needs a connection."""
-        why = f": {self.reason}" if self.reason else ""
-        return NotConnected(f"{what}: the connection to cluster {self.name} is down{why}", cluster=self.name)
+        text = f"{what}: the connection to cluster {self.name} is down"
+        if self.reason:
+            text = f"{text}: {self.reason}"
+        return NotConnected(text, cluster=self.name)
 
-    # -- told by the cache ---------------------------------------------------------------------------
+    # -- for the cache -----------------------------------------------------------------------------
 
     def update(self, member: ProvidedCluster) -> None:
         """Replace what is known of the cluster: a login that may have changed is read at once."""
         if member.version != self.member.version:
-            self._look_at = self._not_before = float("-inf")
+            self._look_at = float("-inf")
+            self._not_before = float("-inf")
             if self.state is State.CONNECTING and not self._attempt.expired():
                 self._attempt.reschedule(asyncio.get_running_loop().time())
         self.member = member
         self._wake.set()
+
+    def leave(self) -> None:
+        """Let go whoever waits for a connection: the cluster is removed, and :meth:`run` is
+        cancelled.
+        """
+        self._has_left = True
+        self.attempted.set()
+        self.dialled.set()
 
     def suspect(self) -> None:
         """Probe at once if the cluster is connected, and disconnect it if that fails."""
@@ -212,19 +237,20 @@ class ClusterConnection:
             NotConnected: The cluster isn't connected, and the watch isn't sticky.
         """
         if not watch.name:
-            raise ValueError("a watch needs a name, by which it is known not to be there yet")
+            raise ValueError("a watch needs a name, so that it is begun once only")
         if watch.name in self._watches:
             return
         if not self.is_connected and not watch.sticky:
             raise self.not_connected(f"watch {watch.name}")
         limit = self._options.clusters.namespace
         if limit and watch.resource.namespaced and watch.part.namespace not in ("", limit):
-            raise ValueError(f"watch {watch.name}: cluster {self.name} caches namespace {limit} alone")
+            why = f"cluster {self.name} caches namespace {limit} alone"
+            raise ValueError(f"watch {watch.name}: {why}")
         if self.cluster is not None:
             self._attach(watch, self.cluster)
         self._watches[watch.name] = watch
 
-    # -- the state machine ---------------------------------------------------------------------------
+    # -- the state machine -------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Connect, probe, and connect again, until cancelled."""
@@ -242,10 +268,8 @@ class ClusterConnection:
                     async with asyncio.timeout(None if delay == math.inf else delay):
                         await self._wake.wait()
         finally:
-            self._has_left = True
-            self._disconnect("", "the cluster has left")
-            self.attempted.set()
-            self.dialled.set()
+            why = "the cluster has left" if self._has_left else "its connection has ended badly"
+            self._disconnect("", why)
             for task in self._showing:
                 task.cancel()
             if self._showing:
@@ -254,26 +278,34 @@ class ClusterConnection:
                 await self._ending
 
     async def _step(self) -> float | None:
-        """Do what is due; return the seconds until the next step, None if only news bring it."""
+        """Do what is due; return the seconds until the next step, None to wait for a change."""
         if not self.is_connected:
             return await self._try_to_connect()
+
         if self._running is not None and self._running.done():
             error = _error_of(self._running)
             if not isinstance(error, CacheTooLarge):
                 self._disconnect(Reason.NOT_SYNCED, "its caches have ended by themselves")
                 return 0.0
-            self._disconnect(Reason.TOO_LARGE, str(error), anew=True)
+            self._disconnect(Reason.TOO_LARGE, str(error), drop_caches=True)
             return self._try_later(TOO_LARGE_SECONDS)
+
         if self._look_at is not None and self._look_at <= self._around.now():
             await self._look_at_login()
             if not self.is_connected:
                 return 0.0
-        now, probed = self._around.now(), self.health.last_probe
-        due = 0.0 if probed is None or self._is_suspected else probed + self._options.probe_interval - now
+
+        probed = self.health.last_probe
+        due = 0.0
+        if probed is not None and not self._is_suspected:
+            due = probed + self._options.probe_interval - self._around.now()
         if due <= SOON:
             due = await self._probe()
-        look = None if self._look_at is None else self._look_at - self._around.now()
-        return requeue(due, look if self.is_connected else None)
+
+        look_due = None
+        if self.is_connected and self._look_at is not None:
+            look_due = self._look_at - self._around.now()
+        return requeue(due, look_due)
 
     async def _try_to_connect(self) -> float | None:
         now = self._around.now()
@@ -282,8 +314,11 @@ class ClusterConnection:
             return None
         if now < self._not_before:
             return requeue(self._not_before - now, self._next_failure())
-        self._set(State.CONNECTING, self.reason, self.message)  # of the last attempt, until this one has ended
-        self._look_at, self._attempt = None, asyncio.timeout(None)
+
+        # Reason and message are those of the last attempt, until this one has ended.
+        self._set(State.CONNECTING, self.reason, self.message)
+        self._look_at = None
+        self._attempt = asyncio.timeout(None)
         self.dialled.clear()
         try:
             return await self._attempted()
@@ -305,8 +340,10 @@ class ClusterConnection:
             if error.reason is Reason.UNREADABLE:
                 return requeue(FALLBACK)
             self.health = self.health.probed(self._around.now(), ok=False)
-            is_large = error.reason is Reason.TOO_LARGE
-            return self._try_later(TOO_LARGE_SECONDS if is_large else self._around.retry_delay(self.health.failures))
+            if error.reason is Reason.TOO_LARGE:
+                return self._try_later(TOO_LARGE_SECONDS)
+            return self._try_later(self._around.retry_delay(self.health.failures))
+
         self.health = self.health.probed(self._around.now(), ok=True)
         self._set(State.CONNECTED, "", "")
         self._tell(Happening.CONNECTED)
@@ -322,12 +359,16 @@ class ClusterConnection:
         """
         if self._ending is not None:
             await self._ending
-        if (client := self.member.client) is not None:
+
+        given = self.member.client
+        if given is not None:
             async with self._turn():
-                await greet(self.name, client, client.transport, self._options)
-            await self._fill(client)
-            self._client, self._probe_over = client, client.transport
+                await greet(self.name, given, given.transport, self._options)
+            await self._fill(given)
+            self._client = given
+            self._probe_over = given.transport
             return
+
         login = await self._read_login()
         async with contextlib.AsyncExitStack() as undo:
             async with self._turn():
@@ -336,11 +377,15 @@ class ClusterConnection:
                 self._runs_here = await is_here(client, self._around.environ)
                 if self._runs_here:
                     await client.close()
-                    credentials, client, transport = self._opened(from_inside(login, self._around.environ), undo)
+                    inside = from_inside(login, self._around.environ)
+                    credentials, client, transport = self._opened(inside, undo)
                     await greet(self.name, client, transport, self._options)
             await self._fill(client)
             undo.pop_all()
-        self._credentials, self._client, self._probe_over, self._read = credentials, client, transport, login
+        self._credentials = credentials
+        self._client = client
+        self._probe_over = transport
+        self._read = login
 
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -388,6 +433,7 @@ class ClusterConnection:
         else:
             self.cluster.forget_unused()  # what was read while it was disconnected
             self.cluster.use(client)
+
         running = asyncio.create_task(self.cluster.run())
         await asyncio.sleep(0)
         filled = asyncio.create_task(_all_current(self.cluster))
@@ -398,7 +444,8 @@ class ClusterConnection:
                 self.cluster = None  # with its memory
                 self._around.turned(self)
                 error = _error_of(running)
-                reason = Reason.TOO_LARGE if isinstance(error, CacheTooLarge) else Reason.NOT_SYNCED
+                is_too_large = isinstance(error, CacheTooLarge)
+                reason = Reason.TOO_LARGE if is_too_large else Reason.NOT_SYNCED
                 raise CannotConnect(reason, f"its caches have ended: {error}") from error
         except BaseException as error:
             running.cancel()
@@ -406,9 +453,10 @@ class ClusterConnection:
             await asyncio.wait({running, filled})
             if isinstance(error, TimeoutError) and not self._attempt.expired():
                 assert self.cluster is not None
-                late = [f"{each}: {each.error or 'no answer'}" for each in self.cluster.informers() if each.error]
-                said = f"cluster {self.name} isn't listed within {self._options.initial_sync:g} s"
-                raise CannotConnect(Reason.NOT_SYNCED, "; ".join([said, *late])) from error
+                text = f"cluster {self.name} isn't listed within {self._options.initial_sync:g} s"
+                failed = [each for each in self.cluster.informers() if each.error]
+                reasons = [f"{each}: {each.error}" for each in failed]
+                raise CannotConnect(Reason.NOT_SYNCED, "; ".join([text, *reasons])) from error
             raise
         running.add_done_callback(self._has_ended)
         self._running = running
@@ -418,7 +466,8 @@ class ClusterConnection:
             self._wake.set()
 
     async def _look_at_login(self) -> None:
-        """Use a login that renews the former one in place; disconnect for any other, and for another client.
+        """Use a login that renews the former one in place; disconnect for any other, and for
+        another client.
 
         One that can't be used is looked at again later.
         """
@@ -432,37 +481,43 @@ class ClusterConnection:
         try:
             login = await self._read_login()
             if login.renews(self._read):
-                self._credentials.use(from_inside(login, self._around.environ) if self._runs_here else login)
-                self._read, self.login_error = login, None
+                in_use = from_inside(login, self._around.environ) if self._runs_here else login
+                self._credentials.use(in_use)
+                self._read = login
+                self.login_error = None
             else:
                 self._disconnect("", "its login leads to another server")
         except (CannotConnect, OSError) as error:
             self._keep_login(error)
 
-    def _keep_login(self, why: CannotConnect | OSError) -> None:
-        error = CannotConnect(Reason.UNREADABLE, f"its login can't be read: {why}") if isinstance(why, OSError) else why
+    def _keep_login(self, error: CannotConnect | OSError) -> None:
+        if isinstance(error, OSError):
+            error = CannotConnect(Reason.UNREADABLE, f"its login can't be read: {error}")
         if str(error) != str(self.login_error):
-            log.warning("a changed login can't be used, the former stays", cluster=self.name, error=str(error))
+            text = "a changed login can't be used, the former stays"
+            log.warning(text, cluster=self.name, error=str(error))
         self.login_error = error
-        if self._look_at is None:  # no news meanwhile
+        if self._look_at is None:  # it hasn't changed meanwhile
             self._look_at = self._around.now() + FALLBACK
 
     async def _probe(self) -> float:
         assert self._probe_over is not None
         assert self._client is not None
-        wrong = await probe(self._client, self._probe_over, self._options)
-        self.health = self.health.probed(self._around.now(), ok=wrong is None)
-        self._around.probed(self.name, ok=wrong is None)
-        suspected, self._is_suspected = self._is_suspected, False
-        if wrong is None:
+        error = await probe(self._client, self._probe_over, self._options)
+        self.health = self.health.probed(self._around.now(), ok=error is None)
+        self._around.probed(self.name, ok=error is None)
+        was_suspected = self._is_suspected
+        self._is_suspected = False
+        if error is None:
             return requeue(self._options.probe_interval, self._next_failure())
-        reason = reason_of(wrong)
+
+        reason = reason_of(error)
         if reason is Reason.UNAUTHORIZED:
-            self._disconnect(reason, str(wrong))
+            self._disconnect(reason, str(error))
             self._not_before = float("-inf")
             return 0.0
-        if self.health.failures >= self._options.probe_threshold or suspected:
-            self._disconnect(reason, str(wrong))
+        if was_suspected or self.health.failures >= self._options.probe_threshold:
+            self._disconnect(reason, str(error))
             return self._try_later(self._around.retry_delay(self.health.failures))
         return requeue(self._options.probe_interval, self._next_failure())
 
@@ -471,22 +526,32 @@ class ClusterConnection:
         self._not_before = self._around.now() + seconds
         return requeue(seconds, self._next_failure())
 
-    def _disconnect(self, reason: str, message: str, *, anew: bool = False) -> None:
-        """End the connection without waiting; health and sticky watches stay, and their caches unless ``anew``."""
-        if self._running is not None and self._client is not None:
-            assert self.cluster is not None
-            mine = None if self._credentials is None else self._client
-            self._ending = asyncio.create_task(self._end(self._running, mine, self.cluster))
-            self._running = self._client = self._credentials = self._probe_over = self.login_error = None
-            for watch in [each for each in self._watches.values() if not each.sticky]:
+    def _disconnect(self, reason: str, message: str, *, drop_caches: bool = False) -> None:
+        """End the connection without waiting; health and sticky watches stay, and their caches
+        unless they are dropped.
+        """
+        if self._running is None or self._client is None:
+            self._set(State.DISCONNECTED, reason, message)
+            return
+
+        assert self.cluster is not None
+        is_ours = self._credentials is not None
+        own_client = self._client if is_ours else None
+        self._ending = asyncio.create_task(self._end(self._running, own_client, self.cluster))
+        self._running = None
+        self._client = None
+        self._credentials = None
+        self._probe_over = None
+        self.login_error = None
+
+        for watch in list(self._watches.values()):
+            if not watch.sticky:
                 self._informers.pop(watch.name).forget(watch.owner)
                 del self._watches[watch.name]
-            if anew:
-                self.cluster = None
-            self._set(State.DISCONNECTED, reason, message)
-            self._tell(Happening.DISCONNECTED)
-        else:
-            self._set(State.DISCONNECTED, reason, message)
+        if drop_caches:
+            self.cluster = None
+        self._set(State.DISCONNECTED, reason, message)
+        self._tell(Happening.DISCONNECTED)
 
     async def _end(self, running: asyncio.Task[None], client: Client | None, cluster: Cluster) -> None:
         running.cancel()
@@ -497,7 +562,7 @@ class ClusterConnection:
         if client is not None:
             await client.close()
 
-    # -- inside --------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _attach(self, watch: NamedWatch, cluster: Cluster) -> None:
         informer = cluster.informer(watch.resource, **watch.part._asdict())
@@ -507,7 +572,9 @@ class ClusterConnection:
             self._start(self._show_all(watch, informer))
 
     async def _show_all(self, watch: NamedWatch, informer: ClusterInformer) -> None:
-        """Show the handler of a watch the objects that were there before it, while the watch is there."""
+        """Show the handler of a watch the objects that were there before it, while the watch is
+        there.
+        """
         has_raised = False
         for number, key in enumerate(list(informer.keys()), start=1):
             if self._watches.get(watch.name) is not watch:
@@ -543,7 +610,7 @@ class ClusterConnection:
 
     def _log_change(self, state: State, reason: str, message: str) -> None:
         if self.member.client is not None:
-            return  # its owner tells of it
+            return  # its owner logs that
         if state is State.CONNECTED:
             log.info("a cluster is connected", cluster=self.name)
         elif state is State.DISCONNECTED and self._has_left:
@@ -566,10 +633,13 @@ class ClusterConnection:
     def _next_failure(self) -> float | None:
         if not self.health.failures:
             return None
-        now, success = self._around.now(), self.health.last_success
+        now = self._around.now()
+        success = self.health.last_success
         each = [source.next_failure(success, now) for source in self._around.sources()]
-        # A limit is over only afterwards.
-        return min((one + 0.001 for one in each if one is not None), default=None)
+        to_come = [seconds for seconds in each if seconds is not None]
+        if not to_come:
+            return None
+        return min(to_come) + 0.001  # a limit is over only afterwards
 
 
 async def _all_current(cluster: Cluster) -> None:
@@ -578,7 +648,9 @@ async def _all_current(cluster: Cluster) -> None:
 
 
 def _error_of(task: asyncio.Task[None]) -> BaseException | None:
-    return None if task.cancelled() else task.exception()
+    if task.cancelled():
+        return None
+    return task.exception()
 
 
 def _new_key() -> "RSAPrivateKey":

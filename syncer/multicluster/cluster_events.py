@@ -28,17 +28,19 @@ MapCluster = Callable[[str], Iterable[Hashable]]
 class ClusterSource:
     """The events of a consumer: connects, disconnects, and long failures of the probe.
 
-    Of equal events that the consumer hasn't taken yet the last one is kept, so at most three of a cluster
-    wait, in the order in which they happened, and a consumer that has stopped delays no other.
+    Of equal events that the consumer hasn't taken yet the last one is kept, so at most three of a
+    cluster wait, in the order in which they happened, and a consumer that has stopped delays no
+    other.
     """
 
     def __init__(self, name: str, map_cluster: MapCluster | None, probe_failures: Sequence[float]) -> None:
-        self.name, self._probe_failures = name, tuple(probe_failures)
+        self.name = name
+        self._probe_failures = tuple(probe_failures)
         self._map = map_cluster
         self._waiting: dict[ClusterEvent, None] = {}
         self._some = asyncio.Event()
         #: The time of the last event of each cluster.
-        self._told: dict[str, float] = {}
+        self._stamps: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -51,7 +53,7 @@ class ClusterSource:
     @property
     def stamps(self) -> Mapping[str, float]:
         """The time of the last event, by cluster."""
-        return dict(self._told)
+        return dict(self._stamps)
 
     async def get(self) -> ClusterEvent:
         """Wait for the next event, and return it."""
@@ -91,7 +93,7 @@ class ClusterSource:
         return self._map
 
     def repeat(self, event: ClusterEvent) -> None:
-        """Add an event that the consumer has taken and could not handle, unless an equal one waits."""
+        """Add an event that the consumer could not handle, unless an equal one waits."""
         self._waiting.setdefault(event, None)
         self._some.set()
 
@@ -99,25 +101,29 @@ class ClusterSource:
 
     def tell(self, event: ClusterEvent, now: float) -> None:
         """Add an event, in place of an equal one that waits; never wait."""
-        self._told[event.cluster] = now
-        self._waiting.pop(event, None)  # the last event of a cluster is its state, so it comes last
+        self._stamps[event.cluster] = now
+        # The last event of a cluster is its state, so it comes last.
+        self._waiting.pop(event, None)
         self._waiting[event] = None
         self._some.set()
 
     def tell_failure(self, cluster: str, *, success: float | None, now: float) -> None:
-        """Add an event if the probe's last success is longer ago than a limit, and nothing was told since."""
+        """Add an event if the probe's last success is longer ago than a limit, and no event was
+        added since then.
+        """
         if success is None:
             return
-        told = self._told.get(cluster, float("-inf"))
-        if any(told < success + limit < now for limit in self._probe_failures):
+        stamp = self._stamps.get(cluster, float("-inf"))
+        if any(stamp < success + limit < now for limit in self._probe_failures):
             self.tell(ClusterEvent(cluster, Happening.PROBE_FAILURE), now)
 
     def next_failure(self, success: float | None, now: float) -> float | None:
         """Return the seconds until a limit is over; None if there is none to come."""
         if success is None:
             return None
-        return min((success + limit - now for limit in self._probe_failures if success + limit >= now), default=None)
+        limits = [success + limit for limit in self._probe_failures]
+        return min((limit - now for limit in limits if limit >= now), default=None)
 
     def forget(self, cluster: str) -> None:
         """Forget a cluster that has left; events that wait are still for the consumer."""
-        self._told.pop(cluster, None)
+        self._stamps.pop(cluster, None)

@@ -8,14 +8,16 @@ from syncer.api.objects import Obj, Resource
 
 
 class Part(NamedTuple):
-    """The part of a collection that a cache holds: of a namespace (``""``: all), of labels, of fields."""
+    """The part of a collection that a cache holds: of a namespace (``""``: all), of labels, of
+    fields.
+    """
 
     namespace: str = ""
     selector: str = ""
     fields: str = ""
 
 
-#: Changes an object before it is stored, such as to leave out what nobody reads.
+#: Changes an object before it is stored, such as to leave out fields that are never read.
 Transform = Callable[[Obj], Obj]
 
 
@@ -23,18 +25,19 @@ Transform = Callable[[Obj], Obj]
 class ClusterOptions:
     """The options of a cluster.
 
-    ``namespace`` limits the caches of namespaced resources to a namespace: the API server is asked for no
-    other, so rights in that namespace are enough. ``sync_timeout`` is the longest time, in seconds, that
-    a cached read waits for the first list; None is the deadline of a request. Every ``resync`` seconds the
-    subscribers of a cache are shown all its objects again; 0 is never.
+    ``namespace`` limits the caches of namespaced resources to a namespace: the API server is asked
+    for no other, so rights in that namespace are enough. ``sync_timeout`` is the longest time, in
+    seconds, that a cached read waits for the first list; None is the deadline of a request. Every
+    ``resync`` seconds the subscribers of a cache are shown all its objects again; 0 is never.
 
-    ``parts`` limits the caches of some resources further, where no part is asked for. Resources in ``live``
-    have no cache: they are read from the API server. Each object is stored as the transform of its resource in
-    ``transforms`` leaves it, else ``transform``.
+    ``parts`` limits the caches of some resources further, where no part is asked for. Resources in
+    ``live`` have no cache: they are read from the API server. Each object is stored as the
+    transform of its resource in ``transforms`` leaves it, else ``transform``.
 
-    The cached objects may take ``max_bytes`` of memory; 0 is no limit. A cluster of which there are more ends, with
-    :class:`~syncer.multicluster.CacheTooLarge`: give clusters of others a limit, as their owners
-    have as many objects as they like. A :class:`~syncer.multicluster.ClusterCache` tries it again after a minute.
+    The cached objects may take ``max_bytes`` of memory; 0 is no limit. A cluster of which there are
+    more ends, with :class:`~syncer.multicluster.CacheTooLarge`: give clusters of others a limit, as
+    their owners have as many objects as they like. A :class:`~syncer.multicluster.ClusterCache`
+    tries it again after a minute.
     """
 
     namespace: str = ""

@@ -17,7 +17,8 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the probes of a cluster have found; times are those of the cache's clock, None before the first.
+    """What the probes of a cluster have found; times are those of the cache's clock, None before
+    the first.
 
     A connect counts as a probe.
     """
@@ -28,16 +29,18 @@ class Health:
 
     def probed(self, now: float, *, ok: bool) -> "Health":
         """Return the state after a probe."""
-        return Health(now, now, 0) if ok else Health(now, self.last_success, self.failures + 1)
+        if ok:
+            return Health(now, now, 0)
+        return Health(now, self.last_success, self.failures + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
     """The state of a cluster, for people and programs.
 
-    ``reason`` is one of :class:`~syncer.multicluster.Reason`, or ``""``. ``login_error`` is why the login as it is now
-    can't be used, with a ``reason`` too; the cluster stays connected with the former one, and the new one is looked at
-    again.
+    ``reason`` is one of :class:`~syncer.multicluster.Reason`, or ``""``. ``login_error`` is why the
+    present login can't be used, with a ``reason`` too; the cluster stays connected with the former
+    one, and the present one is read again later.
     """
 
     state: State

@@ -1,4 +1,4 @@
-"""The first requests to a cluster find out if it is an API server, accepts us, and is the one in which we run."""
+"""The first requests to a cluster, which find out if it is an API server and accepts us."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,9 +23,9 @@ async def greet(name: str, client: Client, transport: Transport, options: Cluste
     Raises:
         CannotConnect: It doesn't answer, or not as one.
     """
-    wrong = await probe(client, transport, options)
-    if wrong is not None:
-        raise CannotConnect(reason_of(wrong), str(wrong))
+    error = await probe(client, transport, options)
+    if error is not None:
+        raise CannotConnect(reason_of(error), str(error))
     try:
         served = (await client.fetch("/api/v1")).get("resources") or []
     except Unauthorized as error:
@@ -37,34 +37,40 @@ async def greet(name: str, client: Client, transport: Transport, options: Cluste
 
 
 async def probe(client: Client, transport: Transport, options: ClusterCacheOptions) -> ClusterError | None:
-    """Ask whether an API server answers, and accepts the credentials; return what is wrong, or None.
+    """Ask whether an API server answers and accepts the credentials; return the error, if any.
 
-    The request is sent over ``transport``; ``client`` says what the cluster is called in the error.
+    The requests are sent over ``transport``; the error names the cluster as ``client`` does.
     """
     for path in (options.probe_path, options.login_path):
-        if path and (wrong := await _wrong_with(path, client, transport, options)):
-            return wrong
+        if path:
+            error = await _error_of(path, client, transport, options)
+            if error is not None:
+                return error
     return None
 
 
-async def _wrong_with(
+async def _error_of(
     path: str, client: Client, transport: Transport, options: ClusterCacheOptions
 ) -> ClusterError | None:
-    where = FailedRequest(client.name, client.side, f"get {path} from")
+    failed = FailedRequest(client.name, client.side, f"get {path} from")
+    request = HttpRequest("GET", path, timeout=options.probe_timeout, urgent=True)
     try:
-        response = await transport.send(HttpRequest("GET", path, timeout=options.probe_timeout, urgent=True))
+        response = await transport.send(request)
     except ConnectionFailed as failure:
-        return errors.from_failure(failure, where, client.origin)
+        return errors.from_failure(failure, failed, client.origin)
+
     is_healthy = options.is_healthy(response.status)
     if is_healthy and response.status != 403:
         return None
-    wrong = errors.from_response(response, where, client.origin)
-    return None if is_healthy and not isinstance(wrong, Unauthorized) else wrong
+    error = errors.from_response(response, failed, client.origin)
+    if is_healthy and not isinstance(error, Unauthorized):  # as a 403 for anonymous users is
+        return None
+    return error
 
 
-def reason_of(wrong: ClusterError) -> Reason:
+def reason_of(error: ClusterError) -> Reason:
     """Return the reason why a cluster with this failure of a probe isn't connected."""
-    match wrong:
+    match error:
         case Unauthorized():
             return Reason.UNAUTHORIZED
         case NoCredentials():
@@ -74,14 +80,15 @@ def reason_of(wrong: ClusterError) -> Reason:
 
 
 async def is_here(client: Client, environ: Mapping[str, str]) -> bool:
-    """Return True if this process is a Pod of the cluster, as its Pod with this uid is there.
+    """Return True if this process runs in the cluster: its own Pod is there, with its uid.
 
     Raises:
-        CannotConnect: It can't be found out.
+        CannotConnect: The cluster gives no usable answer.
     """
-    given = [environ.get(each, "") for each in ("POD_NAMESPACE", "POD_NAME", "POD_UID")]
-    namespace, name, uid = given
-    if not all(given):
+    namespace = environ.get("POD_NAMESPACE", "")
+    name = environ.get("POD_NAME", "")
+    uid = environ.get("POD_UID", "")
+    if not (namespace and name and uid):
         return False
     try:
         pod = await client.get(_PODS, Key(namespace, name))

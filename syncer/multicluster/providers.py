@@ -31,12 +31,12 @@ async def _has_none() -> Login:
 class ProvidedCluster:
     """A cluster as its provider knows it.
 
-    ``read`` reads its login anew. It raises :class:`~syncer.multicluster.CannotConnect` if there is none, and
-    another error if it can't be asked for now. Or there is a ``client``, which its owner has made and closes: the
-    cache connects and probes over that. ``version`` changes whenever the login may have. A cluster that
-    isn't ``ready`` is not connected to. ``labels`` and ``namespaces`` are for filters: the namespaces of the host
-    that the cluster may be copied to. One that doesn't ``queue`` is dialled at once, however many clusters are being
-    dialled.
+    ``read`` reads its login anew. It raises :class:`~syncer.multicluster.CannotConnect` if there is
+    none, and another error if it can't be asked for now. Or there is a ``client``, which its owner
+    has made and closes: the cache connects and probes over that. ``version`` changes whenever the
+    login may have. A cluster that isn't ``ready`` is not connected to. ``labels`` and
+    ``namespaces`` are for filters: the namespaces of the host that the cluster may be copied to.
+    One that doesn't ``queue`` is dialled at once, however many clusters are being dialled.
     """
 
     read: Callable[[], Awaitable[Login]] = _has_none
@@ -49,7 +49,7 @@ class ProvidedCluster:
 
 
 class Fleet(Protocol):
-    """Is told by a provider which clusters there are."""
+    """Gets from a provider the clusters that there are."""
 
     def put(self, name: str, member: ProvidedCluster) -> None:
         """Add a cluster, or replace it as its provider knows it now.
@@ -116,8 +116,8 @@ def _member(given: ProvidedCluster | Login) -> ProvidedCluster:
 class CallableProvider:
     """Clusters as a function returns them, asked at intervals, in seconds.
 
-    It may be async; else it runs in a thread. While it raises, or hasn't returned after ``timeout`` seconds, the
-    clusters stay as they are.
+    It may be async; else it runs in a thread. While it raises, or hasn't returned after ``timeout``
+    seconds, the clusters stay as they are.
     """
 
     def __init__(
@@ -129,7 +129,9 @@ class CallableProvider:
         timeout: float = LIST_SECONDS,
     ) -> None:
         self.name = name
-        self._members, self._interval, self._timeout = members, interval, timeout
+        self._members = members
+        self._interval = interval
+        self._timeout = timeout
 
     async def run(self, fleet: Fleet) -> None:
         """Tell the fleet of all changes."""
@@ -151,19 +153,25 @@ def tell(fleet: Fleet, known: Mapping[str, ProvidedCluster], found: Mapping[str,
     for name in known.keys() - found.keys():
         fleet.remove(name)
     for name, member in found.items():
-        if name not in known or _seen(known[name]) != _seen(member):
+        if name not in known or _has_changed(known[name], member):
             fleet.put(name, member)
 
 
-def _seen(member: ProvidedCluster) -> object:
-    return member.version, dict(member.labels), member.namespaces, member.ready
+def _has_changed(former: ProvidedCluster, member: ProvidedCluster) -> bool:
+    """Compare all but the function that reads the login, which may be another one each time."""
+    return (
+        former.version != member.version
+        or dict(former.labels) != dict(member.labels)
+        or former.namespaces != member.namespaces
+        or former.ready != member.ready
+    )
 
 
 class ContextsProvider(CallableProvider):
     """The contexts of kubeconfig files; all of them, or the named ones.
 
-    Files of one's own may run programs and name others, as for kubectl. Unless the files are ``trusted``, they are
-    refused what those in Secrets are (:mod:`syncer.multicluster.logins`).
+    Files of one's own may run programs and name others, as for kubectl. Unless the files are
+    ``trusted``, they are refused what those in Secrets are (:mod:`syncer.multicluster.logins`).
     """
 
     def __init__(
@@ -177,29 +185,33 @@ class ContextsProvider(CallableProvider):
         interval: float = LOOK_SECONDS,
     ) -> None:
         super().__init__(self._contexts, name=name, interval=interval)
-        self._path, self._chosen = path, tuple(contexts)
+        self._path = path
+        self._chosen = tuple(contexts)
         self._environ = os.environ if environ is None else environ
         self._trusted = trusted
 
     async def _contexts(self) -> Mapping[str, ProvidedCluster]:
         files = find_files(self._path, self._environ)
         if not files:
-            raise ConfigError(Problem("there is no kubeconfig", file=self._path, hint="Name one, or set KUBECONFIG."))
+            hint = "Name one, or set KUBECONFIG."
+            raise ConfigError(Problem("there is no kubeconfig", file=self._path, hint=hint))
         if not self._trusted:
             must_be_plain(files)
+
         version = [signature(file) for file in files]
-        names = self._chosen or Kubeconfig(files).contexts
-        return {
-            name: ProvidedCluster(read=_reader(files, name, self._environ, trusted=self._trusted), version=version)
-            for name in names
-        }
+        members = {}
+        for name in self._chosen or Kubeconfig(files).contexts:
+            read = _reader(files, name, self._environ, trusted=self._trusted)
+            members[name] = ProvidedCluster(read=read, version=version)
+        return members
 
 
 class FolderProvider(CallableProvider):
-    """A folder of kubeconfigs: a cluster for each file that a pattern matches, called as the file without its ending.
+    """A folder of kubeconfigs: a cluster for each file that a pattern matches, called as the file
+    without its ending.
 
-    Files of one's own may run programs and name others, as for kubectl. Unless the files are ``trusted``, they are
-    refused what those in Secrets are (:mod:`syncer.multicluster.logins`).
+    Files of one's own may run programs and name others, as for kubectl. Unless the files are
+    ``trusted``, they are refused what those in Secrets are (:mod:`syncer.multicluster.logins`).
     """
 
     def __init__(
@@ -213,29 +225,33 @@ class FolderProvider(CallableProvider):
         interval: float = LOOK_SECONDS,
     ) -> None:
         super().__init__(self._files, name=name, interval=interval)
-        self._folder, self._pattern = Path(folder), pattern
+        self._folder = Path(folder)
+        self._pattern = pattern
         self._environ = os.environ if environ is None else environ
         self._trusted = trusted
 
     async def _files(self) -> Mapping[str, ProvidedCluster]:
         if not self._folder.is_dir():
             raise ConfigError(Problem("no such folder", file=str(self._folder)))
-        files = [file for file in sorted(self._folder.glob(self._pattern)) if file.is_file()]
-        return {
-            file.stem: ProvidedCluster(
-                read=_reader([file], "", self._environ, trusted=self._trusted), version=signature(file)
-            )
-            for file in files
-        }
+
+        members = {}
+        for file in sorted(self._folder.glob(self._pattern)):
+            if file.is_file():
+                read = _reader([file], "", self._environ, trusted=self._trusted)
+                members[file.stem] = ProvidedCluster(read=read, version=signature(file))
+        return members
 
 
 def _reader(
     files: Sequence[Path], context: str, environ: Mapping[str, str], *, trusted: bool
 ) -> Callable[[], Awaitable[Login]]:
+    def read_files() -> Login:
+        return of_files(files, context=context, environ=environ, trusted=trusted)
+
     async def read() -> Login:
         for file in files:
             if not file.is_file():
                 raise CannotConnect(Reason.KUBECONFIG_MISSING, f"there is no file {file}")
-        return await asyncio.to_thread(of_files, files, context=context, environ=environ, trusted=trusted)
+        return await asyncio.to_thread(read_files)
 
     return read

@@ -1,8 +1,9 @@
 """Clusters whose kubeconfigs are in Secrets of a management cluster.
 
-Whoever can write a Secret chooses an address that this process connects to, and what it reads there. So Secrets
-are read from listed namespaces alone, each with the host namespaces that its clusters may lead to, and
-their kubeconfigs are refused what would give the writer anything of this process (:mod:`syncer.multicluster.logins`).
+Whoever can write a Secret chooses an address that this process connects to, and what it reads
+there. So Secrets are read from listed namespaces alone, each with the host namespaces that its
+clusters may lead to, and their kubeconfigs are refused what would give the writer anything of this
+process (:mod:`syncer.multicluster.logins`).
 """
 
 import asyncio
@@ -34,6 +35,8 @@ LONGEST_LOOK = 30.0
 log = get_logger(__name__)
 #: The label of the Secrets of a cluster of Cluster API.
 CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
+#: The end of the name of the one with its kubeconfig.
+_SUFFIX = "-kubeconfig"
 #: The label of kubeconfig Secrets of multicluster-runtime, and its key.
 KUBECONFIG_LABEL, KUBECONFIG_KEY = "sigs.k8s.io/multicluster-runtime-kubeconfig=true", "kubeconfig"
 
@@ -49,7 +52,9 @@ class _SecretReader(ABC):
         key: str,
         environ: Mapping[str, str] | None,
     ) -> None:
-        self.name, self.management, self.key = name, management, key
+        self.name = name
+        self.management = management
+        self.key = key
         self._namespaces = {each: frozenset(hosts) for each, hosts in namespaces.items()}
         self._environ = os.environ if environ is None else environ
         self._fleet: Fleet | None = None
@@ -61,6 +66,7 @@ class _SecretReader(ABC):
         watched = [(informer, self._handler(kind)) for informer, kind in self._informers()]
         for informer, handler in watched:
             informer.add_handler(handler, owner=owner)
+
         try:
             for informer, handler in watched:
                 for key in list(informer.keys()):
@@ -77,27 +83,25 @@ class _SecretReader(ABC):
 
     def _handler(self, kind: str) -> Callable[[Key, Obj], None]:
         def changed(key: Key, _: Obj) -> None:
-            place = self._place(kind, key)
-            if place is None or self._fleet is None:
+            cluster = self._cluster_of(kind, key)
+            if cluster is None or self._fleet is None:
                 return
-            member = self._member(place)
+            name = f"{cluster.namespace}/{cluster.name}"
+            member = self._member(cluster)
             if member is None:
-                self._fleet.remove(self._named(place))
+                self._fleet.remove(name)
             else:
-                self._fleet.put(self._named(place), member)
+                self._fleet.put(name, member)
 
         return changed
 
     @abstractmethod
-    def _place(self, kind: str, key: Key) -> Key | None:
-        """Return the key of the cluster that a change of an object concerns."""
+    def _cluster_of(self, kind: str, key: Key) -> Key | None:
+        """Return the key of the cluster that a change of an object concerns; None if of none."""
 
     @abstractmethod
-    def _member(self, place: Key) -> ProvidedCluster | None:
-        """Return what is known of a cluster; None if there is none."""
-
-    def _named(self, place: Key) -> str:
-        return f"{place.namespace}/{place.name}"
+    def _member(self, cluster: Key) -> ProvidedCluster | None:
+        """Return the cluster of a key; None if there is none."""
 
     def _reader(self, secret: Key) -> Callable[[], Awaitable[Login]]:
         """Return a function that reads a Secret live."""
@@ -114,25 +118,27 @@ async def read_login(client: Client, secret: Key, *, key: str, environ: Mapping[
     Raises:
         CannotConnect: There is none, or it is refused.
     """
-    what = f"Secret {secret} of {client.name}"
+    source = f"Secret {secret} of {client.name}"
     try:
         found = await client.get(_SECRETS, secret)
     except Missing as error:
-        raise CannotConnect(Reason.KUBECONFIG_MISSING, f"there is no {what}") from error
+        raise CannotConnect(Reason.KUBECONFIG_MISSING, f"there is no {source}") from error
     except (ClusterError, DecodeError) as error:
-        raise CannotConnect(Reason.UNREADABLE, f"{what} can't be read: {error}") from error
+        raise CannotConnect(Reason.UNREADABLE, f"{source} can't be read: {error}") from error
+
     data = found.get("data") or {}
     if not data.get(key):
-        raise CannotConnect(Reason.KEY_MISSING, f"{what} has no key {key}")
+        raise CannotConnect(Reason.KEY_MISSING, f"{source} has no key {key}")
     try:
         files = {name: base64.b64decode(content, validate=True) for name, content in data.items()}
     except (binascii.Error, TypeError, ValueError) as error:
-        raise CannotConnect(Reason.UNPARSABLE, f"{what}: {key} is not base64") from error
-    return parsed(files[key], source=what, environ=environ, files=files)
+        raise CannotConnect(Reason.UNPARSABLE, f"{source}: {key} is not base64") from error
+    return parsed(files[key], source=source, environ=environ, files=files)
 
 
 class SecretsProvider(_SecretReader):
-    """A cluster for each Secret with a label, called ``namespace/name``; by default those of multicluster-runtime.
+    """A cluster for each Secret with a label, called ``namespace/name``; by default those of
+    multicluster-runtime.
 
     ``namespaces`` maps each namespace whose Secrets are read to the host namespaces that their
     clusters may lead to.
@@ -158,27 +164,29 @@ class SecretsProvider(_SecretReader):
             self._caches[namespace] = cache
             yield cache, "secret"
 
-    def _place(self, kind: str, key: Key) -> Key | None:
+    def _cluster_of(self, kind: str, key: Key) -> Key | None:
         return key
 
-    def _member(self, place: Key) -> ProvidedCluster | None:
-        secret = self._caches[place.namespace].get(place)
+    def _member(self, cluster: Key) -> ProvidedCluster | None:
+        secret = self._caches[cluster.namespace].get(cluster)
         if secret is None:
             return None
         return ProvidedCluster(
-            read=self._reader(place),
+            read=self._reader(cluster),
             version=secret.get("data"),  # with the files beside the kubeconfig
             labels=labels_of(secret),
-            namespaces=self._namespaces[place.namespace],
+            namespaces=self._namespaces[cluster.namespace],
         )
 
 
 class ClusterApiProvider(_SecretReader):
-    """The Clusters of Cluster API, called ``namespace/name``, whose kubeconfigs are in ``<name>-kubeconfig``.
+    """The Clusters of Cluster API, called ``namespace/name``, whose kubeconfigs are in
+    ``<name>-kubeconfig``.
 
-    A cluster whose infrastructure isn't provisioned yet is not connected to. ``namespaces`` maps each namespace
-    whose clusters are read to the host namespaces that they may lead to. Without ``clusters`` their resource is that of
-    the version that the management cluster prefers, and is awaited until Cluster API is installed.
+    A cluster whose infrastructure isn't provisioned yet is not connected to. ``namespaces`` maps
+    each namespace whose clusters are read to the host namespaces that they may lead to. Without
+    ``clusters`` their resource is that of the version that the management cluster prefers, and is
+    awaited until Cluster API is installed.
     """
 
     def __init__(
@@ -205,8 +213,9 @@ class ClusterApiProvider(_SecretReader):
 
     def _not_served(self, attempt: RetryCallState) -> None:
         if attempt.attempt_number == 1 and attempt.outcome is not None:
-            error = attempt.outcome.exception()
-            log.warning("can't find Cluster API, will try again", cluster=self.management.name, error=str(error))
+            error = str(attempt.outcome.exception())
+            cluster = self.management.name
+            log.warning("can't find Cluster API, will try again", cluster=cluster, error=error)
 
     def _informers(self) -> Iterator[tuple[ClusterInformer, str]]:
         assert self._clusters is not None
@@ -217,32 +226,33 @@ class ClusterApiProvider(_SecretReader):
             yield clusters, "cluster"
             yield secrets, "secret"
 
-    def _place(self, kind: str, key: Key) -> Key | None:
+    def _cluster_of(self, kind: str, key: Key) -> Key | None:
         if kind == "cluster":
             return key
-        return Key(key.namespace, key.name.removesuffix("-kubeconfig")) if key.name.endswith("-kubeconfig") else None
+        if key.name.endswith(_SUFFIX):
+            return Key(key.namespace, key.name.removesuffix(_SUFFIX))
+        return None
 
-    def _member(self, place: Key) -> ProvidedCluster | None:
-        clusters, secrets = self._caches[place.namespace]
-        cluster = clusters.get(place)
-        if cluster is None:
+    def _member(self, cluster: Key) -> ProvidedCluster | None:
+        clusters, secrets = self._caches[cluster.namespace]
+        found = clusters.get(cluster)
+        if found is None:
             return None
-        at = Key(place.namespace, f"{place.name}-kubeconfig")
-        secret = secrets.get(at)
+        secret_key = Key(cluster.namespace, f"{cluster.name}{_SUFFIX}")
+        secret = secrets.get(secret_key)
         return ProvidedCluster(
-            read=self._reader(at),
+            read=self._reader(secret_key),
             version=secret.get("data") if secret else None,  # with the files beside the kubeconfig
-            labels=labels_of(cluster),
-            namespaces=self._namespaces[place.namespace],
-            ready=_is_provisioned(cluster),
+            labels=labels_of(found),
+            namespaces=self._namespaces[cluster.namespace],
+            ready=_is_provisioned(found),
         )
 
 
 def _is_provisioned(cluster: Obj) -> bool:
-    """Return True if a cluster has its infrastructure: ``infrastructureReady`` until v1beta1, since then below
-    ``initialization``.
-    """
+    """Return True if a cluster has its infrastructure."""
     status = cluster.get("status") or {}
+    initialization = status.get("initialization") or {}
     return bool(
-        status.get("infrastructureReady") or (status.get("initialization") or {}).get("infrastructureProvisioned")
+        status.get("infrastructureReady") or initialization.get("infrastructureProvisioned")  # since v1beta2
     )

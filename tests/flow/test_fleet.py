@@ -132,7 +132,7 @@ def test_one_that_joins_and_one_that_leaves_disturb_no_other(world: World) -> No
     play(scenario)
 
 
-def test_one_whose_options_change_begins_anew_alone(world: World) -> None:
+def test_one_with_changed_options_begins_again_alone(world: World) -> None:
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
         off = {"sync": {"toHost": {"configMaps": {"all": True, "enabled": False}}}}
@@ -149,7 +149,7 @@ def test_one_whose_options_change_begins_anew_alone(world: World) -> None:
     play(scenario)
 
 
-def test_one_whose_kubeconfig_has_come_to_be_of_another_server_begins_anew_alone(world: World) -> None:
+def test_one_with_a_kubeconfig_of_another_server_begins_again_alone(world: World) -> None:
     async def scenario() -> None:
         async with world.served(*clusters_named("bank", "shop")) as (process, _):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
@@ -268,7 +268,7 @@ def test_one_alone_may_take_half_of_what_the_container_may_take(world: World, mo
     play(scenario)
 
 
-def test_only_one_that_is_cut_off_in_the_middle_of_its_start_is_begun_anew(world: World) -> None:
+def test_only_one_that_is_cut_off_in_the_middle_of_its_start_begins_again(world: World) -> None:
     async def scenario() -> None:
         world.servers["shop"].faults.add(Rule(path="/apis*", reset="before", count=2))
         async with world.served(*clusters_named("shop")) as (process, _):

@@ -73,7 +73,7 @@ def reasons(process: Process) -> dict[str, str]:
     return {each.cluster: each.reason for each in clusters(process) if each.state is ClusterState.REFUSED}
 
 
-def test_another_address_begins_anew_and_others_go_on(world: Secrets) -> None:
+def test_another_address_begins_again_and_others_go_on(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"), secret("pets"))
         async with world.daemon(configured()) as (process, _):
@@ -260,7 +260,7 @@ def test_only_one_that_fails_does_not_end_the_daemon(world: Secrets) -> None:
     play(scenario)
 
 
-def test_secrets_that_may_not_be_listed_are_said_and_make_unready_only_if_nobody_is_served(world: Secrets) -> None:
+def test_secrets_that_may_not_be_listed_are_shown_and_make_unready_only_if_none_is_served(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"))
         world.host.faults.add(Rule(verb="list", resource="secrets", status=403, count=2))
@@ -318,7 +318,7 @@ def test_changed_configuration_is_followed(world: Secrets) -> None:
     play(scenario)
 
 
-def test_secret_that_is_made_anew_is_another_virtual_cluster(world: Secrets) -> None:
+def test_secret_that_is_recreated_is_another_virtual_cluster(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"))
         async with world.daemon(configured()) as (process, _):

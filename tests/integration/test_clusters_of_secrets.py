@@ -77,7 +77,7 @@ def test_virtual_cluster_of_a_secret_is_served_with_the_rights_that_are_printed(
     scene.virtual.create(configmap("later", namespace=space))
     scene.copied("ConfigMap", Key(space, "later"))
     assert clusters(daemon)[scene.name].startswith("served")
-    assert "begins anew" not in daemon.log.read_text()
+    assert "another server or program" not in daemon.log.read_text()
 
     host.delete("Secret", Key(team, "kubeconfig"))
     eventually(lambda: scene.name not in clusters(daemon), "it has left")

@@ -209,6 +209,6 @@ def test_logins_that_change_under_load_cost_no_list_and_no_event(scene: Scene, s
     assert lost == []
     assert lists(daemon, *apis) == before
     assert all(state.startswith("served") for state in clusters(daemon).values())
-    assert "begins anew" not in daemon.log.read_text()
+    assert "another server or program" not in daemon.log.read_text()
     for account in (logins.host, logins.virtual):
         account.close()

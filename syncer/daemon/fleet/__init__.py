@@ -1,1 +1,1 @@
-"""The virtual clusters of a process: where they come from, and how each begins, fails and begins again."""
+"""The virtual clusters of a process: where they come from, and which are served here."""

@@ -20,34 +20,43 @@ log = get_logger(__name__)
 
 
 class ClusterSources:
-    """Tells which virtual clusters there are: those that are listed, and those of Secrets."""
+    """Finds out which virtual clusters there are: those that are listed, and those of Secrets."""
 
     def __init__(
-        self, process: Process, config: SyncerConfig, take: Callable[[Sequence[VirtualCluster], bool], None]
+        self,
+        process: Process,
+        config: SyncerConfig,
+        take: Callable[[Sequence[VirtualCluster], bool], None],
     ) -> None:
-        """Tell ``take`` of the virtual clusters, and whether there may be others without another configuration."""
-        self._process, self._config, self._take = process, config, take
+        """Report to ``take`` all virtual clusters, and True if there may be further ones without
+        another configuration.
+        """
+        self._process = process
+        self._config = config
+        self._take = take
         self._listed: Sequence[VirtualCluster] = config.clusters()
         self._secrets: SecretClusters | None = None
         self._changed = asyncio.Event()
 
     def update(self, config: SyncerConfig, listed: Sequence[VirtualCluster]) -> None:
         """Follow another configuration from now on, with these virtual clusters in it."""
-        self._config, self._listed = config, listed
+        self._config = config
+        self._listed = listed
         self._changed.set()
 
     async def run(self) -> NoReturn:
-        """Tell of all changes, until cancelled."""
+        """Report all changes, until cancelled."""
         try:
             while True:
                 self._changed.clear()
                 try:
-                    again = await self._tell()
+                    retry_after = await self._report()
                 except Exception:  # a bug of ours must not freeze the fleet as it is
-                    log.exception("the virtual clusters can't be found out")
-                    again = AGAIN_SECONDS
+                    log.exception("finding the virtual clusters failed")
+                    retry_after = AGAIN_SECONDS
+
                 try:
-                    async with asyncio.timeout(again):
+                    async with asyncio.timeout(retry_after):
                         await self._changed.wait()
                 except TimeoutError:
                     continue
@@ -56,16 +65,22 @@ class ClusterSources:
             if self._secrets is not None:
                 await self._secrets.close()
 
-    async def _tell(self) -> float | None:
-        """Tell which virtual clusters there are; return the seconds until that is to be found out again."""
-        listed, config = self._listed, self._config
+    async def _report(self) -> float | None:
+        """Report the virtual clusters; return the seconds until the next attempt, None without one.
+
+        There is one while a Secret can't be read.
+        """
+        listed = self._listed
+        config = self._config
         found: Sequence[VirtualCluster] = ()
         is_complete = True
         if self._secrets is None and config.virtual_cluster_secrets:
-            from syncer.daemon.fleet.secret_clusters import SecretClusters  # imported late: it takes a megabyte
+            # Imported late: it takes a megabyte.
+            from syncer.daemon.fleet.secret_clusters import SecretClusters
 
             self._secrets = SecretClusters(self._process, self._changed.set)
         if self._secrets is not None:
             found, is_complete = await self._secrets.decided(config, listed)
+
         self._take([*listed, *found], bool(config.virtual_cluster_secrets))
         return None if is_complete else AGAIN_SECONDS

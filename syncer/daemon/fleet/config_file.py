@@ -20,41 +20,49 @@ log = get_logger(__name__)
 
 
 class ConfigFile:
-    """A configuration file; ``load`` returns what it says now, with all that lies over it."""
+    """A configuration file; ``load`` returns its present contents, with all that lies over them."""
 
     def __init__(self, path: Path, load: Callable[[], SyncerConfig]) -> None:
-        self._path, self._load = path, load
-        self._seen = self._signature()
+        self._path = path
+        self._load = load
+        #: The signature of the contents that were read last, or of those that couldn't be used.
+        self._known = self._signature()
 
     async def follow(
         self, config: SyncerConfig, take: Callable[[SyncerConfig, Sequence[VirtualCluster]], None]
     ) -> NoReturn:
-        """Hand on the configuration and its virtual clusters whenever the file has changed, until cancelled.
+        """Call ``take`` with the configuration and its virtual clusters whenever the file has
+        changed, until cancelled.
 
-        While it is missing or wrong, what it said before holds.
+        While the file is missing or wrong, the former configuration applies.
         """
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            seen = self._signature()
-            if seen is None or seen == self._seen:
+            signature_now = self._signature()
+            if signature_now is None or signature_now == self._known:
                 continue
-            self._seen = seen
+            self._known = signature_now
+
             try:
-                now, clusters = await asyncio.to_thread(self._read)
+                changed, clusters = await asyncio.to_thread(self._read)
             except SyncerError as error:
-                log.error("the configuration has changed and can't be used, so the former one holds", error=str(error))
+                text = "the configuration has changed and can't be used, so the former one applies"
+                log.error(text, error=str(error))
                 continue
-            for option in (name for name in PROCESS if _value(now, name) != _value(config, name)):
-                log.warning("an option has changed that holds only from the next start on", option=option)
+
+            for option in PROCESS:
+                if _value(changed, option) != _value(config, option):
+                    text = "an option has changed that applies only from the next start on"
+                    log.warning(text, option=option)
             log.info("the configuration has changed", clusters=len(clusters))
-            take(now, clusters)
+            take(changed, clusters)
 
     def _read(self) -> tuple[SyncerConfig, Sequence[VirtualCluster]]:
-        """Return what the file says, with all that takes long, as many virtual clusters do."""
+        """Read the file, and compute what takes long if there are many virtual clusters."""
         config = self._load()
         clusters = config.clusters()
         for each in clusters:
-            _ = each.options
+            _ = each.options  # cached
         return config, clusters
 
     def _signature(self) -> tuple[int, int, int] | None:

@@ -1,4 +1,8 @@
-"""The virtual clusters of a daemon: each begins, fails, and begins anew by itself."""
+"""The virtual clusters of a daemon: which of them are served here, and how one is served.
+
+Each has a lifecycle of its own (:mod:`syncer.multicluster.lifecycles`): it begins, fails, and
+begins again.
+"""
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
@@ -21,14 +25,16 @@ from syncer.daemon.start.pod_templates import warn_of_pod_templates
 from syncer.daemon.tasks import beside
 from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.kubelet.ports import PortsInUse
+from syncer.multicluster.lifecycles import Backoff, Lifecycles
 from syncer.observe.logs import get_logger
 
-#: Seconds before a virtual cluster that can't be served is begun anew: about the first delay, doubled up to the last.
-FIRST_DELAY, LAST_DELAY = 1.0, 60.0
-#: Seconds for which a virtual cluster must be served until its next failure counts as the first one again.
-GOOD_SECONDS = 300.0
+#: Seconds before a virtual cluster that can't be served begins again: about the first delay,
+#: doubled up to the last.
+FIRST_DELAY = 1.0
+LAST_DELAY = 60.0
 
-#: The most memory that the objects of a virtual cluster may take by default, in bytes, if there are several.
+#: The most memory that the objects of a virtual cluster may take by default, in bytes, if there are
+#: several.
 DEFAULT_BYTES = 256 << 20
 
 log = get_logger(__name__)
@@ -43,25 +49,35 @@ class ServedFleet:
 
     def __init__(self, process: Process, clusters: Sequence[VirtualCluster]) -> None:
         self._process = process
-        self._all, self._grows = {each.name: each for each in clusters}, False
-        self._wanted, self._is_told = dict(self._all), bool(clusters)
+        self._all = {each.name: each for each in clusters}
+        #: True if the fleet may get further virtual clusters without another configuration.
+        self._grows = False
+        #: True once it is known which virtual clusters there are.
+        self._is_known = bool(clusters)
+        #: Those of all that are to be served here.
+        self._wanted = dict(self._all)
         #: Returns True for those that are served here; None if all are.
         self._keeps: Callable[[str], bool] | None = None
         process.unserved.expect(self._wanted)
+        self._lifecycles = Lifecycles(self._serve, failed=self._failed, retry_delay=self._retry_delay)
+        self._backoff = Backoff(first=FIRST_DELAY, last=LAST_DELAY, least_part=0.5)
         #: The addresses and ports at which kubelets of the virtual clusters answer.
         self._kubelet_ports = PortsInUse()
-        self._served: dict[str, VirtualCluster] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
+        #: Why the only virtual cluster can't be served.
+        self._fatal: Exception | None = None
         #: Set once a virtual cluster is prepared.
         self.begun = asyncio.Event()
 
     def update(self, clusters: Sequence[VirtualCluster], grows: bool = False) -> None:
-        """Serve these from now on. Those that are the same go on undisturbed; one that has changed begins anew.
+        """Serve these from now on. Those that are the same go on undisturbed; one that has changed
+        begins again.
 
         One that is alone is as one of several if the fleet ``grows`` by itself.
         """
-        self._all, self._grows, self._is_told = {each.name: each for each in clusters}, grows, True
+        self._all = {each.name: each for each in clusters}
+        self._grows = grows
+        self._is_known = True
         self.assign()
 
     def serve_only(self, keeps: Callable[[str], bool]) -> None:
@@ -72,20 +88,25 @@ class ServedFleet:
 
     @property
     def wanted(self) -> Collection[str] | None:
-        """The names of those that are to be served here; None if it isn't known yet which there are."""
-        return self._wanted if self._is_told else None
+        """The names of those that are to be served here; None if it isn't known yet which there
+        are.
+        """
+        return self._wanted if self._is_known else None
 
     def has(self, name: str) -> bool:
-        """Return True if there is a virtual cluster of this name, wherever it is served, or it isn't known yet."""
-        return name in self._all or not self._is_told
+        """Return True if there is a virtual cluster of this name, wherever it is served, or it
+        isn't known yet.
+        """
+        return name in self._all or not self._is_known
 
     def assign(self) -> None:
         """Serve those that are kept here from now on."""
         keeps = self._keeps
         self._wanted = {name: each for name, each in self._all.items() if keeps is None or keeps(name)}
         for name, cluster in self._wanted.items():
-            if name in self._process.pairs:
-                self._process.pairs[name].informers.budget.limit(self._most(cluster))
+            pair = self._process.pairs.get(name)
+            if pair is not None:
+                pair.informers.budget.limit(self._most(cluster))
         self._changed.set()
 
     async def run(self) -> None:
@@ -94,63 +115,52 @@ class ServedFleet:
         Raises:
             SyncerError: The only virtual cluster can't be served.
         """
-        changed = asyncio.create_task(self._changed.wait())
         try:
-            while True:
-                self._begin()
-                await asyncio.wait({changed, *self._tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
-                for name in [name for name, task in self._tasks.items() if task.done()]:
-                    if not (ended := self._tasks.pop(name)).cancelled():
-                        ended.result()
-                if changed.done():
-                    self._changed.clear()
-                    changed = asyncio.create_task(self._changed.wait())
+            while self._fatal is None:
+                self._changed.clear()
+                self._follow()
+                await self._changed.wait()
+            raise self._fatal
         finally:
-            tasks = [changed, *self._tasks.values()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._lifecycles.close()
 
-    def _begin(self) -> None:
-        """Begin what is wanted and isn't served, once what was served under its name has ended."""
-        for name in list(self._served):
-            if name not in self._wanted or self._served[name].options != self._wanted[name].options:
-                log.info("a virtual cluster is no longer served as it was", cluster=name)
-                del self._served[name]
-                if name in self._tasks:
-                    self._tasks[name].cancel()
-                self._process.unserved.begun(name)
-        for name, cluster in self._wanted.items():
-            if name not in self._served and name not in self._tasks:
-                self._served[name] = cluster
-                self._tasks[name] = asyncio.create_task(self._keep(cluster))
-
-    async def _keep(self, cluster: VirtualCluster) -> None:
-        """Serve a virtual cluster until cancelled, whatever happens.
-
-        Raises:
-            SyncerError: It is the only one, and can't be served, or has given no answer for a while.
+    def _follow(self) -> None:
+        """Serve what is wanted. What runs under a name ends first if it isn't wanted, or has other
+        options.
         """
-        process, failures = self._process, 0
-        while True:
-            begun = process.clock()
-            try:
-                await self._serve(cluster)
-            except Exception as error:
-                is_short = isinstance(error, Unreachable) and process.clock() - begun < START_SECONDS
-                is_to_come = isinstance(error, NoKubeconfig) and cluster.connection.waits_for_kubeconfig
-                if self._is_alone() and not (is_short or is_to_come or isinstance(error, OverBudget)):
-                    raise
-                if isinstance(error, SyncerError):
-                    log.warning("a virtual cluster can't be served", cluster=cluster.name, error=str(error))
-                else:
-                    log.exception("serving a virtual cluster failed", cluster=cluster.name)
-                process.unserved.failed(cluster.name, _condition(error))
-                failures = 0 if process.clock() - begun > GOOD_SECONDS else failures + 1
-                delay = min(FIRST_DELAY * 2 ** min(failures, 10), LAST_DELAY)
-                await asyncio.sleep(delay * process.rng.uniform(0.5, 1.0))
-            else:
-                failures = 0
+        for name in list(self._lifecycles.names):
+            if name not in self._wanted:
+                self._lifecycles.remove(name)
+                self._ends(name)
+        for name, cluster in self._wanted.items():
+            if self._lifecycles.put(name, cluster, version=cluster.options):
+                self._ends(name)
+
+    def _ends(self, name: str) -> None:
+        log.info("a virtual cluster is no longer served as it was", cluster=name)
+        self._process.unserved.begun(name)
+
+    def _failed(self, name: str, cluster: VirtualCluster, error: Exception, seconds: float) -> None:
+        """Show why a virtual cluster isn't served. The failure of the only one ends the fleet.
+
+        The fleet goes on if that may change soon: the only one was unreachable for a short time,
+        has too many objects, or is still to get its kubeconfig.
+        """
+        is_short = isinstance(error, Unreachable) and seconds < START_SECONDS
+        is_to_come = isinstance(error, NoKubeconfig) and cluster.connection.waits_for_kubeconfig
+        may_change = is_short or is_to_come or isinstance(error, OverBudget)
+        if self._is_alone() and not may_change:
+            self._fatal = error
+            self._changed.set()
+            return
+        if isinstance(error, SyncerError):
+            log.warning("a virtual cluster can't be served", cluster=name, error=str(error))
+        else:
+            log.error("serving a virtual cluster failed", cluster=name, exc_info=error)
+        self._process.unserved.failed(name, _condition(error))
+
+    def _retry_delay(self, failures: int) -> float:
+        return self._backoff.delay(failures, self._process.rng.uniform)
 
     def _is_alone(self) -> bool:
         """Return True if there is, and will be, a single virtual cluster."""
@@ -160,15 +170,19 @@ class ServedFleet:
         """Return the most bytes that the objects of a virtual cluster may take; 0 for no limit."""
         if cluster.max_megabytes is not None:
             return cluster.max_megabytes << 20
-        return memory_limit() // 2 if self._is_alone() else DEFAULT_BYTES
+        if self._is_alone():
+            return memory_limit() // 2
+        return DEFAULT_BYTES
 
-    async def _serve(self, cluster: VirtualCluster) -> None:
-        """Serve a virtual cluster until its kubeconfig has come to be of another server or program.
+    async def _serve(self, name: str, cluster: VirtualCluster) -> None:
+        """Serve a virtual cluster until its kubeconfig is of another server or program.
 
         Raises:
             SyncerError: It can't be served.
         """
-        process, name, moved, ended = self._process, cluster.name, asyncio.Event(), asyncio.Event()
+        process = self._process
+        moved = asyncio.Event()
+        ended = asyncio.Event()
 
         def move() -> None:
             moved.set()
@@ -180,21 +194,24 @@ class ServedFleet:
             budget = MemoryBudget(self._most(cluster), over=ended.set)
             served = startup.add(process, cluster, virtual, budget=budget)
             stack.push_async_callback(process.remove, name)
+
             if await _ends_before(startup.prepare(served, cluster, waits=True), ended):
                 process.unserved.begun(name)
                 self.begun.set()
                 served.add_duty(notices_of(served).run)
                 if cluster.kubelet.enabled:
-                    from syncer.daemon.kubelet.node_server import answering  # imported late: it takes some megabytes
+                    # Imported late: it takes some megabytes.
+                    from syncer.daemon.kubelet.node_server import answering
 
-                    await stack.enter_async_context(answering(served, cluster.kubelet, self._kubelet_ports))
+                    kubelets = answering(served, cluster.kubelet, self._kubelet_ports)
+                    await stack.enter_async_context(kubelets)
                 await _ends_before(_served(served, cluster), ended)
+
             if not moved.is_set():
                 most = f"more than {budget.most >> 20} MB of the daemon's memory (maxMegabytes)"
                 raise OverBudget(f"its objects take {most}; delete some, or raise the limit")
-        log.warning(
-            "its kubeconfig has come to be of another server or program, so a virtual cluster begins anew", cluster=name
-        )
+        text = "a virtual cluster begins again, as its kubeconfig is now of another server or program"
+        log.warning(text, cluster=name)
 
 
 async def _served(served: ServedCluster, cluster: VirtualCluster) -> None:
@@ -215,7 +232,10 @@ def _custom_kinds(pair: ClusterPair) -> list[Resource]:
 
 
 async def _ends_before(coroutine: Coroutine[Any, Any, None], event: asyncio.Event) -> bool:
-    """Run a coroutine until it ends or the event is set. Return True if it has ended, whose exception is raised."""
+    """Run a coroutine until it ends or the event is set; return True if it has ended by itself.
+
+    What the coroutine raises is raised.
+    """
     async with beside(coroutine) as task, beside(event.wait()) as waiting:
         await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
     if task.cancelled():
@@ -225,7 +245,10 @@ async def _ends_before(coroutine: Coroutine[Any, Any, None], event: asyncio.Even
 
 
 def _condition(error: Exception) -> Condition:
-    """Return why a virtual cluster can't be served; the place of its kubeconfig is the operator's, and no secret."""
+    """Return why a virtual cluster can't be served, for the operator and for the public.
+
+    The public may see the path of a missing kubeconfig.
+    """
     if isinstance(error, NoKubeconfig):
         return Condition(str(error), f"there is no kubeconfig {error.problems[0].file}")
     public = type(error).__name__

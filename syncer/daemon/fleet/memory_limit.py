@@ -12,8 +12,11 @@ def memory_limit() -> int:
     """Return the limit in bytes; 0 if there is none."""
     for file in FILES:
         try:
-            said = file.read_text().strip()
+            text = file.read_text().strip()
         except OSError:
             continue
-        return int(said) if said.isdigit() and int(said) < _NONE else 0
+        if not text.isdigit():  # "max"
+            return 0
+        limit = int(text)
+        return limit if limit < _NONE else 0
     return 0

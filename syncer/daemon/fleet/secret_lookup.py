@@ -1,7 +1,8 @@
-"""A virtual cluster by its name, from the Secrets of the host, for a command that works without the daemon.
+"""A virtual cluster by its name, from the Secrets of the host, for a command that works without the
+daemon.
 
-The command decides as the daemon does (:func:`.secret_clusters.chosen`), from the same Secrets: if those of an entry
-can't be listed, none is found, as one of them might have the name.
+The command decides as the daemon does (:func:`.secret_clusters.chosen`), from the same Secrets: if
+those of an entry can't be listed, none is found, as one of them might have the name.
 """
 
 import os
@@ -16,7 +17,7 @@ from syncer.clusters.client import SideClient
 from syncer.clusters.connection import HeldLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
 from syncer.config.problems import guess
-from syncer.daemon.fleet.secret_clusters import chosen, name_in, outline
+from syncer.daemon.fleet.secret_clusters import RefusedSecrets, chosen, name_in, outline
 from syncer.daemon.start.connecting import SecretCluster, connect_host
 from syncer.daemon.unserved import BEYOND
 from syncer.multicluster.logins import CannotConnect, Reason
@@ -30,54 +31,89 @@ NAMED = 20
 
 
 async def secret_cluster(config: SyncerConfig, name: str, *, login: bool = True) -> VirtualCluster:
-    """Return the virtual cluster of this name that a Secret names. Without ``login`` its kubeconfig isn't read.
+    """Return the virtual cluster of this name that a Secret names.
+
+    Without ``login`` its kubeconfig isn't read.
 
     Raises:
         ConfigError: There is none.
-        CannotConnect: Its Secret is refused, or its kubeconfig can't be used, or the Secrets can't be read.
+        CannotConnect: Its Secret is refused, or its kubeconfig can't be used, or the Secrets can't
+            be read.
     """
+    entries = config.virtual_cluster_secrets
     async with AsyncExitStack() as stack:
         host = connect_host(config, Metrics(version=VERSION), stack)
         mark = Marks(config.marks.prefix).cluster
-        found = [await _listed(host, each, mark, name) for each in config.virtual_cluster_secrets]
+        found = [await _listed(host, entry, mark, name) for entry in entries]
         taken, refused = chosen(config, config.clusters(), found)
         wanted = next((each for each in taken if each.cluster.name == name), None)
         if wanted is None:
-            for entry, secrets in zip(config.virtual_cluster_secrets, found, strict=True):
-                for secret in (each["metadata"]["name"] for each in secrets if name_in(each) == name):
-                    why = refused.get((entry.namespace, secret)) or refused[entry.namespace, BEYOND]
-                    named = f"the Secret {entry.namespace}/{secret} names the virtual cluster {name!r}"
-                    raise CannotConnect(Reason.REFUSED, f"{named}, and is refused: {why.message}")
+            _must_not_be_refused(name, entries, found, refused)
             raise ConfigError(_no_cluster(config, name, [each.cluster.name for each in taken]))
         if not login:
             return wanted.cluster
+
+        _, key = wanted.version
         try:
-            read = await read_login(host, wanted.secret, key=wanted.version[1], environ=os.environ)
+            read = await read_login(host, wanted.secret, key=key, environ=os.environ)
         except CannotConnect as error:
             raise CannotConnect(error.reason, f"virtual cluster {name}: {error}") from error
         return SecretCluster.of(wanted.cluster, HeldLogin(read), None)
 
 
-async def _listed(host: SideClient, entry: VirtualClusterSecretsSection, mark: str, name: str) -> Sequence[Obj]:
+def _must_not_be_refused(
+    name: str,
+    entries: Sequence[VirtualClusterSecretsSection],
+    found: Sequence[Sequence[Obj]],
+    refused: RefusedSecrets,
+) -> None:
+    """Look for a Secret that names a virtual cluster, none of which was taken.
+
+    Raises:
+        CannotConnect: There is one, with the reason why it is refused.
+    """
+    for entry, secrets in zip(entries, found, strict=True):
+        for secret in secrets:
+            if name_in(secret) != name:
+                continue
+            secret_name = secret["metadata"]["name"]
+            why = refused.get((entry.namespace, secret_name)) or refused[entry.namespace, BEYOND]
+            named = f"the Secret {entry.namespace}/{secret_name} names the virtual cluster {name!r}"
+            raise CannotConnect(Reason.REFUSED, f"{named}, and is refused: {why.message}")
+
+
+async def _listed(
+    host: SideClient,
+    entry: VirtualClusterSecretsSection,
+    mark: str,
+    name: str,
+) -> Sequence[Obj]:
     """Return the outlines of the Secrets of an entry.
 
     Raises:
         CannotConnect: They can't be listed.
     """
+    outlines: list[Obj] = []
+    pages = host.list_pages(SECRETS, namespace=entry.namespace, selector=entry.selector)
     try:
-        pages = host.list_pages(SECRETS, namespace=entry.namespace, selector=entry.selector)
-        return [outline(mark, codec.decode(raw)) async for page in pages for raw in page.items]
+        async for page in pages:
+            outlines += [outline(mark, codec.decode(raw)) for raw in page.items]
     except ClusterError as error:
-        why = (
-            f"virtual cluster {name} can't be looked for, as the Secrets in {entry.namespace} can't be listed: {error}"
-        )
+        problem = f"the Secrets in {entry.namespace} can't be listed: {error}"
+        why = f"virtual cluster {name} can't be looked for, as {problem}"
         raise CannotConnect(Reason.UNREADABLE, why) from error
+    return outlines
 
 
 def _no_cluster(config: SyncerConfig, name: str, of_secrets: Sequence[str]) -> Problem:
     known = [*config.names_listed, *of_secrets]
-    there = ", ".join(known[:NAMED]) + (f" and {len(known) - NAMED} more" if len(known) > NAMED else "")
-    places = ", ".join(dict.fromkeys(each.namespace for each in config.virtual_cluster_secrets))
-    why = f"no virtual cluster is called {name!r}; listed or in Secrets of {places} there are: {there or 'none'}."
-    gone = "If its Secret is gone, list it in a configuration of its own, with its kubeconfig and hostNamespace."
-    return Problem(why, hint=guess(name, known) or gone)
+    names = ", ".join(known[:NAMED]) or "none"
+    if len(known) > NAMED:
+        names = f"{names} and {len(known) - NAMED} more"
+    namespaces = ", ".join(dict.fromkeys(each.namespace for each in config.virtual_cluster_secrets))
+    there_are = f"listed or in Secrets of {namespaces} there are: {names}."
+    instead = "list it in a configuration of its own, with its kubeconfig and hostNamespace."
+    return Problem(
+        f"no virtual cluster is called {name!r}; {there_are}",
+        hint=guess(name, known) or f"If its Secret is gone, {instead}",
+    )

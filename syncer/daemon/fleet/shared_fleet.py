@@ -10,11 +10,15 @@ from syncer.leaderelection.shards import Shards
 
 
 class SharedFleet:
-    """Works on the virtual clusters of the shards that this replica leads, and serves those that it keeps."""
+    """Works on the virtual clusters of the shards that this replica leads, and serves those that it
+    keeps.
+    """
 
     def __init__(self, process: Process, fleet: ServedFleet, shards: Shards) -> None:
-        """``process`` leads, and writes until, as ``shards`` say."""
-        self._process, self._fleet, self._shards = process, fleet, shards
+        """``process`` must lead and write as ``shards`` allow."""
+        self._process = process
+        self._fleet = fleet
+        self._shards = shards
         fleet.serve_only(shards.keeps)
 
     async def run(self) -> None:
@@ -27,29 +31,35 @@ class SharedFleet:
             self._process.served[name].lead()
 
     async def end(self, shard: int) -> None:
-        """Begin nothing more on the virtual clusters of a shard, and return when nothing is in work."""
-        await asyncio.gather(*(self._process.served[name].stand_by() for name in self._served(shard)))
+        """Begin no more work on the virtual clusters of a shard; return when none is under way."""
+        served = [self._process.served[name] for name in self._served(shard)]
+        await asyncio.gather(*(each.stand_by() for each in served))
 
     def assigned(self) -> None:
         """Serve what this replica keeps from now on."""
         self._fleet.assign()
 
     def is_warm(self, shard: int) -> bool:
-        """Return True if the caches of a shard's virtual clusters are filled, except for those that fail."""
-        kept = self._fleet.wanted
-        if kept is None:
+        """Return True if the caches of a shard's virtual clusters are filled, except for those that
+        fail.
+        """
+        wanted = self._fleet.wanted
+        if wanted is None:
             return False
+
         unfilled = status.unfilled(self._process)
-        absent = self._process.unserved.clusters
-        served = self._process.served
-        return all(
-            (name in served and name not in unfilled) or absent.get(name, NOT_BEGUN) is not NOT_BEGUN
-            for name in kept
-            if self._shards.shard(name) == shard
-        )
+        unserved = self._process.unserved.clusters
+        for name in wanted:
+            if self._shards.shard(name) != shard:
+                continue
+            is_filled = name in self._process.served and name not in unfilled
+            has_failed = unserved.get(name, NOT_BEGUN) is not NOT_BEGUN
+            if not (is_filled or has_failed):
+                return False
+        return True
 
     def may_serve(self, cluster: str) -> bool:
-        """Return True if a virtual cluster is in the configuration, or it isn't known yet whether it is."""
+        """Return False if a virtual cluster is known not to be in the configuration."""
         return self._fleet.has(cluster)
 
     def _served(self, shard: int) -> list[str]:

@@ -46,22 +46,29 @@ def _nothing() -> None:
 async def connected(
     config: SyncerConfig, cluster: VirtualCluster, *, host_alone: bool = False
 ) -> AsyncIterator[Mapping[Side, SideClient]]:
-    """Yield clients of a virtual cluster and the host, once both answer. Nothing is written. They wait while an API
-    server asks to come back later.
+    """Yield clients of a virtual cluster and the host, once both answer. Nothing is written.
 
-    With ``host_alone`` there is none of the virtual cluster, and its kubeconfig isn't read.
+    The clients wait while an API server asks to come back later. With ``host_alone`` there is none
+    of the virtual cluster, and its kubeconfig isn't read.
 
     Raises:
         SyncerError: A cluster can't be reached.
     """
     async with AsyncExitStack() as stack:
-        clusters = connect_all(config, () if host_alone else (cluster,), Metrics(version=VERSION), stack)
-        connections = Connections(clock=asyncio.get_running_loop().time, rng=random.Random())  # noqa: S311 — jitter
+        virtual = () if host_alone else (cluster,)
+        clients = connect_all(config, virtual, Metrics(version=VERSION), stack)
+        connections = Connections(
+            clock=asyncio.get_running_loop().time,
+            rng=random.Random(),  # noqa: S311 — jitter
+        )
         stack.push_async_callback(connections.close)
-        each = [connections.add(cluster, lost=_nothing, back=_nothing) for cluster in clusters]
+        each = [connections.add(client, lost=_nothing, back=_nothing) for client in clients]
         await asyncio.gather(*(connection.reach(START_SECONDS) for connection in each))
-        host = {Side.HOST: clusters.host.patient()}
-        yield host if host_alone else {Side.VIRTUAL: clusters.virtual[cluster.name].patient(), **host}
+
+        by_side = {Side.HOST: clients.host.patient()}
+        if not host_alone:
+            by_side[Side.VIRTUAL] = clients.virtual[cluster.name].patient()
+        yield by_side
 
 
 @dataclass(frozen=True)
@@ -69,17 +76,21 @@ class SecretCluster(VirtualCluster):
     """A virtual cluster that a Secret names."""
 
     login: HeldLogin
-    #: The options that all virtual clusters of its entry have, to compare with those of another load.
+    #: The options that all virtual clusters of its entry have, to compare with those of another
+    #: load.
     common: object
 
     @classmethod
     def of(cls, cluster: VirtualCluster, login: HeldLogin, common: object) -> "SecretCluster":
         """Return a virtual cluster with its login."""
-        return cls(**{each.name: getattr(cluster, each.name) for each in fields(cluster)}, login=login, common=common)
+        given = {each.name: getattr(cluster, each.name) for each in fields(cluster)}
+        return cls(**given, login=login, common=common)
 
     @cached_property
     def options(self) -> object:
-        """All options of it, as of one that is listed; with its login, as that of another Secret is another one's."""
+        """All its options, for comparison. The login is one of them: that of another Secret belongs
+        to another virtual cluster.
+        """
         return self.common, self.name, self.host_namespace, self.login
 
 
@@ -89,7 +100,9 @@ def login_to(cluster: VirtualCluster) -> Login:
     Raises:
         ConfigError: Its kubeconfig can't be used.
     """
-    return cluster.login.login if isinstance(cluster, SecretCluster) else login_of(cluster.connection)
+    if isinstance(cluster, SecretCluster):
+        return cluster.login.login
+    return login_of(cluster.connection)
 
 
 def login_of(given: ConnectionSection) -> Login:
@@ -122,36 +135,45 @@ def connect_all(
 
 
 def connect_host(
-    config: SyncerConfig, metrics: Metrics, stack: AsyncExitStack, *, moved: Callable[[], None] = _nothing
+    config: SyncerConfig,
+    metrics: Metrics,
+    stack: AsyncExitStack,
+    *,
+    moved: Callable[[], None] = _nothing,
 ) -> SideClient:
     """Return the client of the host, which is closed with ``stack``; nothing is sent yet.
 
-    ``moved`` is called when its kubeconfig has come to be of another server or program.
+    ``moved`` is called when its kubeconfig is of another server or program than before.
 
     Raises:
         ConfigError: Its kubeconfig can't be used.
     """
-    host = _connect(config.host, Side.HOST, "", "host.kubeconfig", metrics, moved)
+    option = "host.kubeconfig"
+    host = _connect(config.host, Side.HOST, "", option, metrics, moved)
     stack.push_async_callback(host.close)
     return host
 
 
 def connect_virtual(
-    cluster: VirtualCluster, metrics: Metrics, stack: AsyncExitStack, *, moved: Callable[[], None] = _nothing
+    cluster: VirtualCluster,
+    metrics: Metrics,
+    stack: AsyncExitStack,
+    *,
+    moved: Callable[[], None] = _nothing,
 ) -> SideClient:
     """Return the client of a virtual cluster, as :func:`connect_host`.
 
     Raises:
         ConfigError: Its kubeconfig isn't given, or can't be used.
     """
-    place = f"kubeconfig of virtual cluster {cluster.name}"
+    option = f"kubeconfig of virtual cluster {cluster.name}"
     if isinstance(cluster, SecretCluster):
         virtual = _connect_held(cluster, metrics, moved)
     elif cluster.connection.kubeconfig or cluster.connection.context:
-        virtual = _connect(cluster.connection, Side.VIRTUAL, cluster.name, place, metrics, moved)
+        virtual = _connect(cluster.connection, Side.VIRTUAL, cluster.name, option, metrics, moved)
     else:
         why = "is required to run: a kubeconfig (or a context) of its API server"
-        raise ConfigError(Problem(why, path=place))
+        raise ConfigError(Problem(why, path=option))
     stack.push_async_callback(virtual.close)
     return virtual
 
@@ -167,22 +189,41 @@ def must_be_another(name: str, virtual: SideClient, host: SideClient) -> None:
 
 
 def _connect(
-    given: ConnectionSection, side: Side, name: str, place: str, metrics: Metrics, moved: Callable[[], None]
+    given: ConnectionSection,
+    side: Side,
+    name: str,
+    option: str,
+    metrics: Metrics,
+    moved: Callable[[], None],
 ) -> SideClient:
-    settings = ConnectionSettings(given.kubeconfig, given.context, given.server, qps=given.qps, burst=given.burst)
+    """Return a client by the files of a configured connection; ``option`` is for messages.
+
+    Raises:
+        ConfigError: The files can't be used.
+    """
+    settings = ConnectionSettings(
+        given.kubeconfig,
+        given.context,
+        given.server,
+        qps=given.qps,
+        burst=given.burst,
+    )
     try:
         login = read_login(settings, os.environ)
-        for warning in warnings_of(login, side, place, may_run_programs=given.may_run_programs):
+        for warning in warnings_of(login, side, option, may_run_programs=given.may_run_programs):
             log.warning(warning, cluster=name, side=side)
-        made = connect(settings, side=side, environ=os.environ, name=name, moved=moved)
+        client = connect(settings, side=side, environ=os.environ, name=name, moved=moved)
     except ConfigError as error:
-        raise type(error)(*(replace(problem, path=problem.path or place) for problem in error.problems)) from error
-    made.observer = metrics.client(made.virtual_cluster, side.value, made.origin.address)
-    return made
+        problems = [replace(each, path=each.path or option) for each in error.problems]
+        raise type(error)(*problems) from error
+    client.observer = metrics.client(client.virtual_cluster, side.value, client.origin.address)
+    return client
 
 
 def _connect_held(cluster: SecretCluster, metrics: Metrics, moved: Callable[[], None]) -> SideClient:
+    """Return a client by the login of a Secret."""
     settings = ConnectionSettings(qps=cluster.connection.qps, burst=cluster.connection.burst)
-    made = connect_held(cluster.login, settings, side=Side.VIRTUAL, name=cluster.name, moved=moved)
-    made.observer = metrics.client(made.virtual_cluster, Side.VIRTUAL.value, made.origin.address)
-    return made
+    side = Side.VIRTUAL
+    client = connect_held(cluster.login, settings, side=side, name=cluster.name, moved=moved)
+    client.observer = metrics.client(client.virtual_cluster, side.value, client.origin.address)
+    return client

@@ -4,10 +4,10 @@ import asyncio
 import threading
 import time
 from typing import Any
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
-from cache_scene import GOOD, CacheScene, Handler, Site, now, until, waiting
+from cache_scene import GOOD, CacheScene, Door, Handler, Site, now, until, waiting
 from fleet_scene import CONFIG_MAPS, PATIENCE, PODS, SECRETS, eventually, in_virtual_time
 from fleet_scene import Site as Fleet
 
@@ -25,6 +25,7 @@ from syncer.multicluster import (
     State,
     StaticProvider,
 )
+from syncer.multicluster.cluster_connection import ClusterConnection
 from syncer.testing.fake_cluster_cache import FakeClusterCache
 from syncer.testing.objects import pod
 
@@ -205,6 +206,69 @@ async def test_private_key_is_made_off_the_event_loop(monkeypatch: Any) -> None:
         while not threads:
             await asyncio.to_thread(lambda: None)
         assert threads[0] is not threading.main_thread()
+
+
+# -- removal -------------------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_removed_cluster_that_is_put_again_is_connected_to_once_the_former_connection_has_ended() -> None:
+    scene = CacheScene("a", "b")
+    closed: list[float] = []
+
+    class Slow(Door):
+        async def close(self) -> None:
+            await asyncio.sleep(5)
+            await super().close()
+            closed.append(now())
+
+    scene.cache._dial = lambda credentials, _: Slow(scene.sites, credentials)
+    async with scene.running() as cache:
+        await until(1)
+        scene.static.remove("a")
+        scene.static.remove("b")
+        scene.static.put("a", scene.member("a"))
+        await until(2)
+        assert cache.get_status("a").state is State.UNKNOWN
+        await cache.removed("b")
+        assert closed == [6.0, 6.0]
+        assert "b" not in cache
+        await cache.removed("a")
+        await cache.removed("unknown")
+        assert now() == 6.0
+        await cache.attempted("a")
+        assert cache.get_client("a")
+        assert scene["a"].at("/") == [0.0, 6.0]
+
+
+@in_virtual_time
+async def test_whoever_waits_for_a_cluster_goes_on_when_it_is_removed_before_it_has_begun() -> None:
+    scene = CacheScene("a")
+    async with scene.running() as cache:
+        cache.remove("a")
+        cache.put("a", scene.member("a"))
+        attempted = asyncio.create_task(cache.attempted("a"))
+        dialled = asyncio.create_task(cache.dialled("a"))
+        await asyncio.sleep(0)
+        assert scene["a"].at("/") == [0.0], "the former connection is ending"
+        cache.remove("a")
+        assert (await attempted).state is State.UNKNOWN
+        await dialled
+        await cache.removed("a")
+        assert scene["a"].at("/") == [0.0]
+
+
+@in_virtual_time
+async def test_connection_that_ends_by_a_bug_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = CacheScene("a")
+    async with scene.running() as cache:
+        with monkeypatch.context() as patched:
+            patched.setattr(ClusterConnection, "_tell_failures", Mock(side_effect=RuntimeError("a bug")))
+            scene.static.put("a", scene.member("a", labels={"any": "news"}))
+            await until(1)
+            assert cache.get_status("a").message == "its connection has ended badly"
+        await until(5)
+        assert cache.get_client("a")
 
 
 # -- providers' names, and the fake --------------------------------------------------------------------------------

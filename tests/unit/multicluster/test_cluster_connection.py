@@ -180,7 +180,7 @@ async def test_probe_is_a_get_of_the_root_that_must_be_answered_with_200_in_time
 
 
 @in_virtual_time
-async def test_fifth_failure_in_a_row_disconnects_and_a_success_between_starts_anew() -> None:
+async def test_fifth_failure_in_a_row_disconnects_and_a_success_between_resets_the_count() -> None:
     scene = CacheScene("a")
     async with scene.running() as cache:
         await until(1)
@@ -247,7 +247,7 @@ def test_requeue_is_the_least_of_what_is_asked_for_and_else_ten_seconds() -> Non
 
 
 @in_virtual_time
-async def test_disconnect_closes_the_client_and_ends_watches_and_caches_that_nobody_keeps() -> None:
+async def test_disconnect_closes_the_client_and_ends_watches_and_unused_caches() -> None:
     scene = CacheScene("a")
     async with scene.running() as cache:
         cluster = cache.get_client("a")

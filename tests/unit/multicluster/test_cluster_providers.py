@@ -48,8 +48,8 @@ def config(
     )
 
 
-class Told:
-    """A fleet that notes what it is told."""
+class RecordedFleet:
+    """A fleet that records what a provider puts and removes."""
 
     def __init__(self) -> None:
         self.members: dict[str, ProvidedCluster] = {}
@@ -67,7 +67,7 @@ class Told:
 
 
 @pytest.mark.parametrize(
-    ("user", "cluster", "said"),
+    ("user", "cluster", "message"),
     [
         ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh"}}, {}, "run programs"),
         ({"auth-provider": {"name": "gcp"}}, {}, "run programs"),
@@ -80,9 +80,9 @@ class Told:
     ],
 )
 def test_kubeconfig_of_others_is_refused_what_would_give_them_anything_of_ours(
-    user: Mapping[str, Any], cluster: Mapping[str, Any], said: str
+    user: Mapping[str, Any], cluster: Mapping[str, Any], message: str
 ) -> None:
-    with pytest.raises(CannotConnect, match=said) as caught:
+    with pytest.raises(CannotConnect, match=message) as caught:
         parsed(config(user, cluster).encode(), source="Secret a/b", environ={})
     assert caught.value.reason is Reason.REFUSED
     assert "Secret a/b" in str(caught.value)
@@ -132,7 +132,7 @@ def test_secret_for_the_daemon_of_a_virtual_control_plane_is_used_and_stays_labe
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (b"a: " + b"x" * LARGEST, "and may have"),
         (b"a: &a [x]\nb: *a\n", "aliases in it are not read"),
@@ -140,8 +140,8 @@ def test_secret_for_the_daemon_of_a_virtual_control_plane_is_used_and_stays_labe
         (b"- x\n" * MOST_PARTS, "too many parts"),
     ],
 )
-def test_kubeconfig_of_others_costs_little_whatever_is_in_it(text: bytes, said: str) -> None:
-    with pytest.raises(CannotConnect, match=said) as caught:
+def test_kubeconfig_of_others_costs_little_whatever_is_in_it(text: bytes, message: str) -> None:
+    with pytest.raises(CannotConnect, match=message) as caught:
         parsed(text, source="Secret a/b", environ={})
     assert caught.value.reason is Reason.UNPARSABLE
 
@@ -149,8 +149,8 @@ def test_kubeconfig_of_others_costs_little_whatever_is_in_it(text: bytes, said: 
 # -- files ----------------------------------------------------------------------------------------------------
 
 
-async def watching(provider: Any, told: Told) -> "asyncio.Task[None]":
-    task = asyncio.create_task(provider.run(told))
+async def watching(provider: Any, fleet: RecordedFleet) -> "asyncio.Task[None]":
+    task = asyncio.create_task(provider.run(fleet))
     await asyncio.sleep(0.1)
     return task
 
@@ -159,20 +159,20 @@ async def watching(provider: Any, told: Told) -> "asyncio.Task[None]":
 async def test_contexts_of_a_kubeconfig_are_clusters(tmp_path: Path) -> None:
     file = tmp_path / "k"
     file.write_text(config(contexts=("eu", "us")))
-    told, chosen = Told(), Told()
-    every = await watching(ContextsProvider(str(file), environ={}), told)
+    fleet, chosen = RecordedFleet(), RecordedFleet()
+    every = await watching(ContextsProvider(str(file), environ={}), fleet)
     some = await watching(ContextsProvider(str(file), contexts=["us"], environ={}), chosen)
-    assert (sorted(told.members), list(chosen.members)) == (["eu", "us"], ["us"])
-    assert (await told.members["eu"].read()).token == "t"
+    assert (sorted(fleet.members), list(chosen.members)) == (["eu", "us"], ["us"])
+    assert (await fleet.members["eu"].read()).token == "t"
     file.write_text(config({"token": "new-one"}, contexts=("eu",)))
     await asyncio.sleep(11)
-    assert list(told.members) == ["eu"]
-    assert (await told.members["eu"].read()).token == "new-one"
+    assert list(fleet.members) == ["eu"]
+    assert (await fleet.members["eu"].read()).token == "new-one"
     with pytest.raises(CannotConnect, match="no context 'us'"):
         await chosen.members["us"].read()
     file.unlink()
     await asyncio.sleep(11)
-    assert list(told.members) == ["eu"], "while it can't be read, they stay"
+    assert list(fleet.members) == ["eu"], "while it can't be read, they stay"
     every.cancel()
     some.cancel()
 
@@ -181,22 +181,22 @@ async def test_contexts_of_a_kubeconfig_are_clusters(tmp_path: Path) -> None:
 async def test_folder_has_a_cluster_for_each_kubeconfig(tmp_path: Path) -> None:
     (tmp_path / "eu.kubeconfig").write_text(config())
     (tmp_path / "notes.txt").write_text("")
-    told = Told()
-    task = await watching(FolderProvider(tmp_path, environ={}), told)
-    assert list(told.members) == ["eu"]
-    member = told.members["eu"]
+    fleet = RecordedFleet()
+    task = await watching(FolderProvider(tmp_path, environ={}), fleet)
+    assert list(fleet.members) == ["eu"]
+    member = fleet.members["eu"]
     (tmp_path / "us.kubeconfig").write_text("a: {")
     await asyncio.sleep(11)
-    assert told.puts == ["eu", "us"], "an unchanged file is told of once"
+    assert fleet.puts == ["eu", "us"], "an unchanged file is put once"
     with pytest.raises(CannotConnect) as caught:
-        await told.members["us"].read()
+        await fleet.members["us"].read()
     assert caught.value.reason is Reason.UNPARSABLE
     (tmp_path / "eu.kubeconfig").unlink()
     with pytest.raises(CannotConnect) as caught:
         await member.read()
     assert caught.value.reason is Reason.KUBECONFIG_MISSING
     await asyncio.sleep(11)
-    assert list(told.members) == ["us"]
+    assert list(fleet.members) == ["us"]
     task.cancel()
 
 
@@ -208,10 +208,10 @@ def test_own_files_may_run_programs_and_name_files_and_those_of_others_may_not(t
         return ContextsProvider(str(tmp_path / "c.kubeconfig"), environ={}, **options)
 
     async def login(**options: Any) -> Login:
-        told = Told()
-        task = await watching(provider(**options), told)
+        fleet = RecordedFleet()
+        task = await watching(provider(**options), fleet)
         task.cancel()
-        return await told.members["c"].read()
+        return await fleet.members["c"].read()
 
     @in_virtual_time
     async def main() -> None:
@@ -236,13 +236,13 @@ def test_own_files_may_run_programs_and_name_files_and_those_of_others_may_not(t
 async def test_files_of_others_cost_little_whatever_is_in_them(tmp_path: Path) -> None:
     file = tmp_path / "c.kubeconfig"
     file.write_text(config())
-    told = Told()
-    task = await watching(ContextsProvider(str(file), trusted=False, environ={}), told)
+    fleet = RecordedFleet()
+    task = await watching(ContextsProvider(str(file), trusted=False, environ={}), fleet)
     file.write_text(config() + "a: &a [x]\nb: *a\n")
     with pytest.raises(CannotConnect, match="aliases in it are not read"):
-        await told.members["c"].read()
+        await fleet.members["c"].read()
     await asyncio.sleep(11)
-    assert told.puts == ["c"], "while it can't be read, it stays"
+    assert fleet.puts == ["c"], "while it can't be read, it stays"
     task.cancel()
 
 
@@ -256,22 +256,22 @@ async def test_function_says_which_clusters_there_are_and_may_fail() -> None:
             raise OSError("away")
         return dict(found)
 
-    told = Told()
-    task = await watching(CallableProvider(members, interval=1.0), told)
+    fleet = RecordedFleet()
+    task = await watching(CallableProvider(members, interval=1.0), fleet)
     fails = True
     found.clear()
     await asyncio.sleep(5)
-    assert list(told.members) == ["a"]
+    assert list(fleet.members) == ["a"]
     fails = False
     found["b"] = ProvidedCluster(read=unread)
     await asyncio.sleep(1.1)
-    assert list(told.members) == ["b"]
+    assert list(fleet.members) == ["b"]
     task.cancel()
 
 
 @in_virtual_time
 async def test_function_that_never_returns_is_asked_again_after_its_time_and_the_clusters_stay() -> None:
-    told, asked = Told(), 0
+    fleet, asked = RecordedFleet(), 0
 
     async def members() -> Mapping[str, ProvidedCluster]:
         nonlocal asked
@@ -280,11 +280,11 @@ async def test_function_that_never_returns_is_asked_again_after_its_time_and_the
             await asyncio.Event().wait()
         return {"a": ProvidedCluster(read=unread)} if asked < 3 else {"b": ProvidedCluster(read=unread)}
 
-    task = await watching(CallableProvider(members, interval=1.0, timeout=30.0), told)
+    task = await watching(CallableProvider(members, interval=1.0, timeout=30.0), fleet)
     await asyncio.sleep(30.5)
-    assert list(told.members) == ["a"]
+    assert list(fleet.members) == ["a"]
     await asyncio.sleep(2)
-    assert list(told.members) == ["b"]
+    assert list(fleet.members) == ["b"]
     task.cancel()
 
 
@@ -296,10 +296,10 @@ def test_function_that_is_not_async_is_asked_in_a_thread() -> None:
         return {"a": ProvidedCluster(read=unread)}
 
     async def main() -> None:
-        told = Told()
-        task = await watching(CallableProvider(members), told)
-        await eventually(lambda: told.members)
-        assert list(told.members) == ["a"]
+        fleet = RecordedFleet()
+        task = await watching(CallableProvider(members), fleet)
+        await eventually(lambda: fleet.members)
+        assert list(fleet.members) == ["a"]
         assert threading.main_thread() not in threads
         task.cancel()
 
@@ -321,36 +321,36 @@ def kubeconfig_secret(
 
 @in_virtual_time
 async def test_labelled_secrets_of_listed_namespaces_are_clusters_and_lead_to_namespaces_of_theirs() -> None:
-    site, told = Site("management"), Told()
+    site, fleet = Site("management"), RecordedFleet()
     site.server.put(kubeconfig_secret("eu"))
     site.server.put(kubeconfig_secret("plain", labels={"app": "web"}))
     site.server.put(kubeconfig_secret("stranger", namespace="tenant"))
     provider = SecretsProvider(site.cluster, {"fleet": ["host-a"], "other": ["host-b"]}, environ={})
     async with running(site):
-        task = await watching(provider, told)
-        await eventually(lambda: told.members)
+        task = await watching(provider, fleet)
+        await eventually(lambda: fleet.members)
         site.server.put(kubeconfig_secret("us", namespace="other"))
-        await eventually(lambda: len(told.members) == 2)
-        assert {name: set(each.namespaces) for name, each in told.members.items()} == {
+        await eventually(lambda: len(fleet.members) == 2)
+        assert {name: set(each.namespaces) for name, each in fleet.members.items()} == {
             "fleet/eu": {"host-a"},
             "other/us": {"host-b"},
         }
-        assert told.members["fleet/eu"].labels == LABELS["labels"]
-        assert (await told.members["fleet/eu"].read()).token == "t"
+        assert fleet.members["fleet/eu"].labels == LABELS["labels"]
+        assert (await fleet.members["fleet/eu"].read()).token == "t"
         paths = {
             one.path for one in site.server.requests if one.verb in ("list", "watch") and one.resource == "secrets"
         }
         assert paths == {"/api/v1/namespaces/fleet/secrets", "/api/v1/namespaces/other/secrets"}
-        former = told.members["fleet/eu"].version
+        former = fleet.members["fleet/eu"].version
         site.server.put(kubeconfig_secret("eu", token="new"))
-        await eventually(lambda: told.members["fleet/eu"].version != former)
-        assert (await told.members["fleet/eu"].read()).token == "new"
-        former = told.members["fleet/eu"].version
+        await eventually(lambda: fleet.members["fleet/eu"].version != former)
+        assert (await fleet.members["fleet/eu"].read()).token == "new"
+        former = fleet.members["fleet/eu"].version
         beside = kubeconfig_secret("eu", token="new")
         site.server.put({**beside, "data": {**beside["data"], "ca.crt": CA}})
-        await eventually(lambda: told.members["fleet/eu"].version != former)
+        await eventually(lambda: fleet.members["fleet/eu"].version != former)
         site.server.delete("secrets", Key("fleet", "eu"))
-        await eventually(lambda: list(told.members) == ["other/us"])
+        await eventually(lambda: list(fleet.members) == ["other/us"])
         task.cancel()
 
 
@@ -385,15 +385,17 @@ def break_reads(server: Any) -> None:
         (break_reads, Reason.UNREADABLE),
     ],
 )
-def test_problems_of_a_kubeconfig_secret_are_told_apart(happens: Callable[[Any], None], reason: Reason) -> None:
+def test_problems_of_a_kubeconfig_secret_have_reasons_of_their_own(
+    happens: Callable[[Any], None], reason: Reason
+) -> None:
     @in_virtual_time
     async def main() -> None:
-        site, told = Site("management"), Told()
+        site, fleet = Site("management"), RecordedFleet()
         site.server.put(kubeconfig_secret("eu"))
         async with running(site):
-            task = await watching(SecretsProvider(site.cluster, {"fleet": []}, environ={}), told)
-            await eventually(lambda: told.members)
-            member = told.members["fleet/eu"]
+            task = await watching(SecretsProvider(site.cluster, {"fleet": []}, environ={}), fleet)
+            await eventually(lambda: fleet.members)
+            member = fleet.members["fleet/eu"]
             happens(site.server)
             with pytest.raises(CannotConnect, match="Secret fleet/eu of management") as caught:
                 await member.read()
@@ -419,31 +421,31 @@ def cluster(name: str, **status: Any) -> Obj:
 def test_clusters_of_cluster_api_have_their_kubeconfig_in_a_secret_of_theirs(provisioned: Mapping[str, Any]) -> None:
     @in_virtual_time
     async def main() -> None:
-        site, told = Site("management"), Told()
+        site, fleet = Site("management"), RecordedFleet()
         site.server.put(crd("clusters.cluster.x-k8s.io", [crd_version("v1beta2", storage=True)]))
         site.server.put(cluster("eu"))
         provider = ClusterApiProvider(site.cluster, {"fleet": ["host-a"]}, environ={})
         async with running(site):
-            task = await watching(provider, told)
-            await eventually(lambda: told.members)
-            assert not told.members["fleet/eu"].ready
-            assert told.members["fleet/eu"].labels == {"watched": "yes"}
-            assert told.members["fleet/eu"].namespaces == {"host-a"}
+            task = await watching(provider, fleet)
+            await eventually(lambda: fleet.members)
+            assert not fleet.members["fleet/eu"].ready
+            assert fleet.members["fleet/eu"].labels == {"watched": "yes"}
+            assert fleet.members["fleet/eu"].namespaces == {"host-a"}
             with pytest.raises(CannotConnect) as caught:
-                await told.members["fleet/eu"].read()
+                await fleet.members["fleet/eu"].read()
             assert caught.value.reason is Reason.KUBECONFIG_MISSING
             labels = {"cluster.x-k8s.io/cluster-name": "eu"}
             site.server.put(kubeconfig_secret("eu-kubeconfig", key="value", labels=labels))
             site.server.put(kubeconfig_secret("eu-other", key="value", labels=labels))
             site.server.put(cluster("eu", **provisioned))
-            await eventually(lambda: told.members["fleet/eu"].ready and told.members["fleet/eu"].version)
-            assert (await told.members["fleet/eu"].read()).token == "t"
-            former = told.members["fleet/eu"].version
+            await eventually(lambda: fleet.members["fleet/eu"].ready and fleet.members["fleet/eu"].version)
+            assert (await fleet.members["fleet/eu"].read()).token == "t"
+            former = fleet.members["fleet/eu"].version
             site.server.put(kubeconfig_secret("eu-kubeconfig", key="value", token="new", labels=labels))
-            await eventually(lambda: told.members["fleet/eu"].version != former)
-            assert list(told.members) == ["fleet/eu"]
+            await eventually(lambda: fleet.members["fleet/eu"].version != former)
+            assert list(fleet.members) == ["fleet/eu"]
             site.server.delete("clusters.cluster.x-k8s.io", Key("fleet", "eu"))
-            await eventually(lambda: not told.members)
+            await eventually(lambda: not fleet.members)
             task.cancel()
 
     main()
@@ -453,14 +455,14 @@ def test_clusters_of_cluster_api_have_their_kubeconfig_in_a_secret_of_theirs(pro
 def test_cluster_api_is_found_in_the_version_that_is_served_also_if_it_comes_later(version: str) -> None:
     @in_virtual_time
     async def main() -> None:
-        site, told = Site("management"), Told()
+        site, fleet = Site("management"), RecordedFleet()
         provider = ClusterApiProvider(site.cluster, {"fleet": ["host-a"]}, environ={})
         async with running(site):
-            task = asyncio.create_task(provider.run(told))
+            task = asyncio.create_task(provider.run(fleet))
             await asyncio.sleep(300)
             site.server.put(crd("clusters.cluster.x-k8s.io", [crd_version(version, storage=True)]))
             site.server.put(cluster("eu") | {"apiVersion": f"cluster.x-k8s.io/{version}"})
-            await eventually(lambda: "fleet/eu" in told.members)
+            await eventually(lambda: "fleet/eu" in fleet.members)
             task.cancel()
 
     main()

@@ -99,7 +99,7 @@ async def test_watch_that_cannot_begin_can_be_tried_again() -> None:
 
 
 @in_virtual_time
-async def test_watch_ends_with_its_connection_and_can_be_begun_anew() -> None:
+async def test_watch_ends_with_its_connection_and_can_be_begun_again() -> None:
     scene = CacheScene("a")
     handler = Handler()
     async with scene.running() as cache:
@@ -165,7 +165,7 @@ async def test_sticky_watch_comes_back_by_itself_with_the_deletes_that_were_miss
 
 
 @in_virtual_time
-async def test_cluster_that_comes_back_is_connected_when_its_caches_are_listed_anew() -> None:
+async def test_cluster_that_comes_back_is_connected_when_its_caches_are_listed_again() -> None:
     scene = CacheScene("a")
     server = scene["a"].server
     async with scene.running() as cache:
@@ -229,7 +229,7 @@ async def test_controller_that_is_engaged_goes_on_over_reconnects_with_the_delet
 
 
 @in_virtual_time
-async def test_sources_are_told_of_each_connect_and_disconnect() -> None:
+async def test_sources_get_each_connect_and_disconnect() -> None:
     scene = CacheScene("a")
     one, two = scene.cache.source("one"), scene.cache.source("two", lambda cluster: [f"machine-of-{cluster}"])
     async with scene.running():
@@ -244,7 +244,7 @@ async def test_sources_are_told_of_each_connect_and_disconnect() -> None:
 
 
 @in_virtual_time
-async def test_source_that_nobody_reads_holds_few_events_and_delays_nobody() -> None:
+async def test_source_that_is_not_read_keeps_few_events_and_delays_no_other() -> None:
     scene = CacheScene("a", retry=1.0)
     idle, read = scene.cache.source("idle", probe_failures=[1]), scene.cache.source("read")
     seen: list[ClusterEvent] = []
@@ -267,18 +267,18 @@ async def test_source_that_nobody_reads_holds_few_events_and_delays_nobody() -> 
 
 
 @pytest.mark.parametrize(
-    ("told", "limit", "expected"),
+    ("last_event", "limit", "expected"),
     [(40, 5, False), (40, 21, True), (40, 30, True), (40, 120, False), (39, 21, False), (None, 21, True)],
 )
-def test_probe_failure_is_told_once_a_limit_is_over_and_nothing_was_told_since(
-    told: float | None, limit: float, expected: bool
+def test_probe_failure_is_an_event_once_a_limit_is_over_and_no_event_came_since(
+    last_event: float | None, limit: float, expected: bool
 ) -> None:
     @in_virtual_time
     async def main() -> None:
         source = ClusterSource("me", None, [limit])
         moment = 1000.0
-        if told is not None:
-            source.tell(ClusterEvent("a", DOWN), moment - told)
+        if last_event is not None:
+            source.tell(ClusterEvent("a", DOWN), moment - last_event)
             await source.get()
         source.tell_failure("a", success=moment - 60, now=moment)
         assert waiting(source) == ([ClusterEvent("a", FAILING)] if expected else [])

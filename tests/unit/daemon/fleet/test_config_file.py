@@ -18,8 +18,8 @@ ONE = HEAD + "virtualClusters:\n- {name: shop, hostNamespace: vcs}\n"
 TWO = ONE + "- {name: bank, hostNamespace: vcs}\n"
 
 
-class Told:
-    """A configuration file, and what a follower of it was told."""
+class FollowedFile:
+    """A configuration file, and the virtual clusters that its follower got."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.names, self.loads = path, list[list[str]](), 0
@@ -50,42 +50,44 @@ class Told:
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
+def followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FollowedFile:
     async def at_once(read: Callable[[], Any]) -> Any:
         """Stand in for a thread, which virtual time doesn't wait for."""
         return read()
 
     monkeypatch.setattr(asyncio, "to_thread", at_once)
-    return Told(tmp_path / "syncer.yaml")
+    return FollowedFile(tmp_path / "syncer.yaml")
 
 
-def test_file_that_stays_is_not_read_again(told: Told) -> None:
-    told.play(lambda: asyncio.sleep(5 * LOOK_SECONDS))
-    assert (told.loads, told.names) == (0, [])
+def test_file_that_stays_is_not_read_again(followed: FollowedFile) -> None:
+    followed.play(lambda: asyncio.sleep(5 * LOOK_SECONDS))
+    assert (followed.loads, followed.names) == (0, [])
 
 
-def test_virtual_cluster_that_joins_or_leaves_is_handed_on(told: Told) -> None:
+def test_virtual_cluster_that_joins_or_leaves_is_handed_on(followed: FollowedFile) -> None:
     async def scenario() -> None:
-        await told.write(TWO)
-        await told.write(ONE + "workers: 7\n")
+        await followed.write(TWO)
+        await followed.write(ONE + "workers: 7\n")
 
-    told.play(scenario)
-    assert told.names == [["shop", "bank"], ["shop"]]
+    followed.play(scenario)
+    assert followed.names == [["shop", "bank"], ["shop"]]
 
 
 @pytest.mark.parametrize("text", [TWO + "bad: [\n", TWO + "- {name: shop}\n", None])
-def test_file_that_is_wrong_or_missing_changes_nothing_until_it_is_mended(told: Told, text: str | None) -> None:
+def test_file_that_is_wrong_or_missing_changes_nothing_until_it_is_mended(
+    followed: FollowedFile, text: str | None
+) -> None:
     async def scenario() -> None:
-        await told.write(text)
-        assert told.names == []
-        await told.write(TWO)
+        await followed.write(text)
+        assert followed.names == []
+        await followed.write(TWO)
 
-    told.play(scenario)
-    assert told.names == [["shop", "bank"]]
+    followed.play(scenario)
+    assert followed.names == [["shop", "bank"]]
 
 
 def test_option_of_the_process_that_changes_is_named_and_not_taken_over(
-    told: Told, capsys: pytest.CaptureFixture[str]
+    followed: FollowedFile, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told.play(lambda: told.write(ONE + "workers: 7\n"))
-    assert "holds only from the next start on" in capsys.readouterr().err
+    followed.play(lambda: followed.write(ONE + "workers: 7\n"))
+    assert "applies only from the next start on" in capsys.readouterr().err

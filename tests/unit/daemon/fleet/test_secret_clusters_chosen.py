@@ -67,7 +67,7 @@ def test_one_that_is_listed_comes_before_all_secrets() -> None:
     assert "same places as those of bank" in refused["team", "a"].message
 
 
-def test_version_tells_another_key_from_the_same_one() -> None:
+def test_version_differs_for_another_key() -> None:
     [one] = chosen(configured(), (), [[secret("a")]])[0]
     [other] = chosen(configured(key="kubeconfig"), (), [[secret("a")]])[0]
     assert (one.version, other.version, one.secret) == (("7", "config"), ("7", "kubeconfig"), Key("team", "a"))
