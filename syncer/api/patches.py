@@ -59,8 +59,8 @@ class Patch(Section):
 
     Variables: `value` (the current value, or `null`), `self` (the object being written), `other`
     (the object on the side that it comes from) and `context` (`cluster`, `identity`,
-    `hostNamespace`, and `namespace` and `name` of the virtual object). Its cost is bounded before it
-    is evaluated; an object for which that would be over 0.1 s is parked. Needs the extra
+    `hostNamespace`, and `namespace` and `name` of the virtual object). Its cost is bounded before
+    it is evaluated; an object for which that would be over 0.1 s is parked. Needs the extra
     `vsyncer[cel]`.
     """
 
@@ -108,7 +108,10 @@ class Patch(Section):
 
     def _refuse_what_op_does_not_take(self) -> None:
         what = f"op {self.op}" if self.op else "a patch without op"
-        for name, shown, takers in (("value", "value", _TAKES_VALUE), ("from_", "from", _TAKES_FROM)):
+        for name, shown, takers in (
+            ("value", "value", _TAKES_VALUE),
+            ("from_", "from", _TAKES_FROM),
+        ):
             if (name in self.model_fields_set) != (self.op in takers):
                 needs = "needs a" if self.op in takers else "takes no"
                 raise ValueError(f"{what} {needs} {shown}")
@@ -133,7 +136,9 @@ def _refuse_protected(steps: tuple[str, ...]) -> None:
     for protected in Patch.protected:
         shared = min(len(steps), len(protected))
         if steps[:shared] == protected[:shared]:
-            raise ValueError(f"would change {'.'.join(protected)}, which says what the object is; no patch may")
+            raise ValueError(
+                f"would change {'.'.join(protected)}, which says what the object is; no patch may",
+            )
 
 
 def _refuse_unless_json(value: Any) -> None:
@@ -145,4 +150,6 @@ def _refuse_unless_json(value: Any) -> None:
         for inner in value:
             _refuse_unless_json(inner)
     elif not (value is None or isinstance(value, str | bool | int) or (type(value) is float and math.isfinite(value))):
-        raise ValueError(f"holds a {type(value).__name__}, which JSON does not have. Put it in quotes")
+        raise ValueError(
+            f"holds a {type(value).__name__}, which JSON does not have. Put it in quotes",
+        )
