@@ -48,8 +48,15 @@ def one_of(key: str, values: Iterable[str]) -> Obj:
     return {"key": key, "operator": "DoesNotExist"}
 
 
-def folded(selector: Obj, labels: Labels, *, match: Iterable[str] = (), mismatch: Iterable[str] = ()) -> Obj:
-    """Write ``matchLabelKeys`` and ``mismatchLabelKeys`` of a pod with these labels out as expressions.
+def folded(
+    selector: Obj,
+    labels: Labels,
+    *,
+    match: Iterable[str] = (),
+    mismatch: Iterable[str] = (),
+) -> Obj:
+    """Write ``matchLabelKeys`` and ``mismatchLabelKeys`` of a pod with these labels out as
+    expressions.
 
     An API server does the same when a Pod is created (1.31 for affinity, 1.34 for topology spread)
     and then refuses a Pod that arrives with both. As there, a key that the pod doesn't have is
@@ -68,7 +75,9 @@ def must_be_selector(selector: Mapping[str, Json] | None, what: str) -> None:
     """
     others = {key: value for key, value in (selector or {}).items() if key not in _SELECTOR}
     if others:
-        raise ValueError(f"{what} is no LabelSelector: to select labels, write {{'matchLabels': {others}}}")
+        raise ValueError(
+            f"{what} is no LabelSelector: to select labels, write {{'matchLabels': {others}}}",
+        )
 
 
 def matches(selector: Mapping[str, Json] | None, labels: Labels) -> bool:
@@ -85,17 +94,24 @@ def matches(selector: Mapping[str, Json] | None, labels: Labels) -> bool:
 
 def _holds(expression: Mapping[str, Json], labels: Labels) -> bool:
     operator = _OPERATORS.get(expression["operator"])
-    return operator is not None and operator(labels, expression["key"], expression.get("values") or [])
+    return operator is not None and operator(
+        labels,
+        expression["key"],
+        expression.get("values") or [],
+    )
 
 
 def written(selector: Mapping[str, Json]) -> str:
-    """Format a LabelSelector as the ``labelSelector`` parameter of a list request; an empty one is ``""``."""
+    """Format a LabelSelector as the ``labelSelector`` parameter of a list request; an empty one is
+    ``""``.
+    """
     labels = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
     return ",".join([*labels, *map(_written, selector.get("matchExpressions") or ())])
 
 
 def _written(expression: Mapping[str, Json]) -> str:
-    key, values = expression["key"], ",".join(expression.get("values") or ())
+    key = expression["key"]
+    values = ",".join(expression.get("values") or ())
     match expression["operator"]:
         case "In":
             return f"{key} in ({values})"
@@ -124,14 +140,19 @@ def fits(form: SelectorForm, value: Json) -> bool:
         case "selector":
             if not isinstance(value, dict) or not value.keys() <= _SELECTOR:
                 return False
-            return _are_labels(value.get("matchLabels") or {}) and isinstance(value.get("matchExpressions") or [], list)
+            return _are_labels(value.get("matchLabels") or {}) and isinstance(
+                value.get("matchExpressions") or [],
+                list,
+            )
 
 
 def narrowed_in(form: SelectorForm, value: Json, labels: Labels) -> Json:
     """Restrict a selector of any form to objects that also have these labels."""
     match form:
         case "text":
-            return ",".join([*filter(None, [value]), *(f"{key}={text}" for key, text in labels.items())])
+            return ",".join(
+                [*filter(None, [value]), *(f"{key}={text}" for key, text in labels.items())],
+            )
         case "map":
             return {**value, **labels}
         case "selector":
