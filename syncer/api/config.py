@@ -124,13 +124,11 @@ class Config(Section):
         for path in self.authority:
             steps = _steps(path)
             if steps[0] in _FIXED and metadata_key(path) is None:
-                raise ValueError(
-                    f"authority: {path} can't have another owner; nothing in {', '.join(_FIXED)} can, but a label or "
-                    "annotation, as in /metadata/annotations/example.org~1team"
-                )
+                why = f"nothing in {', '.join(_FIXED)} can, but a label or annotation"
+                example = "as in /metadata/annotations/example.org~1team"
+                raise ValueError(f"authority: {path} can't have another owner; {why}, {example}")
         for path, other in itertools.permutations(self.authority, 2):
             if is_within(path, other):
-                raise ValueError(
-                    f"authority: {path} is within {other}; name fields that aren't within one another",
-                )
+                way_out = "name fields that aren't within one another"
+                raise ValueError(f"authority: {path} is within {other}; {way_out}")
         return self

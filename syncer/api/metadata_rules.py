@@ -219,8 +219,14 @@ def without_keys(
                 del result[name]
         return result
     if isinstance(value, list):
-        items = [without_keys(each, stays, is_mark) if isinstance(each, dict | list) else each for each in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        items = value
+        for index, item in enumerate(value):
+            if isinstance(item, dict | list):
+                new = without_keys(item, stays, is_mark)
+                if new is not item:
+                    items = value.copy() if items is value else items
+                    items[index] = new
+        return items
     return value
 
 
@@ -233,7 +239,8 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
     0.2 ms for such a key.
     """
     named = frozenset(glob for glob in globs if not set(glob) & set("*?"))
-    beginnings = tuple(glob[:-1] for glob in globs if glob.endswith("*") and not set(glob[:-1]) & set("*?"))
+    with_star = [glob[:-1] for glob in globs if glob.endswith("*")]
+    beginnings = tuple(text for text in with_star if not set(text) & set("*?"))
     in_parts = [glob.split("*") for glob in globs if "*" in glob[:-1] and "?" not in glob]
     telling = [(max(parts, key=len), parts) for parts in in_parts]
     with_any = [re.compile(translate(glob)).match for glob in globs if "?" in glob]

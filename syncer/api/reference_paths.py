@@ -223,10 +223,10 @@ _REMEMBERED = 512
 
 #: The walkers of the tables that were compiled last, by path and identity of each reference. The
 #: references are kept with their walker, so that no other object gets their identities.
-_compiled: LRUCache[tuple[tuple[str, int], ...], "_Compiled"] = LRUCache(_REMEMBERED)
+_compiled: LRUCache[tuple[tuple[str, int], ...], "_CompiledTable"] = LRUCache(_REMEMBERED)
 
 
-class _Compiled(NamedTuple):
+class _CompiledTable(NamedTuple):
     """A compiled table of references."""
 
     walker: Walker
@@ -275,7 +275,7 @@ def _walker(table: References) -> Walker:
     key = tuple((path, id(referred)) for path, referred in table.items())
     if key not in _compiled:
         walker = compiled(_leaf(path, referred) for path, referred in table.items())
-        _compiled[key] = _Compiled(walker, tuple(table.values()))
+        _compiled[key] = _CompiledTable(walker, tuple(table.values()))
     return _compiled[key].walker
 
 

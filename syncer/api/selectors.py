@@ -62,9 +62,15 @@ def folded(
     and then refuses a Pod that arrives with both. As there, a key that the pod doesn't have is
     ignored.
     """
-    matched = [{"key": key, "operator": "In", "values": [labels[key]]} for key in match if key in labels]
-    others = [{"key": key, "operator": "NotIn", "values": [labels[key]]} for key in mismatch if key in labels]
-    return required(selector, *matched, *others)
+    expressions: list[Obj] = []
+    for operator, keys in (("In", match), ("NotIn", mismatch)):
+        known = [key for key in keys if key in labels]
+        expressions += [_one_of(operator, key, labels[key]) for key in known]
+    return required(selector, *expressions)
+
+
+def _one_of(operator: str, key: str, value: str) -> Obj:
+    return {"key": key, "operator": operator, "values": [value]}
 
 
 def must_be_selector(selector: Mapping[str, Json] | None, what: str) -> None:
@@ -75,9 +81,8 @@ def must_be_selector(selector: Mapping[str, Json] | None, what: str) -> None:
     """
     others = {key: value for key, value in (selector or {}).items() if key not in _SELECTOR}
     if others:
-        raise ValueError(
-            f"{what} is no LabelSelector: to select labels, write {{'matchLabels': {others}}}",
-        )
+        way_out = f"to select labels, write {{'matchLabels': {others}}}"
+        raise ValueError(f"{what} is no LabelSelector: {way_out}")
 
 
 def matches(selector: Mapping[str, Json] | None, labels: Labels) -> bool:
@@ -94,19 +99,20 @@ def matches(selector: Mapping[str, Json] | None, labels: Labels) -> bool:
 
 def _holds(expression: Mapping[str, Json], labels: Labels) -> bool:
     operator = _OPERATORS.get(expression["operator"])
-    return operator is not None and operator(
-        labels,
-        expression["key"],
-        expression.get("values") or [],
-    )
+    if operator is None:
+        return False
+    return operator(labels, expression["key"], expression.get("values") or [])
 
 
 def written(selector: Mapping[str, Json]) -> str:
     """Format a LabelSelector as the ``labelSelector`` parameter of a list request; an empty one is
     ``""``.
     """
-    labels = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
-    return ",".join([*labels, *map(_written, selector.get("matchExpressions") or ())])
+    labels = selector.get("matchLabels") or {}
+    expressions = selector.get("matchExpressions") or ()
+    parts = [f"{key}={value}" for key, value in sorted(labels.items())]
+    parts += [_written(expression) for expression in expressions]
+    return ",".join(parts)
 
 
 def _written(expression: Mapping[str, Json]) -> str:

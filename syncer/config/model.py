@@ -218,8 +218,8 @@ class SyncerConfig(Section, defer_build=True):
         folder = f"{parent}/{OWN_FOLDER}{os.geteuid()}"
         path = f"{folder}/{name}.sock"
         if len(path.encode()) > LONGEST_SOCKET:
-            digest = hashlib.sha256(name.encode()).hexdigest()
-            path = f"{folder}/{digest[:16]}.sock"
+            digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+            path = f"{folder}/{digest}.sock"
         return path
 
 
