@@ -1,7 +1,7 @@
 """The fields that an object may have: a kind whose fields mean something on the host lists them."""
 
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from syncer.api.errors import Refused
 from syncer.api.objects import Json
@@ -23,17 +23,19 @@ class AllowedFields:
         """Compile the list.
 
         Args:
-            paths: The fields, from the value that is checked: ``ca.secretName``, ``endpoints[].port``.
+            paths: The fields, from the value that is checked: ``ca.secretName``,
+                ``endpoints[].port``.
         """
-        tree: dict[str, _Tree] = {}
+        tree: dict[str, Any] = {}
         for path in paths:
             node = tree
             for step in path_steps(path):
-                node = node.setdefault(step, {})  # type: ignore[assignment]  # every node is a dict
+                node = node.setdefault(step, {})
         self._tree: _Tree = tree
 
     def refuse_others(self, value: Json, *, at: str, hint: str = "") -> None:
-        """Refuse a value with a field that isn't in the list. Fields that are null count as missing.
+        """Refuse a value with a field that isn't in the list. Fields that are null count as
+        missing.
 
         Args:
             value: The value.
@@ -53,10 +55,11 @@ def _others(value: Json, tree: _Tree, path: str) -> Iterator[str]:
         return
     if isinstance(value, list):
         below = tree.get(EACH)
-        if below is None and value:
+        if below is not None:
+            for index, item in enumerate(value):
+                yield from _others(item, below, f"{path}[{index}]")
+        elif value:
             yield path
-        for place, item in enumerate(value if below is not None else ()):
-            yield from _others(item, below or {}, f"{path}[{place}]")
     elif isinstance(value, dict):
         for name, field in value.items():
             if name in tree:

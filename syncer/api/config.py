@@ -29,7 +29,9 @@ def _steps(path: str) -> Steps:
     except ValueError:
         steps = ()
     if not all(steps) or not steps or (path[0] != "/" and set(path) & set("[]/ ")):
-        raise ValueError(f"authority: expected a path of fields such as spec.replicas, found {path!r}")
+        raise ValueError(
+            f"authority: expected a path of fields such as spec.replicas, found {path!r}",
+        )
     return steps
 
 
@@ -79,7 +81,9 @@ class Config(Section):
     """
 
     patrol_interval: Duration = Field(default=0.0, ge=0)
-    """Time between two scans of this kind by the patroller, at least 1s. 0: as `patrol.interval` says."""
+    """Time between two scans of this kind by the patroller, at least 1s. 0: as `patrol.interval`
+    says.
+    """
 
     authority: dict[str, Owner] = Field(default={})
     """The owner of fields that go to the host, by path: dotted, or a JSON pointer where a name
@@ -120,11 +124,11 @@ class Config(Section):
         for path in self.authority:
             steps = _steps(path)
             if steps[0] in _FIXED and metadata_key(path) is None:
-                raise ValueError(
-                    f"authority: {path} can't have another owner; nothing in {', '.join(_FIXED)} can, but a label or "
-                    "annotation, as in /metadata/annotations/example.org~1team"
-                )
+                why = f"nothing in {', '.join(_FIXED)} can, but a label or annotation"
+                example = "as in /metadata/annotations/example.org~1team"
+                raise ValueError(f"authority: {path} can't have another owner; {why}, {example}")
         for path, other in itertools.permutations(self.authority, 2):
             if is_within(path, other):
-                raise ValueError(f"authority: {path} is within {other}; name fields that aren't within one another")
+                way_out = "name fields that aren't within one another"
+                raise ValueError(f"authority: {path} is within {other}; {way_out}")
         return self

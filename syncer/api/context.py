@@ -58,7 +58,14 @@ class Reader(Protocol):
         """Return what the index function ``index`` yielded for the object of a key."""
         ...
 
-    def resolve(self, resource: Resource, key: Key, place: Key, *, comes_later: bool = False) -> None:
+    def resolve(
+        self,
+        resource: Resource,
+        key: Key,
+        place: Key,
+        *,
+        comes_later: bool = False,
+    ) -> None:
         """Check that a name in a copy leads to nothing but the object that the tenant means.
 
         Args:
@@ -91,7 +98,8 @@ class Reader(Protocol):
         ...
 
     def original(self, place: Key) -> Key | None:
-        """Return the virtual key of the object of any kind that has its copy at a host key, or None.
+        """Return the virtual key of the object of any kind that has its copy at a host key, or
+        None.
 
         It is for texts: a decision that depends on it isn't made again when the copy changes.
         """
@@ -221,16 +229,16 @@ class Context(Generic[C]):
         return self.reader.used(self.resource, virtual)
 
     def copied_by(self, group: str, kind: str) -> Sequence[CopiedKind]:
-        """Return the kinds that running syncers copy to objects of this kind on the host, such as ``Pod``
-        of the group ``""``.
+        """Return the kinds that running syncers copy to objects of this kind on the host, such as
+        ``Pod`` of the group ``""``.
 
         Their copies and originals can only be read with ``reads_copies``.
         """
         return self.reader.copied_by(group, kind)
 
     def synced(self, resource: Resource) -> bool:
-        """Return True if a running syncer has host objects for virtual objects of a resource: copies
-        of these, or those that they are shown from.
+        """Return True if a running syncer has host objects for virtual objects of a resource:
+        copies of these, or those that they are shown from.
 
         An object that needs another one of a resource for which this is False can't work on the
         host. Decisions of a :class:`~syncer.api.Refers` are made again when a syncer of a resource
@@ -239,8 +247,8 @@ class Context(Generic[C]):
         return self.reader.synced(resource)
 
     def minor_version(self, side: Side) -> int:
-        """Return the minor version of Kubernetes 1 of a side's API server, such as 36; 0 if that is not
-        known.
+        """Return the minor version of Kubernetes 1 of a side's API server, such as 36; 0 if that is
+        not known.
 
         It is that of the time when the daemon first reached the server.
         """
@@ -275,7 +283,9 @@ class Context(Generic[C]):
         Raises:
             Refused: The key has no valid translation.
         """
-        return self.place(self.settings, key) if self.place else self.names.to_host(self.host_resource, key)
+        if self.place:
+            return self.place(self.settings, key)
+        return self.names.to_host(self.host_resource, key)
 
     def host_of(self, resource: Resource, key: Key) -> Obj | None:
         """Return the host copy of a virtual object from the cache, by the virtual key, or None.
@@ -296,19 +306,20 @@ class Context(Generic[C]):
         return self.virtual(resource, key) if key else None
 
     def host_name(self, resource: Resource, namespace: str, name: str) -> str:
-        """Return the host name of an object that a virtual object in ``namespace`` refers to as ``name``.
+        """Return the host name of an object that a virtual object in ``namespace`` refers to as
+        ``name``.
 
         Raises:
-            syncer.api.Refused: The name can't be one on the host. A name that would mean an object of
-                the host's own raises, too: the request then waits.
+            syncer.api.Refused: The name can't be one on the host. A name that would mean an object
+                of the host's own raises, too: the request then waits.
         """
         return self.refer(resource, Key(namespace if resource.namespaced else "", name)).name
 
     def refer(self, resource: Resource, key: Key, *, comes_later: bool = False) -> Key:
         """Return the host key of an object that a copy names. Raises as :meth:`Reader.resolve`."""
-        place = self.names.to_host(resource, key)
-        self.reader.resolve(resource, key, place, comes_later=comes_later)
-        return place
+        host_key = self.names.to_host(resource, key)
+        self.reader.resolve(resource, key, host_key, comes_later=comes_later)
+        return host_key
 
     def host_copy(self, virtual: Obj) -> Obj:
         """Return the start of a host copy, without contents such as ``spec``.
@@ -316,14 +327,22 @@ class Context(Generic[C]):
         It has the translated name and namespace, the tenant's labels and annotations that may cross
         (see ``MetadataRules``), and our marks.
         """
-        key, settings = key_of(virtual), self.settings
-        place, marks = self.host_key(key), settings.marks
-        metadata: Obj = {"name": place.name}
-        if place.namespace:
-            metadata["namespace"] = place.namespace
-        metadata["labels"] = self._kept(virtual, "labels") | marks.labels(settings.identity, key)
-        metadata["annotations"] = self._kept(virtual, "annotations") | marks.annotations(self.resource, virtual, place)
-        return {"apiVersion": self.host_resource.api_version, "kind": self.host_resource.kind, "metadata": metadata}
+        key = key_of(virtual)
+        settings = self.settings
+        host_key = self.host_key(key)
+        metadata: Obj = {"name": host_key.name}
+        if host_key.namespace:
+            metadata["namespace"] = host_key.namespace
+
+        labels = settings.marks.labels(settings.identity, key)
+        metadata["labels"] = self._kept(virtual, "labels") | labels
+        annotations = settings.marks.annotations(self.resource, virtual, host_key)
+        metadata["annotations"] = self._kept(virtual, "annotations") | annotations
+        return {
+            "apiVersion": self.host_resource.api_version,
+            "kind": self.host_resource.kind,
+            "metadata": metadata,
+        }
 
     def virtual_copy(self, host: Obj, key: Key) -> Obj:
         """Return the start of a virtual object at ``key``, without contents such as ``spec``.
@@ -333,11 +352,16 @@ class Context(Generic[C]):
         metadata: Obj = {"name": key.name}
         if key.namespace:
             metadata["namespace"] = key.namespace
-        labels, annotations = (host["metadata"].get(part) or {} for part in ("labels", "annotations"))
-        metadata["labels"] = self.metadata.kept("labels", labels) | {self.marks.cluster: self.identity}
-        if kept := self.metadata.kept("annotations", annotations):
-            metadata["annotations"] = kept
-        return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "metadata": metadata}
+        labels = self.metadata.kept("labels", host["metadata"].get("labels") or {})
+        metadata["labels"] = labels | {self.marks.cluster: self.identity}
+        annotations = self.metadata.kept("annotations", host["metadata"].get("annotations") or {})
+        if annotations:
+            metadata["annotations"] = annotations
+        return {
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "metadata": metadata,
+        }
 
     def refuse_without(self, virtual: Obj, is_needed: Callable[[str], bool]) -> None:
         """Refuse an object with an annotation that it needs and that stays behind.
@@ -351,16 +375,18 @@ class Context(Generic[C]):
         """
         for key in annotations_of(virtual):
             if is_needed(key) and self.metadata.denied("annotations", [key]):
-                why = "the host's policy keeps this annotation out, and without it the copy would be open to more"
-                raise Refused(f"{why}: remove it", path=f"metadata.annotations[{key}]", reason="NotCopied")
+                why = "the host's policy keeps this annotation out"
+                effect = "without it the copy would be open to more"
+                path = f"metadata.annotations[{key}]"
+                raise Refused(f"{why}, and {effect}: remove it", path=path, reason="NotCopied")
 
     def without_marks(self, value: Json) -> Json:
-        """Return fields that are copied to the host without marks, and without labels and annotations that the
-        rules deny, in the mappings of templates, at any depth.
+        """Return fields that are copied to the host without marks, and without labels and
+        annotations that the rules deny, in the mappings of templates, at any depth.
 
         An operator on the host may write those of a template to the objects that it makes. The
-        value is not changed; parts without such keys are shared with the result. The object's owner is
-        told of those that are denied.
+        value is not changed; parts without such keys are shared with the result. The object's owner
+        is told of those that are denied.
         """
         denied: list[str] = []
 

@@ -52,7 +52,9 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """A fact that a write was decided from; the live API server must confirm it before the write is made."""
+    """A fact that a write was decided from; the live API server must confirm it before the write is
+    made.
+    """
 
     #: The object that the decision was made from.
     seen: ObjectRef
@@ -92,8 +94,8 @@ class Write:
     partial: bool = False
     #: The grace period of a deletion, in seconds; None for the object's own.
     grace: int | None = None
-    #: The whole status that an object gets before it is deleted, over the version of ``obj`` alone; None for
-    #: no change. Its kind must have the status subresource.
+    #: The whole status that an object gets before it is deleted, over the version of ``obj`` alone;
+    #: None for no change. Its kind must have the status subresource.
     final_status: Obj | None = None
     #: The name of the node, for BIND.
     node: str = ""
@@ -107,12 +109,12 @@ class Write:
     precondition: Precondition | None = None
     #: The field, as in the causes of a refusal, that the API server may refuse; ``""`` for none.
     disputed: str = ""
-    #: For MERGE: returns annotations to set on the object, given as it is once the API server has accepted
-    #: the merge. The merge is then only made if the object is as it was last seen.
+    #: For MERGE: returns annotations to set on the object, given as it is once the API server has
+    #: accepted the merge. The merge is then only made if the object is as it was last seen.
     afterwards: "Callable[[Obj], Mapping[str, str]] | None" = None
-    #: Returns the write to make instead if the API server refuses ``disputed``, given the write that was
-    #: refused, which is this one with what the configuration has changed in it, and the refused fields, as in the
-    #: causes: ``spec.ports[0].nodePort``.
+    #: Returns the write to make instead if the API server refuses ``disputed``, given the write
+    #: that was refused, which is this one with what the configuration has changed in it, and the
+    #: refused fields, as in the causes: ``spec.ports[0].nodePort``.
     otherwise: "Callable[[Write, Collection[str]], Write] | None" = None
     #: An event that tells the tenant of the write, once it has changed something; None for none.
     warning: "Warned | None" = None
@@ -195,7 +197,8 @@ def apply(
     partial: bool = False,
     tokens: tuple[Token, ...] = (),
 ) -> Decision:
-    """Create the object, or patch the fields that differ, on the host, on the virtual side, or on both.
+    """Create the object, or patch the fields that differ, on the host, on the virtual side, or on
+    both.
 
     Args:
         host: The wanted state of the host object, as far as the syncer sets it; None for no write
@@ -212,7 +215,16 @@ def apply(
     """
     sides = ((Side.HOST, host), (Side.VIRTUAL, virtual))
     writes = [
-        Write(side, Verb.APPLY, obj, exact, resource, create_only=create_only, partial=partial, tokens=tokens)
+        Write(
+            side,
+            Verb.APPLY,
+            obj,
+            exact,
+            resource,
+            create_only=create_only,
+            partial=partial,
+            tokens=tokens,
+        )
         for side, obj in sides
         if obj is not None
     ]
@@ -231,17 +243,17 @@ def delete(
 ) -> Decision:
     """Delete the object with this uid; a later object of the same name is left alone.
 
-    The API server is not asked to delete what it has marked as deleted without grace already, and what only waits
-    for finalizers.
+    The API server is not asked to delete what it has marked as deleted without grace already, and
+    what only waits for finalizers.
 
     Args:
         host: The host object as it was seen; None for no deletion there.
         virtual: The same for the virtual object.
         reason: A sentence for the person who asks why, in `syncer parked` and in the log.
         grace: The grace period in seconds; None for the object's own.
-        final_status: The whole status to set first, for controllers that wait for it before they take their
-            finalizers off; None for no change. It is set under the same preconditions as the deletion is made, and
-            always after a look at the live other side.
+        final_status: The whole status to set first, for controllers that wait for it before they
+            take their finalizers off; None for no change. It is set under the same preconditions as
+            the deletion is made, and always after a look at the live other side.
         resource: The resource of the objects; None for the syncer's own.
         only_if_none: Refuse the deletion while any object of this resource exists on the same side.
     """
@@ -264,7 +276,10 @@ def delete(
 
 def bind(*, virtual: Obj, node: str, reason: str = "") -> Decision:
     """Bind a virtual Pod to ``node`` through the binding subresource."""
-    return Decision((Write(Side.VIRTUAL, Verb.BIND, virtual, node=node),), reason or f"the host runs it on {node}")
+    return Decision(
+        (Write(Side.VIRTUAL, Verb.BIND, virtual, node=node),),
+        reason or f"the host runs it on {node}",
+    )
 
 
 def set_conditions(*, host: Obj, reason: str = "") -> Decision:
@@ -281,23 +296,31 @@ def merge(
     reason: str = "",
     afterwards: Callable[[Obj], Mapping[str, str]] | None = None,
 ) -> Decision:
-    """Merge fields into an existing host object through the subresource that they belong to, such as
-    ``resize`` of Pods.
+    """Merge fields into an existing host object through the subresource that they belong to, such
+    as ``resize`` of Pods.
 
     Items of lists are merged by their ``name``; fields and items that ``host`` doesn't have stay as
-    they are. A refusal by the API server is no failure of the request: the tenant gets an event, all
-    other writes are made, and this one is tried again if it changes, or after five minutes. The right
-    to patch the subresource belongs into the syncer's ``rights``.
+    they are. A refusal by the API server is no failure of the request: the tenant gets an event,
+    all other writes are made, and this one is tried again if it changes, or after five minutes. The
+    right to patch the subresource belongs into the syncer's ``rights``.
 
     Args:
         host: The host object as it was seen, with only these fields besides its metadata.
         subresource: The name of the subresource.
         reason: A sentence for the person who asks why, in `syncer parked` and in the log.
-        afterwards: Returns annotations to set once the API server has accepted the fields, given the
-            object as it is then; None for none. With it, the fields are only sent to the object as it
-            was last seen, so that an item which somebody else has added counts as no item of ours.
+        afterwards: Returns annotations to set once the API server has accepted the fields, given
+            the object as it is then; None for none. With it, the fields are only sent to the object
+            as it was last seen, so that an item which somebody else has added counts as no item of
+            ours.
     """
-    write = Write(Side.HOST, Verb.MERGE, host, partial=True, subresource=subresource, afterwards=afterwards)
+    write = Write(
+        Side.HOST,
+        Verb.MERGE,
+        host,
+        partial=True,
+        subresource=subresource,
+        afterwards=afterwards,
+    )
     return Decision((write,), reason)
 
 

@@ -18,7 +18,8 @@ LONGEST_CLUSTER = 40
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 
-#: The value of a label unless empty, and a key of labels and annotations, as Kubernetes validates them.
+#: The value of a label unless empty, and a key of labels and annotations, as Kubernetes validates
+#: them.
 LABEL_VALUE = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 LABEL_KEY = rf"((?=[^/]{{1,253}}/){DNS_SUBDOMAIN[1:-1]}/)?{LABEL_VALUE}"
 
@@ -45,7 +46,9 @@ ClusterName = Annotated[
     str,
     OptionType("DNS label"),
     _named(_LABEL, DNS_LABEL, LONGEST_CLUSTER),
-    WithJsonSchema({"type": "string", "pattern": DNS_LABEL, "minLength": 1, "maxLength": LONGEST_CLUSTER}),
+    WithJsonSchema(
+        {"type": "string", "pattern": DNS_LABEL, "minLength": 1, "maxLength": LONGEST_CLUSTER},
+    ),
 ]
 Label = Annotated[
     str,
@@ -62,11 +65,19 @@ Subdomain = Annotated[
 ServiceKey = Annotated[
     str,
     OptionType("namespace/name"),
-    _named("a Service as namespace/name", DNS_LABEL[:-1] + "/" + DNS_LABEL[1:], 2 * LONGEST_LABEL + 1),
+    _named(
+        "a Service as namespace/name",
+        DNS_LABEL[:-1] + "/" + DNS_LABEL[1:],
+        2 * LONGEST_LABEL + 1,
+    ),
     WithJsonSchema({"type": "string", "examples": ["kube-system/kube-dns"]}),
 ]
 CustomName = Annotated[
     str,
     OptionType("plural.group"),
-    _named("a plural and its group, such as certificates.cert-manager.io", PLURAL_GROUP, LONGEST_NAME),
+    _named(
+        "a plural and its group, such as certificates.cert-manager.io",
+        PLURAL_GROUP,
+        LONGEST_NAME,
+    ),
 ]

@@ -9,7 +9,14 @@ from syncer.api.section import Section
 Policy = Literal["repair", "report", "ignore"]
 #: The classes of drift.
 DriftClass = Literal["missing", "orphan", "wrongOwner", "field", "metadata", "status"]
-_CLASSES: tuple[DriftClass, ...] = ("missing", "orphan", "wrongOwner", "field", "metadata", "status")
+_CLASSES: tuple[DriftClass, ...] = (
+    "missing",
+    "orphan",
+    "wrongOwner",
+    "field",
+    "metadata",
+    "status",
+)
 
 
 class DriftPolicies(Section):

@@ -11,7 +11,9 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 
 
 class OptionType(str):
-    """The type of an option in its help, where the Python type doesn't say it: ``duration``, ``address``."""
+    """The type of an option in its help, where the Python type doesn't say it: ``duration``,
+    ``address``.
+    """
 
     __slots__ = ()
 
@@ -35,7 +37,8 @@ def seconds(value: Any) -> float:
 
 def duration_text(value: float) -> str:
     """Format seconds as the shortest duration: ``1h30m``, ``15s``, ``250ms``."""
-    left, parts = round(value * 1000), []
+    left = round(value * 1000)
+    parts = []
     for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
         count, left = divmod(left, size)
         if count:

@@ -1,24 +1,26 @@
-"""The error tree. The class of an error says what the engine does next (``engine/controllers/retry_policy.py``).
+"""The error tree. The class of an error decides the next action of the engine.
+
+The action is in ``engine/controllers/retry_policy.py``.
 
 ::
 
     SyncerError
-    ├─ ConfigError     path, line, hint                             never started; exit 2
-    ├─ PluginError     plugin, package, version                     never started; exit 3
-    ├─ Refused         object, field path, why                      parked until an object it read changes; an event
-    │  ├─ NameTaken                                                 as Refused; counted as a collision
-    │  └─ TooLarge                                                  parked until the object itself changes; an event
-    ├─ NotYet          on                                           waits until that object is there
-    └─ ClusterError    cluster, side, verb, resource, key, status   by kind:
-       ├─ Missing  Exists  Conflict                                 at once from fresh state, later with backoff
-       ├─ Invalid  Denied                                           as Refused: the other API server said no
-       ├─ QuotaExceeded quota, requested                            parked until there is room in the quota
-       ├─ Forbidden     right                                       parked until the RBAC rule that it names is there
-       ├─ TooMany      retry_after                                  after the delay that the server asks for
-       ├─ NotConnected                                              with backoff, while the cluster is probed
-       ├─ Unauthorized                                              with backoff, while the cluster is probed
-       └─ Unreachable  Expired                                      with backoff; readiness goes false
-          └─ NoCredentials                                          as Unreachable
+    ├─ ConfigError     path, line, hint        never started; exit 2
+    ├─ PluginError     plugin, package, version never started; exit 3
+    ├─ Refused         object, field path, why parked until an object it read changes; an event
+    │  ├─ NameTaken                            as Refused; counted as a collision
+    │  └─ TooLarge                             parked until the object itself changes; an event
+    ├─ NotYet          on                      waits until that object is there
+    └─ ClusterError    cluster, side, verb, resource, key, status; by kind:
+       ├─ Missing  Exists  Conflict            at once from fresh state, later with backoff
+       ├─ Invalid  Denied                      as Refused: the other API server said no
+       ├─ QuotaExceeded quota, requested       parked until there is room in the quota
+       ├─ Forbidden     right                  parked until the RBAC rule that it names is there
+       ├─ TooMany      retry_after             after the delay that the server asks for
+       ├─ NotConnected                         with backoff, while the cluster is probed
+       ├─ Unauthorized                         with backoff, while the cluster is probed
+       └─ Unreachable  Expired                 with backoff; readiness goes false
+          └─ NoCredentials                     as Unreachable
 """
 
 from collections.abc import Mapping
@@ -52,8 +54,8 @@ class Problem:
     hint: str = ""
 
     def __str__(self) -> str:
-        place = ":".join(part for part in (self.file, str(self.line or "")) if part)
-        where = ": ".join(part for part in (place, self.path) if part)
+        location = ":".join(part for part in (self.file, str(self.line or "")) if part)
+        where = ": ".join(part for part in (location, self.path) if part)
         text = f"{where}: {self.message}" if where else self.message
         return f"{text} {self.hint}" if self.hint else text
 
@@ -74,7 +76,9 @@ class PluginError(SyncerError):
     exit_code = 3
 
     def __init__(self, plugin: str, why: str, *, package: str = "", version: str = "") -> None:
-        self.plugin, self.package, self.version = plugin, package, version
+        self.plugin = plugin
+        self.package = package
+        self.version = version
         source = f" (from {package} {version})" if package else ""
         super().__init__(f"plugin {plugin}{source}: {why}")
 
@@ -98,21 +102,28 @@ class Refused(SyncerError):
         """Refuse an object.
 
         Args:
-            why: A sentence for the tenant; it becomes the message of a warning event. It is cut if it is too long.
+            why: A sentence for the tenant; it becomes the message of a warning event. It is cut if
+                it is too long.
             path: The field at fault; ``""`` for the object as a whole.
             reason: The event's reason, in CamelCase.
             about: The virtual object that gets the event; None for the one that is synced.
-            for_operator: What ``syncer parked`` and the log show instead of ``why``; by default the same.
+            for_operator: What ``syncer parked`` and the log show instead of ``why``; by default the
+                same.
             in_the_way: An object that no cache shows, and whose end is waited for.
         """
-        self.why, self.path, self.reason, self.about = shortened(why), path, reason, about
+        self.why = shortened(why)
+        self.path = path
+        self.reason = reason
+        self.about = about
         self.in_the_way = in_the_way
         text = shortened(for_operator) if for_operator else self.why
         super().__init__(f"{path}: {text}" if path else text)
 
 
 class NotYet(SyncerError):
-    """The object can't be synced before another one is there: its request waits, which is no failure."""
+    """The object can't be synced before another one is there: its request waits, which is no
+    failure.
+    """
 
     def __init__(self, why: str, *, on: ObjectRef) -> None:
         """Wait for an object; ``why`` says what for, in a sentence."""
@@ -127,10 +138,21 @@ class NameTaken(Refused):
     """
 
     def __init__(
-        self, why: str, *, about: Obj | None = None, for_operator: str = "", in_the_way: ObjectRef | None = None
+        self,
+        why: str,
+        *,
+        about: Obj | None = None,
+        for_operator: str = "",
+        in_the_way: ObjectRef | None = None,
     ) -> None:
         """Refuse an object. The parameters are those of :class:`Refused`."""
-        super().__init__(why, reason="NameCollision", about=about, for_operator=for_operator, in_the_way=in_the_way)
+        super().__init__(
+            why,
+            reason="NameCollision",
+            about=about,
+            for_operator=for_operator,
+            in_the_way=in_the_way,
+        )
 
 
 class TooLarge(Refused):
@@ -186,9 +208,14 @@ class ClusterError(SyncerError):
         reason: str = "",
         details: Obj | None = None,
     ) -> None:
-        self.cluster, self.side, self.verb = cluster, side, verb
-        self.resource, self.key = resource, key
-        self.status, self.reason, self.details = status, reason, details or {}
+        self.cluster = cluster
+        self.side = side
+        self.verb = verb
+        self.resource = resource
+        self.key = key
+        self.status = status
+        self.reason = reason
+        self.details = details or {}
         super().__init__(message)
 
 
@@ -209,11 +236,15 @@ class Invalid(ClusterError):
 
 
 class Denied(ClusterError):
-    """Admission refused the request: a webhook, a policy or a limit, whose message this error carries."""
+    """Admission refused the request: a webhook, a policy or a limit, whose message this error
+    carries.
+    """
 
 
 class QuotaExceeded(ClusterError):
-    """403: a quota has no room for ``requested``, the amount of each resource that the request needs."""
+    """403: a quota has no room for ``requested``, the amount of each resource that the request
+    needs.
+    """
 
     def __init__(
         self,
@@ -223,7 +254,8 @@ class QuotaExceeded(ClusterError):
         requested: Mapping[str, str] | None = None,
         **where: Unpack[RequestFields],
     ) -> None:
-        self.quota, self.requested = quota, requested or {}
+        self.quota = quota
+        self.requested = requested or {}
         super().__init__(message, **where)
 
 
@@ -246,7 +278,13 @@ class Forbidden(ClusterError):
     The message names the RBAC rule; ``right`` is the right as the API server named it.
     """
 
-    def __init__(self, message: str, *, right: MissingRight | None = None, **where: Unpack[RequestFields]) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        right: MissingRight | None = None,
+        **where: Unpack[RequestFields],
+    ) -> None:
         self.right = right
         super().__init__(message, **where)
 
@@ -260,11 +298,15 @@ class TooMany(ClusterError):
 
 
 class NotConnected(ClusterError):
-    """The cluster is not connected at the moment, or nothing may be written to it as another daemon may lead."""
+    """The cluster is not connected at the moment, or nothing may be written to it as another daemon
+    may lead.
+    """
 
 
 class Unauthorized(ClusterError):
-    """The credentials are not accepted, even after they were refreshed: 401, or we count as ``system:anonymous``."""
+    """The credentials are not accepted, even after they were refreshed: 401, or we count as
+    ``system:anonymous``.
+    """
 
 
 class Unreachable(ClusterError):

@@ -1,4 +1,6 @@
-"""Texts of the host for tenants: with virtual names in place of the host's, and without the host namespace."""
+"""Texts of the host for tenants: with virtual names in place of the host's, and without the host
+namespace.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,15 +13,17 @@ from syncer.api.errors import Refused
 from syncer.api.objects import LONGEST_NAME, Json, Key, Resource
 from syncer.api.texts import shortened
 
-#: Stands for the host namespace, which tenants don't know, and for an object there that isn't theirs.
+#: Stands for the host namespace, which tenants don't know, and for an object there that isn't
+#: theirs.
 HOST = "<host>"
-#: Characters of messages in an object that are searched. What is beyond is left out: who writes the host's messages
-#: may be led by a tenant.
+#: Characters of messages in an object that are searched. What is beyond is left out: who writes the
+#: host's messages may be led by a tenant.
 MOST_TEXT = 1 << 18
 #: Different words in them that are looked up; a message with further ones is left out.
 MOST_WORDS = 500
 
-#: The ends of the names of fields with texts, in small letters; and of those that have one if there is a space in it.
+#: The ends of the names of fields with texts, in small letters; and of those that have one if there
+#: is a space in it.
 _TEXTS = ("message", "error")
 _REASON = "reason"
 #: The container's own last words, which aren't the host's.
@@ -27,19 +31,24 @@ _OWN = "terminated"
 #: Kinds whose host names tell most: of those in namespaces, and of those in none.
 _IN_NAMESPACES = Resource("v1", "ConfigMap", "configmaps")
 _IN_NONE = Resource("v1", "Namespace", "namespaces", namespaced=False)
-#: Names of objects and namespaces, of which several are in a path, and a name and its namespace in a DNS name. The
-#: image of a container isn't the host's.
+#: Names of objects and namespaces, of which several are in a path, and a name and its namespace in
+#: a DNS name. The image of a container isn't the host's.
 _WORDS = r'image "[^"]*"|(?<![A-Za-z0-9.-])(?:[a-z0-9]+(?:(?:[.-]+|/)[a-z0-9]+)+|{plain})(?![A-Za-z0-9-])'
 _SEPARATOR = re.compile("[./-]")
 #: The labels of a DNS name among which is a namespace: ``db-0.db.shop.svc``.
 _LABELS = 3
 
 
+def _no_original(host_key: Key) -> Key | None:
+    return None
+
+
 class HostNames:
     """The host names in texts about an object of a virtual cluster.
 
-    Names are found by the name translator, in ``known``, and by the marks of copies that the cache has. The names of
-    other tenants' objects are left as they are, and dropped behind the host namespace.
+    Names are found by the name translator, in ``known``, and by the marks of copies that the cache
+    has. The names of other tenants' objects are left as they are, and dropped behind the host
+    namespace.
     """
 
     def __init__(
@@ -49,17 +58,18 @@ class HostNames:
         resource: Resource = _IN_NAMESPACES,
         namespace: str = "",
         known: Callable[[], Mapping[str, str]] = dict,
-        original: Callable[[Key], Key | None] = lambda place: None,
+        original: Callable[[Key], Key | None] = _no_original,
     ) -> None:
         """Prepare the translation; nothing is looked up before there is a text.
 
         Args:
             settings: The settings of the virtual cluster.
             resource: The host resource of the object.
-            namespace: The object's virtual namespace, which stands for the host namespace where that is alone; ``""``
-                if there is none.
+            namespace: The object's virtual namespace, which stands for the host namespace where
+                that is alone; ``""`` if there is none.
             known: Returns virtual names by host name.
-            original: Returns the virtual key of the object that has its copy at a host key, if the cache has that.
+            original: Returns the virtual key of the object that has its copy at a host key, if the
+                cache has that.
         """
         self._settings = settings
         self._namespace = namespace or HOST
@@ -84,11 +94,13 @@ class HostNames:
             return "…"
 
     def in_messages(self, status: Json) -> Json:
-        """Return a status with virtual names in its texts, at any depth: those of fields such as ``message``,
-        ``lastError`` and ``failureReason``. Parts without are shared.
+        """Return a status with virtual names in its texts, at any depth: those of fields such as
+        ``message``, ``lastError`` and ``failureReason``. Parts without are shared.
         """
-        told = {message: self.virtual(message) for message in dict.fromkeys(_messages(status))}
-        return status if all(one == other for one, other in told.items()) else _replaced(status, told)
+        translated = {message: self.virtual(message) for message in dict.fromkeys(_messages(status))}
+        if all(message == virtual for message, virtual in translated.items()):
+            return status
+        return _replaced(status, translated)
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -98,10 +110,14 @@ class HostNames:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        """The words that may be names: those with a separator in them, and plain ones that are known to be names."""
+        """The words that may be names: those with a separator in them, and plain ones that are
+        known to be names.
+        """
         names = [name for name, virtual in self._known.items() if name != virtual]
-        plain = [name for name in (self._settings.host_namespace, *names) if name and not _SEPARATOR.search(name)]
-        return re.compile(_WORDS.replace("{plain}", "|".join(map(re.escape, plain)) or "(?!)"))
+        candidates = (self._settings.host_namespace, *names)
+        plain = [re.escape(each) for each in candidates if each and not _SEPARATOR.search(each)]
+        # Without plain names, the alternative matches nothing.
+        return re.compile(_WORDS.replace("{plain}", "|".join(plain) or "(?!)"))
 
     def _run(self, found: re.Match[str]) -> str:
         """Translate a word, or the words of a path."""
@@ -125,8 +141,8 @@ class HostNames:
         return "/".join(result)
 
     def _pair(self, part: str, further: list[str], *, is_alone: bool) -> list[str] | None:
-        """Return a namespace and a name behind it, which it takes from ``further``, in virtual names; None if the
-        part is no namespace of the virtual cluster on the host.
+        """Return a namespace and a name behind it, which it takes from ``further``, in virtual
+        names; None if the part is no namespace of the virtual cluster on the host.
         """
         if not further or not self._is_home(part):
             return None
@@ -159,20 +175,23 @@ class HostNames:
             self._homes[namespace] = found is not None and found.name != namespace
         return self._homes[namespace]
 
-    def _key(self, place: Key) -> Key | None:
+    def _key(self, host_key: Key) -> Key | None:
         """Return the virtual key of a host key in a namespace."""
-        if place not in self._keys:
+        if host_key not in self._keys:
             self._look()
-            self._keys[place] = self._looked_up_key(place)
-        return self._keys[place]
+            self._keys[host_key] = self._looked_up_key(host_key)
+        return self._keys[host_key]
 
-    def _looked_up_key(self, place: Key) -> Key | None:
-        if known := self._known.get(str(place)):
+    def _looked_up_key(self, host_key: Key) -> Key | None:
+        known = self._known.get(str(host_key))
+        if known:
             return Key.parse(known)
         for kind in self._kinds[:-1]:
-            if kind.namespaced and (found := self._settings.names.to_virtual(kind, place)) is not None:
-                return found
-        return self._original(place)
+            if kind.namespaced:
+                key = self._settings.names.to_virtual(kind, host_key)
+                if key is not None:
+                    return key
+        return self._original(host_key)
 
     def _word(self, word: str) -> str:
         if word not in self._words:
@@ -189,45 +208,58 @@ class HostNames:
         if word == home:
             return self._namespace
         for kind in self._kinds:
-            found = self._settings.names.to_virtual(kind, Key(home if kind.namespaced else "", word))
-            if found is not None and found.name != word:
-                return found.name
+            host_key = Key(home if kind.namespaced else "", word)
+            key = self._settings.names.to_virtual(kind, host_key)
+            if key is not None and key.name != word:
+                return key.name
         for namespace in (home, ""):
-            if (found := self._original(Key(namespace, word))) is not None:
-                return found.name
+            key = self._original(Key(namespace, word))
+            if key is not None:
+                return key.name
         return self._dns_name(word) if "." in word else word
 
     def _dns_name(self, word: str) -> str:
         """Return a DNS name such as ``web.shop.svc`` with a virtual name and namespace."""
         labels = word.split(".")
-        for at, (name, namespace) in enumerate(pairwise(labels[:_LABELS])):
-            if self._is_home(namespace):
-                if (key := self._key(Key(namespace, name))) is not None:
-                    return ".".join([*labels[:at], key.name, key.namespace, *labels[at + 2 :]])
-                if labels[at + 2 : at + 3] == ["svc"]:
-                    return ".".join([*labels[: at + 1], HOST, *labels[at + 2 :]])
+        for index, (name, namespace) in enumerate(pairwise(labels[:_LABELS])):
+            if not self._is_home(namespace):
+                continue
+            before = labels[:index]
+            behind = labels[index + 2 :]
+            key = self._key(Key(namespace, name))
+            if key is not None:
+                return ".".join([*before, key.name, key.namespace, *behind])
+            if behind[:1] == ["svc"]:
+                return ".".join([*before, name, HOST, *behind])
         return word
 
 
 def host_names(
-    ctx: Context, key: Key, place: Key, named: Callable[[], Iterable[tuple[Resource, Key]]] = tuple
+    ctx: Context,
+    key: Key,
+    host_key: Key,
+    named: Callable[[], Iterable[tuple[Resource, Key]]] = tuple,
 ) -> HostNames:
     """Return the host names in texts about a virtual object.
 
     Args:
         ctx: The context of the decision.
         key: The virtual key of the object.
-        place: Its host key.
-        named: Returns the objects that it names, by resource and virtual key. It is called when there is a text.
+        host_key: The host key of the object.
+        named: Returns the objects that it names, by resource and virtual key. It is called when
+            there is a text.
     """
 
     def known() -> dict[str, str]:
         names: dict[str, str] = {}
         for resource, each in named():
             with suppress(Refused):  # it has no name on the host
-                there = ctx.names.to_host(resource, each)
-                names |= {there.name: each.name, str(there): str(each)}
-        return names | {place.name: key.name, str(place): str(key)}
+                copy = ctx.names.to_host(resource, each)
+                names[copy.name] = each.name
+                names[str(copy)] = str(each)
+        names[host_key.name] = key.name
+        names[str(host_key)] = str(key)
+        return names
 
     return HostNames(
         ctx.settings,
@@ -263,16 +295,18 @@ def _messages(status: Json) -> Iterator[str]:
                     rest.append(each)
 
 
-def _replaced(value: Json, told: Mapping[str, str]) -> Json:
-    """Return a status with other texts."""
+def _replaced(value: Json, translated: Mapping[str, str]) -> Json:
+    """Return a status with translated texts."""
     if isinstance(value, list):
-        return [_replaced(each, told) for each in value]
+        return [_replaced(each, translated) for each in value]
     if not isinstance(value, dict):
         return value
     result: dict[str, Json] = {}
     for name, each in value.items():
         if isinstance(each, str):
-            result[name] = told[each] if _is_text(name, each) else each
+            result[name] = translated[each] if _is_text(name, each) else each
+        elif name == _OWN:
+            result[name] = each
         else:
-            result[name] = each if name == _OWN else _replaced(each, told)
+            result[name] = _replaced(each, translated)
     return result

@@ -13,23 +13,27 @@ from syncer.api.objects import LONGEST_LABEL, Key, Obj, Resource, annotations_of
 PREFIX = "vsyncer.dev"
 #: Marks of resources that are remembered.
 _REMEMBERED = 1024
-#: The label of a Secret with the kubeconfig of a virtual cluster; the annotations with the name of that, instead of the
-#: Secret's, and with its host namespace, instead of the first that is assigned to the Secret's namespace.
+#: The label of a Secret with the kubeconfig of a virtual cluster; the annotations with the name of
+#: that, instead of the Secret's, and with its host namespace, instead of the first that is assigned
+#: to the Secret's namespace.
 CLUSTER_SECRET = f"{PREFIX}/virtual-cluster"
-CLUSTER_SECRET_NAME, CLUSTER_SECRET_HOME = f"{CLUSTER_SECRET}-name", f"{CLUSTER_SECRET}-host-namespace"
+CLUSTER_SECRET_NAME = f"{CLUSTER_SECRET}-name"
+CLUSTER_SECRET_HOME = f"{CLUSTER_SECRET}-host-namespace"
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The names of our labels and annotations under a prefix, and questions about the marks of an object."""
+    """The names of our labels and annotations under a prefix, and questions about the marks of an
+    object.
+    """
 
     prefix: str = PREFIX
     #: Label on every object that we made, on either side: the identity of the virtual cluster.
     cluster: str = field(init=False)
     #: Label on host copies: the virtual namespace, so that a selector can be narrowed to it.
     namespace_label: str = field(init=False)
-    #: Labels on host copies of Pods, with the value ``"true"``: the tenant's NetworkPolicies decide who may
-    #: connect to the Pod, and to whom it may. Unlike other marks, they go again.
+    #: Labels on host copies of Pods, with the value ``"true"``: the tenant's NetworkPolicies decide
+    #: who may connect to the Pod, and to whom it may. Unlike other marks, they go again.
     isolated_ingress: str = field(init=False)
     isolated_egress: str = field(init=False)
     #: Annotations on host copies: the identity of the virtual object.
@@ -52,8 +56,8 @@ class Marks:
     #: Annotation on virtual objects, where ``onHostDeletion`` is not ``recreate``: the uid of the
     #: copy, the uid of the virtual object, and the time at which the copy was created.
     copied: str = field(init=False)
-    #: Annotation on a virtual Service whose addresses aren't those of its copy yet: what is known of
-    #: them, and its spec while it is changed.
+    #: Annotation on a virtual Service whose addresses aren't those of its copy yet: what is known
+    #: of them, and its spec while it is changed.
     address: str = field(init=False)
     #: Annotation that pauses writes: on objects of either side, on virtual Namespaces, and on the
     #: ConfigMap that represents the virtual cluster. A user sets ``"true"``; on a copy, we set
@@ -87,7 +91,9 @@ class Marks:
         return key.startswith(self.prefix + "/")
 
     def selector(self, cluster: str) -> str:
-        """Return the label selector for all objects of a virtual cluster; ``cluster`` is its identity."""
+        """Return the label selector for all objects of a virtual cluster; ``cluster`` is its
+        identity.
+        """
         return f"{self.cluster}={cluster}"
 
     def labels(self, cluster: str, virtual: Key) -> dict[str, str]:
@@ -124,14 +130,17 @@ class Marks:
         A copy of our copy, made by a host controller, is not: its ``host_name`` mark differs from
         its name.
         """
-        return self.is_in_place(host, cluster=cluster) and annotations_of(host).get(self.kind) == kind_mark(resource)
+        if not self.is_in_place(host, cluster=cluster):
+            return False
+        return annotations_of(host).get(self.kind) == kind_mark(resource)
 
     def is_in_place(self, host: Obj, *, cluster: str) -> bool:
-        """Return True if a host object bears the marks of a copy of ours at its own key, of whatever
-        resource.
+        """Return True if a host object bears the marks of a copy of ours at its own key, of
+        whatever resource.
         """
         metadata = host["metadata"]
-        labels, annotations = metadata.get("labels"), metadata.get("annotations")
+        labels = metadata.get("labels")
+        annotations = metadata.get("annotations")
         return (
             bool(labels and annotations)
             and labels.get(self.cluster) == cluster

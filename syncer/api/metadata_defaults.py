@@ -325,7 +325,10 @@ _ANNOTATIONS = tuple(glob for family in FAMILIES for glob in family.annotations)
 #: The keys by which tools know objects of their own cluster.
 NOTES_OF_TOOLS = KeyRules(deny=FAMILIES[-1].annotations)
 #: The rules of objects that go to the host.
-GOING_DOWN = MetadataRules(labels=KeyRules(deny=_ANYWHERE), annotations=KeyRules(deny=(*_ANYWHERE, *_ANNOTATIONS)))
+GOING_DOWN = MetadataRules(
+    labels=KeyRules(deny=_ANYWHERE),
+    annotations=KeyRules(deny=(*_ANYWHERE, *_ANNOTATIONS)),
+)
 #: The rules of objects that come from the host.
 COMING_UP = MetadataRules(labels=NOTES_OF_TOOLS, annotations=NOTES_OF_TOOLS)
 

@@ -1,4 +1,6 @@
-"""Metadata rules: the labels and annotations that are copied, by the rules of a kind and of its section."""
+"""Metadata rules: the labels and annotations that are copied, by the rules of a kind and of its
+section.
+"""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -71,7 +73,10 @@ class MetadataRules(Section):
         """Return these rules with the keys that others deny denied, too."""
         return MetadataRules(
             labels=KeyRules(allow=self.labels.allow, deny=(*self.labels.deny, *other.labels.deny)),
-            annotations=KeyRules(allow=self.annotations.allow, deny=(*self.annotations.deny, *other.annotations.deny)),
+            annotations=KeyRules(
+                allow=self.annotations.allow,
+                deny=(*self.annotations.deny, *other.annotations.deny),
+            ),
         )
 
 
@@ -97,13 +102,20 @@ class MetadataFilter:
                 matter here.
             prefix: The prefix of the marks, which never cross.
             reserved: Further keys that never cross.
-            is_note: Returns True for the key of a tool's note, of whose denial nobody needs to be told.
+            is_note: Returns True for the key of a tool's note, of whose denial nobody needs to be
+                told.
         """
         self._is_note = is_note
         owned = {key for path in host_owned if (key := metadata_key(path))}
-        self._prefix, self._reserved = prefix + "/", frozenset((*reserved, LAST_APPLIED, NAMESPACE_NAME))
+        self._prefix = prefix + "/"
+        self._reserved = frozenset((*reserved, LAST_APPLIED, NAMESPACE_NAME))
         self._parts = {
-            part: _Keys(mine, given, {key for holder, key in owned if holder == part}, self.is_reserved)
+            part: _Keys(
+                mine,
+                given,
+                {key for holder, key in owned if holder == part},
+                self.is_reserved,
+            )
             for part, mine, given in (
                 ("labels", kind.labels, section.labels),
                 ("annotations", kind.annotations, section.annotations),
@@ -130,8 +142,8 @@ class MetadataFilter:
         return {key: value for key, value in found.items() if crosses[key]}
 
     def denied(self, part: str, found: Iterable[str]) -> list[str]:
-        """Return the keys that the rules deny, without those that never cross, those that come from the host, and
-        notes of tools.
+        """Return the keys that the rules deny, without those that never cross, those that come from
+        the host, and notes of tools.
         """
         keys = self._parts[part]
         ours = (self.is_reserved, keys.is_hosts, self._is_note)
@@ -142,12 +154,18 @@ class _Keys(dict[str, bool]):
     """Whether a label, or an annotation, crosses; answers are remembered within bounds."""
 
     def __init__(
-        self, kind: KeyRules, section: KeyRules, host_owned: set[str], is_reserved: Callable[[str], bool]
+        self,
+        kind: KeyRules,
+        section: KeyRules,
+        host_owned: set[str],
+        is_reserved: Callable[[str], bool],
     ) -> None:
         super().__init__()
-        self._host_owned, self._is_reserved = host_owned, is_reserved
+        self._host_owned = host_owned
+        self._is_reserved = is_reserved
         self._named = {glob for glob in section.allow if not set(glob) & set("*?")}
-        self._denied, self._kept_back = matcher(section.deny), matcher(kind.deny)
+        self._denied = matcher(section.deny)
+        self._kept_back = matcher(kind.deny)
         self._allowed = [matcher(rules.allow) for rules in (kind, section) if rules.allow]
 
     def __missing__(self, key: str) -> bool:
@@ -172,13 +190,17 @@ class _Keys(dict[str, bool]):
         return key in self._named or all(is_allowed(key) for is_allowed in self._allowed)
 
 
-def without_keys(value: Any, stays: Callable[[str, str], bool], is_mark: Callable[[str], bool]) -> Any:
-    """Return a value without the keys of its ``labels`` and ``annotations`` for which ``stays(part, key)`` is
-    true, and without marks in any mapping, at any depth.
+def without_keys(
+    value: Any,
+    stays: Callable[[str, str], bool],
+    is_mark: Callable[[str], bool],
+) -> Any:
+    """Return a value without the keys of its ``labels`` and ``annotations`` for which ``stays(part,
+    key)`` is true, and without marks in any mapping, at any depth.
 
     An operator on the host may write those of a template to the objects that it makes, under
-    whatever name it has them (``podLabels``, ``commonAnnotations``). The value is not changed; parts
-    without such keys are shared with the result.
+    whatever name it has them (``podLabels``, ``commonAnnotations``). The value is not changed;
+    parts without such keys are shared with the result.
     """
     if isinstance(value, dict):
         result = value
@@ -197,8 +219,14 @@ def without_keys(value: Any, stays: Callable[[str, str], bool], is_mark: Callabl
                 del result[name]
         return result
     if isinstance(value, list):
-        items = [without_keys(each, stays, is_mark) if isinstance(each, dict | list) else each for each in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        items = value
+        for index, item in enumerate(value):
+            if isinstance(item, dict | list):
+                new = without_keys(item, stays, is_mark)
+                if new is not item:
+                    items = value.copy() if items is value else items
+                    items[index] = new
+        return items
     return value
 
 
@@ -211,7 +239,8 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
     0.2 ms for such a key.
     """
     named = frozenset(glob for glob in globs if not set(glob) & set("*?"))
-    beginnings = tuple(glob[:-1] for glob in globs if glob.endswith("*") and not set(glob[:-1]) & set("*?"))
+    with_star = [glob[:-1] for glob in globs if glob.endswith("*")]
+    beginnings = tuple(text for text in with_star if not set(text) & set("*?"))
     in_parts = [glob.split("*") for glob in globs if "*" in glob[:-1] and "?" not in glob]
     telling = [(max(parts, key=len), parts) for parts in in_parts]
     with_any = [re.compile(translate(glob)).match for glob in globs if "?" in glob]
@@ -230,7 +259,8 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
 def _consists_of(key: str, parts: list[str]) -> bool:
     """Return True if a key has these parts in this order, the first and the last at its ends."""
     first, *middle, last = parts
-    at, end = len(first), len(key) - len(last)
+    at = len(first)
+    end = len(key) - len(last)
     if not (key.startswith(first) and key.endswith(last)):
         return False
     for part in middle:

@@ -31,5 +31,7 @@ class NameTranslator(Protocol):
         ...
 
     def host_namespaces(self) -> tuple[str, ...] | None:
-        """Return the host namespaces that copies can be in, or None if they are not known beforehand."""
+        """Return the host namespaces that copies can be in, or None if they are not known
+        beforehand.
+        """
         ...

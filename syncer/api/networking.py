@@ -11,8 +11,8 @@ from syncer.api.dns_names import ServiceKey, Subdomain
 from syncer.api.durations import OptionType
 from syncer.api.section import Section
 
-#: Addresses of API servers of which it is remembered whether they are IP addresses: asked for each Pod, of as many as
-#: there are virtual clusters.
+#: Addresses of API servers of which it is remembered whether they are IP addresses: asked for each
+#: Pod, of as many as there are virtual clusters.
 _REMEMBERED = 64
 
 
@@ -21,13 +21,18 @@ def _cidr(value: Any) -> Any:
         try:
             ipaddress.ip_network(value)
         except ValueError as error:
-            raise ValueError(f"expected a range of addresses such as 10.96.0.0/16: {error}") from error
+            raise ValueError(
+                f"expected a range of addresses such as 10.96.0.0/16: {error}",
+            ) from error
     return value
 
 
 #: A range of addresses.
 Cidr = Annotated[
-    str, OptionType("CIDR"), BeforeValidator(_cidr), WithJsonSchema({"type": "string", "examples": ["10.96.0.0/16"]})
+    str,
+    OptionType("CIDR"),
+    BeforeValidator(_cidr),
+    WithJsonSchema({"type": "string", "examples": ["10.96.0.0/16"]}),
 ]
 
 
@@ -35,9 +40,9 @@ class ApiServerAccess(Section):
     """How pods reach the API server of their virtual cluster.
 
     By default it is the address in the virtual kubeconfig. If pods can't reach that one, such as a
-    loopback address, either `host` or `service` is required while pods are synced: the kubelet would
-    set `KUBERNETES_SERVICE_HOST` to the host's API server in every container. The certificate of the
-    virtual API server must name the address.
+    loopback address, either `host` or `service` is required while pods are synced: the kubelet
+    would set `KUBERNETES_SERVICE_HOST` to the host's API server in every container. The certificate
+    of the virtual API server must name the address.
     """
 
     host: str = ""
@@ -51,8 +56,9 @@ class ApiServerAccess(Section):
 
     service: ServiceKey = ""
     """The Service in front of the virtual API server on the host, as namespace/name. Pods get its
-    ClusterIP, and its port named `https`, or else its first. The virtual Service `default/kubernetes`
-    gets the same address, if the virtual API server allocates addresses from the host's range.
+    ClusterIP, and its port named `https`, or else its first. The virtual Service
+    `default/kubernetes` gets the same address, if the virtual API server allocates addresses from
+    the host's range.
     """
 
     @model_validator(mode="after")
@@ -87,8 +93,8 @@ class Networking(Section):
 class ApiServerAddress:
     """The address at which pods reach the API server of their virtual cluster.
 
-    Found at the start of the daemon, before the first decision. ``host`` is ``""`` before that, and if
-    no pods are synced.
+    Found at the start of the daemon, before the first decision. ``host`` is ``""`` before that, and
+    if no pods are synced.
     """
 
     host: str = ""

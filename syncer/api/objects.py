@@ -31,7 +31,8 @@ class Side(StrEnum):
 
 #: The longest name that an API server accepts, a DNS subdomain, in characters.
 LONGEST_NAME = 253
-#: The longest DNS label, such as the name of a Namespace, and the longest value of a label, in characters.
+#: The longest DNS label, such as the name of a Namespace, and the longest value of a label, in
+#: characters.
 LONGEST_LABEL = 63
 
 
@@ -60,8 +61,8 @@ def _is_built_in(api_version: str) -> bool:
 class Resource(NamedTuple):
     """A resource: a kind of object, and where the API server serves it.
 
-    A tuple, as tables are keyed by it: its hash takes no call of Python code, of which there would be a
-    dozen for each object.
+    A tuple, as tables are keyed by it: its hash takes no call of Python code, of which there would
+    be a dozen for each object.
     """
 
     #: Group and version, such as ``apps/v1``; ``v1`` for the core group.
@@ -163,5 +164,7 @@ def uid_of(obj: Obj) -> str:
 
 
 def is_deleting(obj: Obj) -> bool:
-    """Return True if the object is marked for deletion and waits for finalizers or its grace period."""
+    """Return True if the object is marked for deletion and waits for finalizers or its grace
+    period.
+    """
     return "deletionTimestamp" in obj["metadata"]

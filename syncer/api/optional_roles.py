@@ -35,7 +35,13 @@ class LiveClient(Protocol):
         """
         ...
 
-    async def list(self, resource: Resource, *, namespace: str = "", selector: str = "") -> Sequence[Obj]:
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        selector: str = "",
+    ) -> Sequence[Obj]:
         """List objects, in all namespaces unless ``namespace`` is given; ``selector`` is a label
         selector as text.
         """
@@ -99,8 +105,9 @@ class Live:
     #: The settings of the virtual cluster.
     settings: Settings = field(kw_only=True)
     tell: Callable[[str, str], None] = field(default=lambda sentence, detail: None, kw_only=True)
-    """Show a condition of the syncer on ``/readyz?verbose``, in ``syncer status``, and in an event in the
-    virtual namespace ``default`` while this process leads: the syncer works, but not as it could.
+    """Show a condition of the syncer on ``/readyz?verbose``, in ``syncer status``, and in an event
+    in the virtual namespace ``default`` while this process leads: the syncer works, but not as it
+    could.
 
     The first text is a sentence that any reader may see, the second adds, for the operator, such as
     addresses. A sentence ``""`` ends the condition.
@@ -191,7 +198,8 @@ class Grants(Role, Generic[C]):
 
         Returns:
             The copy itself if all of it is; an object without the rest of its fields, labels,
-            annotations and list items if it is not; None if nothing can be left out: the copy is deleted.
+            annotations and list items if it is not; None if nothing can be left out: the copy is
+            deleted.
         """
 
 
@@ -229,7 +237,9 @@ class Refers(Role):
 
     @cached_property
     def references_down(self) -> ReferencePaths:
-        """The ``references``, ready to be found in objects and put into the words of the other side."""
+        """The ``references``, ready to be found in objects and put into the words of the other
+        side.
+        """
         return ReferencePaths(self.references)
 
     def refers(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
@@ -246,5 +256,7 @@ class Refers(Role):
         return ()
 
     def made_on_host(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """Return objects that the host makes for this object's copy, and which are therefore not copied."""
+        """Return objects that the host makes for this object's copy, and which are therefore not
+        copied.
+        """
         return self.references_down.made(virtual)

@@ -59,8 +59,8 @@ class Patch(Section):
 
     Variables: `value` (the current value, or `null`), `self` (the object being written), `other`
     (the object on the side that it comes from) and `context` (`cluster`, `identity`,
-    `hostNamespace`, and `namespace` and `name` of the virtual object). Its cost is bounded before it
-    is evaluated; an object for which that would be over 0.1 s is parked. Needs the extra
+    `hostNamespace`, and `namespace` and `name` of the virtual object). Its cost is bounded before
+    it is evaluated; an object for which that would be over 0.1 s is parked. Needs the extra
     `vsyncer[cel]`.
     """
 
@@ -101,19 +101,27 @@ class Patch(Section):
     def _does_one_thing(self) -> Self:
         given = [name for name in ("op", "rename", "labels", "cel") if getattr(self, name)]
         if len(given) != 1:
-            found = f"has {' and '.join(given)}" if given else "has none of op, rename, labels and cel"
+            found = "has none of op, rename, labels and cel"
+            if given:
+                found = f"has {' and '.join(given)}"
             raise ValueError(f"{found}; a patch does one thing")
         self._refuse_what_op_does_not_take()
         return self
 
     def _refuse_what_op_does_not_take(self) -> None:
         what = f"op {self.op}" if self.op else "a patch without op"
-        for name, shown, takers in (("value", "value", _TAKES_VALUE), ("from_", "from", _TAKES_FROM)):
-            if (name in self.model_fields_set) != (self.op in takers):
-                needs = "needs a" if self.op in takers else "takes no"
-                raise ValueError(f"{what} {needs} {shown}")
-        if self.op == "move" and self.steps[: len(self.from_steps)] == self.from_steps and self.path != self.from_:
-            raise ValueError("op move can't move a value into itself")
+        options = (("value", "value", _TAKES_VALUE), ("from_", "from", _TAKES_FROM))
+        for attribute, option, takers in options:
+            is_given = attribute in self.model_fields_set
+            is_taken = self.op in takers
+            if is_given != is_taken:
+                needs = "needs a" if is_taken else "takes no"
+                raise ValueError(f"{what} {needs} {option}")
+
+        if self.op == "move" and self.path != self.from_:
+            beginning = self.steps[: len(self.from_steps)]
+            if beginning == self.from_steps:
+                raise ValueError("op move can't move a value into itself")
 
 
 class Patches(Section):
@@ -133,7 +141,8 @@ def _refuse_protected(steps: tuple[str, ...]) -> None:
     for protected in Patch.protected:
         shared = min(len(steps), len(protected))
         if steps[:shared] == protected[:shared]:
-            raise ValueError(f"would change {'.'.join(protected)}, which says what the object is; no patch may")
+            path = ".".join(protected)
+            raise ValueError(f"would change {path}, which says what the object is; no patch may")
 
 
 def _refuse_unless_json(value: Any) -> None:
@@ -144,5 +153,8 @@ def _refuse_unless_json(value: Any) -> None:
     elif isinstance(value, list):
         for inner in value:
             _refuse_unless_json(inner)
-    elif not (value is None or isinstance(value, str | bool | int) or (type(value) is float and math.isfinite(value))):
-        raise ValueError(f"holds a {type(value).__name__}, which JSON does not have. Put it in quotes")
+    else:
+        is_number = type(value) is float and math.isfinite(value)
+        if value is not None and not isinstance(value, str | bool | int) and not is_number:
+            kind = type(value).__name__
+            raise ValueError(f"holds a {kind}, which JSON does not have. Put it in quotes")

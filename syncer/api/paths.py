@@ -54,7 +54,9 @@ def path_steps(path: FieldPath) -> Steps:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _steps_of(path: str) -> Steps:
-    """Return the steps of a written path. Steps of an object's own names aren't cached: tenants choose them."""
+    """Return the steps of a written path. Steps of an object's own names aren't cached: tenants
+    choose them.
+    """
     if path.startswith("/"):
         return pointer_steps(path)
     steps: list[str] = []
@@ -62,12 +64,17 @@ def _steps_of(path: str) -> Steps:
         found = _STEP.fullmatch(part)
         if found is None:
             raise ValueError("expected a path such as spec.replicas or spec.containers[].image")
-        steps += [found["name"], *(item or EACH for item in re.findall(r"\[(\d*)\]", found["items"]))]
+        steps += [
+            found["name"],
+            *(item or EACH for item in re.findall(r"\[(\d*)\]", found["items"])),
+        ]
     return tuple(steps)
 
 
 def path_text(path: FieldPath) -> str:
-    """Return the canonical text of a path: dotted if that can be parsed back, otherwise a JSON pointer."""
+    """Return the canonical text of a path: dotted if that can be parsed back, otherwise a JSON
+    pointer.
+    """
     steps = path_steps(path) if isinstance(path, str) else path
     if all(step == EACH or _PLAIN.fullmatch(step) for step in steps):
         return ".".join(steps).replace(f".{EACH}", EACH)
@@ -76,13 +83,15 @@ def path_text(path: FieldPath) -> str:
 
 def is_within(path: FieldPath, other: FieldPath) -> bool:
     """Return True if ``path`` is ``other`` or leads to a field below it."""
-    below, above = path_steps(path), path_steps(other)
+    below = path_steps(path)
+    above = path_steps(other)
     return below[: len(above)] == above
 
 
 def overlaps(path: FieldPath, other: FieldPath) -> bool:
     """Return True if one of two paths leads to the other, or to a field below it."""
-    one, two = path_steps(path), path_steps(other)
+    one = path_steps(path)
+    two = path_steps(other)
     shared = min(len(one), len(two))
     return one[:shared] == two[:shared]
 
@@ -97,7 +106,9 @@ def metadata_key(path: FieldPath) -> tuple[str, str] | None:
 
 
 def dig(obj: Mapping[str, Json], path: FieldPath, default: Json = None) -> Json:
-    """Return the value at a path, or ``default`` if the path ends early: ``dig(pod, "spec.nodeName")``."""
+    """Return the value at a path, or ``default`` if the path ends early: ``dig(pod,
+    "spec.nodeName")``.
+    """
     found: Json = obj
     for step in path_steps(path):
         if not isinstance(found, dict) or step not in found:
@@ -107,7 +118,9 @@ def dig(obj: Mapping[str, Json], path: FieldPath, default: Json = None) -> Json:
 
 
 def copy_fields(source: Obj, target: Obj, paths: Iterable[FieldPath]) -> None:
-    """Copy the fields at the paths from ``source`` to ``target``; missing parent mappings are created."""
+    """Copy the fields at the paths from ``source`` to ``target``; missing parent mappings are
+    created.
+    """
     for path in paths:
         steps = path_steps(path)
         value: Json = source
@@ -188,7 +201,8 @@ def _in_list(below: Walker) -> Walker:
 
 
 def _in_mapping(below: Mapping[str, Walker]) -> Walker:
-    pairs, count = tuple(below.items()), len(below)
+    pairs = tuple(below.items())
+    count = len(below)
 
     def walk(value: Json, purpose: Any) -> Json:
         if not isinstance(value, dict):

@@ -1,4 +1,6 @@
-"""Compiled references: find the names in an object and translate them to the other side, in a single walk."""
+"""Compiled references: find the names in an object and translate them to the other side, in a
+single walk.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -44,7 +46,9 @@ class Named(NamedTuple):
 
 
 class Untranslated(str):
-    """A string of the host that has no translation, such as a name that no virtual object stands for."""
+    """A string of the host that has no translation, such as a name that no virtual object stands
+    for.
+    """
 
     __slots__ = ()
 
@@ -61,37 +65,48 @@ class ReferencePaths:
         """
         self._table = dict(references)
         self._walk = _walker(self._table)
-        known = [reference_of(said) for said in self._table.values() if isinstance(said, Resource | Reference)]
         #: True if the table is empty.
         self.is_empty = not self._table
+
+        # Without selectors and rewritten strings.
+        by_name = [each for each in self._table.values() if isinstance(each, Resource | Reference)]
+        self._by_name = [reference_of(each) for each in by_name]
+        targets = [target for reference in self._by_name for target in reference.targets]
+        self._resources = [target for target in targets if isinstance(target, Resource)]
+        self._shown = [target for target in targets if isinstance(target, Shown)]
         #: True if the host makes objects for the copies (``use="made"``).
-        self.makes = any(each.use == "made" for each in known)
-        self._required = any(each.required for each in known)
-        shown = any(isinstance(target, Shown) for each in known for target in each.targets)
-        #: True if a reference may delay something: creating a copy, and updating an existing one.
-        self.holds_new, self.holds_made = shown or self._required, shown
+        self.makes = any(reference.use == "made" for reference in self._by_name)
+
+        is_required = any(reference.required for reference in self._by_name)
+        #: True if a reference may delay the creation of a copy.
+        self.holds_new = bool(self._shown) or is_required
+        #: True if a reference may delay the update of a copy.
+        self.holds_made = bool(self._shown)
 
     def below(self, owners: Iterable[FieldPath]) -> "ReferencePaths":
         """Return the references at or below ``owners``."""
-        owned = tuple(owners)
-        return ReferencePaths(
-            {path: said for path, said in self._table.items() if any(is_within(path, owner) for owner in owned)}
-        )
+        above = tuple(owners)
+
+        def is_owned(path: str) -> bool:
+            return any(is_within(path, owner) for owner in above)
+
+        owned = {path: each for path, each in self._table.items() if is_owned(path)}
+        return ReferencePaths(owned)
 
     @property
     def host_copies(self) -> tuple[Source, ...]:
         """The copies of all resources that may be named, without duplicates."""
-        known = [reference_of(said) for said in self._table.values() if isinstance(said, Resource | Reference)]
-        named = (target for each in known for target in each.targets if isinstance(target, Resource))
-        return tuple(dict.fromkeys(Source(Side.HOST, resource, marked=True) for resource in named))
+        return _copies(self._resources)
 
     @property
     def sources(self) -> tuple[Source, ...]:
         """The sources to read besides the objects themselves, without duplicates."""
-        known = [reference_of(said) for said in self._table.values() if isinstance(said, Resource | Reference)]
-        shown = [target.by.source for each in known for target in each.targets if isinstance(target, Shown)]
-        waited = [target for each in known if each.required for target in each.targets if isinstance(target, Resource)]
-        return tuple(dict.fromkeys((*shown, *(Source(Side.HOST, resource, marked=True) for resource in waited))))
+        shown = [target.by.source for target in self._shown]
+        required: list[Resource] = []
+        for reference in self._by_name:
+            if reference.required:
+                required += [each for each in reference.targets if isinstance(each, Resource)]
+        return tuple(dict.fromkeys((*shown, *_copies(required))))
 
     # -- what is named -----------------------------------------------------------------------------
 
@@ -105,12 +120,17 @@ class ReferencePaths:
         return finder.found
 
     def keys(self, obj: Obj) -> list[tuple[Resource, Key]]:
-        """Return the named objects that must be on the host while this object is synced (``use="used"``)."""
-        return [(one.resource, one.key) for one in self.named(obj) if one.reference.use == "used" and not one.shows]
+        """Return the named objects that must be on the host while this object is synced.
+
+        They are those of references with ``use="used"``.
+        """
+        used = [each for each in self.named(obj) if each.reference.use == "used"]
+        return [(each.resource, each.key) for each in used if not each.shows]
 
     def made(self, obj: Obj) -> list[tuple[Resource, Key]]:
         """Return the named objects that the host makes for this object's copy (``use="made"``)."""
-        return [(one.resource, one.key) for one in self.named(obj) if one.reference.use == "made"]
+        made = [each for each in self.named(obj) if each.reference.use == "made"]
+        return [(each.resource, each.key) for each in made]
 
     def obstacle(self, ctx: Context, virtual: Obj, *, made: bool = False) -> Decision | None:
         """Return a wait if a named object is not ready, otherwise None.
@@ -120,19 +140,25 @@ class ReferencePaths:
         A required object must have its copy, unless the copy of this object exists already
         (``made``).
         """
-        if not (self.holds_made if made else self.holds_new):
+        may_wait = self.holds_made if made else self.holds_new
+        if not may_wait:
             return None
-        for one in self.named(virtual):
-            if one.shows and not one.shows.does_show(ctx, one.key):
-                place = one.shows.host_key(ctx.settings, one.key)
-                why = f"it names the {one.resource.kind} {one.key}, which is none of those that the host shows"
-                return wait(why, on=(ObjectRef(Side.HOST, one.shows.source.resource, place),))
-            if one.reference.required and not (made or one.optional or one.shows):
-                place = ctx.names.to_host(one.resource, one.key)
-                copy = ctx.host(one.resource, place)
-                if copy is None or not ctx.marks.is_ours(copy, cluster=ctx.identity, resource=one.resource):
-                    why = f"it names the {one.resource.kind} {one.key}, which has no copy on the host yet"
-                    return wait(why, on=(ObjectRef(Side.HOST, one.resource, place),))
+
+        for each in self.named(virtual):
+            if each.shows:
+                if not each.shows.does_show(ctx, each.key):
+                    named = f"it names the {each.resource.kind} {each.key}"
+                    host_key = each.shows.host_key(ctx.settings, each.key)
+                    awaited = ObjectRef(Side.HOST, each.shows.source.resource, host_key)
+                    why = f"{named}, which is none of those that the host shows"
+                    return wait(why, on=(awaited,))
+            elif each.reference.required and not made and not each.optional:
+                host_key = ctx.names.to_host(each.resource, each.key)
+                copy = ctx.host(each.resource, host_key)
+                if copy is None or not _is_ours(ctx, copy, each.resource):
+                    named = f"it names the {each.resource.kind} {each.key}"
+                    awaited = ObjectRef(Side.HOST, each.resource, host_key)
+                    return wait(f"{named}, which has no copy on the host yet", on=(awaited,))
         return None
 
     # -- to the other side -------------------------------------------------------------------------
@@ -153,7 +179,15 @@ class ReferencePaths:
         result: Obj = self._walk(obj, _Down(ctx, virtual))
         return result
 
-    def to_virtual(self, ctx: Context, host: Obj, obj: Obj, *, known: Iterable[Named], strict: bool = False) -> Obj:
+    def to_virtual(
+        self,
+        ctx: Context,
+        host: Obj,
+        obj: Obj,
+        *,
+        known: Iterable[Named],
+        strict: bool = False,
+    ) -> Obj:
         """Return ``obj`` with its names translated to the virtual side.
 
         Args:
@@ -161,7 +195,7 @@ class ReferencePaths:
             host: The host object that the names are from.
             obj: The object to translate; not changed.
             known: The names in the virtual object that ``host`` is a copy of. They resolve hashed
-                host names, which tell nothing by themselves.
+                host names, from which the virtual name can't be computed.
             strict: False: a name without a translation stays as it is. True: it becomes
                 :class:`Untranslated`, after the marks of the named copy were tried as well, if it
                 is watched.
@@ -170,19 +204,37 @@ class ReferencePaths:
         return result
 
 
+def _copies(resources: Iterable[Resource]) -> tuple[Source, ...]:
+    """Return the copies of resources on the host, without duplicates."""
+    sources = (Source(Side.HOST, resource, marked=True) for resource in resources)
+    return tuple(dict.fromkeys(sources))
+
+
+def _is_ours(ctx: Context, obj: Obj, resource: Resource) -> bool:
+    """Return True if a host object is a copy of this virtual cluster."""
+    return ctx.marks.is_ours(obj, cluster=ctx.identity, resource=resource)
+
+
 # -- compiling -------------------------------------------------------------------------------------
 
 
 #: Compiled tables of references that are kept.
 _REMEMBERED = 512
 
-#: The walkers of the tables that were compiled last, by path and identity of each reference, with the references,
-#: which so keep their identities.
-_compiled: LRUCache[tuple[tuple[str, int], ...], tuple[Walker, tuple[Referred, ...]]] = LRUCache(_REMEMBERED)
+#: The walkers of the tables that were compiled last, by path and identity of each reference. The
+#: references are kept with their walker, so that no other object gets their identities.
+_compiled: LRUCache[tuple[tuple[str, int], ...], "_CompiledTable"] = LRUCache(_REMEMBERED)
+
+
+class _CompiledTable(NamedTuple):
+    """A compiled table of references."""
+
+    walker: Walker
+    references: tuple[Referred, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Path:
     """A path with its reference, prepared for many walks."""
 
     path: str
@@ -194,10 +246,10 @@ class _Place:
     comes_later: bool
 
 
-class _Said(NamedTuple):
+class _Found(NamedTuple):
     """A reference found in an object: the name, and the fields beside it."""
 
-    place: _Place
+    path: _Path
     name: str
     #: ``""`` if there is none; then the object's own namespace is meant.
     namespace: str
@@ -209,112 +261,174 @@ class _Said(NamedTuple):
 
 
 def _parts(target: Resource | Shown) -> tuple[Resource, Shows | None]:
-    return (target.resource, target.by) if isinstance(target, Shown) else (target, None)
+    """Return the resource of a target, and the importer that shows it, or None."""
+    if isinstance(target, Shown):
+        return target.resource, target.by
+    return target, None
 
 
 def _walker(table: References) -> Walker:
-    """Compile a table, or return what the same references were compiled to: each virtual cluster has its own
-    tables, made of the same references.
+    """Compile a table, or return what the same references were compiled to.
+
+    Each virtual cluster has its own tables, made of the same references.
     """
-    key = tuple((path, id(said)) for path, said in table.items())
+    key = tuple((path, id(referred)) for path, referred in table.items())
     if key not in _compiled:
-        _compiled[key] = compiled(_leaf(path, said) for path, said in table.items()), tuple(table.values())
-    return _compiled[key][0]
+        walker = compiled(_leaf(path, referred) for path, referred in table.items())
+        _compiled[key] = _CompiledTable(walker, tuple(table.values()))
+    return _compiled[key].walker
 
 
-def _leaf(path: str, said: Referred) -> tuple[Steps, Walker]:
+def _leaf(path: str, referred: Referred) -> tuple[Steps, Walker]:
     """Return the steps at which a walk stops for a path, and the walker that is called there."""
     steps = path_steps(path)
-    if isinstance(said, Selects):
-        return steps, lambda value, words: words.selection(said, path, value)
-    if isinstance(said, Rewritten):
-        return (
-            steps,
-            lambda value, words: words.text(said, path, value) if _is_text(value) else words.other(path, value),
-        )
-    reference = reference_of(said)
+    if isinstance(referred, Selects):
+        return steps, _selection_walker(path, referred)
+    if isinstance(referred, Rewritten):
+        return steps, _text_walker(path, referred)
+
+    reference = reference_of(referred)
+    resource, shows = _parts(reference.targets[0])
     comes_later = reference.comes_later or reference.use == "made"
-    place = _Place(path, reference, *_parts(reference.targets[0]), comes_later)
-    beside = reference.beside or reference.required
-    if not beside and place.shows is None and reference.form == "name":
-        return steps, lambda value, words: words.name(place, value) if _is_text(value) else words.other(path, value)
+    prepared = _Path(path, reference, resource, shows, comes_later)
+
+    needs_holder = reference.beside or reference.required
+    if not needs_holder and shows is None and reference.form == "name":
+        return steps, _name_walker(prepared)
     if steps[-1] != EACH:
-        return steps[:-1], lambda holder, words: _in_holder(place, steps[-1], holder, words)
-    if beside:
+        return steps[:-1], _holder_walker(prepared, steps[-1])
+    if needs_holder:
         raise ValueError(f"{path} ends in a list, so that nothing can be beside a name there")
-    return steps, lambda value, words: _in_text(place, value, words)
+    return steps, _key_walker(prepared)
 
 
-def _is_text(value: Json) -> bool:
-    return bool(value) and isinstance(value, str)
+def _selection_walker(path: str, selects: Selects) -> Walker:
+    def walk(value: Json, purpose: "_Purpose") -> Json:
+        return purpose.selection(selects, path, value)
+
+    return walk
 
 
-def _in_holder(place: _Place, step: str, holder: Json, words: "_Words") -> Json:
+def _text_walker(path: str, rewritten: Rewritten) -> Walker:
+    def walk(value: Json, purpose: "_Purpose") -> Json:
+        if value and isinstance(value, str):
+            return purpose.text(rewritten, path, value)
+        return purpose.other(path, value)
+
+    return walk
+
+
+def _name_walker(path: _Path) -> Walker:
+    def walk(value: Json, purpose: "_Purpose") -> Json:
+        if value and isinstance(value, str):
+            return purpose.name(path, value)
+        return purpose.other(path.path, value)
+
+    return walk
+
+
+def _holder_walker(path: _Path, step: str) -> Walker:
+    def walk(holder: Json, purpose: "_Purpose") -> Json:
+        return _in_holder(path, step, holder, purpose)
+
+    return walk
+
+
+def _key_walker(path: _Path) -> Walker:
+    def walk(value: Json, purpose: "_Purpose") -> Json:
+        return _in_text(path, value, purpose)
+
+    return walk
+
+
+def _in_holder(path: _Path, step: str, holder: Json, purpose: "_Purpose") -> Json:
     """Translate the name in a mapping, together with the fields beside it."""
     if not isinstance(holder, dict):
         return holder
-    if not _is_text(holder.get(step)):
-        words.other(place.path, holder.get(step))
+    value = holder.get(step)
+    if not value or not isinstance(value, str):
+        purpose.other(path.path, value)
         return holder
-    reference = place.reference
+
+    reference = path.reference
     if reference.form == "key":
-        text = _in_text(place, holder[step], words)
-        return holder if text is holder[step] else {**holder, step: text}
+        text = _in_text(path, value, purpose)
+        return holder if text is value else {**holder, step: text}
+
     for beside in (reference.kind, reference.group, reference.namespace):
         if beside:
-            words.other(place.path, holder.get(beside), f"the {beside} beside it ")
-    before = _said(place, holder[step], holder)
-    name, namespace = words.said(before)
-    changes = {step: name} if name is not before.name else {}
-    if namespace != before.namespace:
+            purpose.other(path.path, holder.get(beside), f"the {beside} beside it ")
+    found = _found(path, value, holder)
+    name, namespace = purpose.reference(found)
+    changes: dict[str, Json] = {}
+    if name is not found.name:
+        changes[step] = name
+    if namespace != found.namespace:
         changes[reference.namespace] = namespace
     return {**holder, **changes} if changes else holder
 
 
-def _in_text(place: _Place, text: Json, words: "_Words") -> Json:
+def _in_text(path: _Path, text: Json, purpose: "_Purpose") -> Json:
     """Translate a name, or ``namespace/name``."""
-    if not _is_text(text):
-        return words.other(place.path, text)
-    namespace, _, name = text.rpartition("/") if place.reference.form == "key" else ("", "", text)
-    found, where = words.said(_Said(place, name, namespace, place.resource, place.shows))
-    if isinstance(found, Untranslated):
+    if not text or not isinstance(text, str):
+        return purpose.other(path.path, text)
+    namespace = ""
+    name = text
+    if path.reference.form == "key":
+        namespace, _, name = text.rpartition("/")
+
+    found = _Found(path, name, namespace, path.resource, path.shows)
+    other_name, other_namespace = purpose.reference(found)
+    if isinstance(other_name, Untranslated):
         return Untranslated(text)
-    return f"{where}/{found}" if where else found
+    return f"{other_namespace}/{other_name}" if other_namespace else other_name
 
 
-def _said(place: _Place, name: str, holder: Obj) -> _Said:
-    reference = place.reference
-    kind, group, namespace = (_text_of(holder, each) for each in (reference.kind, reference.group, reference.namespace))
+def _found(path: _Path, name: str, holder: Obj) -> _Found:
+    """Return the reference of a name in a mapping, with the fields beside it."""
+    reference = path.reference
+    kind = _text_in(holder, reference.kind)
+    given_group = _text_in(holder, reference.group)
+    namespace = _text_in(holder, reference.namespace)
     optional = reference.required and holder.get("optional") is True
+
+    group = given_group
     if reference.group == "apiVersion":
-        group = group.rpartition("/")[0] if group else ""
+        group, _, _ = given_group.rpartition("/")
     for target in reference.targets:
         resource, shows = _parts(target)
-        if kind in ("", resource.kind) and (group == resource.group or not _text_of(holder, reference.group)):
-            return _Said(place, name, namespace, resource, shows, optional=optional)
-    other = f"{kind or place.resource.kind}{f' of {group}' if group else ''}"
-    return _Said(place, name, namespace, place.resource, None, other, optional)
+        is_kind = not kind or kind == resource.kind
+        is_group = not given_group or group == resource.group
+        if is_kind and is_group:
+            return _Found(path, name, namespace, resource, shows, optional=optional)
+
+    other_kind = kind or path.resource.kind
+    if group:
+        other_kind = f"{other_kind} of {group}"
+    return _Found(path, name, namespace, path.resource, None, other_kind, optional)
 
 
-def _text_of(holder: Obj, field: str) -> str:
+def _text_in(holder: Obj, field: str) -> str:
+    """Return the text of a field; ``""`` if there is no such field, or it is no text."""
     value = holder.get(field) if field else None
     return value if isinstance(value, str) else ""
 
 
-def _key(said: _Said, own: str) -> Key | None:
+def _key(found: _Found, own: str) -> Key | None:
     """Return the key of a named object; None if its namespace is unknown.
 
     ``own`` is the namespace of the object that names it.
     """
-    if not said.resource.namespaced:
-        return Key("", said.name)
-    return Key(said.namespace or own, said.name) if said.namespace or own else None
+    if not found.resource.namespaced:
+        return Key("", found.name)
+    namespace = found.namespace or own
+    return Key(namespace, found.name) if namespace else None
 
 
 # -- the purposes of a walk ------------------------------------------------------------------------
 
 
-class _Words:
+class _Purpose:
     """The purpose of a walk: one method for each kind of reference.
 
     This base class changes nothing.
@@ -322,31 +436,34 @@ class _Words:
 
     __slots__ = ()
 
-    def name(self, place: _Place, text: str) -> str:
+    def name(self, path: _Path, text: str) -> str:
         """Translate a name without fields beside it.
 
-        The usual case, and therefore separate from :meth:`said`.
+        The usual case, and therefore separate from :meth:`reference`.
         """
-        return self.said(_Said(place, text, "", place.resource, None))[0]
+        return self.reference(_Found(path, text, "", path.resource, None))[0]
 
-    def said(self, said: _Said) -> tuple[str, str]:
+    def reference(self, found: _Found) -> tuple[str, str]:
         """Translate a name with fields beside it. Return the name and the namespace."""
-        return said.name, said.namespace
+        return found.name, found.namespace
 
-    def selection(self, said: Selects, path: str, value: Json) -> Json:
+    def selection(self, selects: Selects, path: str, value: Json) -> Json:
         """Translate a label selector."""
         return value
 
-    def text(self, said: Rewritten, path: str, value: str) -> str:
+    def text(self, rewritten: Rewritten, path: str, value: str) -> str:
         """Translate a ``Rewritten`` string."""
         return value
 
     def other(self, path: str, value: Json, what: str = "") -> Json:
-        """Return a value that may be no text; ``what`` says which, if it isn't the one at the path."""
+        """Return a value that may be no text.
+
+        ``what`` names the value, if it isn't the one at the path.
+        """
         return value
 
 
-class _Finder(_Words):
+class _Finder(_Purpose):
     """Collects the names."""
 
     __slots__ = ("_own", "found")
@@ -355,126 +472,161 @@ class _Finder(_Words):
         self._own = obj["metadata"].get("namespace", "")
         self.found: list[Named] = []
 
-    def said(self, said: _Said) -> tuple[str, str]:
-        key = None if said.other_kind else _key(said, self._own)
-        if key is not None and not reserved_ending(said.resource, key.name):
-            place = said.place
-            self.found.append(Named(said.resource, key, place.reference, place.path, said.shows, said.optional))
-        return said.name, said.namespace
+    def reference(self, found: _Found) -> tuple[str, str]:
+        key = None if found.other_kind else _key(found, self._own)
+        if key is not None and not reserved_ending(found.resource, key.name):
+            named = Named(
+                found.resource,
+                key,
+                found.path.reference,
+                found.path.path,
+                found.shows,
+                found.optional,
+            )
+            self.found.append(named)
+        return found.name, found.namespace
 
 
-class _Down(_Words):
+class _Down(_Purpose):
     """Translates the references of a virtual object to the host."""
 
     __slots__ = ("_ctx", "_own", "_owner", "_refer")
 
     def __init__(self, ctx: Context, virtual: Obj) -> None:
-        self._ctx, self._owner, self._refer = ctx, key_of(virtual), ctx.refer
+        self._ctx = ctx
+        self._owner = key_of(virtual)
         self._own = self._owner.namespace
+        self._refer = ctx.refer
 
-    def name(self, place: _Place, text: str) -> str:
-        resource, own = place.resource, self._own
+    def name(self, path: _Path, text: str) -> str:
+        resource = path.resource
+        own = self._own
         if (own or not resource.namespaced) and not reserved_ending(resource, text):
             key = Key(own if resource.namespaced else "", text)
-            return self._refer(resource, key, comes_later=place.comes_later).name
-        return self.said(_Said(place, text, "", resource, None))[0]
+            return self._refer(resource, key, comes_later=path.comes_later).name
+        return self.reference(_Found(path, text, "", resource, None))[0]
 
-    def said(self, said: _Said) -> tuple[str, str]:
-        resource, path = said.resource, said.place.path
-        if said.other_kind:
-            raise Refused(f"names a {said.other_kind}, and no such kind is synced from there", path=path)
-        key = _key(said, self._own)
+    def reference(self, found: _Found) -> tuple[str, str]:
+        resource = found.resource
+        path = found.path.path
+        if found.other_kind:
+            why = f"names a {found.other_kind}, and no such kind is synced from there"
+            raise Refused(why, path=path)
+        key = _key(found, self._own)
         if key is None:
-            raise Refused(f"names the {resource.kind} {said.name} without a namespace, and has none itself", path=path)
-        if said.shows:
-            return said.name, self._namespace_of_shown(said, said.shows, key)
-        if ending := reserved_ending(resource, said.name):
+            named = f"names the {resource.kind} {found.name}"
+            raise Refused(f"{named} without a namespace, and has none itself", path=path)
+        if found.shows:
+            return found.name, self._namespace_of_shown(found, found.shows, key)
+        if ending := reserved_ending(resource, found.name):
             raise Refused(f"no {resource.kind} may have a name that ends in {ending}", path=path)
-        place = self._refer(resource, key, comes_later=said.place.comes_later)
-        return place.name, place.namespace if said.namespace else ""
 
-    def _namespace_of_shown(self, said: _Said, shows: Shows, key: Key) -> str:
+        host_key = self._refer(resource, key, comes_later=found.path.comes_later)
+        return host_key.name, host_key.namespace if found.namespace else ""
+
+    def _namespace_of_shown(self, found: _Found, shows: Shows, key: Key) -> str:
         """Return the namespace for the name of a host object.
 
-        The name stays as it is. If the copy is in another namespace, the virtual object must say
-        which.
+        The name stays as it is. If the copy is in another namespace, the virtual object must have
+        the namespace beside the name.
         """
-        place = shows.host_key(self._ctx.settings, key)
-        if said.namespace:
-            return place.namespace
-        if place.namespace and place.namespace != self._ctx.host_key(self._owner).namespace:
-            kind = said.resource.kind
-            why = f"names the {kind} {key} without its namespace, which is another one on the host"
-            raise Refused(why, path=said.place.path)
+        host_key = shows.host_key(self._ctx.settings, key)
+        if found.namespace:
+            return host_key.namespace
+        if host_key.namespace and host_key.namespace != self._ctx.host_key(self._owner).namespace:
+            named = f"names the {found.resource.kind} {key}"
+            why = f"{named} without its namespace, which is another one on the host"
+            raise Refused(why, path=found.path.path)
         return ""
 
-    def selection(self, said: Selects, path: str, value: Json) -> Json:
-        if said.empty_selects_nothing and value == {}:
+    def selection(self, selects: Selects, path: str, value: Json) -> Json:
+        if selects.empty_selects_nothing and value == {}:
             return value
-        if not selectors.fits(said.form, value):
+        if not selectors.fits(selects.form, value):
             raise Refused("is no label selector", path=path)
-        key = self._owner if said.resource.namespaced else Key("", self._owner.name)
-        return selectors.narrowed_in(said.form, value, self._ctx.marks.labels(self._ctx.identity, key))
+        key = self._owner if selects.resource.namespaced else Key("", self._owner.name)
+        labels = self._ctx.marks.labels(self._ctx.identity, key)
+        return selectors.narrowed_in(selects.form, value, labels)
 
-    def text(self, said: Rewritten, path: str, value: str) -> str:
-        return said.down(self._ctx, value)
+    def text(self, rewritten: Rewritten, path: str, value: str) -> str:
+        return rewritten.down(self._ctx, value)
 
     def other(self, path: str, value: Json, what: str = "") -> Json:
         if value is None or isinstance(value, str):
             return value
-        why = f"{what}is no text, so it can't be translated to the host; write it as a text, or leave it out"
-        raise Refused(why, path=path)
+        why = f"{what}is no text, so it can't be translated to the host"
+        raise Refused(f"{why}; write it as a text, or leave it out", path=path)
 
 
-class _Up(_Words):
+class _Up(_Purpose):
     """Translates the references of a host object to the virtual side."""
 
-    __slots__ = ("_ctx", "_known", "_own", "_places", "_strict", "_there")
+    __slots__ = ("_ctx", "_keys", "_known", "_own", "_strict", "_virtual_namespace")
 
     def __init__(self, ctx: Context, host: Obj, known: Iterable[Named], *, strict: bool) -> None:
-        self._ctx, self._own, self._known, self._strict = ctx, key_of(host).namespace, known, strict
+        self._ctx = ctx
+        self._own = key_of(host).namespace
+        self._known = known
+        self._strict = strict
         virtual = ctx.marks.virtual_key(host)
-        self._there = virtual.namespace if virtual else ""
+        self._virtual_namespace = virtual.namespace if virtual else ""
         #: Virtual keys by host key, computed on first use.
-        self._places: dict[tuple[Resource, Key], Key] | None = None
+        self._keys: dict[tuple[Resource, Key], Key] | None = None
 
-    def said(self, said: _Said) -> tuple[str, str]:
-        resource = said.resource
-        place = None if said.other_kind else _key(said, self._own)
-        if said.shows and place is not None:
-            return said.name, said.shows.virtual_namespace(said.namespace)
-        key = self._key(resource, place) if place is not None else None
-        if key is not None and (said.namespace or not resource.namespaced or key.namespace == self._there):
-            return key.name, key.namespace if said.namespace else ""
-        return self._unknown(said.name), said.namespace
+    def reference(self, found: _Found) -> tuple[str, str]:
+        resource = found.resource
+        host_key = None if found.other_kind else _key(found, self._own)
+        if found.shows and host_key is not None:
+            return found.name, found.shows.virtual_namespace(found.namespace)
+
+        key = self._virtual_key(resource, host_key) if host_key is not None else None
+        if key is not None:
+            if found.namespace:
+                return key.name, key.namespace
+            if not resource.namespaced or key.namespace == self._virtual_namespace:
+                return key.name, ""
+        return self._unknown(found.name), found.namespace
 
     def _unknown(self, text: str) -> str:
         return Untranslated(text) if self._strict else text
 
-    def _key(self, resource: Resource, place: Key) -> Key | None:
-        """Return the virtual key of a host key: from the known names, from the name itself, or from
-        the copy's marks.
+    def _virtual_key(self, resource: Resource, host_key: Key) -> Key | None:
+        """Return the virtual key of a host key, or None.
+
+        The key is from the known names, from the name itself, or from the copy's marks.
         """
         names = self._ctx.names
-        if self._places is None:
-            self._places = {(one.resource, names.to_host(one.resource, one.key)): one.key for one in self._known}
-        found = self._places.get((resource, place)) or names.to_virtual(resource, place)
-        return found if found is not None or not self._strict else self._marked(resource, place)
+        if self._keys is None:
+            self._keys = {}
+            for each in self._known:
+                copy = names.to_host(each.resource, each.key)
+                self._keys[each.resource, copy] = each.key
 
-    def _marked(self, resource: Resource, place: Key) -> Key | None:
+        found = self._keys.get((resource, host_key)) or names.to_virtual(resource, host_key)
+        if found is None and self._strict:
+            return self._marked(resource, host_key)
+        return found
+
+    def _marked(self, resource: Resource, host_key: Key) -> Key | None:
+        """Return the virtual key in the marks of a copy; None if there is no such copy."""
         ctx = self._ctx
         try:
-            copy = ctx.host(resource, place)
+            copy = ctx.host(resource, host_key)
         except KeyError:  # not watched
             return None
-        if copy is None or not ctx.marks.is_ours(copy, cluster=ctx.identity, resource=resource):
+        if copy is None or not _is_ours(ctx, copy, resource):
             return None
         key = ctx.marks.virtual_key(copy)
-        return key if key is not None and ctx.names.to_host(resource, key) == place else None
+        if key is None or ctx.names.to_host(resource, key) != host_key:
+            return None
+        return key
 
-    def selection(self, said: Selects, path: str, value: Json) -> Json:
-        fits = selectors.fits(said.form, value)
-        return selectors.widened_in(said.form, value, self._ctx.marks.is_mark) if fits else value
+    def selection(self, selects: Selects, path: str, value: Json) -> Json:
+        if not selectors.fits(selects.form, value):
+            return value
+        return selectors.widened_in(selects.form, value, self._ctx.marks.is_mark)
 
-    def text(self, said: Rewritten, path: str, value: str) -> str:
-        return said.up(self._ctx, value) if said.up is not None else self._unknown(value)
+    def text(self, rewritten: Rewritten, path: str, value: str) -> str:
+        if rewritten.up is None:
+            return self._unknown(value)
+        return rewritten.up(self._ctx, value)

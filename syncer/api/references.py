@@ -22,7 +22,10 @@ RESERVED_ENDINGS: Mapping[str, tuple[str, ...]] = {"secrets": (TOKENS_ENDING,)}
 
 def reserved_ending(resource: Resource, name: str) -> str:
     """Return the reserved ending of a virtual name; ``""`` if it has none."""
-    return next((end for end in RESERVED_ENDINGS.get(str(resource), ()) if name.endswith(end)), "")
+    for ending in RESERVED_ENDINGS.get(str(resource), ()):
+        if name.endswith(ending):
+            return ending
+    return ""
 
 
 class Shows(Protocol):
@@ -44,12 +47,16 @@ class Shows(Protocol):
         """
 
     def does_show(self, ctx: Context, key: Key) -> bool:
-        """Return True if a virtual key is that of a host object that appears in the virtual cluster."""
+        """Return True if a virtual key is that of a host object that appears in the virtual
+        cluster.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A resource of which the host's own objects may be named, if they appear in the virtual cluster."""
+    """A resource of which the host's own objects may be named, if they appear in the virtual
+    cluster.
+    """
 
     resource: Resource
     by: Shows
@@ -104,8 +111,8 @@ class Selects:
     resource: Resource
     #: ``selector``: a LabelSelector. ``map``: a mapping of labels.
     form: Literal["selector", "map"] = "selector"
-    #: True if an empty mapping of labels selects nothing, as in a Service: it stays empty. Otherwise
-    #: it is narrowed too, as it may select everything.
+    #: True if an empty mapping of labels selects nothing, as in a Service: it stays empty.
+    #: Otherwise it is narrowed too, as it may select everything.
     empty_selects_nothing: bool = False
 
 
@@ -125,15 +132,24 @@ Referred: TypeAlias = Resource | Reference | Selects | Rewritten
 References: TypeAlias = Mapping[str, Referred]
 
 
-def reference_of(said: Resource | Reference) -> Reference:
+def reference_of(referred: Resource | Reference) -> Reference:
     """Return the full form of a reference."""
-    return Reference(said) if isinstance(said, Resource) else said
+    return Reference(referred) if isinstance(referred, Resource) else referred
 
 
 def resources_of(references: References) -> tuple[Resource, ...]:
-    """Return the resources whose objects are on the host only while something names them, without
-    duplicates.
+    """Return the resources of objects that are on the host only while something names them.
+
+    Each resource is there once.
     """
-    found = (reference_of(each) for each in references.values() if isinstance(each, Resource | Reference))
-    targets = (target for each in found if each.use != "named" for target in each.targets)
-    return tuple(dict.fromkeys(target for target in targets if isinstance(target, Resource)))
+    found: dict[Resource, None] = {}
+    for referred in references.values():
+        if not isinstance(referred, Resource | Reference):
+            continue
+        reference = reference_of(referred)
+        if reference.use == "named":
+            continue
+        for target in reference.targets:
+            if isinstance(target, Resource):
+                found[target] = None
+    return tuple(found)

@@ -28,11 +28,16 @@ def register_syncer(cls: _Class) -> _Class:
     Raises:
         PluginError: The class is not a usable syncer.
     """
-    return _register(cls, tuple(role for role in ROLES if role is not FakeSyncUp), "register_fake_syncer")
+    return _register(
+        cls,
+        tuple(role for role in ROLES if role is not FakeSyncUp),
+        "register_fake_syncer",
+    )
 
 
 def register_fake_syncer(cls: _Class) -> _Class:
-    """Register a syncer of objects that the virtual side needs and that exist nowhere (``FakeSyncUp``).
+    """Register a syncer of objects that the virtual side needs and that exist nowhere
+    (``FakeSyncUp``).
 
     Otherwise like :func:`register_syncer`.
 

@@ -25,7 +25,9 @@ class LabelRequirement(Section):
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Self:
         if (self.operator in ("In", "NotIn")) != bool(self.values):
-            raise ValueError(f"operator {self.operator} {'takes no' if self.values else 'needs'} values")
+            raise ValueError(
+                f"operator {self.operator} {'takes no' if self.values else 'needs'} values",
+            )
         return self
 
 
@@ -49,7 +51,8 @@ class Selector(Section):
     @cached_property
     def plain(self) -> Obj:
         """Return the selector as a LabelSelector. Cached, so it must not be changed."""
-        labels, expressions = dict(self.match_labels), [one.model_dump() for one in self.match_expressions]
+        labels = dict(self.match_labels)
+        expressions = [one.model_dump() for one in self.match_expressions]
         return {
             **({"matchLabels": labels} if labels else {}),
             **({"matchExpressions": expressions} if expressions else {}),

@@ -48,16 +48,29 @@ def one_of(key: str, values: Iterable[str]) -> Obj:
     return {"key": key, "operator": "DoesNotExist"}
 
 
-def folded(selector: Obj, labels: Labels, *, match: Iterable[str] = (), mismatch: Iterable[str] = ()) -> Obj:
-    """Write ``matchLabelKeys`` and ``mismatchLabelKeys`` of a pod with these labels out as expressions.
+def folded(
+    selector: Obj,
+    labels: Labels,
+    *,
+    match: Iterable[str] = (),
+    mismatch: Iterable[str] = (),
+) -> Obj:
+    """Write ``matchLabelKeys`` and ``mismatchLabelKeys`` of a pod with these labels out as
+    expressions.
 
     An API server does the same when a Pod is created (1.31 for affinity, 1.34 for topology spread)
     and then refuses a Pod that arrives with both. As there, a key that the pod doesn't have is
     ignored.
     """
-    matched = [{"key": key, "operator": "In", "values": [labels[key]]} for key in match if key in labels]
-    others = [{"key": key, "operator": "NotIn", "values": [labels[key]]} for key in mismatch if key in labels]
-    return required(selector, *matched, *others)
+    expressions: list[Obj] = []
+    for operator, keys in (("In", match), ("NotIn", mismatch)):
+        known = [key for key in keys if key in labels]
+        expressions += [_one_of(operator, key, labels[key]) for key in known]
+    return required(selector, *expressions)
+
+
+def _one_of(operator: str, key: str, value: str) -> Obj:
+    return {"key": key, "operator": operator, "values": [value]}
 
 
 def must_be_selector(selector: Mapping[str, Json] | None, what: str) -> None:
@@ -68,7 +81,8 @@ def must_be_selector(selector: Mapping[str, Json] | None, what: str) -> None:
     """
     others = {key: value for key, value in (selector or {}).items() if key not in _SELECTOR}
     if others:
-        raise ValueError(f"{what} is no LabelSelector: to select labels, write {{'matchLabels': {others}}}")
+        way_out = f"to select labels, write {{'matchLabels': {others}}}"
+        raise ValueError(f"{what} is no LabelSelector: {way_out}")
 
 
 def matches(selector: Mapping[str, Json] | None, labels: Labels) -> bool:
@@ -85,17 +99,25 @@ def matches(selector: Mapping[str, Json] | None, labels: Labels) -> bool:
 
 def _holds(expression: Mapping[str, Json], labels: Labels) -> bool:
     operator = _OPERATORS.get(expression["operator"])
-    return operator is not None and operator(labels, expression["key"], expression.get("values") or [])
+    if operator is None:
+        return False
+    return operator(labels, expression["key"], expression.get("values") or [])
 
 
 def written(selector: Mapping[str, Json]) -> str:
-    """Format a LabelSelector as the ``labelSelector`` parameter of a list request; an empty one is ``""``."""
-    labels = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
-    return ",".join([*labels, *map(_written, selector.get("matchExpressions") or ())])
+    """Format a LabelSelector as the ``labelSelector`` parameter of a list request; an empty one is
+    ``""``.
+    """
+    labels = selector.get("matchLabels") or {}
+    expressions = selector.get("matchExpressions") or ()
+    parts = [f"{key}={value}" for key, value in sorted(labels.items())]
+    parts += [_written(expression) for expression in expressions]
+    return ",".join(parts)
 
 
 def _written(expression: Mapping[str, Json]) -> str:
-    key, values = expression["key"], ",".join(expression.get("values") or ())
+    key = expression["key"]
+    values = ",".join(expression.get("values") or ())
     match expression["operator"]:
         case "In":
             return f"{key} in ({values})"
@@ -124,14 +146,19 @@ def fits(form: SelectorForm, value: Json) -> bool:
         case "selector":
             if not isinstance(value, dict) or not value.keys() <= _SELECTOR:
                 return False
-            return _are_labels(value.get("matchLabels") or {}) and isinstance(value.get("matchExpressions") or [], list)
+            return _are_labels(value.get("matchLabels") or {}) and isinstance(
+                value.get("matchExpressions") or [],
+                list,
+            )
 
 
 def narrowed_in(form: SelectorForm, value: Json, labels: Labels) -> Json:
     """Restrict a selector of any form to objects that also have these labels."""
     match form:
         case "text":
-            return ",".join([*filter(None, [value]), *(f"{key}={text}" for key, text in labels.items())])
+            return ",".join(
+                [*filter(None, [value]), *(f"{key}={text}" for key, text in labels.items())],
+            )
         case "map":
             return {**value, **labels}
         case "selector":

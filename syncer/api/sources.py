@@ -46,7 +46,8 @@ class Index:
     #: resource, whatever else is watched.
     copies_only: bool = False
     #: The name of an index of the syncer's own virtual objects, of their copies, or of both: those
-    #: that have a value there which an object gains or loses here are reconciled again. ``""``: none.
+    #: that have a value there which an object gains or loses here are reconciled again. ``""``:
+    #: none.
     requeues: str = ""
     #: ``values``: as above. ``change``: those that have a value there which an object has here are
     #: reconciled again at its every change, too.
@@ -76,7 +77,9 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A right that a syncer needs besides those that follow from its roles, such as to create tokens."""
+    """A right that a syncer needs besides those that follow from its roles, such as to create
+    tokens.
+    """
 
     side: Side
     resource: Resource

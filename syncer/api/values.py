@@ -10,8 +10,8 @@ _T = TypeVar("_T")
 def value_class(cls: type[_T]) -> type[_T]:
     """Make a class a dataclass with slots, whose fields must not change once it is made.
 
-    Only the type checker refuses a change. ``frozen=True`` refuses it at run time, too, and for that
-    sets each field by a call of ``object.__setattr__``: some fifty calls and a twentieth of the CPU of
-    an object on its way. An instance has no hash.
+    Only the type checker refuses a change. ``frozen=True`` refuses it at run time, too, and for
+    that sets each field by a call of ``object.__setattr__``: some fifty calls and a twentieth of
+    the CPU of an object on its way. An instance has no hash.
     """
     return dataclass(slots=True)(cls)

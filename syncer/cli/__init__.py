@@ -1,4 +1,7 @@
-"""The command line. Modules import little at the top, so that ``syncer version`` answers at once."""
+"""The command line.
+
+Modules import little at the top, so that ``syncer version`` answers at once.
+"""
 
 import sys
 from pathlib import Path
@@ -9,4 +12,5 @@ def main() -> None:
     from syncer.cli.app import app
 
     called = Path(sys.argv[0]).name
-    app(prog_name="kubectl syncer" if called == "kubectl-syncer" else "syncer", complete_var="_SYNCER_COMPLETE")
+    name = "kubectl syncer" if called == "kubectl-syncer" else "syncer"
+    app(prog_name=name, complete_var="_SYNCER_COMPLETE")

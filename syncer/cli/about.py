@@ -21,7 +21,12 @@ def show_version(output: str) -> None:
             click.echo(VERSION)
         case _:
             platform_name = f"{platform.system().lower()}/{platform.machine()}"
-            show.value({"version": VERSION, "python": platform.python_version(), "platform": platform_name}, output)
+            about = {
+                "version": VERSION,
+                "python": platform.python_version(),
+                "platform": platform_name,
+            }
+            show.value(about, output)
 
 
 @click.command()

@@ -64,8 +64,8 @@ class App(click.Group):
         if old not in RENAMED:
             return super().resolve_command(ctx, args)
         if not ctx.resilient_parsing:  # not while a shell completes a word
-            notice = f"`syncer {old}` is now `syncer {RENAMED[old]}`; the next version no longer knows the old word."
-            click.echo(notice, err=True)
+            notice = f"`syncer {old}` is now `syncer {RENAMED[old]}`"
+            click.echo(f"{notice}; the next version no longer knows the old word.", err=True)
         return super().resolve_command(ctx, [RENAMED[old], *rest])
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -85,24 +85,34 @@ def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> No
         ctx.exit()
 
 
-@click.group(cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=App,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @settings(hidden=True)
 @modes
 @click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Print the version."
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_version,
+    help="Print the version.",
 )
 @option(
     "--plugins-folder",
     metavar="FOLDER",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder whose subfolders have the packages of plugins, as `pip install --target` writes them.",
+    help="A folder with the packages of plugins in its subfolders, as `pip install --target` writes.",
 )
 @pass_given
 @click.pass_context
 def app(ctx: click.Context, given: GivenOptions, plugins_folder: Path | None) -> None:
     """Keep virtual Kubernetes clusters in step with a host cluster.
 
-    `syncer --config FILE` runs the daemon, as `syncer run --config FILE` does; it takes all flags of `run`.
+    `syncer --config FILE` runs the daemon, as `syncer run --config FILE` does, with all flags of
+    `run`.
 
     Exit status: 0 success, 1 failure, 2 wrong usage or configuration, 3 a plugin can't be used.
     """

@@ -13,10 +13,11 @@ from syncer.cli.options import GivenOptions, output, pass_given, settings
 def clusters(given: GivenOptions, output: str, no_headers: bool) -> None:
     """Show the virtual clusters that the daemon serves.
 
-    One is served, starting, silent (it or the host doesn't answer, or doesn't accept the credentials), or failing:
-    then it is begun anew after a minute at most, and the reason says what to mend. READY of its SYNCERS work; OBJECTS
-    are those that they look at.
-    LEADS says whether this daemon works on it; if several replicas share the fleet, a standby keeps its caches filled.
+    The state of a virtual cluster is served, starting, silent or failing. A silent one or the host
+    doesn't answer, or doesn't accept the credentials. A failing one is started again after a minute
+    at most, and the reason says what to mend. READY of its SYNCERS work; OBJECTS are those that they
+    look at. LEADS says whether this daemon works on it; if several replicas share the fleet, a
+    standby keeps its caches filled.
 
     \b
     Example:
@@ -26,4 +27,8 @@ def clusters(given: GivenOptions, output: str, no_headers: bool) -> None:
     from syncer.cli.loading import loaded
 
     found = ask(loaded(given)[0], "GET", "/clusters")
-    show.records([{**each, "reason": each["reason"] or "-"} for each in found], output, headers=not no_headers)
+    show.records(
+        [{**each, "reason": each["reason"] or "-"} for each in found],
+        output,
+        headers=not no_headers,
+    )

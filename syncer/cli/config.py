@@ -27,18 +27,19 @@ def config() -> None:
 def validate(given: GivenOptions, file: str | None, offline: bool) -> None:
     """Check a configuration file, and report every problem with its line.
 
-    If pods are synced, the address of their API server must be known: from the virtual kubeconfig, if it
-    is there, or from networking.apiServer.
+    If pods are synced, the address of their API server must be known: from the virtual kubeconfig,
+    if that file exists, or from networking.apiServer.
 
-    If both kubeconfigs are there and run no program, both clusters are asked whether they are two;
-    otherwise a line says why they are not. Each that is there, and runs none, has its credentials tried.
+    If both kubeconfigs exist and run no program, the command checks that they lead to two different
+    clusters; otherwise a line says why it doesn't. The credentials of each kubeconfig that exists,
+    and runs no program, are tried.
 
     \b
     Example:
       syncer config validate syncer.yaml
 
-    Exit status: 0 valid, 1 valid, but a cluster doesn't accept the credentials, 2 a problem in the file, 3 a plugin
-    that it names can't be used.
+    Exit status: 0 valid, 1 valid, but a cluster doesn't accept the credentials, 2 a problem in the
+    file, 3 a plugin that the file names can't be used.
     """
     from syncer.api.errors import SyncerError
     from syncer.cli.loading import loaded
@@ -56,11 +57,12 @@ def validate(given: GivenOptions, file: str | None, offline: bool) -> None:
     how = "is valid, but can't be used yet" if refusals else "is fine"
     click.echo(f"{given.file or 'the configuration'} {how}.")
     for each in clusters:
-        on = [enabled.syncer.name for enabled in each.enabled()] + [entry.name for entry in each.custom_entries()]
-        click.echo(f"{each.name}: {', '.join(on) or 'nothing is synced'}")
+        enabled = [one.syncer.name for one in each.enabled()]
+        enabled += [entry.name for entry in each.custom_entries()]
+        click.echo(f"{each.name}: {', '.join(enabled) or 'nothing is synced'}")
     for entry in config.virtual_cluster_secrets:
-        places = ", ".join(entry.host_namespaces)
-        click.echo(f"Secrets in {entry.namespace}: {entry.max_clusters} virtual clusters at most, in {places}")
+        limit = f"{entry.max_clusters} virtual clusters at most"
+        click.echo(f"Secrets in {entry.namespace}: {limit}, in {', '.join(entry.host_namespaces)}")
     for line in notes:
         click.echo(line, err=True)
     if refusals:
@@ -124,7 +126,9 @@ def explain(given: GivenOptions, path: str) -> None:
     made = model(given)
     option = option_at(made, path)
     if option is None:
-        raise click.UsageError(f"there is no option {path}. {_unnamed(path) or nearest(made, path)}".strip())
+        raise click.UsageError(
+            f"there is no option {path}. {_unnamed(path) or nearest(made, path)}".strip(),
+        )
     click.echo(f"{option.path or 'SyncerConfig'}  <{option.takes}>{_default(option)}")
     click.echo(_indented(option.help, "  "))
     below = option.model or option.item
@@ -134,13 +138,20 @@ def explain(given: GivenOptions, path: str) -> None:
 
 
 def _unnamed(path: str) -> str:
-    """Return a hint if a path may belong to a plugin, which is loaded only if the file names its section."""
+    """Return a hint if a path may be of a plugin that isn't loaded.
+
+    A plugin is loaded only if the file names its section.
+    """
     from syncer.plugins import installed
 
     steps = path.split(".")
-    if len(steps) < 3 or steps[0] != "sync" or steps[2] not in [plugin.name for plugin in installed().others]:
+    if len(steps) < 3 or steps[0] != "sync":
         return ""
-    return f"The plugin {steps[2]} is installed: say --config FILE, with a file that names {'.'.join(steps[:3])}."
+    name = steps[2]
+    if name not in [plugin.name for plugin in installed().others]:
+        return ""
+    section = ".".join(steps[:3])
+    return f"The plugin {name} is installed: give --config FILE, with a file that names {section}."
 
 
 def _default(option: "Option") -> str:
@@ -150,7 +161,12 @@ def _default(option: "Option") -> str:
 
 
 def _indented(text: str, indent: str) -> str:
-    return textwrap.fill(" ".join(text.split()), 100, initial_indent=indent, subsequent_indent=indent)
+    return textwrap.fill(
+        " ".join(text.split()),
+        100,
+        initial_indent=indent,
+        subsequent_indent=indent,
+    )
 
 
 @config.command()

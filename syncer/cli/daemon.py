@@ -25,39 +25,68 @@ class Unanswered(SyncerError):
     """A daemon is running, but can't answer, or refuses this user."""
 
 
-def ask(found: Loaded, method: str, path: str, given: Mapping[str, Any] | None = None, *, one: bool = False) -> Any:
-    """Query the daemon of this configuration about the selected virtual cluster, or all if none is selected.
+def ask(
+    found: Loaded,
+    method: str,
+    path: str,
+    given: Mapping[str, Any] | None = None,
+    *,
+    one: bool = False,
+) -> Any:
+    """Query the daemon of a configuration about the selected virtual cluster.
 
-    ``given`` is sent as the query of a GET, otherwise as JSON. With ``one``, there must be a single virtual
-    cluster, or one is selected.
+    If none is selected, the query is about all.
+
+    Args:
+        found: The configuration.
+        method: The HTTP method.
+        path: The path of the query.
+        given: Sent as the query of a GET, otherwise as JSON.
+        one: True if there must be a single virtual cluster, or one is selected.
 
     Raises:
         ConfigError: There are several virtual clusters, and the query is about one.
         NoDaemon: No daemon answers.
         Unanswered: A daemon is running, but can't answer, or refuses this user.
     """
-    names = [
-        *found.config.names_listed,
-        *(f"of Secrets in {each.namespace}" for each in found.config.virtual_cluster_secrets),
-    ]
-    cluster = found.chosen or (found.cluster.name if one or (len(names) == 1 and found.config.virtual_clusters) else "")
-    place = found.config.control_socket(os.environ)
-    if not place:
-        raise NoDaemon("control.socket is '0': a daemon of this configuration can't be asked anything")
+    socket_path = found.config.control_socket(os.environ)
+    names = list(found.config.names_listed)
+    is_alone = len(names) == 1 and not found.config.virtual_cluster_secrets
+    cluster = found.chosen
+    if not cluster and (one or is_alone):
+        cluster = found.cluster.name
+    names += [f"of Secrets in {each.namespace}" for each in found.config.virtual_cluster_secrets]
+
+    if not socket_path:
+        raise NoDaemon("control.socket is '0': a daemon of this configuration can't be queried")
     try:
-        status, body = _exchange(place, method, path, {"cluster": cluster, **(given or {})})
-    except (PermissionError, TimeoutError, ConnectionResetError, BrokenPipeError, http.client.HTTPException) as error:
-        raise Unanswered(_silent(place, error)) from error
+        query = {"cluster": cluster, **(given or {})}
+        status, body = _exchange(socket_path, method, path, query)
+    except (
+        PermissionError,
+        TimeoutError,
+        ConnectionResetError,
+        BrokenPipeError,
+        http.client.HTTPException,
+    ) as error:
+        raise Unanswered(_no_answer(socket_path, error)) from error
     except OSError as error:
-        raise NoDaemon(_unreachable(place, names, error)) from error
+        raise NoDaemon(_unreachable(socket_path, names, error)) from error
+
     answer = json.loads(body)
     if status != http.HTTPStatus.OK:
         raise Unanswered(answer["error"])
     return answer
 
 
-def _exchange(place: str, method: str, path: str, given: Mapping[str, Any]) -> tuple[int, bytes]:
-    connection = _Connection(place)
+def _exchange(
+    socket_path: str,
+    method: str,
+    path: str,
+    given: Mapping[str, Any],
+) -> tuple[int, bytes]:
+    """Send a request to the daemon, and return the status and the body of the answer."""
+    connection = _Connection(socket_path)
     try:
         if method == "GET":
             connection.request(method, f"{path}?{urlencode(given)}" if given else path)
@@ -69,34 +98,37 @@ def _exchange(place: str, method: str, path: str, given: Mapping[str, Any]) -> t
         connection.close()
 
 
-def _silent(place: str, error: Exception) -> str:
+def _no_answer(socket_path: str, error: Exception) -> str:
+    """Return the message for a daemon that listens and doesn't answer."""
     if isinstance(error, PermissionError):
-        return f"the daemon's socket {place} belongs to another user: run this as that user"
-    return (
-        f"a daemon listens at {place}, and gave no answer ({str(error) or type(error).__name__}); its log may say why"
-    )
+        owner = f"the daemon's socket {socket_path} belongs to another user"
+        return f"{owner}: run this as that user"
+    why = str(error) or type(error).__name__
+    return f"a daemon listens at {socket_path}, and gave no answer ({why}); its log may say why"
 
 
-def _unreachable(place: str, clusters: Sequence[str], error: Exception) -> str:
-    there = "kubectl -n NAMESPACE exec deploy/NAME -- syncer …"
-    why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+def _unreachable(socket_path: str, clusters: Sequence[str], error: OSError) -> str:
+    """Return the message for a socket on which no daemon listens."""
+    why = error.strerror or str(error) or type(error).__name__
+    named = ", ".join(clusters[:MOST_NAMED])
     return (
-        f"no daemon of virtual cluster {', '.join(clusters[:MOST_NAMED])} answers at {place} ({why}). "
-        f"Where the daemon runs in a cluster, run this command in its pod: {there}"
+        f"no daemon of virtual cluster {named} answers at {socket_path} ({why}). "
+        "Where the daemon runs in a cluster, run this command in its pod: "
+        "kubectl -n NAMESPACE exec deploy/NAME -- syncer …"
     )
 
 
 class _Connection(http.client.HTTPConnection):
     """HTTP over a unix socket."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=PATIENCE)
-        self._place = place
+        self._path = path
 
     def connect(self) -> None:
         """Connect to the socket."""
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
-        self.sock.connect(self._place)
+        self.sock.connect(self._path)
         if not is_peer_trusted(self.sock):
             raise PermissionError

@@ -21,14 +21,36 @@ def etcd() -> None:
 
 @etcd.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@option("--newest", type=click.IntRange(1), required=True, metavar="NUMBER", help="How many to keep.")
+@option(
+    "--newest",
+    type=click.IntRange(1),
+    required=True,
+    metavar="NUMBER",
+    help="How many to keep.",
+)
 @option("--prefix", metavar="TEXT", required=True, help="Only files PREFIX…digits.db are removed.")
 @option(
-    "--made", metavar="NAME", default="", help="The snapshot that was made just now: note the CA of --ca beside it."
+    "--made",
+    metavar="NAME",
+    default="",
+    help="The snapshot that was made just now: note the CA of --ca beside it.",
 )
-@option("--ca", metavar="FILE", type=click.Path(path_type=Path), help="The virtual cluster's ca.crt.")
+@option(
+    "--ca",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The virtual cluster's ca.crt.",
+)
 @output("table", "json", "yaml")
-def keep(folder: Path, newest: int, prefix: str, made: str, ca: Path | None, output: str, no_headers: bool) -> None:
+def keep(
+    folder: Path,
+    newest: int,
+    prefix: str,
+    made: str,
+    ca: Path | None,
+    output: str,
+    no_headers: bool,
+) -> None:
     """List the snapshots in a folder, and remove the oldest of those that a CronJob has made.
 
     Snapshots with other names, such as those made by hand, stay.
@@ -53,7 +75,13 @@ def keep(folder: Path, newest: int, prefix: str, made: str, ca: Path | None, out
 @etcd.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("snapshot")
-@option("--ca", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The virtual cluster's ca.crt.")
+@option(
+    "--ca",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The virtual cluster's ca.crt.",
+)
 @click.pass_context
 def check(ctx: click.Context, folder: Path, snapshot: str, ca: Path) -> None:
     """Check that a snapshot was made with the CA that the virtual cluster has now.
@@ -69,7 +97,8 @@ def check(ctx: click.Context, folder: Path, snapshot: str, ca: Path) -> None:
     """
     noted = folder / f"{snapshot}{AUTHORITY_SUFFIX}"
     if not noted.exists():
-        click.echo(f"{noted.name} isn't there, so whether {ca.name} is the one of the snapshot isn't known.")
+        unknown = f"whether {ca.name} is the one of the snapshot isn't known"
+        click.echo(f"{noted.name} isn't there, so {unknown}.")
         return
     now = _fingerprint(ca) if ca.exists() else "not there"
     if noted.read_text().strip() == now:
@@ -94,10 +123,17 @@ def _fingerprint(ca: Path) -> str:
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     key = x509.load_pem_x509_certificate(ca.read_bytes()).public_key()
-    return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
+    return hashlib.sha256(
+        key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
+    ).hexdigest()
 
 
 def _row(file: Path, outcome: str) -> dict[str, str]:
     stat = file.stat()
     made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(stat.st_mtime))
-    return {"snapshot": file.name.removesuffix(SUFFIX), "bytes": str(stat.st_size), "made": made, "outcome": outcome}
+    return {
+        "snapshot": file.name.removesuffix(SUFFIX),
+        "bytes": str(stat.st_size),
+        "made": made,
+        "outcome": outcome,
+    }

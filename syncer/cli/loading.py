@@ -17,16 +17,18 @@ def loaded(given: GivenOptions) -> tuple[Loaded, Installed]:
 
 
 async def selected(found: Loaded, *, login: bool = True) -> VirtualCluster:
-    """Return the virtual cluster that a command is about; one that isn't listed, from its Secret on the host.
+    """Return the virtual cluster that a command is about.
 
-    Without ``login``, its kubeconfig isn't read.
+    One that isn't listed is read from its Secret on the host; without ``login``, its kubeconfig
+    isn't read.
 
     Raises:
         ConfigError: There is none of this name, or there are several and none is selected.
         SyncerError: Its Secret can't be read, or is refused.
     """
     config = found.config
-    if not found.chosen or not config.virtual_cluster_secrets or found.chosen in config.names_listed:
+    is_listed = not found.chosen or found.chosen in config.names_listed
+    if is_listed or not config.virtual_cluster_secrets:
         return found.cluster
     from syncer.daemon.fleet.secret_lookup import secret_cluster
 

@@ -1,6 +1,5 @@
 """``syncer names …``: translate the name of an object to the other side."""
 
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -32,7 +31,14 @@ def to_host(given: GivenOptions, kind: str, key: str, output: str, no_headers: b
     """
     syncer, configured = _syncer(given, kind)
     virtual = _key(key, namespaced=syncer.resource.namespaced)
-    _print(virtual, syncer.host_key(configured, virtual), syncer, output, headers=not no_headers, side="host")
+    _print(
+        virtual,
+        syncer.host_key(configured, virtual),
+        syncer,
+        output,
+        headers=not no_headers,
+        side="host",
+    )
 
 
 @names.command("to-virtual")
@@ -56,8 +62,8 @@ def to_virtual(given: GivenOptions, kind: str, key: str, output: str, no_headers
     if virtual is None:
         marks = configured.marks
         show.fail(
-            f"the name {host} doesn't tell its virtual object. If it is a copy, its annotations do: "
-            f"{marks.namespace} and {marks.name}"
+            f"the virtual name can't be computed from {host}. If this is a copy, the virtual name "
+            f"is in its annotations {marks.namespace} and {marks.name}"
         )
     _print(virtual, host, syncer, output, headers=not no_headers, side="virtual")
 
@@ -70,23 +76,22 @@ def _syncer(given: GivenOptions, kind: str) -> "tuple[Syncer, Settings]":
     from syncer.directions import resources_of
 
     cluster = asyncio.run(selected(loaded(given)[0], login=False))
-    custom = [syncer for entry in cluster.custom_entries() for syncer in entry.assumed()[:1]]
-    known = [*(syncer() for syncer in cluster.syncers if resources_of(syncer)), *custom]
-    found = [syncer for syncer in known if kind.lower() in _called(syncer)]
+    known = [syncer() for syncer in cluster.syncers if resources_of(syncer)]
+    for entry in cluster.custom_entries():
+        known += entry.assumed()[:1]
+
+    found = [syncer for syncer in known if kind.lower() in _words_for(syncer)]
     if not found:
-        raise click.UsageError(f"no syncer is for {kind!r}. There are {', '.join(_plurals(known))}")
+        plurals = sorted({syncer.resource.plural for syncer in known})
+        raise click.UsageError(f"no syncer is for {kind!r}. There are {', '.join(plurals)}")
     own = [syncer for syncer in found if syncer.host_resource == syncer.resource]
     return (own or found)[0], cluster.settings()
 
 
-def _called(syncer: "Syncer") -> set[str]:
+def _words_for(syncer: "Syncer") -> set[str]:
     """Return the words for a resource: ``secret``, ``secrets``, ``ingresses.networking.k8s.io``."""
     resource = syncer.resource
     return {resource.kind.lower(), resource.plural.lower(), str(resource).lower()}
-
-
-def _plurals(syncers: "Iterable[Syncer]") -> Sequence[str]:
-    return sorted({syncer.resource.plural for syncer in syncers})
 
 
 def _key(text: str, *, namespaced: bool) -> "Key":
@@ -99,7 +104,15 @@ def _key(text: str, *, namespaced: bool) -> "Key":
     return Key.parse(text)
 
 
-def _print(virtual: "Key", host: "Key", syncer: "Syncer", form: str, *, headers: bool, side: str) -> None:
+def _print(
+    virtual: "Key",
+    host: "Key",
+    syncer: "Syncer",
+    form: str,
+    *,
+    headers: bool,
+    side: str,
+) -> None:
     record = {"virtual": str(virtual), "host": str(host), "resource": str(syncer.resource)}
-    first = {side: record[side]}
-    show.records([first | record], form, headers=headers)
+    # The first value of a record is its name.
+    show.records([{side: record[side]} | record], form, headers=headers)

@@ -26,9 +26,24 @@ class Flag(NamedTuple):
 #: `--service-host`: a Service named ``syncer`` makes Kubernetes set SYNCER_PORT and
 #: SYNCER_SERVICE_HOST in every pod of its namespace.
 FLAGS = (
-    Flag("--cluster", "cluster", "NAME", "The virtual cluster: its name, or one of the configuration."),
-    Flag("--virtual-kubeconfig", "virtual.kubeconfig", "FILE", "Kubeconfig file of the virtual cluster."),
-    Flag("--virtual-context", "virtual.context", "NAME", "Context in that file, or in kubectl's default."),
+    Flag(
+        "--cluster",
+        "cluster",
+        "NAME",
+        "The virtual cluster: its name, or one of the configuration.",
+    ),
+    Flag(
+        "--virtual-kubeconfig",
+        "virtual.kubeconfig",
+        "FILE",
+        "Kubeconfig file of the virtual cluster.",
+    ),
+    Flag(
+        "--virtual-context",
+        "virtual.context",
+        "NAME",
+        "Context in that file, or in kubectl's default.",
+    ),
     Flag(
         "--host-kubeconfig",
         "host.kubeconfig",
@@ -37,12 +52,27 @@ FLAGS = (
     ),
     Flag("--host-context", "host.context", "NAME", "Context in that file."),
     Flag("--host-namespace", "host.namespace", "NAME", "The host namespace for the copies."),
-    Flag("--name-translator", "names.translator", "NAME", "How names are translated between the sides."),
+    Flag(
+        "--name-translator",
+        "names.translator",
+        "NAME",
+        "How names are translated between the sides.",
+    ),
     Flag("--log-level", "log.level", "LEVEL", "debug, info, warning or error."),
     Flag("--log-format", "log.format", "FORMAT", "auto, json or console."),
-    Flag("--metrics-address", "metrics.address", "ADDRESS", "Address for metrics; 0 turns them off."),
+    Flag(
+        "--metrics-address",
+        "metrics.address",
+        "ADDRESS",
+        "Address for metrics; 0 turns them off.",
+    ),
     Flag("--health-address", "health.address", "ADDRESS", "Address for health; 0 turns it off."),
-    Flag("--leader-elect/--no-leader-elect", "leaderElection.enabled", None, "Work only while holding the Lease."),
+    Flag(
+        "--leader-elect/--no-leader-elect",
+        "leaderElection.enabled",
+        None,
+        "Work only while holding the Lease.",
+    ),
     Flag("--workers", "workers", "NUMBER", "Maximum number of requests worked on at once."),
     Flag("--grace-period", "gracePeriod", "DURATION", "Time to finish begun requests at the end."),
 )
@@ -82,7 +112,10 @@ def variable(name: str) -> str:
 
 
 def option(*names: str, **attributes: Any) -> Callable[[F], F]:
-    """Decorate a command with a flag and its environment variable. The last name is the long one."""
+    """Decorate a command with a flag and its environment variable.
+
+    The last name is the long one.
+    """
     return click.option(*names, envvar=variable(names[-1]), show_envvar=True, **attributes)
 
 
@@ -116,9 +149,15 @@ def settings(*, hidden: bool = False) -> Callable[[F], F]:
                 expose_value=False,
                 callback=_setting(flag.name, flag.path),
             )(command)
-        keep = _setting("--config", "--config")
-        text = "The configuration file."
-        return option("-c", "--config", metavar="FILE", help=text, expose_value=False, callback=keep)(command)
+        decorate_config = option(
+            "-c",
+            "--config",
+            metavar="FILE",
+            help="The configuration file.",
+            expose_value=False,
+            callback=_setting("--config", "--config"),
+        )
+        return decorate_config(command)
 
     return decorate
 
@@ -130,24 +169,45 @@ def _mode(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
 
 def modes(command: F) -> F:
     """Add the flags ``--once`` and ``--dry-run``."""
-    dry = "Show the writes that would be made, and make none."
-    command = option("--dry-run", is_flag=True, help=dry, expose_value=False, callback=_mode)(command)
-    once = "End when both sides are in step, and print a summary."
-    return option("--once", is_flag=True, help=once, expose_value=False, callback=_mode)(command)
+    dry_run = option(
+        "--dry-run",
+        is_flag=True,
+        help="Show the writes that would be made, and make none.",
+        expose_value=False,
+        callback=_mode,
+    )
+    once = option(
+        "--once",
+        is_flag=True,
+        help="End when both sides are in step, and print a summary.",
+        expose_value=False,
+        callback=_mode,
+    )
+    return once(dry_run(command))
 
 
 def output(*formats: str) -> Callable[[F], F]:
-    """Decorate a command with ``-o``, which defaults to the first format, and ``--no-headers`` for
-    a table.
+    """Decorate a command with ``-o``, and with ``--no-headers`` if a table is among the formats.
+
+    The first format is the default.
     """
 
     def decorate(command: F) -> F:
         if "table" in formats:
-            command = option("--no-headers", is_flag=True, help="Leave out the header of the table.")(command)
+            command = option(
+                "--no-headers",
+                is_flag=True,
+                help="Leave out the header of the table.",
+            )(command)
         kinds = click.Choice(formats)
-        return option("-o", "--output", type=kinds, default=formats[0], show_default=True, help="Output format.")(
-            command
-        )
+        return option(
+            "-o",
+            "--output",
+            type=kinds,
+            default=formats[0],
+            show_default=True,
+            help="Output format.",
+        )(command)
 
     return decorate
 

@@ -16,7 +16,14 @@ from syncer.cli.options import GivenOptions, option, output, pass_given, setting
 @settings()
 @output("table", "wide", "json", "yaml")
 @pass_given
-def parked(given: GivenOptions, kind: str, key: str, retry: bool, output: str, no_headers: bool) -> None:
+def parked(
+    given: GivenOptions,
+    kind: str,
+    key: str,
+    retry: bool,
+    output: str,
+    no_headers: bool,
+) -> None:
     """List parked objects, with the reason of each.
 
     KIND restricts the list to a kind, and KEY (namespace/name) to a single object. A parked object
@@ -39,7 +46,11 @@ def parked(given: GivenOptions, kind: str, key: str, retry: bool, output: str, n
     elif not found:
         click.echo("no such object is parked" if kind else "nothing is parked")
     else:
-        show.records([_row(each, wide=output == "wide") for each in found], "table", headers=not no_headers)
+        show.records(
+            [_row(each, wide=output == "wide") for each in found],
+            "table",
+            headers=not no_headers,
+        )
         if retry:
             click.echo("They are tried again now.")
 

@@ -22,10 +22,27 @@ ClusterReport = Mapping[str, Any]
 
 @click.command()
 @click.argument("kinds", metavar="[KIND]...", nargs=-1)
-@option("--once", is_flag=True, help="Scan now, from fresh lists of both sides, instead of asking the daemon.")
-@option("--diff", is_flag=True, help="Show each field: wanted and found value, who changed it, and when.")
-@option("--report", type=click.Path(dir_okay=False, writable=True), metavar="FILE", help="Write the reports as JSON.")
-@option("--confirm", is_flag=True, help="Make the deletions that are held because there are too many.")
+@option(
+    "--once",
+    is_flag=True,
+    help="Scan now, from fresh lists of both sides, instead of asking the daemon.",
+)
+@option(
+    "--diff",
+    is_flag=True,
+    help="Show each field: wanted and found value, who changed it, and when.",
+)
+@option(
+    "--report",
+    type=click.Path(dir_okay=False, writable=True),
+    metavar="FILE",
+    help="Write the reports as JSON.",
+)
+@option(
+    "--confirm",
+    is_flag=True,
+    help="Make the deletions that are held because there are too many.",
+)
 @settings()
 @pass_given
 @click.pass_context
@@ -60,14 +77,16 @@ def patrol(
     configured = loaded(given)[0]
     if confirm and _confirmed(configured, kinds, here=once):
         return
-    found = _scanned(configured, kinds, confirm=confirm) if once or confirm else _asked(configured, kinds)
+    scans = once or confirm
+    found = _scanned(configured, kinds, confirm=confirm) if scans else _latest(configured, kinds)
     if report:
         Path(report).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     for each in found:
-        place = f"{each['cluster']}: " if len(found) > 1 else ""
+        prefix = f"{each['cluster']}: " if len(found) > 1 else ""
         for line in lines(show.plain_values(each), diff=diff):
-            click.echo(place + line)
-    ctx.exit(1 if any(is_left(each) or not each["kinds"] for each in found) else 0)
+            click.echo(prefix + line)
+    is_clean = all(each["kinds"] and not is_left(each) for each in found)
+    ctx.exit(0 if is_clean else 1)
 
 
 def _confirmed(configured: "Loaded", kinds: Sequence[str], *, here: bool) -> bool:
@@ -82,13 +101,13 @@ def _confirmed(configured: "Loaded", kinds: Sequence[str], *, here: bool) -> boo
         confirmed = ask(configured, "POST", "/confirm", {"kinds": list(kinds)}, one=True)
     except NoDaemon as error:
         if not (here or configured.config.leader_election.enabled):
-            show.fail(f"{error}\nTo scan here and hold nothing, beside a daemon that may run elsewhere, add --once")
+            way_out = "To scan here and hold nothing, beside a daemon that may run elsewhere"
+            show.fail(f"{error}\n{way_out}, add --once")
         click.echo(f"{error}\nSo this command scans by itself, and holds no deletions.", err=True)
         return False
     for one in confirmed:
-        click.echo(
-            f"{one['cluster']}/{one['syncer']}: {one['deletions']} deletions on the {one['side']} side are made now"
-        )
+        syncer = f"{one['cluster']}/{one['syncer']}"
+        click.echo(f"{syncer}: {one['deletions']} deletions on the {one['side']} side are made now")
     if not confirmed:
         click.echo("nothing is held")
     return True
@@ -105,12 +124,17 @@ def _scanned(configured: "Loaded", kinds: Sequence[str], *, confirm: bool) -> li
     configure("error" if log.level == "info" else log.level, log.format)
 
     async def scan() -> ClusterReport:
-        return await patrol_once(configured.config, await selected(configured), kinds=kinds, confirm=confirm)
+        return await patrol_once(
+            configured.config,
+            await selected(configured),
+            kinds=kinds,
+            confirm=confirm,
+        )
 
     return [asyncio.run(scan())]
 
 
-def _asked(configured: "Loaded", kinds: Sequence[str]) -> list[ClusterReport]:
+def _latest(configured: "Loaded", kinds: Sequence[str]) -> list[ClusterReport]:
     from syncer.cli.daemon import ask
 
     found: list[ClusterReport] = ask(configured, "GET", "/patrol", {"kinds": ",".join(kinds)})
@@ -122,10 +146,14 @@ def _asked(configured: "Loaded", kinds: Sequence[str]) -> list[ClusterReport]:
 
 def is_left(report: ClusterReport) -> bool:
     """Return True if an object is not in step, or could not be checked."""
-    return bool(report["held"]) or any(
-        kind["problem"] or kind["troubles"] or any(outcome not in _DONE for outcome in _outcomes(kind))
-        for kind in report["kinds"]
-    )
+    if report["held"]:
+        return True
+    for kind in report["kinds"]:
+        if kind["problem"] or kind["troubles"]:
+            return True
+        if any(outcome not in _DONE for outcome in _outcomes(kind)):
+            return True
+    return False
 
 
 def _outcomes(kind: ClusterReport) -> Counter[str]:
@@ -146,12 +174,12 @@ def lines(report: ClusterReport, *, diff: bool) -> Iterator[str]:
     if not report["kinds"]:
         yield "no scan yet"
     elif outcomes:
-        said = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
-        yield f"{outcomes.total()} drifted of {looked} looked at: {said}"
+        counts = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
+        yield f"{outcomes.total()} drifted of {looked} looked at: {counts}"
     else:
         yield f"nothing has drifted of {looked} looked at"
     if busy := sum(kind.get("busy", 0) for kind in report["kinds"]):
-        yield f"{busy} more are worked on, wait or fail already; of those that fail `syncer parked` says why"
+        yield f"{busy} more are worked on, wait or fail already; `syncer parked` says why they fail"
 
 
 def _kind(kind: ClusterReport, *, diff: bool) -> Iterator[str]:

@@ -21,18 +21,46 @@ MEMBERS = 3
 
 
 @click.command()
-@option("--namespace", metavar="NAME", required=True, help="Namespace of the Service and the Secrets, on the host.")
-@option("--service", metavar="NAME", required=True, help="The Service in front of the virtual API server.")
-@option("--secret", metavar="NAME", help="Secret with the files of the control plane. Default: SERVICE-pki.")
-@option("--kubeconfig-secret", metavar="NAME", help="Secret for the tenant. Default: SERVICE-kubeconfig.")
+@option(
+    "--namespace",
+    metavar="NAME",
+    required=True,
+    help="Namespace of the Service and the Secrets, on the host.",
+)
+@option(
+    "--service",
+    metavar="NAME",
+    required=True,
+    help="The Service in front of the virtual API server.",
+)
+@option(
+    "--secret",
+    metavar="NAME",
+    help="Secret with the files of the control plane. Default: SERVICE-pki.",
+)
+@option(
+    "--kubeconfig-secret",
+    metavar="NAME",
+    help="Secret for the tenant. Default: SERVICE-kubeconfig.",
+)
 @option("--daemon-secret", metavar="NAME", help="Secret for the daemon. Default: SERVICE-daemon.")
-@option("--etcd-service", metavar="NAME", help="The headless Service of etcd's members. Default: SERVICE-etcd.")
+@option(
+    "--etcd-service",
+    metavar="NAME",
+    help="The headless Service of etcd's members. Default: SERVICE-etcd.",
+)
 @option(
     "--etcd-members",
     metavar="NAME,…",
     help="The members' host names below that Service. Default: SERVICE-control-plane-0, -1 and -2.",
 )
-@option("--name", "names", metavar="NAME", multiple=True, help="A further DNS name or IP address of the API server.")
+@option(
+    "--name",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="A further DNS name or IP address of the API server.",
+)
 @option(
     "--server",
     metavar="URL",
@@ -54,7 +82,10 @@ MEMBERS = 3
 )
 @option("--rbac", is_flag=True, help="Print the Role that this command needs, instead.")
 @option(
-    "--host-kubeconfig", metavar="FILE", default="", help="Kubeconfig of the host. Default: kubectl's, or in-cluster."
+    "--host-kubeconfig",
+    metavar="FILE",
+    default="",
+    help="Kubeconfig of the host. Default: kubectl's, or in-cluster.",
 )
 @option("--host-context", metavar="NAME", default="", help="Context in that file.")
 @output("table", "json", "yaml")
@@ -79,9 +110,10 @@ def pki(
 ) -> None:
     """Make the certificates of a virtual control plane, and renew them.
 
-    What is missing is made; what has less than a third of its life left, lacks a name, or is damaged
-    is renewed. A CA, and the key of the tokens, are never replaced: if one is damaged, nothing is
-    written. CAs last ten years, the rest a year, so run this daily. Several may run at once.
+    Missing certificates are made; those that have less than a third of their life left, lack a name,
+    or are damaged are renewed. A CA, and the key of the tokens, are never replaced: if one is
+    damaged, nothing is written. CAs last ten years, the rest a year, so run this command daily.
+    Several may run at once.
 
     \b
     Three Secrets:
@@ -99,7 +131,10 @@ def pki(
     """
     from syncer.pki import layout
 
-    members = etcd_members.split(",") if etcd_members else [f"{service}-control-plane-{n}" for n in range(MEMBERS)]
+    if etcd_members:
+        members = etcd_members.split(",")
+    else:
+        members = [f"{service}-control-plane-{number}" for number in range(MEMBERS)]
     wanted = layout.PkiSettings(
         _label(namespace, "--namespace"),
         _label(service, "--service"),
@@ -119,7 +154,12 @@ def pki(
     if rbac:
         show.documents([layout.role(wanted)], "json" if output == "json" else "yaml")
         return
-    _show(_completed(wanted, wait, host_kubeconfig, host_context), wanted, output, headers=not no_headers)
+    _show(
+        _completed(wanted, wait, host_kubeconfig, host_context),
+        wanted,
+        output,
+        headers=not no_headers,
+    )
 
 
 def _completed(wanted: "PkiSettings", wait: int, kubeconfig: str, context: str) -> "StoreReport":
@@ -145,7 +185,10 @@ def _show(report: "StoreReport", wanted: "PkiSettings", output: str, *, headers:
         click.echo(show.red(f"warning: {warning}"), err=True)
     if report.is_awaited:
         service = f"Service {wanted.namespace}/{wanted.service}"
-        click.echo(f"{service} has no address of a load balancer yet: the next run adds it.", err=True)
+        click.echo(
+            f"{service} has no address of a load balancer yet: the next run adds it.",
+            err=True,
+        )
 
 
 def _label(text: str, flag: str) -> str:
@@ -190,11 +233,16 @@ def _host(text: str, flag: str) -> str:
 
 def _server_host(url: str) -> str:
     """Return the host of a URL, which the certificate must name."""
+    why = "is no URL of an API server, such as https://api.example.com:6443"
+    message = f"--server: {url!r} {why}"
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname or "", parts.port
+        host = parts.hostname or ""
+        _ = parts.port  # raises ValueError if the port is no number
     except ValueError:
-        host = ""
-    if not host or parts.scheme != "https" or parts.username is not None or parts.query or parts.fragment:
-        raise click.UsageError(f"--server: {url!r} is no URL of an API server, such as https://api.example.com:6443")
+        raise click.UsageError(message) from None
+
+    has_more = parts.username is not None or parts.query or parts.fragment
+    if not host or parts.scheme != "https" or has_more:
+        raise click.UsageError(message)
     return _host(host, "--server")

@@ -24,25 +24,37 @@ def checked(
     plugins: Installed, names: Sequence[str], more: Callable[[FoundPlugin], Iterable[Problem]]
 ) -> list[FoundPlugin]:
     """Check the named plugins, and add their problems; ``more`` checks sound syncers further."""
-    found = list(plugins.found(names))
-    with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):  # reported by :func:`note`
-        return [each if each.problems else each._replace(problems=tuple(_problems(each, more))) for each in found]
+    checked: list[FoundPlugin] = []
+    all_found = list(plugins.found(names))
+    # Deprecations are reported by :func:`note`.
+    with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):
+        for found in all_found:
+            problems = found.problems or tuple(_problems(found, more))
+            checked.append(found._replace(problems=problems))
+    return checked
 
 
 def note(found: FoundPlugin, plugins: Installed) -> str:
-    """Return a note about using a sound plugin beside the built-in syncers, or its deprecations;
-    ``""`` if there is none.
+    """Return a note about a sound plugin; ``""`` if there is none.
+
+    The note is about a deprecation, or about a built-in syncer that the plugin conflicts with.
     """
     if found.group != SYNCERS or found.problems or found.origin.package == OURS:
         return ""
-    if deprecated := deprecations(found.plugin):
+    deprecated = deprecations(found.plugin)
+    if deprecated:
         return deprecated[0]
-    on = [syncer for syncer in plugins.built_in if syncer.config().enabled]
-    others = [(what, other) for syncer, other, what in clashes([*on, found.plugin]) if syncer is found.plugin]
-    return next((f"{what} {other.name}: set sync.{other.section}.enabled to false" for what, other in others), "")
+    enabled = [syncer for syncer in plugins.built_in if syncer.config().enabled]
+    for syncer, other, what in clashes([*enabled, found.plugin]):
+        if syncer is found.plugin:
+            return f"{what} {other.name}: set sync.{other.section}.enabled to false"
+    return ""
 
 
-def _problems(found: FoundPlugin, more: Callable[[FoundPlugin], Iterable[Problem]]) -> Iterator[Problem]:
+def _problems(
+    found: FoundPlugin,
+    more: Callable[[FoundPlugin], Iterable[Problem]],
+) -> Iterator[Problem]:
     plugin = found.plugin
     if found.group != SYNCERS:
         yield from _asked(plugin, {"its translations are wrong": lambda: _translate(plugin)})
@@ -62,13 +74,19 @@ def _model(plugin: type[Syncer]) -> type[SyncerConfig]:
 
 def _cluster(plugin: type[Syncer]) -> VirtualCluster:
     direction, _, name = plugin.section.partition(".")
-    return _model(plugin).model_validate({**TRIAL, "sync": {direction: {name: {"enabled": True}}}}).cluster()
+    sync = {direction: {name: {"enabled": True}}}
+    return _model(plugin).model_validate({**TRIAL, "sync": sync}).cluster()
 
 
 def _rights(plugin: type[Syncer]) -> object:
     cluster = _cluster(plugin)
     rights = needed([plugin()], settings=cluster.settings())
-    return manifests(rights, cluster=cluster.name, home=cluster.host_namespace, host_namespaces=None)
+    return manifests(
+        rights,
+        cluster=cluster.name,
+        home=cluster.host_namespace,
+        host_namespaces=None,
+    )
 
 
 def _translate(plugin: type[NameTranslator]) -> None:
@@ -77,15 +95,18 @@ def _translate(plugin: type[NameTranslator]) -> None:
     Raises:
         TypeError: A result has the wrong type.
     """
-    made: Any = plugin(cluster="vc", namespace="vc-ns")  # type: ignore[call-arg]
+    make: Any = plugin
+    translator = make(cluster="vc", namespace="vc-ns")
     for resource, key in _SAMPLES:
-        place = made.to_host(resource, key)
-        if not isinstance(place, Key):
-            raise TypeError(f"to_host({resource}, {key}) gives {place!r}, not a Key")
-        back = made.to_virtual(resource, place)
-        if back not in (None, key):
-            raise TypeError(f"to_virtual({resource}, {place}) gives {back!r}, not {key} or None")
-    namespaces = made.host_namespaces()
+        host_key = translator.to_host(resource, key)
+        if not isinstance(host_key, Key):
+            raise TypeError(f"to_host({resource}, {key}) gives {host_key!r}, not a Key")
+        virtual = translator.to_virtual(resource, host_key)
+        if virtual not in (None, key):
+            result = f"gives {virtual!r}, not {key} or None"
+            raise TypeError(f"to_virtual({resource}, {host_key}) {result}")
+
+    namespaces = translator.host_namespaces()
     if namespaces is not None and not isinstance(namespaces, tuple):
         raise TypeError(f"host_namespaces() gives {namespaces!r}, not a tuple or None")
 
@@ -95,7 +116,7 @@ def _asked(plugin: Any, questions: dict[str, Callable[[], object]]) -> Iterator[
     for what, ask in questions.items():
         try:
             ask()
-        except Exception as raised:  # noqa: BLE001 — whatever a plugin's code raises is its problem, and named as such
+        except Exception as raised:  # noqa: BLE001 — reported as a problem of the plugin
             cause = raised.__cause__ if isinstance(raised, PluginError) else None
             error = cause if isinstance(cause, Exception) else raised
             yield raised_by(plugin, error, f"{what}: {type(error).__name__}: {error}")

@@ -27,13 +27,19 @@ def must_be_there() -> None:
     try:
         import hypothesis
     except ImportError:
-        raise PluginError("--laws", "needs hypothesis. Run `pip install 'vsyncer[testing]'`") from None
+        message = "needs hypothesis. Run `pip install 'vsyncer[testing]'`"
+        raise PluginError("--laws", message) from None
     assert hypothesis
 
 
 def can_be_tried(found: FoundPlugin) -> bool:
-    """Return True for a syncer to the host that is not built in: objects can be generated for it."""
-    return found.group == SYNCERS and found.origin.package != OURS and way_of(found.plugin).goes_down
+    """Return True for a syncer to the host that is not built in.
+
+    Objects can be generated for such a syncer.
+    """
+    if found.group != SYNCERS or found.origin.package == OURS:
+        return False
+    return way_of(found.plugin).goes_down
 
 
 def broken_laws(found: FoundPlugin) -> Iterator[Problem]:
@@ -44,17 +50,19 @@ def broken_laws(found: FoundPlugin) -> Iterator[Problem]:
 
     from syncer.testing.laws import laws_for
 
-    plugin, (direction, _, name) = found.plugin, found.plugin.section.partition(".")
+    plugin = found.plugin
+    direction, _, name = plugin.section.partition(".")
     with _repeatable():
-        on = {"sync": {direction: {name: {"enabled": True}}}}
-        laws: Any = laws_for(plugin, objects=_objects(plugin), config=on, examples=EXAMPLES)
+        config = {"sync": {direction: {name: {"enabled": True}}}}
+        laws: Any = laws_for(plugin, objects=_objects(plugin), config=config, examples=EXAMPLES)
         for law in [law for law in vars(laws) if law.startswith("test_")]:
             try:
                 getattr(laws(), law)()
             except Unsatisfiable:
                 continue  # no generated object meets the law's precondition
-            except Exception as error:  # noqa: BLE001 — it says that the law is broken, or comes from the plugin's code
-                yield raised_by(plugin, error, f"breaks a law: {type(error).__name__}: {error}{_trial(error)}")
+            except Exception as error:  # noqa: BLE001 — the law is broken, or the plugin's code raised
+                why = f"{type(error).__name__}: {error}{_trial(error)}"
+                yield raised_by(plugin, error, f"breaks a law: {why}")
                 return
 
 
@@ -74,16 +82,27 @@ def _repeatable() -> Iterator[None]:
 
 
 def _objects(plugin: type[Syncer]) -> Any:
-    """Return a strategy for objects of the syncer's resource, with arbitrary values at its ``down`` paths."""
+    """Return a strategy for objects of the syncer's resource.
+
+    They have arbitrary values at its ``down`` paths.
+    """
     from hypothesis import strategies as st
 
     from syncer.testing.strategies import LABEL_MAPS, TEXT, objects
 
-    values = st.one_of(TEXT, st.integers(0, 9), st.booleans(), LABEL_MAPS, st.lists(TEXT, max_size=2))
+    values = st.one_of(
+        TEXT,
+        st.integers(0, 9),
+        st.booleans(),
+        LABEL_MAPS,
+        st.lists(TEXT, max_size=2),
+    )
     anything = st.dictionaries(st.sampled_from(["a", "b", "size"]), values, max_size=3)
 
     def built(tree: "Obj") -> Any:
-        return st.fixed_dictionaries({step: built(below) for step, below in tree.items()}) if tree else anything
+        if not tree:
+            return anything
+        return st.fixed_dictionaries({step: built(below) for step, below in tree.items()})
 
     return objects(plugin.resource, built(_tree(plugin.down or ("spec",))))
 
@@ -92,14 +111,20 @@ def _tree(paths: tuple[FieldPath, ...]) -> "Obj":
     """Return paths as nested mappings: ``a.b`` and ``a.c`` → ``{a: {b: {}, c: {}}}``."""
     tree: Obj = {}
     for path in paths:
-        place = tree
+        node = tree
         for step in path_steps(path):
-            place = place.setdefault(step, {})
+            node = node.setdefault(step, {})
     return tree
 
 
 def _trial(error: Exception) -> str:
     """Return the example that broke the law, as hypothesis notes it on the error."""
-    notes = (re.search(r"trial=Trial\((.*)\)", note, re.DOTALL) for note in getattr(error, "__notes__", ()))
-    said = next((" ".join(note[1].split()).rstrip(",") for note in notes if note), "")
-    return f"; tried with {said if len(said) <= _SHOWN else said[:_SHOWN] + '…'}" if said else ""
+    for note in getattr(error, "__notes__", ()):
+        match = re.search(r"trial=Trial\((.*)\)", note, re.DOTALL)
+        if match is None:
+            continue
+        example = " ".join(match[1].split()).rstrip(",")
+        if len(example) > _SHOWN:
+            example = f"{example[:_SHOWN]}…"
+        return f"; tried with {example}" if example else ""
+    return ""

@@ -26,8 +26,9 @@ def plugins() -> None:
 def list_(given: GivenOptions, output: str, no_headers: bool) -> None:
     """List syncers and name translators.
 
-    Built-in plugins are always loaded. An installed plugin is imported only if the configuration names it.
-    If some of several virtual clusters have one enabled, these are named; --cluster asks about a single one.
+    Built-in plugins are always loaded. An installed plugin is imported only if the configuration
+    names it. If only some of several virtual clusters have one enabled, these are named; --cluster
+    selects a single virtual cluster.
     """
     show.records(list(_records(given)), output, headers=not no_headers)
 
@@ -37,31 +38,38 @@ def _records(given: GivenOptions) -> Iterator[dict[str, Any]]:
     from syncer.directions import resources_of
     from syncer.plugins import installed, origin_of, roles_of
 
-    asked = _clusters(loaded(given)[0]) if given.settings else []
+    clusters = _clusters(loaded(given)[0]) if given.settings else []
     plugins = installed()
-    known = asked[0][1].syncers if asked else model(given).syncers
+    known = clusters[0][1].syncers if clusters else model(given).syncers
     plugins.syncers(syncer.section for syncer in known)
     for syncer in known:
-        is_on = [(name, cluster.section_of(syncer).enabled) for name, cluster in asked]
+        answers = [(name, cluster.section_of(syncer).enabled) for name, cluster in clusters]
+        if not answers:
+            answers = [("", syncer.config().enabled)]
         yield {
             "name": syncer.name,
             "section": syncer.section,
             "resource": str(next(iter(resources_of(syncer)), "-")),
             "roles": roles_of(syncer),
-            "enabled": _enabled(is_on or [("", syncer.config().enabled)]),
+            "enabled": _enabled(answers),
             "from": str(plugins.origin(syncer)),
         }
+
     sections = {syncer.section.partition(".")[2] for syncer in known}
     for point in plugins.others:
         if point.name not in sections:
-            yield _record(point.name, "?", "not named in the configuration", str(origin_of(point)))
-    for name, origin in plugins.translators():
-        used = _enabled([(each, cluster.names.translator == name) for each, cluster in asked])
-        yield _record(name, "names.translator", used, str(origin))
+            origin = str(origin_of(point))
+            yield _record(point.name, "?", "not named in the configuration", origin)
+
+    for name, translator_origin in plugins.translators():
+        answers = [(each, cluster.names.translator == name) for each, cluster in clusters]
+        yield _record(name, "names.translator", _enabled(answers), str(translator_origin))
 
 
 def _clusters(found: "Loaded") -> "list[tuple[str, VirtualCluster]]":
-    """Return the selected virtual cluster, or all by their names; one stands for those of an entry of Secrets.
+    """Return the selected virtual cluster, or all, with their names.
+
+    A single one stands for those of an entry of ``virtualClusterSecrets``.
 
     Raises:
         SyncerError: The selected one can't be found.
@@ -73,29 +81,45 @@ def _clusters(found: "Loaded") -> "list[tuple[str, VirtualCluster]]":
     if found.chosen:
         return [(found.chosen, asyncio.run(selected(found, login=False)))]
     config = found.config
-    return [
-        *((each.name, each) for each in config.clusters()),
-        *(
-            (f"Secrets in {each.namespace}", config.cluster_of(each, "any", each.host_namespaces[0]))
-            for each in config.virtual_cluster_secrets
-        ),
-    ]
+    clusters = [(each.name, each) for each in config.clusters()]
+    for section in config.virtual_cluster_secrets:
+        cluster = config.cluster_of(section, "any", section.host_namespaces[0])
+        clusters.append((f"Secrets in {section.namespace}", cluster))
+    return clusters
 
 
 def _enabled(answers: Sequence[tuple[str, bool]]) -> str:
-    """Return whether something is enabled: ``yes``, ``no``, or the names of the virtual clusters that have it."""
-    names = list(dict.fromkeys(name for name, is_on in answers if is_on))
-    return "no" if not names else "yes" if all(is_on for _, is_on in answers) else ", ".join(names)
+    """Return whether something is enabled: ``yes``, ``no``, or the names of virtual clusters.
+
+    ``answers`` has the names of all virtual clusters, each with whether it is enabled there.
+    """
+    enabled = list(dict.fromkeys(name for name, is_enabled in answers if is_enabled))
+    if not enabled:
+        return "no"
+    if all(is_enabled for _, is_enabled in answers):
+        return "yes"
+    return ", ".join(enabled)
 
 
 def _record(name: str, section: str, enabled: str, origin: str) -> dict[str, Any]:
-    return {"name": name, "section": section, "resource": "-", "roles": ["-"], "enabled": enabled, "from": origin}
+    return {
+        "name": name,
+        "section": section,
+        "resource": "-",
+        "roles": ["-"],
+        "enabled": enabled,
+        "from": origin,
+    }
 
 
 @plugins.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @output("table", "json", "yaml", "name")
-@option("--laws", is_flag=True, help="Also test the laws that every syncer must obey. Needs `vsyncer[testing]`.")
+@option(
+    "--laws",
+    is_flag=True,
+    help="Also test the laws that every syncer must obey. Needs `vsyncer[testing]`.",
+)
 def check(names: tuple[str, ...], output: str, no_headers: bool, laws: bool) -> None:
     """Import plugins, and report the problems of each.
 
@@ -115,7 +139,11 @@ def check(names: tuple[str, ...], output: str, no_headers: bool, laws: bool) -> 
     if laws:
         plugin_laws.must_be_there()
     there = installed()
-    found = plugin_check.checked(there, _known(names, there.names()), plugin_laws.broken_laws if laws else _no_more)
+    found = plugin_check.checked(
+        there,
+        _known(names, there.names()),
+        plugin_laws.broken_laws if laws else _no_more,
+    )
     show.records(list(_results(found, there, laws=laws)), output, headers=not no_headers)
     if wrong := sum(1 for each in found if each.problems):
         show.fail(f"not sound: {wrong} of {len(found)}.", 3)
@@ -139,7 +167,12 @@ def _known(names: Sequence[str], known: Sequence[str]) -> Sequence[str]:
     return names or known
 
 
-def _results(found: "Sequence[FoundPlugin]", there: "Installed", *, laws: bool) -> Iterator[dict[str, Any]]:
+def _results(
+    found: "Sequence[FoundPlugin]",
+    there: "Installed",
+    *,
+    laws: bool,
+) -> Iterator[dict[str, Any]]:
     """Yield a record for each problem of a plugin, and for each sound plugin."""
     from syncer.cli.plugin_check import note
     from syncer.cli.plugin_laws import can_be_tried
@@ -147,8 +180,20 @@ def _results(found: "Sequence[FoundPlugin]", there: "Installed", *, laws: bool) 
     for each in found:
         for problem in each.problems:
             place = ":".join(str(part) for part in (problem.file, problem.line) if part)
-            yield {"name": each.name, "from": str(each.origin), "ok": "no", "at": place or "-", "what": problem.message}
+            yield {
+                "name": each.name,
+                "from": str(each.origin),
+                "ok": "no",
+                "at": place or "-",
+                "what": problem.message,
+            }
         if not each.problems:
             tried = not laws or can_be_tried(each)
             what = note(each, there) or ("fine" if tried else "fine; not tried under the laws")
-            yield {"name": each.name, "from": str(each.origin), "ok": "yes", "at": "-", "what": what}
+            yield {
+                "name": each.name,
+                "from": str(each.origin),
+                "ok": "yes",
+                "at": "-",
+                "what": what,
+            }

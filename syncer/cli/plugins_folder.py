@@ -21,6 +21,9 @@ def search(folder: Path) -> None:
             from syncer.api import PluginError
 
             way_out = f"Fill it with `pip install --no-deps --target {path} PACKAGE`, or remove it"
-            raise PluginError(path.name, f"{path} has no installed package (*.dist-info). {way_out}")
+            raise PluginError(
+                path.name,
+                f"{path} has no installed package (*.dist-info). {way_out}",
+            )
         if str(path) not in sys.path:
             sys.path.append(str(path))

@@ -1,6 +1,7 @@
 """``syncer rbac``: the roles that the daemon needs on each side, as manifests."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ from syncer.cli.options import GivenOptions, option, output, pass_given, setting
 if TYPE_CHECKING:
     from syncer.api import Obj
     from syncer.config import SyncerConfig, VirtualCluster
-    from syncer.rights.rbac import Subject
+    from syncer.rights.rbac import Share, Subject
 
 
 @click.command()
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
     type=click.Choice(["daemon", "cluster"]),
     help="Only the roles for the daemon itself, or only those for virtual clusters.",
 )
-@option("--service-account", metavar="NAMESPACE/NAME", help="Bind the roles to this ServiceAccount.")
+@option(
+    "--service-account",
+    metavar="NAMESPACE/NAME",
+    help="Bind the roles to this ServiceAccount.",
+)
 @option("--user", metavar="NAME", help="Bind the roles to this user.")
 @option(
     "--flow-schema",
@@ -51,9 +56,9 @@ def rbac(
     For the daemon itself: its Lease, and resources of the host as a whole. For a virtual cluster: a
     ClusterRole in it, and a Role in each of its host namespaces.
 
-    With --admission: a ValidatingAdmissionPolicy for the host, by which its API server lets the
-    daemon write only objects with its mark, in its host namespaces, connect to nothing but a tenant's pods (with
-    kubelet.enabled), and get no tokens. Reads are not confined by it.
+    With --admission: a ValidatingAdmissionPolicy for the host. By this policy, the API server lets
+    the daemon write only objects with its mark, in its host namespaces, connect to nothing but a
+    tenant's pods (with kubelet.enabled), and get no tokens. The policy doesn't confine reads.
 
     \b
     Examples:
@@ -65,89 +70,130 @@ def rbac(
     from syncer.cli.loading import loaded
 
     found = loaded(given)[0]
-    config, subject = found.config, _subject(service_account, user)
-    if flow_schema and (admission or side or only):
-        raise click.UsageError("--flow-schema takes no --admission, no --side and no --only: print each by itself")
+    config = found.config
+    subject = _subject(service_account, user)
     if flow_schema:
-        show.documents(_flow_schemas(config, subject), output)
-        return
-    if admission:
+        if admission or side or only:
+            why = "--flow-schema takes no --admission, no --side and no --only"
+            raise click.UsageError(f"{why}: print each by itself")
+        manifests = _flow_schemas(config, subject)
+    elif admission:
         if subject is None or side or only:
-            raise click.UsageError("--admission needs --service-account or --user, and takes no --side and no --only")
-        show.documents(_admission(config, subject), output)
-        return
-    show.documents(_roles(config, subject, side=side, only=only, chosen=found.chosen), output)
+            why = "--admission needs --service-account or --user"
+            raise click.UsageError(f"{why}, and takes no --side and no --only")
+        manifests = _admission(config, subject)
+    else:
+        manifests = _roles(config, subject, side=side, only=only, chosen=found.chosen)
+    show.documents(manifests, output)
 
 
 def _roles(
-    config: "SyncerConfig", subject: "Subject | None", *, side: str | None, only: str | None, chosen: str
+    config: "SyncerConfig",
+    subject: "Subject | None",
+    *,
+    side: str | None,
+    only: str | None,
+    chosen: str,
 ) -> "list[Obj]":
-    """Return the roles of the daemon, and of the chosen virtual cluster or of all, with their bindings."""
+    """Return the roles of the daemon and of virtual clusters, with their bindings.
+
+    ``chosen`` is the name of the only virtual cluster; ``""`` for all.
+    """
     from syncer.api import Side
-    from syncer.rights.rbac import Share, daemon_manifests, needed, secret_reader
+    from syncer.rights.rbac import daemon_manifests, secret_reader
 
     subjects = dict.fromkeys(Side, subject) if subject else {}
-    election = config.leader_election.enabled
-
-    def share(each: "VirtualCluster", name: str) -> Share:
-        granted = needed(each.all_syncers(), settings=each.settings(), leader_election=election)
-        return Share(name, granted, each.translator.host_namespaces())
-
-    shares = [share(each, each.name) for each in config.clusters()]
-    lent = [share(each, each.name) for each in _of_secrets(config)]
+    listed = [_share(cluster, config) for cluster in config.clusters()]
+    of_secrets = [_share(cluster, config) for cluster in _of_secrets(config)]
     roles: dict[Side, list[Obj]] = {each: [] for each in Side}
+
     if only != "cluster":
         roles[Side.HOST] += daemon_manifests(
-            [*shares, *lent],
+            [*listed, *of_secrets],
             name=config.lease_name,
             home=config.lease_namespace,
             subject=subject,
             is_shared=config.leader_election.shards > 1,
         )
         namespaces = {each.namespace for each in config.virtual_cluster_secrets}
+        name = f"{config.lease_name}.secrets"
         for namespace in sorted(namespaces):
-            roles[Side.HOST] += secret_reader(namespace, name=f"{config.lease_name}.secrets", subject=subject)
-    for each in (*shares, *lent):
-        if only != "daemon" and (chosen in ("", each.cluster) or (each in lent and chosen not in config.names_listed)):
-            for place, made in each.manifests(subjects).items():
-                for one in made:
-                    _add(roles[place], one)
-    return [each for one in ([Side(side)] if side else Side) for each in roles[one]]
+            roles[Side.HOST] += secret_reader(namespace, name=name, subject=subject)
+
+    if only != "daemon":
+        shares = listed if not chosen else [each for each in listed if each.cluster == chosen]
+        if chosen not in config.names_listed:
+            shares = [*shares, *of_secrets]
+        for share in shares:
+            for role_side, manifests in share.manifests(subjects).items():
+                for manifest in manifests:
+                    _add(roles[role_side], manifest)
+
+    if side is not None:
+        return roles[Side(side)]
+    return [role for each in Side for role in roles[each]]
+
+
+def _share(cluster: "VirtualCluster", config: "SyncerConfig") -> "Share":
+    """Return the rights that the daemon needs for a virtual cluster."""
+    from syncer.rights.rbac import Share, needed
+
+    granted = needed(
+        cluster.all_syncers(),
+        settings=cluster.settings(),
+        leader_election=config.leader_election.enabled,
+    )
+    return Share(cluster.name, granted, cluster.translator.host_namespaces())
 
 
 def _add(roles: "list[Obj]", new: "Obj") -> None:
-    """Add a role or a binding; the rules of one that is there already are added to it.
+    """Add a role or a binding; if there is one of this name, add its rules to that.
 
-    Virtual clusters of the same Secrets in several host namespaces have a Role of one name where they share a
-    namespace: applied after each other, the last would replace the others.
+    Virtual clusters of the same Secrets in several host namespaces have a Role of one name where
+    they share a namespace: applied after each other, the last would replace the others.
     """
     from syncer.api import key_of
 
-    for one in roles:
-        if (one["kind"], key_of(one)) == (new["kind"], key_of(new)):
-            if "rules" in one:
-                one["rules"] += [each for each in new["rules"] if each not in one["rules"]]
-            return
+    for role in roles:
+        if (role["kind"], key_of(role)) != (new["kind"], key_of(new)):
+            continue
+        if "rules" in role:
+            role["rules"] += [rule for rule in new["rules"] if rule not in role["rules"]]
+        return
     roles.append(new)
 
 
 def _of_secrets(config: "SyncerConfig") -> "list[VirtualCluster]":
-    """Return a virtual cluster that stands for all those of Secrets, for each host namespace that they may be in."""
-    found, seen = [], Counter[str]()
-    for each in config.virtual_cluster_secrets:
-        seen[each.namespace] += 1
-        name = f"secrets.{each.namespace}" + (f".{seen[each.namespace]}" if seen[each.namespace] > 1 else "")
-        found += [config.cluster_of(each, name, home) for home in each.host_namespaces]
-    return found
+    """Return a virtual cluster for each host namespace that those of Secrets may be in.
+
+    It stands for all virtual clusters of these Secrets there.
+    """
+    clusters: list[VirtualCluster] = []
+    counts = Counter[str]()
+    for section in config.virtual_cluster_secrets:
+        counts[section.namespace] += 1
+        number = counts[section.namespace]
+        name = f"secrets.{section.namespace}"
+        if number > 1:
+            name = f"{name}.{number}"
+        clusters += [config.cluster_of(section, name, home) for home in section.host_namespaces]
+    return clusters
+
+
+def _daemon_name(config: "SyncerConfig") -> str:
+    """Return the name of the daemon's objects that are in no namespace."""
+    if config.lease_namespace:
+        return f"{config.lease_name}.{config.lease_namespace}"
+    return config.lease_name
 
 
 def _flow_schemas(config: "SyncerConfig", subject: "Subject | None") -> "list[Obj]":
     from syncer.rights.flow_schema import flow_schemas
 
     if subject is None:
-        raise click.UsageError("--flow-schema needs the daemon's user on the host: --service-account or --user")
-    home = config.lease_namespace
-    return flow_schemas(subject, name=f"{config.lease_name}.{home}" if home else config.lease_name)
+        message = "--flow-schema needs the daemon's user on the host: --service-account or --user"
+        raise click.UsageError(message)
+    return flow_schemas(subject, name=_daemon_name(config))
 
 
 def _admission(config: "SyncerConfig", subject: "Subject") -> "list[Obj]":
@@ -155,24 +201,38 @@ def _admission(config: "SyncerConfig", subject: "Subject") -> "list[Obj]":
     from syncer.resources.namespaces import NamespaceConfig
     from syncer.rights.admission import Confined, policy
 
-    clusters = []
-    for each in config.clusters():
-        settings, fixed = each.settings(), each.translator.host_namespaces()
+    clusters: list[Confined] = []
+    for cluster in config.clusters():
+        settings = cluster.settings()
+        fixed = cluster.translator.host_namespaces()
         namespaces = sorted({*(fixed or ()), *settings.namespaces})
-        homes = settings.section("namespaces", NamespaceConfig)
-        enforced = homes.overlay if homes and not homes.patches.down else {}
-        clusters.append(Confined(settings.identity, namespaces, fixed is None, settings.kubelet, enforced))
+        section = settings.section("namespaces", NamespaceConfig)
+        pod_security: Mapping[str, str] = {}
+        if section and not section.patches.down:
+            pod_security = section.overlay
+        confined = Confined(
+            identity=settings.identity,
+            namespaces=namespaces,
+            makes_namespaces=fixed is None,
+            connects=settings.kubelet,
+            pod_security=pod_security,
+        )
+        clusters.append(confined)
+
+    # Whether the daemon answers as the kubelet, by the host namespaces that Secrets may lead to.
     lent: dict[str, bool] = {}
-    for each in _of_secrets(config):
-        lent[each.host_namespace] = lent.get(each.host_namespace, False) or each.settings().kubelet
-    lease = (config.lease_namespace, config.lease_name) if config.leader_election.enabled else None
-    name = f"{config.lease_name}.{config.lease_namespace}" if config.lease_namespace else config.lease_name
-    marks = Marks(config.marks.prefix)
+    for cluster in _of_secrets(config):
+        namespace = cluster.host_namespace
+        lent[namespace] = lent.get(namespace, False) or cluster.settings().kubelet
+
+    lease = None
+    if config.leader_election.enabled:
+        lease = (config.lease_namespace, config.lease_name)
     return policy(
         clusters,
-        name=name,
+        name=_daemon_name(config),
         user=subject.user,
-        marks=marks,
+        marks=Marks(config.marks.prefix),
         lease=lease,
         lent=lent,
         is_shared=config.leader_election.shards > 1,
@@ -190,5 +250,6 @@ def _subject(service_account: str | None, user: str | None) -> "Subject | None":
         return None
     namespace, _, name = service_account.partition("/")
     if not namespace or not name:
-        raise click.UsageError(f"--service-account: {service_account!r} is not of the form NAMESPACE/NAME")
+        why = f"{service_account!r} is not of the form NAMESPACE/NAME"
+        raise click.UsageError(f"--service-account: {why}")
     return Subject(name, namespace)

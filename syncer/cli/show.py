@@ -46,7 +46,8 @@ def end_with(error: Exception) -> None:
 
     if isinstance(error, ConfigError):
         count = len(error.problems)
-        fail(f"{plain(str(error))}\n{count} problem{'s' if count > 1 else ''}. Nothing was started.", error.exit_code)
+        summary = f"{count} problems" if count > 1 else "1 problem"
+        fail(f"{plain(str(error))}\n{summary}. Nothing was started.", error.exit_code)
     if isinstance(error, SyncerError):
         fail(f"{red('syncer:')} {plain(str(error))}", error.exit_code)
 
@@ -76,7 +77,8 @@ def value(data: Any, form: str) -> None:
         return
     import yaml
 
-    click.echo(plain(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)), nl=False)
+    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
+    click.echo(plain(text), nl=False)
 
 
 def documents(found: Sequence[Mapping[str, Any]], form: str) -> None:
@@ -84,8 +86,8 @@ def documents(found: Sequence[Mapping[str, Any]], form: str) -> None:
     if form == "json":
         value({"apiVersion": "v1", "kind": "List", "items": list(found)}, form)
         return
-    for place, each in enumerate(found):
-        if place:
+    for index, each in enumerate(found):
+        if index:
             click.echo("---")
         value(each, form)
 
@@ -96,7 +98,8 @@ def _table(found: Records, *, headers: bool) -> None:
         lines.insert(0, [name.upper() for name in found[0]])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
-        click.echo("   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+        click.echo("   ".join(cells).rstrip())
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @option("--yes", is_flag=True, help="Carry out the plan. Without this flag, it is only printed.")
-@option("--keep", is_flag=True, help="Keep the objects, and only remove the daemon's marks from them.")
+@option(
+    "--keep",
+    is_flag=True,
+    help="Keep the objects, and only remove the daemon's marks from them.",
+)
 @option(
     "--side",
     type=click.Choice(["host", "host-first"]),
@@ -30,23 +34,30 @@ if TYPE_CHECKING:
 @pass_given
 @click.pass_context
 def uninstall(
-    ctx: click.Context, given: GivenOptions, yes: bool, keep: bool, side: str | None, output: str, no_headers: bool
+    ctx: click.Context,
+    given: GivenOptions,
+    yes: bool,
+    keep: bool,
+    side: str | None,
+    output: str,
+    no_headers: bool,
 ) -> None:
     """Remove everything that was synced, on both sides.
 
-    That is, the copies on the host, and the daemon's objects in the virtual cluster. The tenant's
-    own objects stay as they are. Stop the daemons first; replicas with leaderElection.shards may go on
-    if the virtual cluster is no longer in their configuration. A namespace or CRD that the daemon made
-    stays if it holds objects of others, and so do these. Pauses are ignored. If the uninstall is
-    interrupted, run it again. It needs rights that the daemon doesn't have: to delete the ConfigMap
-    vsyncer in kube-system of the virtual cluster, and the Lease.
+    These are the copies on the host, and the daemon's objects in the virtual cluster. The tenant's
+    own objects stay as they are. Stop the daemons first; replicas with leaderElection.shards may go
+    on if the virtual cluster is no longer in their configuration. A namespace or CRD that the daemon
+    created stays if it has objects of others, and so do these objects. Pauses are ignored. If the
+    uninstall is interrupted, run it again. It needs rights that the daemon doesn't have: to delete
+    the ConfigMap vsyncer in kube-system of the virtual cluster, and the Lease.
 
     With --keep, the copies keep running, unmanaged. Pods and Services keep two labels that other
     objects select them by.
 
-    With --side host, the virtual cluster isn't connected to: for one that is gone or broken, or goes
-    itself, as nothing that a tenant did in it can stop the uninstall then. With --side host-first, its side is
-    tried after the host's, for a minute at most; a failure there is only a remark.
+    With --side host, the command doesn't connect to the virtual cluster. Use it for a virtual cluster
+    that is gone or broken, or will be deleted: nothing that a tenant did there can then stop the
+    uninstall. With --side host-first, the virtual side is tried after the host, for a minute at most;
+    a failure there is only a remark.
 
     Pods end within 60 seconds, even if their own grace period is longer.
 
@@ -69,7 +80,11 @@ def uninstall(
     if yes:
         _refuse_beside_a_daemon(configured)
     report = asyncio.run(_report(configured, yes=yes, keep=keep, side=side))
-    show.records(list(_records(report, keep=keep, each=output != "table")), _form(output), headers=not no_headers)
+    show.records(
+        list(_records(report, keep=keep, each=output != "table")),
+        _form(output),
+        headers=not no_headers,
+    )
     for line in (*report.remarks, *_end(report, yes=yes)):
         click.echo(show.plain(line), err=output in ("json", "yaml"))
     for line in report.problems:
@@ -77,12 +92,19 @@ def uninstall(
     ctx.exit(report.exit_code)
 
 
-async def _report(configured: "Loaded", *, yes: bool, keep: bool, side: str | None) -> "UninstallReport":
+async def _report(
+    configured: "Loaded",
+    *,
+    yes: bool,
+    keep: bool,
+    side: str | None,
+) -> "UninstallReport":
     from syncer.cli.loading import selected
     from syncer.daemon.start.connecting import connected
     from syncer.daemon.uninstall import uninstall as engine
 
-    config, cluster = configured.config, await selected(configured, login=side is None)
+    config = configured.config
+    cluster = await selected(configured, login=side is None)
     later = (lambda: _connected(configured)) if side == "host-first" else None
     async with connected(config, cluster, host_alone=side is not None) as clusters:
         return await engine.uninstall(config, cluster, clusters, yes=yes, keep=keep, later=later)
@@ -113,7 +135,9 @@ def _refuse_beside_a_daemon(configured: "Loaded") -> None:
         return
     except Unanswered:
         pass
-    show.fail("a daemon of this configuration runs on this machine; nothing was written. Stop it first")
+    show.fail(
+        "a daemon of this configuration runs on this machine; nothing was written. Stop it first",
+    )
 
 
 def _form(output: str) -> str:
@@ -121,14 +145,22 @@ def _form(output: str) -> str:
 
 
 def _records(report: "UninstallReport", *, keep: bool, each: bool) -> Iterator[dict[str, Any]]:
-    """Yield a record for each of our objects, or, without ``each``, the number of objects by kind."""
+    """Yield a record for each of our objects; without ``each``, for each kind of them."""
     verb = "strip the marks" if keep else "delete"
-    does = {item: f"leave: {report.left[item]}" if item in report.left else verb for item in report.items}
+    actions: dict[Any, str] = {}
+    for item in report.items:
+        actions[item] = f"leave: {report.left[item]}" if item in report.left else verb
+
     if each:
-        for item, what in does.items():
-            yield {"side": item.side.value, "kind": str(item.resource), "object": str(item.key), "what": what}
+        for item, what in actions.items():
+            yield {
+                "side": item.side.value,
+                "kind": str(item.resource),
+                "object": str(item.key),
+                "what": what,
+            }
         return
-    numbers = Counter((item.side.value, str(item.resource), what) for item, what in does.items())
+    numbers = Counter((item.side.value, str(item.resource), what) for item, what in actions.items())
     for (side, kind, what), number in sorted(numbers.items()):
         yield {"side": side, "kind": kind, "objects": number, "what": what}
 
@@ -137,7 +169,7 @@ def _end(report: "UninstallReport", *, yes: bool) -> Iterator[str]:
     if report.done:
         yield "done"
     elif yes:
-        yield "not finished: mend what is said below, then run it again"
+        yield "not finished: mend the problems below, then run it again"
     elif report.items:
         yield "nothing was written; --yes carries it out"
     else:

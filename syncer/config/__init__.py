@@ -1,4 +1,7 @@
-"""Read, check and explain the configuration. :mod:`syncer.config.render` shows it, and is loaded on demand."""
+"""Read, check and explain the configuration.
+
+:mod:`syncer.config.render` shows it, and is loaded on demand.
+"""
 
 from syncer.api.durations import duration_text
 from syncer.config.document import Document, dotted, parse, read

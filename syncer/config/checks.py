@@ -3,12 +3,12 @@
 They read the given values rather than the model, so they also run when other options are wrong.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from syncer.api import Key, Marks, NameTranslator
 from syncer.config.custom_checks import custom
-from syncer.config.document import Mistake, Steps
+from syncer.config.document import Mistake, Steps, as_list, as_mapping
 from syncer.config.list_form import COMMON, LIST, SECRETS
 from syncer.config.model import SyncerConfig
 from syncer.config.namespace_checks import namespaces, trust
@@ -22,24 +22,35 @@ from syncer.resources.namespaces import BUILT_IN
 #: A name of a virtual cluster, for checks of what Secrets have in common.
 PROBE = "probe"
 
-_OWN_NAMESPACE = "Create one for this virtual cluster, or set host.builtInNamespace to true."
+#: The options for the Lease that several virtual clusters share, with what each is.
+_LEASE_OPTIONS = (
+    ("name", "the name of the Lease"),
+    ("namespace", "the namespace on the host of the Lease"),
+)
 
 
 def across(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Mistake]:
-    """Yield contradictions between options of a configuration in list form, each with how to resolve it."""
+    """Yield contradictions between options, each with how to resolve it.
+
+    ``data`` is a configuration in list form.
+    """
     yield from _addresses(data, model)
-    entries, secrets = data.get(LIST), data.get(SECRETS)
-    if isinstance(entries, list | tuple) and not entries and not secrets:
+
+    secrets = data.get(SECRETS)
+    given = data.get(LIST)
+    if isinstance(given, list | tuple) and not given and not secrets:
         yield (LIST,), "must not be empty."
-    for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+
+    entries = as_list(given)
+    for number, entry in enumerate(entries):
         if isinstance(entry, Mapping):
             yield from _namespace(_whole(data, entry), entry, number, model)
             yield from _sections(data, entry, (LIST, number), model)
-    if isinstance(entries, list) and len(entries) > 1:
+    if len(entries) > 1:
         yield from _apart(data, entries, model)
-    if isinstance(secrets, list):
-        yield from _secrets(data, secrets, model)
-    if secrets or (isinstance(entries, list) and len(entries) > 1):
+
+    yield from _secrets(data, as_list(secrets), model)
+    if secrets or len(entries) > 1:
         yield from _shared_lease(data)
 
 
@@ -49,107 +60,62 @@ def _whole(data: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sections that an entry has itself."""
     return {name: entry[name] for name in COMMON if entry.get(name) is not None}
 
 
+# -- a virtual cluster -----------------------------------------------------------------------------
+
+
 def _sections(
-    data: Mapping[str, Any], entry: Mapping[str, Any], place: Steps, model: type[SyncerConfig]
+    data: Mapping[str, Any], entry: Mapping[str, Any], path: Steps, model: type[SyncerConfig]
 ) -> Iterator[Mistake]:
-    """Yield the problems of the sections of a virtual cluster."""
-    own, whole = _own(entry), _whole(data, entry)
-    names, translator = whole.get("names"), _translator(whole, entry, model)
-    given = names if isinstance(names, Mapping) else {}
-    found = (
-        *trust(given, _translator_class(whole, model)),
+    """Yield the problems of the sections of a virtual cluster.
+
+    ``path`` leads to its entry. A section that it doesn't have itself is the one at the top.
+    """
+    own = _own(entry)
+    whole = _whole(data, entry)
+    translator = _translator(whole, entry, model)
+    marks = _marks(whole, model)
+    resources = [resource for syncer in model.syncers for resource in resources_of(syncer)[:1]]
+
+    mistakes = (
+        *trust(as_mapping(whole.get("names")), _translator_class(whole, model)),
         *namespaces(whole, model.syncers, translator),
-        *patches(whole, [each for syncer in model.syncers for each in resources_of(syncer)[:1]], _marks(whole, model)),
-        *owners(whole, model.syncers, _marks(whole, model)),
+        *patches(whole, resources, marks),
+        *owners(whole, model.syncers, marks),
         *custom(whole, model.syncers, translator),
-        *_given_marks(whole, _marks(whole, model)),
-        *_allowed_marks(whole, _marks(whole, model)),
+        *_given_marks(whole, marks),
+        *_allowed_marks(whole, marks),
     )
-    for steps, message in found:
-        yield ((*place, *steps) if steps[0] in own else steps), message
-
-
-def _secrets(data: Mapping[str, Any], entries: list[Any], model: type[SyncerConfig]) -> Iterator[Mistake]:
-    """Yield the problems of Secrets with virtual clusters."""
-    seen: dict[tuple[Any, Any], int] = {}
-    for number, entry in enumerate(entries):
-        if not isinstance(entry, Mapping):
-            continue
-        place, homes = (SECRETS, number), entry.get("hostNamespaces")
-        known = [each for each in homes if isinstance(each, str)] if isinstance(homes, list) else []
-        probe = {**entry, "name": PROBE, "hostNamespace": known[0] if known else ""}
-        whole = _whole(data, entry)
-        yield from _sections(data, probe, place, model)
-        translator = _translator(whole, probe, model)
-        if translator is not None and known and translator.host_namespaces() is None:
-            where = (*place, "names") if "names" in _own(entry) else ("names",)
-            why = "puts copies into host namespaces that tenants name, so a Secret could lead outside of hostNamespaces"
-            yield (*where, "translator"), f"{why}: take single-namespace for virtual clusters of Secrets."
-        for step, each in enumerate(known):
-            if problem := _built_in(whole, each, model):
-                yield (*place, "hostNamespaces", step), problem
-        read = entry.get("namespace"), str(entry.get("selector", ""))
-        if (other := seen.setdefault(read, number)) != number:
-            yield (*place, "namespace"), f"is read by {SECRETS}[{other}], too, with the same selector."
-
-
-def _apart(data: Mapping[str, Any], entries: list[Any], model: type[SyncerConfig]) -> Iterator[Mistake]:
-    """Yield the virtual clusters that another one has the name of, or whose copies would be at the same places."""
-    names: dict[str, int] = {}
-    places: dict[Key, tuple[int, str]] = {}
-    for number, entry in enumerate(entries):
-        name = entry.get("name") if isinstance(entry, Mapping) else None
-        if not isinstance(name, str):
-            continue
-        if (other := names.setdefault(name, number)) != number:
-            yield (LIST, number, "name"), f"is {name}, as that of {LIST}[{other}]: each needs a name of its own."
-            continue
-        translator = _translator(_whole(data, entry), entry, model)
-        if translator is None:
-            continue
-        place = place_of(translator)
-        other, of = places.setdefault(place, (number, name))
-        if other != number:
-            why = f"puts copies under the same names as {of} ({LIST}[{other}])"
-            yield (LIST, number, "name"), f"{why}: give it a names.translator that has the cluster's name in it."
-
-
-def _shared_lease(data: Mapping[str, Any]) -> Iterator[Mistake]:
-    election = data.get("leaderElection")
-    if isinstance(election, Mapping) and election.get("enabled") is True:
-        for option, what in (
-            ("name", "the name of the Lease"),
-            ("namespace", "the namespace on the host of the Lease"),
-        ):
-            if not election.get(option):
-                yield ("leaderElection", option), f"is required with several virtual clusters: {what} for all of them."
-
-
-def _option(data: Mapping[str, Any], model: type[SyncerConfig], section: str, option: str, alias: str = "") -> Any:
-    """Return the given value of an option, or its default; ``alias`` is its name in a file."""
-    part = data.get(section)
-    if isinstance(part, Mapping) and (alias or option) in part:
-        return part[alias or option]
-    return getattr(model.model_fields[section].default, option)
+    for steps, message in mistakes:
+        if steps[0] in own:
+            yield (*path, *steps), message
+        else:
+            yield steps, message
 
 
 def _namespace(
     data: Mapping[str, Any], entry: Mapping[str, Any], number: int, model: type[SyncerConfig]
 ) -> Iterator[Mistake]:
-    if (namespace := entry.get("hostNamespace", "")) != "":
+    """Yield a problem if a listed virtual cluster lacks a host namespace, or has a wrong one."""
+    path = (LIST, number, "hostNamespace")
+    namespace = entry.get("hostNamespace", "")
+    if namespace != "":
         if problem := _built_in(data, namespace, model):
-            yield (LIST, number, "hostNamespace"), problem
+            yield path, problem
         return
+
     if getattr(_translator_class(data, model), "needs_namespace", True):
-        yield (LIST, number, "hostNamespace"), "is required: the namespace on the host for the copies."
+        yield path, "is required: the namespace on the host for the copies."
         return
-    election = data.get("leaderElection")
-    if isinstance(election, Mapping) and election.get("enabled") is True and not election.get("namespace"):
-        why = "is required for leader election, as there is no host namespace: the namespace on the host for its Lease."
-        yield ("leaderElection", "namespace"), why
+
+    election = as_mapping(data.get("leaderElection"))
+    if election.get("enabled") is True and not election.get("namespace"):
+        why = "is required for leader election, as there is no host namespace"
+        message = f"{why}: the namespace on the host for its Lease."
+        yield ("leaderElection", "namespace"), message
 
 
 def _built_in(data: Mapping[str, Any], namespace: Any, model: type[SyncerConfig]) -> str:
@@ -158,47 +124,157 @@ def _built_in(data: Mapping[str, Any], namespace: Any, model: type[SyncerConfig]
         return ""
     if _option(data, model, "host", "built_in_namespace", "builtInNamespace"):
         return ""
-    why = f"{namespace} is a namespace of the host cluster itself: the copies would be among its objects."
-    return f"{why} {_OWN_NAMESPACE}"
+    return (
+        f"{namespace} is a namespace of the host cluster itself: the copies would be among its "
+        "objects. Create one for this virtual cluster, or set host.builtInNamespace to true."
+    )
 
 
 def _given_marks(data: Mapping[str, Any], marks: Marks) -> Iterator[Mistake]:
     """Yield the labels and annotations for host namespaces that are marks."""
-    section: Any = data
-    for step in ("sync", "toHost", "namespaces"):
-        section = section.get(step) if isinstance(section, Mapping) else None
-    for part in ("labels", "annotations") if isinstance(section, Mapping) else ():
-        for key in given if isinstance(given := section.get(part), Mapping) else ():
+    path = ("sync", "toHost", "namespaces")
+    section = data
+    for step in path:
+        section = as_mapping(section.get(step))
+
+    for part in ("labels", "annotations"):
+        for key in as_mapping(section.get(part)):
             if isinstance(key, str) and marks.is_mark(key):
-                why = f"{key} is a mark, by which our objects are known; choose a key outside {marks.prefix}/."
-                yield ("sync", "toHost", "namespaces", part), why
+                way_out = f"choose a key outside {marks.prefix}/."
+                message = f"{key} is a mark, by which our objects are known; {way_out}"
+                yield (*path, part), message
 
 
 def _allowed_marks(data: Mapping[str, Any], marks: Marks) -> Iterator[Mistake]:
     """Yield the rules that allow a mark, which never crosses."""
-    directions = data.get("sync")
-    for direction, kinds in directions.items() if isinstance(directions, Mapping) else ():
-        for kind, section in kinds.items() if isinstance(kinds, Mapping) else ():
-            rules = section.get("metadata") if isinstance(section, Mapping) else None
-            for part in ("labels", "annotations") if isinstance(rules, Mapping) else ():
-                given = rules.get(part) if isinstance(rules, Mapping) else None
-                allowed = given.get("allow") if isinstance(given, Mapping) else None
-                for key in allowed if isinstance(allowed, list) else ():
+    for direction, kinds in as_mapping(data.get("sync")).items():
+        for kind, section in as_mapping(kinds).items():
+            rules = as_mapping(as_mapping(section).get("metadata"))
+            path = ("sync", direction, kind, "metadata")
+            for part in ("labels", "annotations"):
+                for key in as_list(as_mapping(rules.get(part)).get("allow")):
                     if isinstance(key, str) and marks.is_mark(key):
-                        why = f"{key} is a mark, by which our objects are known: it never crosses. Remove it."
-                        yield ("sync", direction, kind, "metadata", part, "allow"), why
+                        why = f"{key} is a mark, by which our objects are known: it never crosses."
+                        yield (*path, part, "allow"), f"{why} Remove it."
+
+
+# -- several virtual clusters ----------------------------------------------------------------------
+
+
+def _secrets(
+    data: Mapping[str, Any],
+    entries: Sequence[Any],
+    model: type[SyncerConfig],
+) -> Iterator[Mistake]:
+    """Yield the problems of Secrets with virtual clusters."""
+    #: The number of the first entry that reads Secrets, by namespace and selector.
+    readers: dict[tuple[Any, str], int] = {}
+
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, Mapping):
+            continue
+        path = (SECRETS, number)
+        homes = [home for home in as_list(entry.get("hostNamespaces")) if isinstance(home, str)]
+        probe = {**entry, "name": PROBE, "hostNamespace": homes[0] if homes else ""}
+        whole = _whole(data, entry)
+        yield from _sections(data, probe, path, model)
+
+        translator = _translator(whole, probe, model)
+        if translator is not None and homes and translator.host_namespaces() is None:
+            section = (*path, "names") if "names" in _own(entry) else ("names",)
+            message = (
+                "puts copies into host namespaces that tenants name, so a Secret could lead "
+                "outside of hostNamespaces: take single-namespace for virtual clusters of Secrets."
+            )
+            yield (*section, "translator"), message
+
+        for index, home in enumerate(homes):
+            if problem := _built_in(whole, home, model):
+                yield (*path, "hostNamespaces", index), problem
+
+        secrets = (entry.get("namespace"), str(entry.get("selector", "")))
+        reader = readers.setdefault(secrets, number)
+        if reader != number:
+            message = f"is read by {SECRETS}[{reader}], too, with the same selector."
+            yield (*path, "namespace"), message
+
+
+def _apart(
+    data: Mapping[str, Any],
+    entries: Sequence[Any],
+    model: type[SyncerConfig],
+) -> Iterator[Mistake]:
+    """Yield the virtual clusters with the name of another one, or with copies of the same names."""
+    #: The number of the first entry with a name.
+    named: dict[str, int] = {}
+    #: The number and the name of the first entry that puts its copies at a host key.
+    taken: dict[Key, tuple[int, str]] = {}
+
+    for number, entry in enumerate(entries):
+        name = as_mapping(entry).get("name")
+        if not isinstance(name, str):
+            continue
+        path = (LIST, number, "name")
+
+        other = named.setdefault(name, number)
+        if other != number:
+            yield path, f"is {name}, as that of {LIST}[{other}]: each needs a name of its own."
+            continue
+
+        translator = _translator(_whole(data, entry), entry, model)
+        if translator is None:
+            continue
+        other, other_name = taken.setdefault(place_of(translator), (number, name))
+        if other != number:
+            message = (
+                f"puts copies under the same names as {other_name} ({LIST}[{other}]): "
+                "give it a names.translator that has the cluster's name in it."
+            )
+            yield path, message
+
+
+def _shared_lease(data: Mapping[str, Any]) -> Iterator[Mistake]:
+    """Yield the options of the Lease that several virtual clusters need and that aren't given."""
+    election = as_mapping(data.get("leaderElection"))
+    if election.get("enabled") is not True:
+        return
+    for option, meaning in _LEASE_OPTIONS:
+        if not election.get(option):
+            message = f"is required with several virtual clusters: {meaning} for all of them."
+            yield ("leaderElection", option), message
 
 
 def _addresses(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Mistake]:
-    metrics, health = (_option(data, model, section, "address") for section in ("metrics", "health"))
-    if not (isinstance(metrics, str) and metrics == health):
+    """Yield a problem if metrics and health listen on the same port."""
+    metrics = _option(data, model, "metrics", "address")
+    health = _option(data, model, "health", "address")
+    if not isinstance(metrics, str) or metrics != health:
         return
     try:
-        place = listen_on(metrics)
-    except ValueError:
+        address = listen_on(metrics)
+    except ValueError:  # reported by its own section
         return
-    if place and place[1] != 0:
-        yield ("health", "address"), f"is the same as metrics.address, {metrics!r}: each needs a port of its own."
+    if address is not None and address[1] != 0:
+        message = f"is the same as metrics.address, {metrics!r}: each needs a port of its own."
+        yield ("health", "address"), message
+
+
+# -- values in force -------------------------------------------------------------------------------
+
+
+def _option(
+    data: Mapping[str, Any],
+    model: type[SyncerConfig],
+    section: str,
+    option: str,
+    alias: str = "",
+) -> Any:
+    """Return the given value of an option, or its default; ``alias`` is its name in a file."""
+    given = as_mapping(data.get(section))
+    name = alias or option
+    if name in given:
+        return given[name]
+    return getattr(model.model_fields[section].default, option)
 
 
 def _marks(data: Mapping[str, Any], model: type[SyncerConfig]) -> Marks:
@@ -207,16 +283,28 @@ def _marks(data: Mapping[str, Any], model: type[SyncerConfig]) -> Marks:
     return Marks(prefix) if isinstance(prefix, str) else Marks()
 
 
-def _translator_class(data: Mapping[str, Any], model: type[SyncerConfig]) -> type[NameTranslator] | None:
+def _translator_class(
+    data: Mapping[str, Any],
+    model: type[SyncerConfig],
+) -> type[NameTranslator] | None:
+    """Return the class of the configured name translator; None if there is none of this name."""
     name = _option(data, model, "names", "translator")
     return model.translators(name) if isinstance(name, str) else None
 
 
-def _translator(data: Mapping[str, Any], entry: Mapping[str, Any], model: type[SyncerConfig]) -> NameTranslator | None:
-    """Return the name translator of a virtual cluster; None if its class, name or namespace is wrong."""
-    cluster, namespace = entry.get("name"), entry.get("hostNamespace", "")
+def _translator(
+    data: Mapping[str, Any],
+    entry: Mapping[str, Any],
+    model: type[SyncerConfig],
+) -> NameTranslator | None:
+    """Return the name translator of a virtual cluster.
+
+    None if its class, its name or its host namespace is wrong.
+    """
+    cluster = entry.get("name")
+    namespace = entry.get("hostNamespace", "")
     make: Any = _translator_class(data, model)
-    if make is None or not (isinstance(cluster, str) and isinstance(namespace, str)):
+    if make is None or not isinstance(cluster, str) or not isinstance(namespace, str):
         return None
-    made: NameTranslator = make(cluster=cluster, namespace=namespace)
-    return made
+    translator: NameTranslator = make(cluster=cluster, namespace=namespace)
+    return translator

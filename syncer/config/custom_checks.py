@@ -9,30 +9,32 @@ from pydantic import ValidationError
 from syncer.api import NameTranslator, Reference, Resource, Syncer
 from syncer.api.dns_names import PLURAL_GROUP
 from syncer.api.groups import is_built_in
-from syncer.api.references import reference_of
-from syncer.config.document import Mistake
+from syncer.api.references import References, reference_of
+from syncer.config.document import Mistake, as_mapping
 from syncer.config.problems import guess
 from syncer.directions import way_of
 from syncer.names.templated import keeps_names, lack
 from syncer.resources.custom import CustomConfig
 from syncer.translate.named import named
 
-#: By group, what the objects of a built-in kind do on the host; of the others, ``_EFFECT``.
+_RUN_PODS = "run Pods on the host, which the rules of sync.toHost.pods don't concern"
+_CHANGE_API_SERVER = "change what the host's API server does for all"
+_GIVE_RIGHTS = "give rights on the host"
+
+#: By group, the effect of the objects of a built-in kind on the host; of the others, ``_EFFECT``.
 _EFFECTS = {
-    **dict.fromkeys(("apps", "batch"), "run Pods on the host, which the rules of sync.toHost.pods don't concern"),
+    "apps": _RUN_PODS,
+    "batch": _RUN_PODS,
     "autoscaling": "change how many Pods of the host run",
     "policy": "hold the host's evictions back",
-    **dict.fromkeys(
-        (
-            f"{group}.k8s.io"
-            for group in ("admissionregistration", "apiextensions", "apiregistration", "flowcontrol.apiserver")
-        ),
-        "change what the host's API server does for all",
-    ),
-    **dict.fromkeys(
-        (f"{group}.k8s.io" for group in ("authentication", "authorization", "certificates", "rbac.authorization")),
-        "give rights on the host",
-    ),
+    "admissionregistration.k8s.io": _CHANGE_API_SERVER,
+    "apiextensions.k8s.io": _CHANGE_API_SERVER,
+    "apiregistration.k8s.io": _CHANGE_API_SERVER,
+    "flowcontrol.apiserver.k8s.io": _CHANGE_API_SERVER,
+    "authentication.k8s.io": _GIVE_RIGHTS,
+    "authorization.k8s.io": _GIVE_RIGHTS,
+    "certificates.k8s.io": _GIVE_RIGHTS,
+    "rbac.authorization.k8s.io": _GIVE_RIGHTS,
 }
 _EFFECT = "act on the host by no rule of a syncer, and could name its objects"
 
@@ -48,7 +50,8 @@ class _ReadEntries(NamedTuple):
     def is_on(self, syncer: type[Syncer]) -> bool:
         """Return True if a syncer is enabled, by the file or by default."""
         direction, _, name = syncer.section.partition(".")
-        enabled = _mapping(_mapping(self.sync.get(direction)).get(name)).get("enabled")
+        section = as_mapping(as_mapping(self.sync.get(direction)).get(name))
+        enabled = section.get("enabled")
         return enabled if isinstance(enabled, bool) else syncer.config().enabled
 
 
@@ -59,55 +62,77 @@ def custom(
 
     ``translator`` is None if the configured one can't be created.
     """
-    sync = _mapping(data.get("sync"))
-    entries = {name: config for name, each in _mapping(sync.get("custom")).items() if (config := _read(each))}
+    sync = as_mapping(data.get("sync"))
+    entries: dict[str, CustomConfig] = {}
+    for name, section in as_mapping(sync.get("custom")).items():
+        config = _read(section)
+        if config is not None:
+            entries[name] = config
+
     given = _ReadEntries(entries, syncers, sync)
     for name, config in entries.items():
-        if config.enabled:
-            place = ("sync", "custom", name)
-            found = [
-                *(list(_built_in(given, name, config)) or _conflict(given, name, config)),
-                *_kinds(given, config),
-                *_left_behind(name, config),
-                *_template(config, translator),
-                *_referenced(given, name, config),
-                *_related(config, translator),
-            ]
-            yield from ((place + steps, message) for steps, message in found)
+        if not config.enabled:
+            continue
+        mistakes = list(_built_in(given, name, config))
+        if not mistakes:
+            mistakes += _conflict(given, name, config)
+        mistakes += _kinds(given, config)
+        mistakes += _left_behind(name, config)
+        mistakes += _template(config, translator)
+        mistakes += _referenced(given, name, config)
+        mistakes += _related(config, translator)
+        for steps, message in mistakes:
+            yield ("sync", "custom", name, *steps), message
 
 
-def _read(data: Any) -> CustomConfig | None:
+def _read(section: Any) -> CustomConfig | None:
     """Return the entry; None if its own section reports a problem."""
     try:
-        return CustomConfig.model_validate({} if data is None else data)
+        return CustomConfig.model_validate({} if section is None else section)
     except ValidationError:
         return None
 
 
 def _built_in(given: _ReadEntries, name: str, config: CustomConfig) -> Iterator[Mistake]:
-    """Yield a problem if tenants could create objects of a built-in kind past the syncer that has rules for it, or
-    of one that no syncer knows.
+    """Yield a problem if an entry is for a built-in kind.
+
+    Tenants could create objects of it past the syncer that has rules for it, or no syncer knows
+    the kind.
     """
     group = name.partition(".")[2]
-    own = [syncer for syncer in given.syncers if str(syncer.resource) == name and syncer.name == syncer.resource.plural]
     if config.direction != "toHost" or (config.built_in and group) or not is_built_in(group):
         return
-    if own:
-        why = f"{name} has rules of its own in sync.{own[0].section}"
-        on = given.is_on(own[0])
-        yield (), f"{why}, {'where it is on' if on else 'set enabled to true there'}. Remove this entry."
-    elif re.fullmatch(PLURAL_GROUP, name):  # otherwise a problem of its own
+
+    for syncer in given.syncers:
+        if str(syncer.resource) == name and syncer.name == syncer.resource.plural:
+            way_out = "where it is on" if given.is_on(syncer) else "set enabled to true there"
+            why = f"{name} has rules of its own in sync.{syncer.section}"
+            yield (), f"{why}, {way_out}. Remove this entry."
+            return
+
+    if re.fullmatch(PLURAL_GROUP, name):  # otherwise a problem of its own
         why = f"{name} is a kind of Kubernetes itself: its objects {_EFFECTS.get(group, _EFFECT)}."
-        yield (), f"{why} If that is what you want, set builtIn to true, and list every name in references."
+        way_out = "If you want that, set builtIn to true, and list every name in references."
+        yield (), f"{why} {way_out}"
 
 
 def _conflict(given: _ReadEntries, name: str, config: CustomConfig) -> Iterator[Mistake]:
     """Yield a problem if another syncer syncs the entry's kind in the same direction."""
     for syncer in given.syncers:
         way = way_of(syncer)
-        begins = way.goes_down if config.direction == "toHost" else way.comes_up
-        if begins and str(syncer.resource) == name and given.is_on(syncer):
-            yield (), f"is synced by {syncer.name} already; set sync.{syncer.section}.enabled to false to have it here."
+        is_same_way = way.goes_down if config.direction == "toHost" else way.comes_up
+        if is_same_way and str(syncer.resource) == name and given.is_on(syncer):
+            way_out = f"set sync.{syncer.section}.enabled to false to have it here."
+            yield (), f"is synced by {syncer.name} already; {way_out}"
+
+
+def _left_behind(name: str, config: CustomConfig) -> Iterator[Mistake]:
+    """Yield a problem for each reference without effect, as its field doesn't cross by default."""
+    own = config.of(name)
+    for path in config.references:
+        if not own.goes_down(path) and not own.comes_up(path):
+            why = "of a kind of Kubernetes itself nothing else crosses by default"
+            yield ("references", path), f"is not below spec, and {why}; give down."
 
 
 def _kinds(given: _ReadEntries, config: CustomConfig) -> Iterator[Mistake]:
@@ -117,43 +142,38 @@ def _kinds(given: _ReadEntries, config: CustomConfig) -> Iterator[Mistake]:
             yield steps, problem
 
 
-def _left_behind(name: str, config: CustomConfig) -> Iterator[Mistake]:
-    """Yield a problem for each reference that would do nothing, as its field doesn't cross by default."""
-    own = config.of(name)
-    for path in config.references:
-        if not own.goes_down(path) and not own.comes_up(path):
-            why = "is not below spec, and of a kind of Kubernetes itself nothing else crosses by default; give down"
-            yield ("references", path), f"{why}."
-
-
 def _unsynced(given: _ReadEntries, word: str) -> str:
-    there = [syncer for syncer in given.syncers if way_of(syncer).goes_down]
-    on = [syncer for syncer in there if given.is_on(syncer)]
-    if named(word, [syncer.resource for syncer in on]) or _is_on(given.entries.get(word)):
+    """Return why objects of a kind aren't synced to the host; ``""`` if they are."""
+    to_host = [syncer for syncer in given.syncers if way_of(syncer).goes_down]
+    enabled = [syncer.resource for syncer in to_host if given.is_on(syncer)]
+    if named(word, enabled):
         return ""
-    off = named(word, [syncer.resource for syncer in there])
-    if off:
-        sections = [f"sync.{syncer.section}" for syncer in there if syncer.resource == off]
+    entry = given.entries.get(word)
+    if entry is not None and entry.enabled:
+        return ""
+
+    disabled = named(word, [syncer.resource for syncer in to_host])
+    if disabled:
+        sections = [f"sync.{syncer.section}" for syncer in to_host if syncer.resource == disabled]
         return f"{word} is not synced; set {sections[0]}.enabled to true."
-    if word in given.entries:
+    if entry is not None:
         return f"{word} is not synced; set sync.custom.{word}.enabled to true."
     if "." in word:
         return f"{word} is not synced; give it a section of its own, sync.custom.{word}."
-    known = [*(syncer.resource.kind for syncer in there), *given.entries]
-    hint = guess(word, known) or "Kinds of others are written plural.group, such as issuers.cert-manager.io."
+
+    known = [*(syncer.resource.kind for syncer in to_host), *given.entries]
+    hint = guess(word, known)
+    if not hint:
+        hint = "Kinds of others are written plural.group, such as issuers.cert-manager.io."
     return f"nothing syncs a kind {word!r}. {hint}"
 
 
-def _is_on(config: CustomConfig | None) -> bool:
-    return config is not None and config.enabled
-
-
 def _template(config: CustomConfig, translator: NameTranslator | None) -> Iterator[Mistake]:
+    """Yield a problem if two objects could get the same name by the entry's template."""
     template = config.template
     if template is None or translator is None:
         return
-    namespaced = config.scope != "Cluster"
-    if missing := lack(template, translator, namespaced=namespaced):
+    if missing := lack(template, translator, namespaced=config.scope != "Cluster"):
         hint = "" if config.scope else " For a kind without namespaces, set scope to Cluster."
         yield ("name",), f"{missing}.{hint}"
 
@@ -165,39 +185,44 @@ def _referenced(given: _ReadEntries, name: str, config: CustomConfig) -> Iterato
     """
     if config.template is None or config.template.has("cluster"):
         return
-    by_entry = [
-        f"sync.custom.{other}" for other, each in given.entries.items() if each.enabled and name in _names_of(each)
-    ]
-    by_syncer = [f"sync.{syncer.section}" for syncer in given.syncers if given.is_on(syncer) and _names(syncer, name)]
-    if namers := [*by_entry, *by_syncer]:
-        why = f"must have {{cluster}} in it, since objects of {namers[0]} refer to this kind"
-        yield ("name",), f"{why}: the name of one that the tenant doesn't have could be that of the host's own."
+
+    referring: list[str] = []
+    for other, entry in given.entries.items():
+        if entry.enabled and any(word == name for _, word in entry.kinds()):
+            referring.append(f"sync.custom.{other}")
+    enabled = [syncer for syncer in given.syncers if given.is_on(syncer)]
+    referring += [f"sync.{each.section}" for each in enabled if _may_refer_to(each, name)]
+
+    if referring:
+        message = (
+            f"must have {{cluster}} in it, since objects of {referring[0]} refer to this kind: "
+            "the name of one that the tenant doesn't have could be that of the host's own."
+        )
+        yield ("name",), message
 
 
-def _names_of(config: CustomConfig) -> set[str]:
-    return {word for _, word in config.kinds()}
-
-
-def _names(syncer: type[Syncer], name: str) -> bool:
+def _may_refer_to(syncer: type[Syncer], name: str) -> bool:
     """Return True if a syncer's objects may refer to a kind."""
-    references: Mapping[str, Any] = getattr(syncer, "references", {})
-    known = (reference_of(said) for said in references.values() if isinstance(said, Resource | Reference))
-    return any(str(target) == name for each in known for target in each.targets)
+    references: References = getattr(syncer, "references", {})
+    for referred in references.values():
+        if isinstance(referred, Resource | Reference):
+            targets = reference_of(referred).targets
+            if any(str(target) == name for target in targets):
+                return True
+    return False
 
 
 def _related(config: CustomConfig, translator: NameTranslator | None) -> Iterator[Mistake]:
     """Yield a problem for each rule by which a tenant could name the host's own objects."""
     if translator is None or not keeps_names(translator):
         return
-    for place, related in enumerate(config.related):
+    for index, related in enumerate(config.related):
         by = related.by
-        if related.origin == "host" and by.reference in config.references and not (by.owner or by.selector):
-            why = "finds what is on the host by a name that the tenant says, and names.translator leaves names as they"
-            yield (
-                ("related", place, "by"),
-                f"{why} are: they could name whatever is there. Add by.selector or by.owner.",
+        is_named = related.origin == "host" and by.reference in config.references
+        if is_named and not by.owner and not by.selector:
+            message = (
+                "finds objects of the host by a name that the tenant chooses, and names.translator "
+                "leaves names as they are: the tenant could name any object of the host. "
+                "Add by.selector or by.owner."
             )
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+            yield ("related", index, "by"), message

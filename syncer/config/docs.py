@@ -1,7 +1,7 @@
 """The help of options: the docstring under each field, read from the source on demand.
 
-Pydantic can do so itself, but does it for every model whenever the module is imported: 50 ms of CPU at every start of a
-daemon that shows no help.
+Pydantic can do so itself, but does it for every model whenever the module is imported: 50 ms of CPU
+at every start of a daemon that shows no help.
 """
 
 import ast
@@ -27,13 +27,25 @@ def document(model: type[BaseModel]) -> None:
         if section:
             document(section)
         if not field.description:
-            field.description = next((docs[name] for cls in model.__mro__ if name in (docs := _docs(cls))), None)
-    model.model_rebuild(force=True)  # the JSON schema is made from the built model, not from its fields
+            field.description = _docstring(model, name)
+    # The JSON schema is made from the built model, not from its fields.
+    model.model_rebuild(force=True)
+
+
+def _docstring(model: type[BaseModel], name: str) -> str | None:
+    """Return the docstring of a field, of the class or of one that it inherits from."""
+    for cls in model.__mro__:
+        docs = _docs(cls)
+        if name in docs:
+            return docs[name]
+    return None
 
 
 def alternatives(annotation: Any) -> tuple[Any, ...]:
     """Return the members of a union; of any other type, the type itself."""
-    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+    if get_origin(annotation) in (Union, types.UnionType):
+        return get_args(annotation)
+    return (annotation,)
 
 
 def section_in(annotation: Any) -> type[BaseModel] | None:
@@ -47,9 +59,14 @@ def section_in(annotation: Any) -> type[BaseModel] | None:
 def item_in(annotation: Any) -> type[BaseModel] | None:
     """Return the section that each item of a mapping or list of this type is, or None."""
     for each in alternatives(annotation):
-        origin, arguments = get_origin(each), get_args(each)
-        if isinstance(origin, type) and issubclass(origin, Mapping | Sequence):
-            return section_in(arguments[-1] if issubclass(origin, Mapping) else arguments[0])
+        origin = get_origin(each)
+        arguments = get_args(each)
+        if not isinstance(origin, type):
+            continue
+        if issubclass(origin, Mapping):
+            return section_in(arguments[-1])
+        if issubclass(origin, Sequence):
+            return section_in(arguments[0])
     return None
 
 
@@ -59,16 +76,17 @@ def _docs(cls: type) -> Mapping[str, str]:
     if cls is BaseModel or not issubclass(cls, BaseModel):
         return {}
     try:
-        [made] = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+        [definition] = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     except (OSError, TypeError, SyntaxError, ValueError):
         return {}
-    assert isinstance(made, ast.ClassDef)
-    return {
-        field.target.id: inspect.cleandoc(below.value.value)
-        for field, below in itertools.pairwise(made.body)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
-        and isinstance(below, ast.Expr)
-        and isinstance(below.value, ast.Constant)
-        and isinstance(below.value.value, str)
-    }
+    assert isinstance(definition, ast.ClassDef)
+
+    docs: dict[str, str] = {}
+    for field, below in itertools.pairwise(definition.body):
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        if not isinstance(below, ast.Expr) or not isinstance(below.value, ast.Constant):
+            continue
+        if isinstance(below.value.value, str):
+            docs[field.target.id] = inspect.cleandoc(below.value.value)
+    return docs

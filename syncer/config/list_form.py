@@ -1,5 +1,7 @@
-"""Convert a configuration to list form: a list of virtual clusters, each with all sections that
-apply to it; so with the Secrets that have further ones.
+"""Convert a configuration to list form.
+
+In list form, each virtual cluster is an entry of a list, with all sections that apply to it; so are
+the Secrets that have further ones.
 
 The short form for a single virtual cluster (``cluster``, ``virtual``, ``host.namespace``) becomes
 the only entry of the list. The sections of an entry are laid over the same sections at the top,
@@ -12,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from syncer.config.docs import item_in, section_in
-from syncer.config.document import Steps
+from syncer.config.document import Steps, as_mapping
 from syncer.config.types import inside, model_in, option_names
 
 #: The option that holds the list.
@@ -34,57 +36,74 @@ def listed(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     Options of the short form that stand beside a list, or are malformed, stay where they are; the
     model refuses them.
     """
-    result, entry = dict(data), {}
+    result = dict(data)
     if LIST in data:
         return result
+
+    entry: dict[str, Any] = {}
     if "cluster" in data:
         entry["name"] = result.pop("cluster")
-    host, virtual = data.get("host"), data.get("virtual")
+
+    host = data.get("host")
     if isinstance(host, Mapping) and "namespace" in host:
         entry["hostNamespace"] = host["namespace"]
         result["host"] = {name: value for name, value in host.items() if name != "namespace"}
+
+    virtual = data.get("virtual")
     if isinstance(virtual, Mapping):
         known = option_names(model, ("virtual",))
         entry |= {name: value for name, value in virtual.items() if name in known}
         result["virtual"] = {name: value for name, value in virtual.items() if name not in known}
-    return result | {LIST: [entry] if entry or SECRETS not in data else []}
+
+    # Without any option of the short form, all virtual clusters may be those of Secrets.
+    result[LIST] = [entry] if entry or SECRETS not in data else []
+    return result
 
 
 def layered(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """Merge the sections at the top into those of each entry."""
-    made = dict(data)
+    result = dict(data)
     for option in (LIST, SECRETS):
-        if isinstance(entries := data.get(option), list | tuple):
-            made[option] = [_layered(each, data, model) if isinstance(each, Mapping) else each for each in entries]
-    return made
+        entries = data.get(option)
+        if isinstance(entries, list | tuple):
+            result[option] = [_layered(entry, data, model) for entry in entries]
+    return result
 
 
-def _layered(entry: Mapping[str, Any], data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    own = {
-        name: _over(data.get(name), entry[name], model_in(model, (name,)))
-        for name in COMMON
-        if entry.get(name) is not None
-    }
-    return {**entry, **own}
+def _layered(entry: Any, data: Mapping[str, Any], model: type[BaseModel]) -> Any:
+    """Merge the sections at the top into those of an entry, unless it is malformed."""
+    if not isinstance(entry, Mapping):
+        return entry
+    result = dict(entry)
+    for name in COMMON:
+        if entry.get(name) is not None:
+            result[name] = _over(data.get(name), entry[name], model_in(model, (name,)))
+    return result
 
 
 def _over(common: Any, own: Any, annotation: Any) -> Any:
-    """Merge a value over another: sections, and mappings of sections, option by option; other
-    values replace each other.
+    """Merge a value over another.
+
+    Sections, and mappings of sections, are merged option by option; other values replace each
+    other. ``annotation`` is the type of the value.
     """
     section = section_in(annotation)
     if section and own is None:
         own = {}  # an empty section
     if not isinstance(own, Mapping) or not (section or item_in(annotation)):
         return own
-    below = _mapping(common)
-    return {**below, **{name: _over(below.get(name), each, inside(annotation, name)) for name, each in own.items()}}
+
+    below = as_mapping(common)
+    result = dict(below)
+    for name, value in own.items():
+        result[name] = _over(below.get(name), value, inside(annotation, name))
+    return result
 
 
 # -- steps -----------------------------------------------------------------------------------------
 
 
-def listed_place(steps: Steps, entry: int = 0) -> Steps:
+def listed_steps(steps: Steps, entry: int = 0) -> Steps:
     """Convert the steps to an option from short form to list form, in the entry of this number.
 
     Other steps are unchanged.
@@ -99,21 +118,26 @@ def listed_place(steps: Steps, entry: int = 0) -> Steps:
     return steps
 
 
-def given_place(steps: Steps, data: Mapping[str, Any]) -> Steps:
-    """Convert steps in list form to those of the value in the file: in its entry, at the top, or in
-    short form.
+def given_steps(steps: Steps, data: Mapping[str, Any]) -> Steps:
+    """Convert steps in list form to those of the value in the file.
 
-    ``data`` is the configuration as it was given.
+    The value may be in an entry, at the top, or in short form. ``data`` is the configuration as it
+    was given.
     """
-    match steps:
-        case (first, int(), *rest) if first in (LIST, SECRETS):
-            own = _from_short(tuple(rest)) if first not in data else steps
-            is_common = rest[:1] and rest[0] in COMMON
-            return tuple(rest) if is_common and depth(rest, data) > depth(steps, data) - 2 else own
-    return steps
+    if len(steps) < 2 or steps[0] not in (LIST, SECRETS) or not isinstance(steps[1], int):
+        return steps
+    below = steps[2:]
+
+    # Of a section in both places, the value is where the file has more of the steps to it.
+    if below and below[0] in COMMON and depth(below, data) > depth(steps, data) - 2:
+        return below
+    if steps[0] in data:
+        return steps
+    return _from_short(below)
 
 
 def _from_short(steps: Steps) -> Steps:
+    """Convert steps within an entry to those in short form."""
     match steps:
         case () | ("name", *_):
             return ("cluster",)
@@ -125,12 +149,9 @@ def _from_short(steps: Steps) -> Steps:
 def depth(steps: Sequence[str | int], data: Any) -> int:
     """Return how many of the first steps exist in the data."""
     for number, step in enumerate(steps):
-        there = step in data if isinstance(data, Mapping) else isinstance(data, list) and step in range(len(data))
-        if not there:
+        in_mapping = isinstance(data, Mapping) and step in data
+        in_list = isinstance(data, list) and step in range(len(data))
+        if not in_mapping and not in_list:
             return number
         data = data[step]
     return len(steps)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -10,8 +10,17 @@ from pydantic import BaseModel, ValidationError
 
 from syncer.api import ConfigError, NameTranslator, Problem, Syncer
 from syncer.config import checks
-from syncer.config.document import Document, Steps, dotted, read
-from syncer.config.list_form import COMMON, LIST, SECRETS, depth, given_place, layered, listed, listed_place
+from syncer.config.document import Document, Mistake, Steps, as_list, as_mapping, dotted, read
+from syncer.config.list_form import (
+    COMMON,
+    LIST,
+    SECRETS,
+    depth,
+    given_steps,
+    layered,
+    listed,
+    listed_steps,
+)
 from syncer.config.model import SyncerConfig, no_cluster
 from syncer.config.problems import explained, guess
 from syncer.config.sections import DIRECTIONS, config_with
@@ -19,6 +28,15 @@ from syncer.config.types import model_in
 from syncer.config.virtual_cluster import VirtualCluster
 
 DEFAULT = "default"
+
+#: A path in list form of an option in a common section, which is in the group.
+_COMMON_OPTION = re.compile(rf"(?:{LIST}|{SECRETS})\[\d+\]\.((?:{'|'.join(COMMON)})\b.*)")
+#: The path of a syncer's section, with the direction and the name in the groups.
+_SYNCER_SECTION = re.compile(
+    rf"(?:(?:{LIST}|{SECRETS})\[\d+\]\.)?sync\.({'|'.join(DIRECTIONS)})\.([^.]+)",
+)
+#: The options that name the format of a file.
+_FORMAT = {"apiVersion": "vsyncer.dev/v1alpha1", "kind": "SyncerConfig"}
 
 
 class Plugins(Protocol):
@@ -78,8 +96,12 @@ class Loaded:
 
     def origin(self, path: str) -> str:
         """Return the origin of a value; ``default`` if it was not given."""
-        common = re.fullmatch(rf"(?:{LIST}|{SECRETS})\[\d+\]\.((?:{'|'.join(COMMON)})\b.*)", path)
-        return self.origins.get(path) or self.origins.get(common[1] if common else path, DEFAULT)
+        if path in self.origins:
+            return self.origins[path]
+        common = _COMMON_OPTION.fullmatch(path)
+        if common is not None:
+            return self.origins.get(common[1], DEFAULT)
+        return DEFAULT
 
     @property
     def cluster(self) -> VirtualCluster:
@@ -110,20 +132,28 @@ def build(document: Document, plugins: Plugins, overrides: Sequence[Override] = 
     """Build the configuration from a parsed document; otherwise like :func:`load`."""
     model = config_with(plugins.syncers(_sections(document.data)), translators=plugins.translator)
     given = _GivenValues(document, model, overrides)
+
     config, problems = _validated(given, model, plugins)
-    found = [*_translators(given, plugins), *checks.across(given.data, model)]
-    problems += [given.report(steps, message, "") for steps, message in found]
-    problems += [*document.problems, *_format(document), *given.problems]
+    for steps, message in _translators(given, plugins):
+        problems.append(given.report(steps, message, ""))
+    for steps, message in checks.across(given.data, model):
+        problems.append(given.report(steps, message, ""))
+    problems += document.problems
+    problems += _format(document)
+    problems += given.problems
     if problems or config is None:
-        raise ConfigError(*sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0))
+        distinct = dict.fromkeys(problems)
+        raise ConfigError(*sorted(distinct, key=lambda problem: problem.line or 0))
+
     for cluster in config.clusters():
+        enabled = [type(each.syncer) for each in cluster.enabled()]
         custom = [syncer for entry in cluster.custom_entries() for syncer in entry.assumed()[:1]]
-        plugins.refuse_conflicts([*(type(enabled.syncer) for enabled in cluster.enabled()), *custom])
+        plugins.refuse_conflicts([*enabled, *custom])
     return Loaded(config, given.origins, given.chosen)
 
 
 def model_for(path: str | None, plugins: Plugins) -> type[SyncerConfig]:
-    """Return the configuration model with the built-in syncers and the plugins that a file names."""
+    """Return the model with the built-in syncers, and the plugins that a file names."""
     document = read(path) if path else Document()
     return config_with(plugins.syncers(_sections(document.data)), translators=plugins.translator)
 
@@ -131,128 +161,145 @@ def model_for(path: str | None, plugins: Plugins) -> type[SyncerConfig]:
 class _GivenValues:
     """The values of the file in list form, with the overrides on top, and the origin of each."""
 
-    def __init__(self, document: Document, model: type[SyncerConfig], overrides: Sequence[Override]) -> None:
+    def __init__(
+        self,
+        document: Document,
+        model: type[SyncerConfig],
+        overrides: Sequence[Override],
+    ) -> None:
         self._document = document
+        #: The origin of each value that an override has set.
         self._overridden: dict[str, str] = {}
         self.problems: list[Problem] = []
-        self.origins = {
-            dotted(listed_place(steps)): f"{document.file}:{line}" for steps, line in document.lines.items() if steps
-        }
-        self.data: dict[str, Any] = listed(_filled(copy.deepcopy(document.data), model), model)
-        by_name = {override.path: override for override in overrides}
-        self.chosen, number = self._choose(by_name.pop("cluster", None))
-        for override in by_name.values():
-            steps = listed_place(tuple(override.path.split(".")), number)
-            if steps[0] == LIST and number >= len(_entries(self.data, LIST)) and self.data.get(SECRETS):
-                self.problems.append(Problem("is about a virtual cluster that is listed.", file=override.origin))
-            self._put(steps, override)
-            if depth((LIST, number, *steps), self.data) == len(steps) + 2:
-                self._put((LIST, number, *steps), override)
+        self.origins: dict[str, str] = {}
+        for steps, line in document.lines.items():
+            if steps:
+                self.origins[dotted(listed_steps(steps))] = f"{document.file}:{line}"
+
+        filled = _filled(copy.deepcopy(document.data), model)
+        self.data: dict[str, Any] = listed(filled, model)
+        by_path = {override.path: override for override in overrides}
+        self.chosen, number = self._choose(by_path.pop("cluster", None))
+        for override in by_path.values():
+            self._apply(override, number)
         self.data = layered(self.data, model)
 
     def _choose(self, wanted: Override | None) -> tuple[str, int]:
-        """Return the selected virtual cluster: its name (``""`` without ``--cluster``) and its
-        index in the list.
+        """Return the selected virtual cluster: its name, and its index in the list.
+
+        The name is ``""`` if none is selected. The index is beyond the list for one of Secrets.
         """
-        known = _entries(self.data, LIST)
-        names = [each.get("name") if isinstance(each, dict) else None for each in known]
         if wanted is None:
             return "", 0
+        known = as_list(self.data.get(LIST))
+        names = [entry.get("name") if isinstance(entry, dict) else None for entry in known]
         if names == [None]:
             self._put((LIST, 0, "name"), wanted)
-        elif wanted.value in names:
+            return "", 0
+        if wanted.value in names:
             return wanted.value, names.index(wanted.value)
-        elif self.data.get(SECRETS):
+        if self.data.get(SECRETS):
             return wanted.value, len(names)
-        else:
-            self.problems.append(no_cluster(wanted.value, [str(name) for name in names if name], wanted.origin))
+
+        known_names = [str(name) for name in names if name]
+        self.problems.append(no_cluster(wanted.value, known_names, wanted.origin))
         return "", 0
 
+    def _apply(self, override: Override, number: int) -> None:
+        """Set the value of an override, which may be about the virtual cluster at an index."""
+        steps = listed_steps(tuple(override.path.split(".")), number)
+        is_unlisted = number >= len(as_list(self.data.get(LIST)))
+        if steps[0] == LIST and is_unlisted and self.data.get(SECRETS):
+            problem = Problem("is about a virtual cluster that is listed.", file=override.origin)
+            self.problems.append(problem)
+        self._put(steps, override)
+
+        # An entry's own value would win over the one at the top.
+        in_entry = (LIST, number, *steps)
+        if depth(in_entry, self.data) == len(in_entry):
+            self._put(in_entry, override)
+
     def _put(self, steps: Steps, override: Override) -> None:
-        place: Any = self.data
+        """Set the value at these steps, and note its origin."""
+        section: Any = self.data
         for step in steps[:-1]:
-            if isinstance(place, dict):
-                place = place.setdefault(step, {})
+            if isinstance(section, dict):
+                section = section.setdefault(step, {})
+            elif depth((step,), section):
+                section = section[step]
             else:
-                place = place[step] if depth((step,), place) else None
-        if not isinstance(place, dict):
+                return
+        if not isinstance(section, dict):
             return  # the file has a value other than a section there, which is a problem of its own
-        place[steps[-1]] = override.value
-        self.origins[dotted(steps)] = self._overridden[dotted(steps)] = override.origin
+        section[steps[-1]] = override.value
+        path = dotted(steps)
+        self.origins[path] = override.origin
+        self._overridden[path] = override.origin
 
     def report(self, steps: Steps, message: str, hint: str) -> Problem:
         """Return a problem with a value, located where it was given."""
-        place = given_place(steps, self._document.data)
-        if origin := self._overridden.get(dotted(steps)):
-            return Problem(message, path=dotted(place), file=origin, hint=hint)
-        return self._document.problem(place, message, hint)
+        given = given_steps(steps, self._document.data)
+        origin = self._overridden.get(dotted(steps))
+        if origin:
+            return Problem(message, path=dotted(given), file=origin, hint=hint)
+        return self._document.problem(given, message, hint)
 
 
 def _filled(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Return the data with ``{}`` for each empty section (``metrics:``), so that it gets its defaults."""
-    return {key: _filled_value(value, model_in(model, (key,))) for key, value in data.items()}
-
-
-def _filled_value(value: Any, section: type[BaseModel] | None) -> Any:
-    if section is None or not (value is None or isinstance(value, dict)):
-        return value
-    return _filled(value or {}, section)
+    """Return the data with ``{}`` for each empty section, such as ``metrics:``."""
+    result = dict(data)
+    for key, value in data.items():
+        section = model_in(model, (key,))
+        if section is not None and (value is None or isinstance(value, dict)):
+            result[key] = _filled(value or {}, section)
+    return result
 
 
 def _sections(data: Mapping[str, Any]) -> list[str]:
-    """Return the sections below ``sync`` that the file names, at the top or for a virtual cluster."""
-    given = [data, *_entries(data, LIST), *_entries(data, SECRETS)]
-    found = [each["sync"] for each in given if isinstance(each, dict) and isinstance(each.get("sync"), dict)]
-    return [
-        f"{direction}.{name}"
-        for sync in found
-        for direction in DIRECTIONS
-        if isinstance(sync.get(direction), dict)
-        for name in sync[direction]
-    ]
-
-
-def _entries(data: Mapping[str, Any], option: str) -> list[Any]:
-    entries = data.get(option)
-    return entries if isinstance(entries, list) else []
+    """Return the sections of syncers that the file names, at the top or for a virtual cluster."""
+    names: list[str] = []
+    for given in (data, *as_list(data.get(LIST)), *as_list(data.get(SECRETS))):
+        sync = as_mapping(as_mapping(given).get("sync"))
+        for direction in DIRECTIONS:
+            names += [f"{direction}.{name}" for name in as_mapping(sync.get(direction))]
+    return names
 
 
 def _format(document: Document) -> list[Problem]:
-    """Return a problem if the file doesn't name its format, as a later version could not be
-    recognised then.
+    """Return a problem for each option of the format that the file lacks.
+
+    Without them, a later version could not recognise the format.
     """
     if not document.file:
         return []
-    expected = {"apiVersion": "vsyncer.dev/v1alpha1", "kind": "SyncerConfig"}
-    return [
-        document.problem((key,), "is required and not given.", f"Write `{key}: {value}`.")
-        for key, value in expected.items()
-        if key not in document.data
-    ]
+    problems: list[Problem] = []
+    for key, value in _FORMAT.items():
+        if key not in document.data:
+            hint = f"Write `{key}: {value}`."
+            problems.append(document.problem((key,), "is required and not given.", hint))
+    return problems
 
 
-def _translators(given: _GivenValues, plugins: Plugins) -> Iterator[tuple[Steps, str]]:
+def _translators(given: _GivenValues, plugins: Plugins) -> Iterator[Mistake]:
     """Yield the configured name translators that don't exist."""
     known = plugins.known_translators()
-    places: list[tuple[Steps, Any]] = [
-        ((), given.data),
-        *(
-            ((option, number), each)
-            for option in (LIST, SECRETS)
-            for number, each in enumerate(_entries(given.data, option))
-        ),
-    ]
-    for steps, section in places:
-        names = section.get("names") if isinstance(section, dict) else None
-        name = names.get("translator") if isinstance(names, dict) else None
+    sections: list[tuple[Steps, Any]] = [((), given.data)]
+    for option in (LIST, SECRETS):
+        for number, entry in enumerate(as_list(given.data.get(option))):
+            sections.append(((option, number), entry))
+
+    for steps, section in sections:
+        name = as_mapping(as_mapping(section).get("names")).get("translator")
         if isinstance(name, str) and plugins.translator(name) is None:
-            message = f"no name translator is called {name!r}; there are {', '.join(sorted(known)) or 'none'}."
+            existing = ", ".join(sorted(known)) or "none"
+            message = f"no name translator is called {name!r}; there are {existing}."
             yield (*steps, "names", "translator"), f"{message} {guess(name, known)}".rstrip()
 
 
 def _validated(
     given: _GivenValues, model: type[SyncerConfig], plugins: Plugins
 ) -> tuple[SyncerConfig | None, list[Problem]]:
+    """Return the configuration, or None and its problems."""
     try:
         return model.model_validate(given.data), []
     except ValidationError as error:
@@ -262,13 +309,18 @@ def _validated(
 
 def _no_syncer(problem: Problem, plugins: Plugins) -> Problem:
     """Improve the hint of a problem about a section that no syncer has."""
-    section = re.fullmatch(rf"(?:(?:{LIST}|{SECRETS})\[\d+\]\.)?sync\.({'|'.join(DIRECTIONS)})\.([^.]+)", problem.path)
+    section = _SYNCER_SECTION.fullmatch(problem.path)
     if section is None or problem.message != "no such option.":
         return problem
+
+    name = section[2]
     known = plugins.known_syncers()
-    hint = problem.hint or guess(section[2], known)
-    if section[2] in known:
-        hint = f"The plugin {section[2]} is installed; its section is elsewhere below sync, see `syncer plugins list`."
-    hint = hint or "If it is a plugin's, install its package; `syncer plugins list` shows what is there."
+    if name in known:
+        where = "its section is elsewhere below sync, see `syncer plugins list`"
+        hint = f"The plugin {name} is installed; {where}."
+    else:
+        hint = problem.hint or guess(name, known)
+    if not hint:
+        hint = "If it is a plugin's, install its package; `syncer plugins list` shows the plugins."
     message = "no syncer, built in or installed, has this section."
     return Problem(message, path=problem.path, line=problem.line, file=problem.file, hint=hint)

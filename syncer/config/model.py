@@ -7,7 +7,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from syncer.api import ConfigError, Marks, NameTranslator, Networking, Patrol, Problem, Section, Syncer
+from syncer.api import (
+    ConfigError,
+    Marks,
+    NameTranslator,
+    Networking,
+    Patrol,
+    Problem,
+    Section,
+    Syncer,
+)
 from syncer.api.dns_names import ClusterName
 from syncer.api.durations import Duration
 from syncer.config.list_form import list_form
@@ -42,8 +51,9 @@ OWN_FOLDER = "vsyncer-"
 
 
 class SyncerConfig(Section, defer_build=True):
-    """The configuration of the syncer daemon. It names its virtual clusters in `virtualClusters`, or a single one in
-    the short form: `cluster`, `virtual` and `host.namespace`. More may be in Secrets: `virtualClusterSecrets`.
+    """The configuration of the syncer daemon. It names its virtual clusters in `virtualClusters`,
+    or a single one in the short form: `cluster`, `virtual` and `host.namespace`. Further ones may
+    be in Secrets: `virtualClusterSecrets`.
     """
 
     #: The classes behind the sections of ``sync``, and the function that finds a name translator.
@@ -58,21 +68,22 @@ class SyncerConfig(Section, defer_build=True):
     """Always `SyncerConfig`."""
 
     virtual_clusters: tuple[VirtualClusterSection, ...]
-    """The virtual clusters to serve; may be empty with `virtualClusterSecrets`. What is wrong with one of them delays
-    no other.
+    """The virtual clusters to serve; may be empty with `virtualClusterSecrets`. An error in one of
+    them delays no other.
 
-    Each may have its own `names`, `networking`, `sync`, `patrol`, `fights` and `kubelet`; those at the top are
-    the defaults for all.
+    Each may have its own `names`, `networking`, `sync`, `patrol`, `fights` and `kubelet`; those at
+    the top are the defaults for all.
     """
 
     virtual_cluster_secrets: tuple[VirtualClusterSecretsSection, ...] = ()
-    """Host namespaces in whose Secrets there are kubeconfigs of further virtual clusters, which join and leave with
-    their Secrets.
+    """Host namespaces with Secrets that have the kubeconfigs of further virtual clusters. These
+    join and leave with their Secrets.
     """
 
-    short_cluster: Annotated[ClusterName, beside_the_list("it there, as virtualClusters[0].name")] = Field(
-        default="", alias="cluster", exclude=True
-    )
+    short_cluster: Annotated[
+        ClusterName,
+        beside_the_list("it there, as virtualClusters[0].name"),
+    ] = Field(default="", alias="cluster", exclude=True)
     """Short form for a single virtual cluster: its `name`."""
 
     short_virtual: VirtualSide = Field(default=VirtualSide(), alias="virtual", exclude=True)
@@ -94,7 +105,7 @@ class SyncerConfig(Section, defer_build=True):
     """Maximum number of requests that are worked on at the same time."""
 
     grace_period: Duration = 20.0
-    """Time that a daemon being stopped takes to finish the requests that it has begun.
+    """The longest time in which a daemon that is being stopped finishes the requests in work.
 
     Less than the pod's own grace period.
     """
@@ -106,7 +117,7 @@ class SyncerConfig(Section, defer_build=True):
 
     def clusters(self) -> tuple[VirtualCluster, ...]:
         """Return the virtual clusters that are listed, each with the sections that apply to it."""
-        return tuple(map(self._listed, self.virtual_clusters))
+        return tuple(self._listed(section) for section in self.virtual_clusters)
 
     def cluster(self, name: str = "") -> VirtualCluster:
         """Return a listed virtual cluster by name; without a name, the only one.
@@ -117,25 +128,40 @@ class SyncerConfig(Section, defer_build=True):
         """
         known = self.names_listed
         if not name and (len(known) > 1 or self.virtual_cluster_secrets):
-            there = ", ".join(
-                [*known, *(f"those of Secrets in {each.namespace}" for each in self.virtual_cluster_secrets)]
-            )
-            raise ConfigError(Problem(f"there are several virtual clusters: {there}. Name one, with --cluster."))
-        for each in self.virtual_clusters:
-            if name in ("", each.name):
-                return self._listed(each)
+            namespaces = [section.namespace for section in self.virtual_cluster_secrets]
+            listed = ", ".join([*known, *(f"those of Secrets in {each}" for each in namespaces)])
+            message = f"there are several virtual clusters: {listed}. Name one, with --cluster."
+            raise ConfigError(Problem(message))
+        for section in self.virtual_clusters:
+            if name in ("", section.name):
+                return self._listed(section)
         raise ConfigError(no_cluster(name, known))
 
     def _listed(self, given: VirtualClusterSection) -> VirtualCluster:
+        """Return a virtual cluster that is listed."""
         return self._cluster(given, given.name, given.host_namespace, given)
 
-    def cluster_of(self, given: VirtualClusterSecretsSection, name: str, host_namespace: str) -> VirtualCluster:
-        """Return a virtual cluster that a Secret names, with the sections that apply to it, and without a login."""
-        return self._cluster(given, name, host_namespace, ConnectionSection(qps=given.qps, burst=given.burst))
+    def cluster_of(
+        self,
+        given: VirtualClusterSecretsSection,
+        name: str,
+        host_namespace: str,
+    ) -> VirtualCluster:
+        """Return a virtual cluster that a Secret names.
+
+        It has the sections that apply to it, and no login.
+        """
+        connection = ConnectionSection(qps=given.qps, burst=given.burst)
+        return self._cluster(given, name, host_namespace, connection)
 
     def _cluster(
-        self, given: ClusterSections, name: str, host_namespace: str, connection: ConnectionSection
+        self,
+        given: ClusterSections,
+        name: str,
+        host_namespace: str,
+        connection: ConnectionSection,
     ) -> VirtualCluster:
+        """Return a virtual cluster; sections that it doesn't have itself are those at the top."""
         names = given.names or self.names
         return VirtualCluster(
             name=name,
@@ -161,12 +187,16 @@ class SyncerConfig(Section, defer_build=True):
 
     @property
     def first(self) -> tuple[str, str]:
-        """The name and host namespace of the first virtual cluster; of Secrets alone, their namespace, and the first
-        that is assigned to it.
+        """The name and host namespace of the first virtual cluster.
+
+        If all are of Secrets: the namespace of the first Secrets, and the first host namespace that
+        is assigned to them.
         """
         if self.virtual_clusters:
-            return self.virtual_clusters[0].name, self.virtual_clusters[0].host_namespace
-        return self.virtual_cluster_secrets[0].namespace, self.virtual_cluster_secrets[0].host_namespaces[0]
+            cluster = self.virtual_clusters[0]
+            return cluster.name, cluster.host_namespace
+        secrets = self.virtual_cluster_secrets[0]
+        return secrets.namespace, secrets.host_namespaces[0]
 
     @property
     def lease_name(self) -> str:
@@ -182,16 +212,19 @@ class SyncerConfig(Section, defer_build=True):
         """Return the path of the control socket; ``""`` if it is off."""
         if self.control.socket:
             return "" if self.control.socket == "0" else self.control.socket
+
         name = ".".join(self.first)
-        above = environ.get("TMPDIR") or "/tmp"  # noqa: S108 — the folder in it is the user's alone
-        folder = f"{above}/{OWN_FOLDER}{os.geteuid()}"
+        parent = environ.get("TMPDIR") or "/tmp"  # noqa: S108 — with a folder of the user alone
+        folder = f"{parent}/{OWN_FOLDER}{os.geteuid()}"
         path = f"{folder}/{name}.sock"
-        if len(path.encode()) <= LONGEST_SOCKET:
-            return path
-        return f"{folder}/{hashlib.sha256(name.encode()).hexdigest()[:16]}.sock"
+        if len(path.encode()) > LONGEST_SOCKET:
+            digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+            path = f"{folder}/{digest}.sock"
+        return path
 
 
 def no_cluster(name: str, known: Sequence[str], file: str = "") -> Problem:
     """Return the problem of an unknown virtual cluster; ``file`` is where its name was given."""
-    there = f"there {'are' if len(known) > 1 else 'is'} {', '.join(known)}"
-    return Problem(f"no virtual cluster is called {name!r}; {there}.", file=file, hint=guess(name, known))
+    verb = "are" if len(known) > 1 else "is"
+    message = f"no virtual cluster is called {name!r}; there {verb} {', '.join(known)}."
+    return Problem(message, file=file, hint=guess(name, known))

@@ -11,7 +11,7 @@ from syncer.api.marks import CLUSTER_SECRET
 from syncer.config.values import ListenAddress, SocketPath
 from syncer.resources.custom import CustomConfig
 
-_BESIDE = "is the short form for a single virtual cluster, and virtualClusters is given, too. Write {}."
+_BESIDE = "is the short form for a single virtual cluster, and virtualClusters is given, too."
 
 
 class ConnectionSection(Section):
@@ -54,13 +54,14 @@ class VirtualConnectionSection(ConnectionSection):
     """How to reach the API server of a virtual cluster."""
 
     allow_exec: bool = True
-    """Whether the kubeconfig may run a program for its credentials (`exec`, `auth-provider`). If not, one that does
-    is refused.
+    """Whether the kubeconfig may run a program for its credentials (`exec`, `auth-provider`).
+
+    If not, a kubeconfig that does is refused.
     """
 
     wait_for_kubeconfig: bool = False
-    """Whether the daemon waits while there is no such kubeconfig file, for example that of a Secret that is still to
-    be made. If not, a daemon with a single virtual cluster ends.
+    """Whether the daemon waits while the kubeconfig file is missing, for example until its Secret
+    has been created. If not, a daemon with a single virtual cluster ends.
     """
 
     @property
@@ -74,31 +75,35 @@ class VirtualConnectionSection(ConnectionSection):
         return self.wait_for_kubeconfig
 
 
-def beside_the_list(place: str) -> BeforeValidator:
-    """Return a validator that refuses any value: the option is in short form, beside a list."""
+def beside_the_list(instead: str) -> BeforeValidator:
+    """Return a validator that refuses any value: the option is in short form, beside a list.
+
+    ``instead`` is what to write.
+    """
 
     def refuse(value: Any) -> Any:
-        raise ValueError(_BESIDE.format(place))
+        raise ValueError(f"{_BESIDE} Write {instead}.")
 
     return BeforeValidator(refuse)
 
 
 class VirtualSide(VirtualConnectionSection):
-    """Short form for a single virtual cluster: how to reach its API server, the one that tenants use."""
+    """Short form for a single virtual cluster: how to reach its API server, which tenants use."""
 
     @model_validator(mode="after")
     def _is_empty(self) -> Self:
         if self.model_fields_set:
-            raise ValueError(_BESIDE.format("what is in it there, in virtualClusters[0]"))
+            raise ValueError(f"{_BESIDE} Write its options there, in virtualClusters[0].")
         return self
 
 
 class HostSide(ConnectionSection):
-    """How to reach the API server of the host cluster, the one that runs the pods and holds the copies."""
+    """How to reach the API server of the host cluster, which runs the pods and has the copies."""
 
-    short_namespace: Annotated[Label, beside_the_list("it there, as virtualClusters[0].hostNamespace")] = Field(
-        default="", alias="namespace", exclude=True
-    )
+    short_namespace: Annotated[
+        Label,
+        beside_the_list("it there, as virtualClusters[0].hostNamespace"),
+    ] = Field(default="", alias="namespace", exclude=True)
     """Short form for a single virtual cluster: its `hostNamespace`."""
 
     built_in_namespace: bool = False
@@ -113,15 +118,19 @@ def _not_empty(value: Any) -> Any:
     return value
 
 
-HostNamespace = Annotated[Label, BeforeValidator(_not_empty), Field(json_schema_extra={"minLength": 1})]
+HostNamespace = Annotated[
+    Label,
+    BeforeValidator(_not_empty),
+    Field(json_schema_extra={"minLength": 1}),
+]
 
 
 class Names(Section):
     """How names are translated between the sides."""
 
     translator: str = "single-namespace"
-    """The name translator: `single-namespace`, `per-namespace`, `unchanged`, `vcluster-compat`, or one of a
-    plugin.
+    """The name translator: `single-namespace`, `per-namespace`, `unchanged`, `vcluster-compat`, or
+    one of a plugin.
 
     Don't change it after objects were synced: they would be created again under other names.
     """
@@ -135,10 +144,11 @@ class Names(Section):
 
     namespaces: tuple[HostNamespace, ...] = ()
     """Host namespaces that exist already and that copies may be put in, besides `hostNamespace` and
-    those that the daemon makes.
+    those that the daemon creates.
 
-    `unchanged` puts copies into host namespaces of the tenants' names: nothing goes into one that the
-    host has for itself (`default`, `kube-…`, or any without our mark) unless it is listed here.
+    `unchanged` puts copies into host namespaces of the tenants' names. No copy goes into a
+    namespace of the host itself (`default`, `kube-…`, or any without our mark) unless it is listed
+    here.
     """
 
 
@@ -164,16 +174,20 @@ class LeaderElection(Section):
     """
 
     namespace: Label = ""
-    """Namespace of the Lease on the host. Empty: the host namespace of the virtual cluster. Required with several."""
+    """Namespace of the Lease on the host. Empty: the host namespace of the virtual cluster.
+
+    Required with several virtual clusters.
+    """
 
     name: Subdomain = ""
     """Name of the Lease. Empty: `vsyncer-<cluster>`. Required with several virtual clusters."""
 
     shards: int = Field(default=1, ge=1, le=MOST_SHARDS)
-    """Number of parts of the fleet. 1: one daemon leads all virtual clusters. More: the replicas share them.
+    """Number of shards of the fleet. 1: one daemon leads all virtual clusters. More: the replicas
+    share them.
 
-    A virtual cluster is in the shard that a hash of its name says. Each shard has a Lease, `<name>-<number>`. Stop all
-    replicas before you change it.
+    A hash of its name puts a virtual cluster in a shard. Each shard has a Lease, `<name>-<number>`.
+    Stop all replicas before you change this number.
     """
 
     lease_duration: Duration = 15.0
@@ -193,15 +207,14 @@ class LeaderElection(Section):
         if self.shards > 1 and not self.enabled:
             raise ValueError("shards are divided by Leases: set enabled to true")
         if self.renew_deadline >= self.lease_duration:
-            raise ValueError(
-                "renewDeadline must be shorter than leaseDuration, or two daemons could both believe that they lead"
-            )
+            why = "or two daemons could both believe that they lead"
+            raise ValueError(f"renewDeadline must be shorter than leaseDuration, {why}")
         if self.retry_period >= self.renew_deadline:
-            raise ValueError("retryPeriod must be shorter than renewDeadline, or there is no second try to renew")
+            why = "or there is no second try to renew"
+            raise ValueError(f"retryPeriod must be shorter than renewDeadline, {why}")
         if self.lease_duration < 1 or self.retry_period <= 0:
-            raise ValueError(
-                "leaseDuration must be at least 1s, which is what a Lease can hold, and retryPeriod above 0s"
-            )
+            why = "as a Lease can't hold less"
+            raise ValueError(f"leaseDuration must be at least 1s, {why}, and retryPeriod above 0s")
         return self
 
 
@@ -228,14 +241,14 @@ class ControlOptions(Section):
     socket: SocketPath = ""
     """Path of the socket.
 
-    Empty: `<cluster>.<host namespace>.sock`, of the first virtual cluster, in `vsyncer-<uid>`, a folder of
-    the user alone, in `TMPDIR` or `/tmp`. `0`: off.
+    Empty: `<cluster>.<host namespace>.sock`, of the first virtual cluster, in `vsyncer-<uid>`, a
+    folder of the user alone, in `TMPDIR` or `/tmp`. `0`: off.
     """
 
 
 class Fights(Section):
     """Contention: when another manager reverts a field each time that the daemon writes it, the
-    daemon stops writing it for a while.
+    daemon doesn't write the field for a while.
     """
 
     times: int = Field(default=5, ge=0, le=20)
@@ -251,15 +264,16 @@ class Fights(Section):
 
 
 class Kubelet(Section):
-    """The kubelet of the virtual Nodes: the daemon answers for them, so that `kubectl logs`, `exec`, `attach`,
-    `port-forward`, `cp` and `top` work in the virtual cluster.
+    """The kubelet of the virtual Nodes: the daemon answers for them, so that `kubectl logs`,
+    `exec`, `attach`, `port-forward`, `cp` and `top` work in the virtual cluster.
 
-    Its API server has to reach the daemon, and needs a client certificate (`--kubelet-client-certificate`).
+    The virtual API server has to reach the daemon, and needs a client certificate
+    (`--kubelet-client-certificate`).
     """
 
     enabled: bool = False
-    """Whether the daemon answers. It needs rights to `pods/log`, `pods/exec`, `pods/attach` and
-    `pods/portforward` on the host then, and none to the host's nodes.
+    """Whether the daemon answers. It then needs rights to `pods/log`, `pods/exec`, `pods/attach`
+    and `pods/portforward` on the host, and none to the host's nodes.
     """
 
     address: str = Field(default="", pattern=r"^[0-9A-Za-z.:-]*$")
@@ -272,32 +286,37 @@ class Kubelet(Section):
     """IP address to listen on. Empty: all addresses of the machine."""
 
     first_port: int = Field(default=20250, ge=1, le=65535)
-    """The first port; each Node has one of its own."""
+    """The first port; each Node has a port of its own."""
 
     ports: int = Field(default=500, ge=1, le=20000)
-    """Number of ports from there on. Nodes beyond have no logs and no exec."""
+    """Number of ports, from the first one on. Nodes beyond have no logs and no exec."""
 
     certificate: str = ""
-    """File with the serving certificate, PEM, for the address; it is read again when it changes.
+    """File with the serving certificate for the address, PEM. The file is read again when it
+    changes.
 
     Empty: the virtual cluster signs one (signer `kubernetes.io/kubelet-serving`).
     """
 
     key: str = ""
-    """File with its key, PEM."""
+    """File with the key of the certificate, PEM."""
 
     metrics: bool = True
-    """Whether figures of Pods, from the host's `metrics.k8s.io`, are served: as `metrics.k8s.io` of the virtual
-    cluster, for `kubectl top` and HorizontalPodAutoscalers, and on the Nodes' `/metrics/resource` and `/stats/summary`.
+    """Whether figures of Pods, from the host's `metrics.k8s.io`, are served: as `metrics.k8s.io` of
+    the virtual cluster, for `kubectl top` and HorizontalPodAutoscalers, and on the Nodes'
+    `/metrics/resource` and `/stats/summary`.
 
-    It needs the right to list `pods.metrics.k8s.io` on the host, in the namespaces of the copies.
+    The daemon needs the right to list `pods.metrics.k8s.io` on the host, in the namespaces of the
+    copies.
     """
 
     cadvisor: bool = False
-    """Whether the Nodes' `/metrics/cadvisor` has the metrics of the tenant's containers, from the host's kubelets.
+    """Whether the Nodes' `/metrics/cadvisor` has the metrics of the tenant's containers, from the
+    host's kubelets.
 
-    It needs the rights to get Nodes and `nodes/metrics` on the host, by which the daemon may read the metrics of all
-    Pods; and kubelets that it reaches, with certificates of the host's CA (`serverTLSBootstrap`).
+    The daemon needs the rights to get Nodes and `nodes/metrics` on the host, by which it may read
+    the metrics of all Pods; and it has to reach the kubelets, which need certificates of the host's
+    CA (`serverTLSBootstrap`).
     """
 
     @model_validator(mode="after")
@@ -321,7 +340,12 @@ class Log(Section):
 
 def _without_nulls(value: Any) -> Any:
     """Return the entries with ``{}`` for each empty one, so that it gets its defaults."""
-    return {key: {} if each is None else each for key, each in value.items()} if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    entries: dict[Any, Any] = {}
+    for name, entry in value.items():
+        entries[name] = {} if entry is None else entry
+    return entries
 
 
 class SyncOptions(Section):
@@ -348,102 +372,115 @@ class _NamedOptions(Section):
     name: ClusterName = Field(min_length=1)
     """The name of the virtual cluster, a DNS label of at most 40 characters.
 
-    It is part of the names of all copies on the host.
+    The names of all copies on the host contain it.
     """
 
     host_namespace: Label = ""
-    """The host namespace for the copies. The daemon doesn't make it, but waits for it."""
+    """The host namespace for the copies. The daemon doesn't create this namespace, but waits for
+    it.
+    """
 
 
 class ClusterSections(Section):
-    """What a virtual cluster may have of its own, whether it is listed or a Secret names it."""
+    """Options that a virtual cluster may have itself, whether it is listed or of a Secret."""
 
     weight: float = Field(default=1, ge=0.01, le=100)
-    """Its weight beside the other virtual clusters.
+    """The weight of the virtual cluster beside the others.
 
-    Those that are busy share the workers' time in proportion to their weights.
+    Busy virtual clusters share the workers' time in proportion to their weights.
     """
 
     max_megabytes: int | None = Field(default=None, ge=0, le=1 << 20)
-    """The most memory that its objects may take in the daemon, in MB (MiB), about. 0: no limit.
+    """The most memory that the objects of the virtual cluster may take in the daemon, in MB (MiB),
+    about. 0: no limit.
 
-    Empty: 256 if there are several virtual clusters; one alone may take half of the memory limit of the daemon's
-    container, if that has one. Half of it is for the virtual objects, and a namespace may take three times as much of
-    that as is free. What there is no room for is parked, and what was synced goes on. If even the names are too much,
-    the virtual cluster is not served, and tried again at intervals; the others go on.
+    Empty: 256 if there are several virtual clusters; one alone may take half of the memory limit of
+    the daemon's container, if that has a limit. Half of this memory is for the virtual objects, and
+    a namespace may take three times as much of that as is free. Objects that there is no room for
+    are parked; those that were synced stay in sync. If even the names need more memory, the virtual
+    cluster is not served, and tried again at intervals; the other virtual clusters go on.
     """
 
     names: Names | None = None
     """The `names` of this virtual cluster.
 
-    Options that it doesn't set are taken from the section at the top.
+    Options that this section doesn't set are taken from the section at the top.
     """
 
     networking: Networking | None = None
     """The `networking` of this virtual cluster.
 
-    Options that it doesn't set are taken from the section at the top.
+    Options that this section doesn't set are taken from the section at the top.
     """
 
     sync: SyncOptions | None = None
     """The `sync` of this virtual cluster.
 
-    Options that it doesn't set are taken from the section at the top, those of a `custom` entry
-    from the entry of the same name. A list, or a mapping of labels, replaces the other as a whole.
+    Options that this section doesn't set are taken from the section at the top, those of a `custom`
+    entry from the entry of the same name. A list, or a mapping of labels, replaces the one at the
+    top as a whole.
     """
 
     patrol: Patrol | None = None
     """The `patrol` of this virtual cluster.
 
-    Options that it doesn't set are taken from the section at the top.
+    Options that this section doesn't set are taken from the section at the top.
     """
 
     fights: Fights | None = None
     """The `fights` of this virtual cluster.
 
-    Options that it doesn't set are taken from the section at the top.
+    Options that this section doesn't set are taken from the section at the top.
     """
 
     kubelet: Kubelet | None = None
     """The `kubelet` of this virtual cluster.
 
-    Options that it doesn't set are taken from the section at the top.
+    Options that this section doesn't set are taken from the section at the top.
     """
 
 
 class VirtualClusterSection(ClusterSections, VirtualConnectionSection, _NamedOptions):
-    """A virtual cluster, and how to reach its API server, the one that tenants use."""
+    """A virtual cluster, and how to reach its API server, which tenants use."""
 
 
 class _SecretsOptions(Section):
     namespace: Label = Field(min_length=1)
-    """The host namespace whose Secrets are read."""
+    """The host namespace of the Secrets that are read."""
 
     host_namespaces: Annotated[
-        tuple[HostNamespace, ...], BeforeValidator(_not_empty), Field(json_schema_extra={"minItems": 1})
+        tuple[HostNamespace, ...],
+        BeforeValidator(_not_empty),
+        Field(json_schema_extra={"minItems": 1}),
     ]
-    """The host namespaces that these Secrets may lead to. The first is that of a Secret without the annotation
-    `vsyncer.dev/virtual-cluster-host-namespace`.
+    """The host namespaces that the virtual clusters of these Secrets may have. The first one is for
+    a Secret without the annotation `vsyncer.dev/virtual-cluster-host-namespace`.
     """
 
     selector: str = Field(default=CLUSTER_SECRET, min_length=1, pattern=r"^[-A-Za-z0-9_./=!,() ]+$")
-    """The label selector of the Secrets. Others aren't read."""
+    """The label selector of the Secrets. Other Secrets aren't read."""
 
     key: str = Field(default="config", min_length=1)
-    """The key of a Secret with its kubeconfig."""
+    """The key of a Secret that has the kubeconfig."""
 
     max_clusters: int = Field(default=100, ge=1, le=1000)
-    """The most virtual clusters of these Secrets. The oldest Secrets come first; those beyond are refused."""
+    """The most virtual clusters of these Secrets. The oldest Secrets come first; further ones are
+    refused.
+    """
 
     qps: float = Field(default=0, ge=0)
-    """Sustained rate of requests to the API server of each, per second. 0: no limit."""
+    """Sustained rate of requests to the API server of each virtual cluster, per second. 0: no
+    limit.
+    """
 
     burst: int = Field(default=0, ge=0)
     """Requests that may exceed the rate at once. 0: as many as `qps`."""
 
 
 class VirtualClusterSecretsSection(ClusterSections, _SecretsOptions):
-    """Secrets of a host namespace. Each that the selector takes is a virtual cluster; a kubeconfig is in it.
+    """Secrets of a host namespace. Each Secret that the selector finds is a virtual cluster, and
+    has its kubeconfig.
 
-    Whoever may write Secrets there can have virtual clusters served in the host namespaces that are assigned here.
+    Whoever may write Secrets there can have virtual clusters served in the host namespaces that are
+    assigned here.
     """

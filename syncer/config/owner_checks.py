@@ -1,4 +1,7 @@
-"""Checks of selectors, metadata rules, ``authority`` and ``onHostDeletion`` against what their syncers own."""
+"""Checks of selectors, metadata rules, ``authority`` and ``onHostDeletion`` of kinds.
+
+They are compared with the fields that the kind's syncer owns.
+"""
 
 import inspect
 import itertools
@@ -24,7 +27,7 @@ from syncer.api import (
 )
 from syncer.api.metadata_defaults import with_defaults
 from syncer.api.metadata_rules import MetadataFilter
-from syncer.config.document import Mistake, Steps
+from syncer.config.document import Mistake, Steps, as_list, as_mapping
 from syncer.directions import way_of
 from syncer.resources.custom import CustomConfig
 
@@ -49,40 +52,50 @@ class _Kind(NamedTuple):
     all_goes: bool = False
 
 
-def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]], marks: Marks) -> Iterator[Mistake]:
-    """Yield the problems of every ``selector``, ``metadata``, ``authority`` and ``onHostDeletion``."""
-    sync = _mapping(data.get("sync"))
+def owners(
+    data: Mapping[str, Any],
+    syncers: Sequence[type[Syncer]],
+    marks: Marks,
+) -> Iterator[Mistake]:
+    """Yield problems of each ``selector``, ``metadata``, ``authority`` and ``onHostDeletion``."""
+    sync = as_mapping(data.get("sync"))
     for syncer in syncers:
         direction, _, name = syncer.section.partition(".")
-        section = _mapping(_mapping(sync.get(direction)).get(name))
+        section = as_mapping(as_mapping(sync.get(direction)).get(name))
         yield from _section(("sync", direction, name), section, _of_syncer(syncer), marks)
-    for name, section in _mapping(sync.get("custom")).items():
-        if kind := _of_entry(name, section):
-            yield from _section(("sync", "custom", name), _mapping(section), kind, marks)
-            up = _mapping(section).get("up")
-            for number, path in enumerate(up if isinstance(up, list) else ()):
-                if _is_mark(path, marks):
-                    yield ("sync", "custom", name, "up", number), _NO_MARK
+
+    for name, given in as_mapping(sync.get("custom")).items():
+        kind = _of_entry(name, given)
+        if kind is None:
+            continue
+        path = ("sync", "custom", name)
+        section = as_mapping(given)
+        yield from _section(path, section, kind, marks)
+        for number, field in enumerate(as_list(section.get("up"))):
+            if _is_mark(field, marks):
+                yield (*path, "up", number), _NO_MARK
 
 
 def _of_syncer(syncer: type[Syncer]) -> _Kind:
+    """Return the fields of a syncer's kind."""
     goes_down = way_of(syncer).goes_down
     references = syncer.references if issubclass(syncer, Refers) else {}
-    qualified = [path for path, said in references.items() if isinstance(said, Reference) and said.beside]
+    by_name = {path: each for path, each in references.items() if isinstance(each, Reference)}
+    qualified = [path for path, reference in by_name.items() if reference.beside]
     return _Kind(
-        goes_down,
-        goes_down or _declares(syncer.config, "selector"),
-        syncer.own_deletion,
-        syncer.down,
-        syncer.both,
-        syncer.translates,
-        syncer.metadata,
-        qualified,
+        goes_down=goes_down,
+        has_selector=goes_down or _declares(syncer.config, "selector"),
+        own_deletion=syncer.own_deletion,
+        down=syncer.down,
+        both=syncer.both,
+        translates=syncer.translates,
+        metadata=syncer.metadata,
+        qualified=qualified,
     )
 
 
 def _declares(config: type[Config], option: str) -> bool:
-    """Return True if the options of a kind give one that every kind has a meaning of their own."""
+    """Return True if a kind redefines an option that every kind has."""
     own = itertools.takewhile(lambda each: each is not Config, config.__mro__)
     return any(option in inspect.get_annotations(each) for each in own)
 
@@ -93,39 +106,61 @@ def _of_entry(name: str, section: Any) -> _Kind | None:
         config = CustomConfig.model_validate({} if section is None else section).of(name)
     except ValidationError:
         return None
-    goes_down = config.direction == "toHost"
-    down = config.down_with(config.authority)
-    qualified = [path for path in config.references if path_steps(path)[-1] == "name"]
-    all_goes = config.down is None
-    return _Kind(goes_down, True, config.on_delete == "retain", down, (), (), MetadataRules(), qualified, all_goes)
+    return _Kind(
+        goes_down=config.direction == "toHost",
+        has_selector=True,
+        own_deletion=config.on_delete == "retain",
+        down=config.down_with(config.authority),
+        both=(),
+        translates=(),
+        metadata=MetadataRules(),
+        qualified=[path for path in config.references if path_steps(path)[-1] == "name"],
+        all_goes=config.down is None,
+    )
 
 
-def _section(place: Steps, section: Mapping[str, Any], kind: _Kind, marks: Marks) -> Iterator[Mistake]:
+def _section(
+    path: Steps,
+    section: Mapping[str, Any],
+    kind: _Kind,
+    marks: Marks,
+) -> Iterator[Mistake]:
+    """Yield the problems of the section of a kind; ``path`` leads to it."""
     policy = section.get("onHostDeletion", "recreate")
-    if policy != "recreate" and not (kind.goes_down and not kind.own_deletion):
-        why = "has a rule of its own for that" if kind.goes_down else "has no copies on the host"
-        yield (*place, "onHostDeletion"), f"can't be {policy!r}: this kind {why}."
-    if any(_mapping(section.get("selector")).values()) and not kind.has_selector:
-        yield (*place, "selector"), "can't be given: this kind does not go to the host."
-    if place[1] == "fake" and _has_rules(_mapping(section.get("metadata"))):
-        yield (*place, "metadata"), "can't be given: no labels or annotations of this kind cross."
-    for path, owner in _read(section).items():
-        problem = _wrong(path, kind, section) if owner != "virtual" else ""
-        problem = _NO_MARK if _is_mark(path, marks) else problem
+    if policy != "recreate":
+        if not kind.goes_down:
+            yield (
+                (*path, "onHostDeletion"),
+                f"can't be {policy!r}: this kind has no copies on the host.",
+            )
+        elif kind.own_deletion:
+            yield (
+                (*path, "onHostDeletion"),
+                f"can't be {policy!r}: this kind has a rule of its own for that.",
+            )
+
+    if any(as_mapping(section.get("selector")).values()) and not kind.has_selector:
+        yield (*path, "selector"), "can't be given: this kind does not go to the host."
+
+    if path[1] == "fake" and _has_rules(as_mapping(section.get("metadata"))):
+        yield (*path, "metadata"), "can't be given: no labels or annotations of this kind cross."
+
+    for field, owner in _authority(section).items():
+        problem = ""
+        if _is_mark(field, marks):
+            problem = _NO_MARK
+        elif owner != "virtual":
+            problem = _problem_of_owner(field, kind, section)
         if problem:
-            yield (*place, "authority", path), problem
+            yield (*path, "authority", field), problem
 
 
-def _read(section: Mapping[str, Any]) -> Mapping[str, str]:
+def _authority(section: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the given owners by path; empty if their own section reports a problem."""
     try:
         return Config.model_validate({"authority": section.get("authority", {})}).authority
     except ValidationError:
         return {}
-
-
-def _has_rules(metadata: Mapping[str, Any]) -> bool:
-    return any(any(_mapping(part).values()) for part in metadata.values())
 
 
 def _rules(section: Mapping[str, Any]) -> MetadataRules:
@@ -136,34 +171,60 @@ def _rules(section: Mapping[str, Any]) -> MetadataRules:
         return MetadataRules()
 
 
-def _wrong(path: str, kind: _Kind, section: Mapping[str, Any]) -> str:
+def _has_rules(metadata: Mapping[str, Any]) -> bool:
+    return any(any(as_mapping(part).values()) for part in metadata.values())
+
+
+def _problem_of_owner(path: str, kind: _Kind, section: Mapping[str, Any]) -> str:
     """Return why a field can't have another owner; ``""`` if it can."""
-    going = [*kind.down, *kind.both] if kind.goes_down else []
-    if not (kind.goes_down and metadata_key(path)) and not any(is_within(path, own) for own in going):
-        what = "all but status and what comes up" if kind.all_goes else ", ".join(map(path_text, going))
-        named = f"what goes is {what}." if going else "nothing of this kind does."
-        return f"is no field that goes to the host; {named}"
-    if taken := [own for own in kind.translates if overlaps(path, _plain(own))]:
-        why = f"{path_text(taken[0])} is another value on the host, and can't go up."
-        return f"can't have another owner: {why}"
-    if taken := [own for own in kind.both if overlaps(path, own) and path_steps(own) != path_steps(path)]:
-        return f"can't have another owner than {path_text(taken[0])}, which both sides own."
     key = metadata_key(path)
+    going: list[FieldPath] = []
+    if kind.goes_down:
+        going = [*kind.down, *kind.both]
+
+    is_metadata = kind.goes_down and key is not None
+    if not is_metadata and not any(is_within(path, own) for own in going):
+        if not going:
+            which = "nothing of this kind does"
+        elif kind.all_goes:
+            which = "what goes is all but status and what comes up"
+        else:
+            which = f"what goes is {', '.join(map(path_text, going))}"
+        return f"is no field that goes to the host; {which}."
+
+    for own in kind.translates:
+        if overlaps(path, _plain(own)):
+            why = f"{path_text(own)} is another value on the host, and can't go up."
+            return f"can't have another owner: {why}"
+
+    for own in kind.both:
+        if overlaps(path, own) and path_steps(own) != path_steps(path):
+            return f"can't have another owner than {path_text(own)}, which both sides own."
+
     rules = with_defaults(kind.metadata, goes_down=kind.goes_down)
     if key and not MetadataFilter(rules, _rules(section)).crosses(*key):
-        return f"can't have another owner: it stays behind, as the metadata rules of this kind say of {key[0]}."
-    if parted := [own for own in kind.qualified if is_within(own, path) and not is_within(path_steps(own)[:-1], path)]:
-        return f"can't have another owner alone: what stands beside {path_text(parted[0])} says what it is the name of."
-    if patched := [own for own in _patched(section) if _is_patched(path, own)]:
-        return f"can't have another owner: a patch changes {patched[0]}."
+        why = f"it stays behind, as the metadata rules of this kind say of {key[0]}."
+        return f"can't have another owner: {why}"
+
+    for own in kind.qualified:
+        holder = path_steps(own)[:-1]
+        if is_within(own, path) and not is_within(holder, path):
+            why = f"the fields beside {path_text(own)} say what object the name is of."
+            return f"can't have another owner alone: {why}"
+
+    for patched in _patched(section):
+        if _is_patched(path, patched):
+            return f"can't have another owner: a patch changes {patched}."
     return ""
 
 
 def _patched(section: Mapping[str, Any]) -> Iterator[str]:
-    for several in _mapping(section.get("patches")).values():
-        for patch in several if isinstance(several, list) else ():
+    """Yield the paths in the patches of a section."""
+    for patches in as_mapping(section.get("patches")).values():
+        for patch in as_list(patches):
             for option in ("path", "from"):
-                if isinstance(text := _mapping(patch).get(option), str):
+                text = as_mapping(patch).get(option)
+                if isinstance(text, str):
                     yield text
 
 
@@ -184,7 +245,3 @@ def _is_patched(path: str, other: str) -> bool:
         return overlaps(path, _plain(other))
     except ValueError:  # reported by its own section
         return False
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -4,13 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from syncer.api import ConfigError, Marks, Resource, path_steps
-from syncer.config.document import Mistake, Steps
+from syncer.config.document import Mistake, Steps, as_list, as_mapping
 from syncer.config.problems import guess
 from syncer.resources import kinds
 from syncer.translate.cel import Expression
 from syncer.translate.named import named
 
-_KINDS = [one for one in vars(kinds).values() if isinstance(one, Resource)]
+#: The built-in kinds.
+_KINDS = [each for each in vars(kinds).values() if isinstance(each, Resource)]
+#: The mappings that hold marks.
 _MAPS = (("metadata", "labels"), ("metadata", "annotations"))
 
 
@@ -24,51 +26,52 @@ def patches(data: Mapping[str, Any], synced: Iterable[Resource], marks: Marks) -
 
 
 def _given(data: Mapping[str, Any]) -> Iterator[tuple[Steps, Mapping[str, Any]]]:
-    for steps, section in _sections(data):
-        for direction, several in _mapping(section.get("patches")).items():
-            for number, patch in enumerate(several if isinstance(several, list) else ()):
-                yield (*steps, "patches", direction, number), _mapping(patch)
-
-
-def _sections(data: Mapping[str, Any]) -> Iterator[tuple[Steps, Mapping[str, Any]]]:
-    for part, sections in _mapping(data.get("sync")).items():
-        for name, section in _mapping(sections).items():
-            yield ("sync", part, name), _mapping(section)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    """Yield every patch, with the steps to it."""
+    for part, sections in as_mapping(data.get("sync")).items():
+        for name, section in as_mapping(sections).items():
+            for direction, given in as_mapping(as_mapping(section).get("patches")).items():
+                for number, patch in enumerate(as_list(given)):
+                    yield ("sync", part, name, "patches", direction, number), as_mapping(patch)
 
 
 def _expression(steps: Steps, patch: Mapping[str, Any]) -> Iterator[Mistake]:
+    """Yield the problems of a patch's CEL expression."""
     text = patch.get("cel")
-    if isinstance(text, str) and text:
-        try:
-            Expression(text)
-        except ConfigError as error:
-            for problem in error.problems:
-                yield (*steps, "cel"), problem.message
+    if not isinstance(text, str) or not text:
+        return
+    try:
+        Expression(text)
+    except ConfigError as error:
+        for problem in error.problems:
+            yield (*steps, "cel"), problem.message
 
 
 def _kind(steps: Steps, patch: Mapping[str, Any], known: list[Resource]) -> Iterator[Mistake]:
+    """Yield a problem if a patch translates names of an unknown kind."""
     kind = patch.get("rename")
     if not isinstance(kind, str) or not kind or "." in kind or named(kind, known):
         return
     hint = guess(kind, [resource.kind for resource in known])
-    message = f"no kind {kind!r} is known here; others are written plural.group, such as issuers.cert-manager.io."
+    others = "others are written plural.group, such as issuers.cert-manager.io"
+    message = f"no kind {kind!r} is known here; {others}."
     yield (*steps, "rename"), f"{message} {hint}".rstrip()
 
 
 def _mark(steps: Steps, patch: Mapping[str, Any], marks: Marks) -> Iterator[Mistake]:
+    """Yield a problem if a patch changes a mark."""
     changed = {"test": (), "move": ("path", "from")}.get(str(patch.get("op")), ("path",))
     for option in changed:
-        place = _place(patch.get(option))
-        if place[:2] in _MAPS and len(place) > 2 and marks.is_mark(place[2]):
-            yield (*steps, option), f"would change a mark, {place[2]!r}, by which our copies are known; no patch may."
+        path = _steps(patch.get(option))
+        if path[:2] in _MAPS and len(path) > 2 and marks.is_mark(path[2]):
+            why = f"would change a mark, {path[2]!r}, by which our copies are known"
+            yield (*steps, option), f"{why}; no patch may."
 
 
-def _place(path: Any) -> tuple[str, ...]:
+def _steps(path: Any) -> tuple[str, ...]:
+    """Return the steps of a path; none if its own section reports a problem."""
+    if not isinstance(path, str):
+        return ()
     try:
-        return path_steps(path) if isinstance(path, str) else ()
-    except ValueError:  # reported by its own section
+        return path_steps(path)
+    except ValueError:
         return ()

@@ -16,8 +16,13 @@ from syncer.translate.messages import LONGEST_QUOTE
 #: Makes a problem from steps, a message and a hint; adds the file and the line.
 MakeProblem = Callable[[Steps, str, str], Problem]
 
-_SECRET = re.compile(r"(password|passwd|token|secret|credentials?|privatekey|apikey|clientkey|keydata)$", re.IGNORECASE)
+#: Names of options with values that are never shown.
+_SECRET = re.compile(
+    r"(password|passwd|token|secret|credentials?|privatekey|apikey|clientkey|keydata)$",
+    re.IGNORECASE,
+)
 
+#: The expected form, by the type of pydantic's error.
 _EXPECTED = {
     "bool_parsing": "true or false",
     "bool_type": "true or false",
@@ -32,6 +37,13 @@ _EXPECTED = {
     "dict_type": "a mapping",
     "model_type": "a mapping",
     "mapping_type": "a mapping",
+}
+#: The words before a bound, by the type of pydantic's error.
+_BOUNDS = {
+    "greater_than_equal": "at least",
+    "greater_than": "more than",
+    "less_than_equal": "at most",
+    "less_than": "less than",
 }
 
 
@@ -55,24 +67,27 @@ def found(value: Any, steps: Steps = ()) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= LONGEST_QUOTE and "\\n" not in text else f"a text of {len(str(value))} characters"
+    if len(text) > LONGEST_QUOTE or "\\n" in text:
+        return f"a text of {len(str(value))} characters"
+    return text
 
 
 def explained(
     error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], report: MakeProblem
 ) -> list[Problem]:
     """Return all problems that pydantic found in the data, in the order of the model."""
-    return [_problem(details, model, data, report) for details in error.errors(include_url=False)]
+    problems: list[Problem] = []
+    for details in error.errors(include_url=False):
+        steps = _steps_in(data, details["loc"])
+        message, hint = _explanation(details, model, steps)
+        problems.append(report(steps, message, hint))
+    return problems
 
 
-def _problem(details: ErrorDetails, model: type[BaseModel], data: Mapping[str, Any], report: MakeProblem) -> Problem:
-    steps = _place(details["loc"], data)
-    message, hint = _said(details, model, steps)
-    return report(steps, message, hint)
-
-
-def _said(details: ErrorDetails, model: type[BaseModel], steps: Steps) -> tuple[str, str]:
-    kind, value = details["type"], details.get("input")
+def _explanation(details: ErrorDetails, model: type[BaseModel], steps: Steps) -> tuple[str, str]:
+    """Return the message and the hint for an error of pydantic; the hint may be ``""``."""
+    kind = details["type"]
+    value = details.get("input")
     context = details.get("ctx", {})
     match kind:
         case "extra_forbidden":
@@ -83,14 +98,18 @@ def _said(details: ErrorDetails, model: type[BaseModel], steps: Steps) -> tuple[
             choices = re.findall(r"'([^']*)'", str(context.get("expected", "")))
             if len(choices) == 1:
                 return f"expected {choices[0]}, found {found(value, steps)}.", ""
-            said = ", ".join(choice or '""' for choice in choices)
-            return f"{found(value, steps)} is not one of {said}.", guess(str(value), choices)
+            listed = ", ".join(choice or '""' for choice in choices)
+            return f"{found(value, steps)} is not one of {listed}.", guess(str(value), choices)
         case "value_error":
             return _sentence(str(context.get("error", details["msg"])), value, steps), ""
         case _ if kind in _EXPECTED:
-            return f"expected {_EXPECTED[kind]}, found {found(value, steps)}.", _quote(kind, value)
-        case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
-            return f"expected {_bound(kind, context)}, found {found(value, steps)}.", ""
+            hint = ""
+            if kind == "string_type" and isinstance(value, bool | int | float):
+                hint = "Put it in quotes."  # YAML reads the word as a number or a boolean
+            return f"expected {_EXPECTED[kind]}, found {found(value, steps)}.", hint
+        case _ if kind in _BOUNDS:
+            bound = next(iter(context.values()))
+            return f"expected {_BOUNDS[kind]} {bound:g}, found {found(value, steps)}.", ""
         case "string_too_short":
             return "must not be empty.", ""
         case _:
@@ -107,37 +126,33 @@ def _sentence(message: str, value: Any, steps: Steps) -> str:
     return message if message.endswith((".", "?")) else f"{message}."
 
 
-def _bound(kind: str, context: Mapping[str, Any]) -> str:
-    words = {"greater_than_equal": "at least", "greater_than": "more than"}
-    words |= {"less_than_equal": "at most", "less_than": "less than"}
-    return f"{words[kind]} {next(iter(context.values())):g}"
-
-
-def _quote(kind: str, value: Any) -> str:
-    """Return the hint for a word that YAML reads as a number or a boolean."""
-    return "Put it in quotes." if kind == "string_type" and isinstance(value, bool | int | float) else ""
-
-
 def nearest(model: type[BaseModel], path: str) -> str:
-    """Suggest an option for a dotted path that doesn't exist."""
+    """Suggest an option for a dotted path that doesn't exist; ``""`` if there is no suggestion."""
     steps = tuple(path.split("."))
     for depth, step in enumerate(steps):
         known = option_names(model, steps[:depth])
-        if step not in known:
-            return guess(step, known) or (f"Known here: {', '.join(known)}." if known else "")
+        if step in known:
+            continue
+        hint = guess(step, known)
+        if not hint and known:
+            hint = f"Known here: {', '.join(known)}."
+        return hint
     return ""
 
 
-def _place(loc: Sequence[str | int], data: Any) -> Steps:
-    """Return the steps in the data.
+def _steps_in(data: Any, loc: Sequence[str | int]) -> Steps:
+    """Return the steps in the data to an error of pydantic.
 
     Pydantic adds names of its own between them (members of unions, ``[key]``).
     """
     steps: list[str | int] = []
     for number, step in enumerate(loc):
-        inside = isinstance(data, Mapping) and step in data
-        inside = inside or (isinstance(data, list) and isinstance(step, int) and step < len(data))
-        if inside:
+        if isinstance(data, list):
+            is_inside = isinstance(step, int) and step < len(data)
+        else:
+            is_inside = isinstance(data, Mapping) and step in data
+
+        if is_inside:
             data = data[step]
             steps.append(step)
         elif number == len(loc) - 1 and isinstance(data, Mapping) and step != "[key]":

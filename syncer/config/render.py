@@ -1,6 +1,5 @@
 """Render the configuration: all options as YAML, as a table, and as a JSON schema."""
 
-import json
 import textwrap
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -34,9 +33,10 @@ _SHORT = ("cluster", "virtual", "host.namespace")
 _LAID_OVER = tuple(f"{option}[].{name}" for option in (LIST, SECRETS) for name in COMMON)
 
 
-class _OfFile(GenerateJsonSchema):
-    """The schema of a file: it has the short form, and no defaults of whole sections, as each
-    option has its own.
+class _FileSchema(GenerateJsonSchema):
+    """The schema of a file.
+
+    It has the short form, and no defaults of whole sections, as each option has its own.
     """
 
     def field_is_present(self, field: Any) -> bool:
@@ -59,10 +59,19 @@ class Row(NamedTuple):
 def schema(model: type[SyncerConfig]) -> dict[str, Any]:
     """Return the JSON schema of a configuration file (draft 2020-12)."""
     document(model)
-    # this mode shows defaults as they are written: "15s" rather than 15.0
-    made = model.model_json_schema(by_alias=True, mode="serialization", schema_generator=_OfFile)
-    made |= {"required": ["apiVersion", "kind"], "oneOf": [_SHORT_FORM, _LIST_FORM, _SECRETS_FORM]}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID, **made}
+    # This mode shows defaults as they are written: "15s" rather than 15.0.
+    generated = model.model_json_schema(
+        by_alias=True,
+        mode="serialization",
+        schema_generator=_FileSchema,
+    )
+    generated["required"] = ["apiVersion", "kind"]
+    generated["oneOf"] = [_SHORT_FORM, _LIST_FORM, _SECRETS_FORM]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
+        **generated,
+    }
 
 
 def rows(loaded: Loaded) -> list[Row]:
@@ -73,7 +82,11 @@ def rows(loaded: Loaded) -> list[Row]:
 def _rows(value: Any, path: str, loaded: Loaded) -> Iterator[Row]:
     if path in (LIST, SECRETS):
         for number, entry in enumerate(value):
-            own = {name: each for name, each in entry.items() if each is not None or name not in COMMON}
+            # The values of a section that the entry doesn't have are those at the top.
+            own = dict(entry)
+            for name in COMMON:
+                if own.get(name) is None:
+                    own.pop(name, None)
             yield from _rows(own, f"{path}[{number}]", loaded)
     elif isinstance(value, dict) and value:
         for key, inner in value.items():
@@ -83,27 +96,37 @@ def _rows(value: Any, path: str, loaded: Loaded) -> Iterator[Row]:
 
 
 def defaults(model: type[SyncerConfig], given: dict[str, Any] | None = None) -> str:
-    """Return a complete file: every option with its help, and with its default or its ``given`` value."""
+    """Return a complete file: every option with its help.
+
+    Its value is the ``given`` one, by dotted path, or else its default.
+    """
     return "\n".join(_yaml(model, "", given or {}, "")) + "\n"
 
 
 def _yaml(model: type[BaseModel], path: str, given: dict[str, Any], indent: str) -> Iterator[str]:
-    for place, option in enumerate(option for option in options(model, path) if option.path not in _SHORT):
-        if place and not indent:
+    """Yield the lines of the options below a path, with their help as comments."""
+    shown = [option for option in options(model, path) if option.path not in _SHORT]
+    for index, option in enumerate(shown):
+        if index and not indent:
             yield ""
-        yield from (f"{indent}# {line}" for line in textwrap.wrap(_about(option), _WIDTH - len(indent)))
+        for line in textwrap.wrap(_about(option), _WIDTH - len(indent)):
+            yield f"{indent}# {line}"
         yield from _value(option, given, indent)
 
 
 def _value(option: Option, given: dict[str, Any], indent: str) -> Iterator[str]:
+    """Yield the lines of an option."""
     name = option.path.rpartition(".")[2]
     if option.path == LIST and option.item is not None:
         first, *more = _yaml(option.item, option.items, given, "    ")
-        yield from (f"{name}:", f"  - {first.lstrip()}", *more)
+        yield f"{name}:"
+        yield f"  - {first.lstrip()}"
+        yield from more
     elif option.path in _LAID_OVER:
         yield f"{indent}# {name}: {{}}"
     elif option.model is None:
-        yield f"{indent}{name}: {_scalar(given.get(option.path, _shown(option)))}"
+        value = given.get(option.path, _shown(option))
+        yield f"{indent}{name}: {_scalar(value)}"
     else:
         inner = list(_yaml(option.model, option.path, given, indent + "  "))
         yield f"{indent}{name}:" if inner else f"{indent}{name}: {{}}"
@@ -111,10 +134,13 @@ def _value(option: Option, given: dict[str, Any], indent: str) -> Iterator[str]:
 
 
 def _about(option: Option) -> str:
+    """Return the help of an option, with what it takes if that isn't plain from its value."""
     plain = ("section", "text", "true or false", "whole number", "number", str(option.default))
-    takes = "" if option.takes in plain else option.takes
-    notes = "; ".join(filter(None, (takes, "required" if option.required else "")))
-    return f"{' '.join(option.help.split())} ({notes})" if notes else " ".join(option.help.split())
+    notes = [] if option.takes in plain else [option.takes]
+    if option.required:
+        notes.append("required")
+    text = " ".join(option.help.split())
+    return f"{text} ({'; '.join(notes)})" if notes else text
 
 
 def _shown(option: Option) -> Any:
@@ -123,9 +149,10 @@ def _shown(option: Option) -> Any:
 
 
 def _scalar(value: Any) -> str:
-    return (
-        json.dumps(value) if value == "" else yaml.safe_dump(value, default_flow_style=True, width=1000).splitlines()[0]
-    )
+    """Return a value as YAML on a single line."""
+    if value == "":
+        return '""'
+    return yaml.safe_dump(value, default_flow_style=True, width=1000).splitlines()[0]
 
 
 def markdown(model: type[SyncerConfig]) -> str:
@@ -149,8 +176,10 @@ def _all(model: type[BaseModel], path: str, items: set[type[BaseModel]]) -> Iter
 
 
 def _table_line(option: Option) -> str:
-    section = option.model is not None
-    default = "" if section else "required" if option.required else f"`{_scalar(_shown(option))}`"
+    takes = ""
+    default = ""
+    if option.model is None:
+        takes = option.takes.replace("|", "\\|")
+        default = "required" if option.required else f"`{_scalar(_shown(option))}`"
     text = " ".join(option.help.split()).replace("|", "\\|")
-    takes = "" if section else option.takes.replace("|", "\\|")
     return f"| `{option.path}` | {takes} | {default} | {text} |"

@@ -1,9 +1,9 @@
 """Inspect the models: the options below a path, and readable names of their types."""
 
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, PlainSerializer
 from pydantic.fields import FieldInfo
@@ -48,14 +48,17 @@ def model_in(model: type[BaseModel], steps: Steps) -> type[BaseModel] | None:
 def option_names(model: type[BaseModel], steps: Steps = ()) -> list[str]:
     """Return the names of the options at these steps; empty if that is not a section."""
     section = model_in(model, steps)
-    return [] if section is None else [field.alias or name for name, field in section.model_fields.items()]
+    if section is None:
+        return []
+    return [field.alias or name for name, field in section.model_fields.items()]
 
 
 def options(model: type[BaseModel], path: str = "") -> Iterator[Option]:
     """Yield the options of a model, one level deep, in the order of the model."""
     document(model)
-    for name, field in model.model_fields.items():
-        yield _option(field, f"{path}.{field.alias or name}" if path else field.alias or name)
+    for attribute, field in model.model_fields.items():
+        name = field.alias or attribute
+        yield _option(field, f"{path}.{name}" if path else name)
 
 
 def option_at(model: type[BaseModel], path: str) -> Option | None:
@@ -65,16 +68,20 @@ def option_at(model: type[BaseModel], path: str) -> Option | None:
 
 
 def _below(option: Option, steps: tuple[str, ...]) -> Option | None:
+    """Return the option at some steps below another one, or None."""
     if not steps:
         return option
     if option.item is not None and option.takes.startswith("mapping"):
         return _in_mapping(option, option.item, steps)
+
     model = option.model or option.item
     if model is None:
         return None
     name = _plain(steps[0])
-    inner = {each.path.rpartition(".")[2]: each for each in options(model, option.path)}
-    return _below(inner[name], steps[1:]) if name in inner else None
+    for each in options(model, option.path):
+        if each.path.rpartition(".")[2] == name:
+            return _below(each, steps[1:])
+    return None
 
 
 def _in_mapping(option: Option, item: type[BaseModel], steps: tuple[str, ...]) -> Option | None:
@@ -82,21 +89,27 @@ def _in_mapping(option: Option, item: type[BaseModel], steps: tuple[str, ...]) -
 
     A key may contain dots, so it ends where an option begins.
 
-    The key may be ``*``, as in :attr:`Option.items`, a placeholder in capitals such as ``KIND``, or be left
-    out for an option of the items.
+    The key may be ``*``, as in :attr:`Option.items`, a placeholder in capitals such as ``KIND``, or
+    be left out for an option of the items.
     """
 
     def inside(key: str, rest: tuple[str, ...]) -> Option | None:
         path = f"{option.path}.{key}"
-        return _below(Option(path, "section", None, required=False, help=_doc(item), model=item), rest)
+        entry = Option(path, "section", None, required=False, help=_doc(item), model=item)
+        return _below(entry, rest)
 
     if steps[0] == "*" or steps[0].isupper():
         return inside("*", steps[1:])
-    if found := inside("*", steps):
-        return found
+    without_key = inside("*", steps)
+    if without_key is not None:
+        return without_key
+
     known = {each.path for each in options(item)}
-    ends = [length for length in range(2, len(steps)) if _plain(steps[length]) in known]
-    length = ends[0] if ends else len(steps)
+    length = len(steps)
+    for end in range(2, len(steps)):
+        if _plain(steps[end]) in known:
+            length = end
+            break
     return inside(".".join(steps[:length]), steps[length:])
 
 
@@ -106,11 +119,25 @@ def _plain(step: str) -> str:
 
 
 def _option(field: FieldInfo, path: str) -> Option:
-    inner = section_in(field.annotation)
-    default = None if inner or field.is_required() else _written(field)
-    text = field.description or (_doc(inner) if inner else "")
-    item = None if inner else item_in(field.annotation)
-    return Option(path, _takes(field), default, required=field.is_required(), help=text, model=inner, item=item)
+    model = section_in(field.annotation)
+    if model is not None:
+        text = field.description or _doc(model)
+        return Option(
+            path,
+            _takes(field),
+            None,
+            required=field.is_required(),
+            help=text,
+            model=model,
+        )
+    return Option(
+        path,
+        _takes(field),
+        None if field.is_required() else _written(field),
+        required=field.is_required(),
+        help=field.description or "",
+        item=item_in(field.annotation),
+    )
 
 
 def _written(field: FieldInfo) -> Any:
@@ -118,7 +145,8 @@ def _written(field: FieldInfo) -> Any:
     default = field.get_default(call_default_factory=True)
     for mark in field.metadata:
         if isinstance(mark, PlainSerializer):
-            return cast("Callable[[Any], Any]", mark.func)(default)
+            serialize: Any = mark.func
+            return serialize(default)
     return to_jsonable_python(default, by_alias=True)
 
 
@@ -127,35 +155,51 @@ def _doc(model: type[BaseModel]) -> str:
 
 
 def _takes(field: FieldInfo) -> str:
-    kinds = [str(mark) for mark in field.metadata if isinstance(mark, OptionType)]
-    return kinds[0] if kinds else _type_text(field.annotation)
+    """Return the name of the type of a field."""
+    for mark in field.metadata:
+        if isinstance(mark, OptionType):
+            return str(mark)
+    return _type_text(field.annotation)
 
 
 def _type_text(annotation: Any) -> str:
+    """Return the name of a type, as in ``list of text``."""
     if annotation in _SIMPLE:
         return _SIMPLE[annotation]
-    arguments, origin = get_args(annotation), get_origin(annotation)
+
+    origin = get_origin(annotation)
+    arguments = get_args(annotation)
     if origin is Literal:
-        return " | ".join(str(each) or '""' for each in arguments)
+        return " | ".join(str(value) or '""' for value in arguments)
     if origin is Annotated:
-        return next((str(mark) for mark in arguments if isinstance(mark, OptionType)), _type_text(arguments[0]))
+        for mark in arguments:
+            if isinstance(mark, OptionType):
+                return str(mark)
+        return _type_text(arguments[0])
     if origin in (Union, types.UnionType):
         return " or ".join(_type_text(each) for each in arguments if each is not type(None))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return f"mapping of {_type_text(arguments[1])}"
     if isinstance(origin, type) and issubclass(origin, Sequence | frozenset | set):
         return f"list of {_type_text(arguments[0])}"
+
     if section_in(annotation):
         return "section"
-    return "text" if isinstance(annotation, type) and issubclass(annotation, str) else "value"
+    if isinstance(annotation, type) and issubclass(annotation, str):
+        return "text"
+    return "value"
 
 
 def inside(annotation: Any, step: str | int) -> Any:
-    """Return the type of the value a step below a value of this type; None if there can't be any."""
+    """Return the type of the value a step below a value of this type; None if there is none."""
     for each in alternatives(annotation):
-        if isinstance(step, str) and (section := section_in(each)):
-            fields = section.model_fields.items()
-            return next((field.annotation for name, field in fields if step in (field.alias, name)), None)
-        if arguments := get_args(each):
+        section = section_in(each)
+        if section is not None and isinstance(step, str):
+            for name, field in section.model_fields.items():
+                if step in (field.alias, name):
+                    return field.annotation
+            return None
+        arguments = get_args(each)
+        if arguments:
             return arguments[0] if isinstance(step, int) else arguments[-1]
     return None

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from syncer.api.durations import OptionType
 
+#: A host, which may be empty or an IPv6 address in brackets, and a port.
 _ADDRESS = re.compile(r"^(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^:\[\]\s]*):(?P<port>[0-9]{1,5})$")
 
 
@@ -21,18 +22,26 @@ def address(value: Any) -> str:
     """
     if value in ("", "0", 0) and not isinstance(value, bool):
         return ""
-    found = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
-    if found is None or int(found["port"]) > 65535:
+    match = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
+    if match is None or int(match["port"]) > 65535:
         raise ValueError('expected an address such as ":8080" or "127.0.0.1:8080", or "" for none')
     return str(value)
 
 
 def listen_on(value: str) -> tuple[str, int] | None:
-    """Return host (``""`` for all interfaces) and port of a validated address; None if it is off."""
+    """Return the host and the port of a validated address; None if it is off.
+
+    The host ``""`` stands for all interfaces.
+    """
     if not value:
         return None
     host, _, port = value.rpartition(":")
     return host.strip("[]"), int(port)
+
+
+def _off(value: Any) -> Any:
+    """Return ``"0"`` for the number 0, and any other value as it is."""
+    return "0" if value == 0 and not isinstance(value, bool) else value
 
 
 #: Host and port to listen on; ``""`` for off.
@@ -46,6 +55,6 @@ ListenAddress = Annotated[
 SocketPath = Annotated[
     str,
     OptionType("path"),
-    BeforeValidator(lambda value: "0" if value == 0 and not isinstance(value, bool) else value),
+    BeforeValidator(_off),
     WithJsonSchema({"type": ["string", "integer"], "examples": ["/run/vsyncer.sock", "0"]}),
 ]

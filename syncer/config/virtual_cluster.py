@@ -5,7 +5,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from syncer.api import Config, Key, Marks, NameTranslator, Networking, Patrol, PluginError, Settings, Syncer
+from syncer.api import (
+    Config,
+    Key,
+    Marks,
+    NameTranslator,
+    Networking,
+    Patrol,
+    PluginError,
+    Settings,
+    Syncer,
+)
 from syncer.config.options import ConnectionSection, Fights, Kubelet, Names, SyncOptions
 from syncer.directions import direction_of
 from syncer.names.templated import Templated
@@ -37,7 +47,8 @@ class VirtualCluster:
     marks: Marks
     #: Its weight among the virtual clusters of the daemon, for its share of the workers.
     weight: float
-    #: The most memory that its objects may take in the daemon, in MiB; 0 for no limit, None for the default.
+    #: The most memory that its objects may take in the daemon, in MiB; 0 for no limit, None for the
+    #: default.
     max_megabytes: int | None
     #: The classes behind the sections of ``sync``.
     syncers: Sequence[type[Syncer]]
@@ -46,13 +57,15 @@ class VirtualCluster:
 
     @cached_property
     def options(self) -> object:
-        """All options of it but the limit of its memory, to compare with those of another load, whose sections have
-        other classes.
+        """All options of this virtual cluster but the limit of its memory.
+
+        They are comparable with those of another load, in which sections have other classes.
         """
         connection = self.connection.model_dump(exclude={"max_megabytes"})
-        parts = (self.names, self.networking, self.sync, self.patrol, self.fights, self.kubelet)
+        sections = (self.names, self.networking, self.sync, self.patrol, self.fights, self.kubelet)
+        values = [section.model_dump() for section in sections]
         syncers = [(syncer.__module__, syncer.__qualname__) for syncer in self.syncers]
-        return connection, [each.model_dump() for each in parts], self.marks, syncers
+        return connection, values, self.marks, syncers
 
     def section_of(self, syncer: type[Syncer]) -> Config:
         """Return the section of a syncer's options."""
@@ -67,33 +80,49 @@ class VirtualCluster:
         Raises:
             PluginError: ``applies_to`` of a syncer raised an exception.
         """
-        switched_on = [(syncer(), section) for syncer in self.syncers if (section := self.section_of(syncer)).enabled]
-        settings = self._settings({syncer.name: section for syncer, section in switched_on})
-        return tuple(Enabled(syncer, section) for syncer, section in switched_on if _applies(syncer, settings))
+        switched_on: list[Enabled] = []
+        for syncer in self.syncers:
+            section = self.section_of(syncer)
+            if section.enabled:
+                switched_on.append(Enabled(syncer(), section))
+
+        settings = self._settings({each.syncer.name: each.section for each in switched_on})
+        return tuple(each for each in switched_on if _applies(each.syncer, settings))
 
     def custom_entries(self) -> tuple[CustomEntry, ...]:
         """Return the enabled entries of ``sync.custom``."""
-        on = {name: config for name, config in self.sync.custom.items() if config.enabled}
-        if not on:
+        enabled = {name: config for name, config in self.sync.custom.items() if config.enabled}
+        if not enabled:
             return ()
-        copied = tuple(each.syncer.resource for each in self.enabled() if direction_of(each.syncer).goes_down)
-        return tuple(CustomEntry(name, config, self.translator, self.marks, copied, on) for name, config in on.items())
+        to_host = [each.syncer for each in self.enabled() if direction_of(each.syncer).goes_down]
+        copied = tuple(syncer.resource for syncer in to_host)
+        entries: list[CustomEntry] = []
+        for name, config in enabled.items():
+            entry = CustomEntry(name, config, self.translator, self.marks, copied, enabled)
+            entries.append(entry)
+        return tuple(entries)
 
     def all_syncers(self) -> tuple[Syncer, ...]:
-        """Return the enabled syncers, including those that the entries of ``sync.custom`` will become."""
-        custom = (syncer for entry in self.custom_entries() for syncer in entry.assumed())
-        return (*(enabled.syncer for enabled in self.enabled()), *custom)
+        """Return the enabled syncers, and those that the entries of ``sync.custom`` will become."""
+        syncers = [each.syncer for each in self.enabled()]
+        for entry in self.custom_entries():
+            syncers += entry.assumed()
+        return tuple(syncers)
 
     @cached_property
     def translator(self) -> NameTranslator:
         """The name translator of this virtual cluster, with the templates of ``sync.custom``."""
         if self.translator_class is None:
-            raise TypeError("this model was made without a name translator; give one to config_with()")
+            message = "this model was made without a name translator; give one to config_with()"
+            raise TypeError(message)
         make: Any = self.translator_class
-        made: NameTranslator = make(cluster=self.name, namespace=self.host_namespace)
-        on = {name: config.template for name, config in self.sync.custom.items() if config.enabled}
-        templates = {name: template for name, template in on.items() if template}
-        return Templated(made, templates, cluster=self.name) if templates else made
+        translator: NameTranslator = make(cluster=self.name, namespace=self.host_namespace)
+
+        enabled = {name: each for name, each in self.sync.custom.items() if each.enabled}
+        templates = {name: each.template for name, each in enabled.items() if each.template}
+        if templates:
+            return Templated(translator, templates, cluster=self.name)
+        return translator
 
     def settings(self) -> Settings:
         """Return the settings that all syncers of this virtual cluster share."""
@@ -119,19 +148,34 @@ class VirtualCluster:
 
 
 def place_of(translator: NameTranslator) -> Key:
-    """Return where a name translator puts an object that each virtual cluster may have. Two with the same place would
-    put copies at the same places.
+    """Return the host key of an object that each virtual cluster may have.
+
+    Two name translators with the same host key put copies under the same names.
     """
     return translator.to_host(PODS, Key("one", "probe"))
 
 
 def _applies(syncer: Syncer, settings: Settings) -> bool:
+    """Return True if a syncer applies to a virtual cluster.
+
+    Raises:
+        PluginError: ``applies_to`` of the syncer raised an exception.
+    """
     try:
         return syncer.applies_to(settings)
     except Exception as error:
-        raise PluginError(syncer.name, f"its `applies_to` raised {type(error).__name__}: {error}") from error
+        message = f"its `applies_to` raised {type(error).__name__}: {error}"
+        raise PluginError(syncer.name, message) from error
 
 
 def field_name(key: str) -> str:
     """Return the attribute of a section: ``configMaps`` → ``config_maps``."""
-    return "".join(f"_{char.lower()}" if char.isupper() else char if char.isalnum() else "_" for char in key).strip("_")
+    attribute = ""
+    for char in key:
+        if char.isupper():
+            attribute += f"_{char.lower()}"
+        elif char.isalnum():
+            attribute += char
+        else:
+            attribute += "_"
+    return attribute.strip("_")

@@ -1,10 +1,10 @@
 """Controllers for many clusters, on the caches and queues of the daemon.
 
-A :class:`Cluster` is a live client with caches. A :class:`Controller` watches resources in clusters, and
-reconciles a :class:`Request` at a time. A :class:`Manager` runs both. :class:`Children` and :class:`Decorator` are
-controllers that need only functions from object to object. A :class:`ClusterRegistry` starts the same controllers in
-each of several clusters, by name. A :class:`ClusterCache` keeps the
-connections to the clusters that its providers find.
+A :class:`Cluster` is a live client with caches. A :class:`Controller` watches resources in
+clusters, and reconciles a :class:`Request` at a time. A :class:`Manager` runs both.
+:class:`Children` and :class:`Decorator` are controllers that need only functions from object to
+object. A :class:`ClusterRegistry` starts the same controllers in each of several clusters, by name.
+A :class:`ClusterCache` keeps the connections to the clusters that its providers find.
 """
 
 from syncer.api.errors import (
@@ -25,8 +25,17 @@ from syncer.clusters.connection import ConnectionSettings
 from syncer.clusters.login import Login
 from syncer.leaderelection.lease import Lease
 from syncer.multicluster.cache_metrics import ClusterCacheCollector
-from syncer.multicluster.cache_options import NODE_PROVIDER_ID_INDEX, ClusterCacheOptions, FieldIndex
-from syncer.multicluster.changes import add_finalizer, has_finalizer, remove_finalizer, write_changes
+from syncer.multicluster.cache_options import (
+    NODE_PROVIDER_ID_INDEX,
+    ClusterCacheOptions,
+    FieldIndex,
+)
+from syncer.multicluster.changes import (
+    add_finalizer,
+    has_finalizer,
+    remove_finalizer,
+    write_changes,
+)
 from syncer.multicluster.children import (
     ADMIRALTY_FINALIZER,
     ADMIRALTY_PARENT_LABEL,
@@ -86,7 +95,13 @@ from syncer.multicluster.references import (
     ControllerReference,
     owner_of,
 )
-from syncer.multicluster.registry import ClusterRegistry, ControllerFactory, Spawned, StackState, StackStatus
+from syncer.multicluster.registry import (
+    ClusterRegistry,
+    ControllerFactory,
+    Spawned,
+    StackState,
+    StackStatus,
+)
 from syncer.multicluster.remote_clusters import Agent, RemoteClusters
 from syncer.multicluster.requests import Reconcile, Request, Result
 from syncer.multicluster.secret_providers import ClusterApiProvider, SecretsProvider

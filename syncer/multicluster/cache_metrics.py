@@ -26,12 +26,20 @@ class ClusterCacheCollector(Collector):
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         """Yield the connection, the last probe and the number of probes of each cluster."""
-        up = GaugeMetricFamily("cluster_cache_connection_up", "1 while a cluster is connected.", labels=["cluster"])
+        up = GaugeMetricFamily(
+            "cluster_cache_connection_up",
+            "1 while a cluster is connected.",
+            labels=["cluster"],
+        )
         healthy = GaugeMetricFamily(
-            "cluster_cache_healthcheck", "1 if the last probe of a cluster succeeded.", labels=["cluster"]
+            "cluster_cache_healthcheck",
+            "1 if the last probe of a cluster succeeded.",
+            labels=["cluster"],
         )
         probes = CounterMetricFamily(
-            "cluster_cache_healthchecks", "Probes of a cluster, by result.", labels=["cluster", "status"]
+            "cluster_cache_healthchecks",
+            "Probes of a cluster, by result.",
+            labels=["cluster", "status"],
         )
         for name in self._cache:
             status = self._cache.get_status(name)

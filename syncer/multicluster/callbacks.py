@@ -12,8 +12,8 @@ from typing import Any
 from syncer.multicluster import watchdog
 from syncer.multicluster.errors import CallbackTimeout
 
-#: Calls of a function that go on in threads though nobody waits for them any more, at most; then it isn't called again
-#: until one has returned.
+#: Calls of a function that go on in threads though nobody waits for them any more, at most; then it
+#: isn't called again until one has returned.
 MOST_LEFT = 16
 _left: Counter[str] = Counter()
 _left_lock = threading.Lock()
@@ -27,11 +27,13 @@ async def call(
 ) -> Any:
     """Call a function, and return its result; one that isn't async is called in a thread.
 
-    After ``timeout`` seconds it is cancelled; a thread goes on until the function returns, but nobody waits for it.
-    What the function raises is passed on. ``what`` names it in the error, and in the log if it blocks the event loop.
+    After ``timeout`` seconds it is cancelled; a thread goes on until the function returns, but
+    nobody waits for it. What the function raises is passed on. ``what`` names it in the error, and
+    in the log if it blocks the event loop.
 
     Raises:
-        CallbackTimeout: It hasn't returned in time, or isn't called because too many calls of it haven't returned.
+        CallbackTimeout: It hasn't returned in time, or isn't called because too many calls of it
+            haven't returned.
     """
     try:
         async with asyncio.timeout(timeout) as deadline:
@@ -49,16 +51,18 @@ async def call(
 
 
 async def _in_thread(function: Callable[..., Any], *arguments: object, what: str) -> Any:
-    """Call a function in a thread of its own, so that those that never return take none from others, and don't keep
-    the process from its end.
+    """Call a function in a thread of its own, so that those that never return take none from
+    others, and don't keep the process from its end.
 
     Raises:
         CallbackTimeout: :data:`MOST_LEFT` calls of it have been given up, and haven't returned.
     """
     name = name_of(function)
     if _left[name] >= MOST_LEFT:
-        raise CallbackTimeout(f"{what} isn't begun: {MOST_LEFT} calls of {name} were given up and haven't returned yet")
-    loop, outcome = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+        why = f"{MOST_LEFT} calls of {name} were given up and haven't returned yet"
+        raise CallbackTimeout(f"{what} isn't begun: {why}")
+    loop = asyncio.get_running_loop()
+    outcome = loop.create_future()
     context = contextvars.copy_context()
     has_returned = is_left = False
 
@@ -74,7 +78,8 @@ async def _in_thread(function: Callable[..., Any], *arguments: object, what: str
 
     def work() -> None:
         nonlocal has_returned
-        result, raised = None, None
+        result = None
+        raised = None
         try:
             result = context.run(function, *arguments)
         except BaseException as error:  # noqa: BLE001 — it is passed on
@@ -101,5 +106,8 @@ def name_of(function: object) -> str:
 
 
 def is_async(function: object) -> bool:
-    """Return True for a function or an object whose call returns an awaitable without doing anything."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+    """Return True for a function or an object that does nothing but return an awaitable."""
+    if inspect.iscoroutinefunction(function):
+        return True
+    method = getattr(function, "__call__", None)  # noqa: B004 — the method of an object's class
+    return inspect.iscoroutinefunction(method)

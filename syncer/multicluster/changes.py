@@ -9,8 +9,14 @@ from syncer.translate.alike import same
 _STATUS = "status"
 
 
-async def write_changes(cluster: Cluster | Client, resource: Resource, before: Obj, after: Obj) -> Obj:
-    """Replace an object where it differs, its status by the subresource if it has one, and return it.
+async def write_changes(
+    cluster: Cluster | Client,
+    resource: Resource,
+    before: Obj,
+    after: Obj,
+) -> Obj:
+    """Replace an object where it differs, its status by the subresource if it has one, and return
+    it.
 
     Nothing is written if both are equal. The ``resourceVersion`` of ``after`` must be that of
     ``before``, so that no change of others is lost.
@@ -22,7 +28,8 @@ async def write_changes(cluster: Cluster | Client, resource: Resource, before: O
     if not same(_without_status(before), _without_status(after)):
         status = after.get(_STATUS)
         written = await cluster.replace(resource, after)
-        before, after = written, {**written, _STATUS: status} if status is not None else written
+        before = written
+        after = {**written, _STATUS: status} if status is not None else written
     if not same(before.get(_STATUS), after.get(_STATUS)):
         try:
             return await cluster.replace(resource, after, subresource=_STATUS)
@@ -36,8 +43,14 @@ def has_finalizer(obj: Obj, finalizer: str) -> bool:
     return finalizer in _finalizers(obj)
 
 
-async def add_finalizer(cluster: Cluster | Client, resource: Resource, obj: Obj, finalizer: str) -> Obj:
-    """Add a finalizer to this very version of an object, and return it; nothing is written if it has it.
+async def add_finalizer(
+    cluster: Cluster | Client,
+    resource: Resource,
+    obj: Obj,
+    finalizer: str,
+) -> Obj:
+    """Add a finalizer to this very version of an object, and return it; nothing is written if it
+    has it.
 
     Raises:
         Conflict: The object has changed meanwhile.
@@ -48,7 +61,12 @@ async def add_finalizer(cluster: Cluster | Client, resource: Resource, obj: Obj,
     return await _set_finalizers(cluster, resource, obj, [*_finalizers(obj), finalizer])
 
 
-async def remove_finalizer(cluster: Cluster | Client, resource: Resource, obj: Obj, finalizer: str) -> Obj:
+async def remove_finalizer(
+    cluster: Cluster | Client,
+    resource: Resource,
+    obj: Obj,
+    finalizer: str,
+) -> Obj:
     """Remove a finalizer from this very version of an object, and return it; those of others stay.
 
     Raises:
@@ -57,10 +75,20 @@ async def remove_finalizer(cluster: Cluster | Client, resource: Resource, obj: O
     """
     if not has_finalizer(obj, finalizer):
         return obj
-    return await _set_finalizers(cluster, resource, obj, [each for each in _finalizers(obj) if each != finalizer])
+    return await _set_finalizers(
+        cluster,
+        resource,
+        obj,
+        [each for each in _finalizers(obj) if each != finalizer],
+    )
 
 
-async def _set_finalizers(cluster: Cluster | Client, resource: Resource, obj: Obj, finalizers: list[str]) -> Obj:
+async def _set_finalizers(
+    cluster: Cluster | Client,
+    resource: Resource,
+    obj: Obj,
+    finalizers: list[str],
+) -> Obj:
     version = obj["metadata"]["resourceVersion"]
     patch = {"metadata": {"finalizers": finalizers, "resourceVersion": version}}
     return await cluster.patch(resource, key_of(obj), patch)

@@ -1,8 +1,8 @@
 """Objects that have a child in another cluster, which is deleted with its parent.
 
-The garbage collector of Kubernetes knows no owners in other clusters. So a parent bears a finalizer: it
-goes when its child has gone. With the names of admiralty's multicluster-controller (pattern ``gc``) for the finalizer,
-the label and the annotation, both find each other's objects.
+The garbage collector of Kubernetes knows no owners in other clusters. So a parent bears a
+finalizer: it goes when its child has gone. With the names of admiralty's multicluster-controller
+(pattern ``gc``) for the finalizer, the label and the annotation, both find each other's objects.
 """
 
 import copy
@@ -11,7 +11,12 @@ from collections.abc import Callable, Sequence
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Obj, Resource, is_deleting, key_of, labels_of, uid_of
 from syncer.clusters.client import Client
-from syncer.multicluster.changes import add_finalizer, has_finalizer, remove_finalizer, write_changes
+from syncer.multicluster.changes import (
+    add_finalizer,
+    has_finalizer,
+    remove_finalizer,
+    write_changes,
+)
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.controller import Controller, ControllerOptions
 from syncer.multicluster.references import ControllerReference
@@ -41,15 +46,19 @@ def _itself(child: Cluster, _: str) -> Cluster:
 class Children:
     """Keeps a child in a cluster for each parent in another one, and deletes it with its parent.
 
-    ``child_cluster`` returns the name of the child's cluster, always the same for a parent; ``make``
-    a new child, whose name, unless it has one, begins with that of the parent and is completed by the API
-    server: names made of a namespace and a name could be those of another parent. ``update`` gets parent
-    and child and returns the child as it should be; ``update_parent`` gets child and parent and returns
-    the parent, such as with the child's status. ``writer`` returns the cluster, or client, that writes
-    children for a parent's cluster, such as with an impersonated user. ``finalizer``, ``label`` and the ``annotation``
-    of the options are the keys that parents and children bear::
+    ``child_cluster`` returns the name of the child's cluster, always the same for a parent;
+    ``make`` a new child, whose name, unless it has one, begins with that of the parent and is
+    completed by the API server: names made of a namespace and a name could be those of another
+    parent. ``update`` gets parent and child and returns the child as it should be;
+    ``update_parent`` gets child and parent and returns the parent, such as with the child's status.
+    ``writer`` returns the cluster, or client, that writes children for a parent's cluster, such as
+    with an impersonated user. ``finalizer``, ``label`` and the ``annotation`` of the options are
+    the keys that parents and children bear::
 
-        children = Children(parents=PODS, children=GHOSTS, child_cluster=lambda parent: "us", make=ghost)
+        def cluster_of(parent: Obj) -> str:
+            return "us"
+
+        children = Children(parents=PODS, children=GHOSTS, child_cluster=cluster_of, make=ghost)
         children.watch_parents(eu)
         children.watch_children(us)
         manager.add(children.controller)
@@ -69,10 +78,15 @@ class Children:
         label: str = PARENT_LABEL,
         options: ControllerOptions | None = None,
     ) -> None:
-        self.parents, self.children = parents, children
-        self._child_cluster, self._make, self._writer = child_cluster, make, writer
-        self._update, self._update_parent = update, update_parent
-        self._finalizer, self._label = finalizer, label
+        self.parents = parents
+        self.children = children
+        self._child_cluster = child_cluster
+        self._make = make
+        self._writer = writer
+        self._update = update
+        self._update_parent = update_parent
+        self._finalizer = finalizer
+        self._label = label
         self.controller = Controller(self.reconcile, options)
 
     def watch_parents(self, cluster: Cluster, options: WatchOptions = EVERYTHING) -> None:
@@ -84,7 +98,11 @@ class Children:
 
     def watch_children(self, cluster: Cluster) -> None:
         """Repair children in a cluster, at any change of them."""
-        cluster.add_index(self.children, self._label, lambda obj: [labels_of(obj).get(self._label, "")])
+        cluster.add_index(
+            self.children,
+            self._label,
+            lambda obj: [labels_of(obj).get(self._label, "")],
+        )
         self.controller.watch_owner(cluster, self.children, self.parents)
 
     async def reconcile(self, request: Request) -> None:
@@ -112,7 +130,12 @@ class Children:
             changed = self._update(parent, copy.deepcopy(child))
             writer = self._writer(child_cluster, cluster.name)
             child = await write_changes(writer, self.children, child, changed)
-        await write_changes(cluster, self.parents, parent, self._update_parent(child, copy.deepcopy(parent)))
+        await write_changes(
+            cluster,
+            self.parents,
+            parent,
+            self._update_parent(child, copy.deepcopy(parent)),
+        )
 
     async def _create(self, child_cluster: Cluster, cluster: Cluster, parent: Obj) -> Obj:
         child = self._make(copy.deepcopy(parent))
@@ -121,7 +144,10 @@ class Children:
             metadata.setdefault("generateName", f"{parent['metadata']['name']}-")
         metadata["labels"] = {**(metadata.get("labels") or {}), self._label: uid_of(parent)}
         reference = ControllerReference.to(parent, cluster=cluster.name)
-        child = reference.put_on({**child, "metadata": metadata}, annotation=self.controller.options.annotation)
+        child = reference.put_on(
+            {**child, "metadata": metadata},
+            annotation=self.controller.options.annotation,
+        )
         return await self._writer(child_cluster, cluster.name).create(self.children, child)
 
     async def _end(self, cluster: Cluster, parent: Obj) -> None:
@@ -147,5 +173,7 @@ class Children:
         if len(found) > 1:
             names = ", ".join(sorted(str(key_of(each)) for each in found))
             kind = self.parents.kind
-            raise DuplicateChildren(f"{kind} {key_of(parent)} has {len(found)} children in {cluster}: {names}")
+            raise DuplicateChildren(
+                f"{kind} {key_of(parent)} has {len(found)} children in {cluster}: {names}",
+            )
         return found[0] if found else None

@@ -1,4 +1,6 @@
-"""A cluster as controllers see it: a live client, and caches of the resources that they read and watch."""
+"""A cluster as controllers see it: a live client, and caches of the resources that they read and
+watch.
+"""
 
 import contextlib
 import os
@@ -23,13 +25,13 @@ _NOBODY = "; nobody runs this cluster: add it to a Manager or a ClusterCache, or
 class Cluster:
     """A cluster with a name of its owner's choice.
 
-    :meth:`get`, :meth:`list` and :meth:`find` read from caches; ``client`` reads from the API server.
-    Writes go to the API server, and their result is in the caches before they return, so that the
-    next decision is made from it.
+    :meth:`get`, :meth:`list` and :meth:`find` read from caches; ``client`` reads from the API
+    server. Writes go to the API server, and their result is in the caches before they return, so
+    that the next decision is made from it.
 
-    Caches are filled while :meth:`run` runs, and a cache is created when it is first asked for, before or
-    while the cluster runs. An unreachable cluster is retried for ever, by itself: it delays no other cluster,
-    and its cached reads fail with :class:`NotSynced` instead of waiting::
+    Caches are filled while :meth:`run` runs, and a cache is created when it is first asked for,
+    before or while the cluster runs. An unreachable cluster is retried for ever, by itself: it
+    delays no other cluster, and its cached reads fail with :class:`NotSynced` instead of waiting::
 
         cluster = Cluster("eu", ConnectionSettings(context="eu"))
         pods = cluster.informer(PODS)
@@ -54,7 +56,11 @@ class Cluster:
         """
         owns_client = isinstance(connection, ConnectionSettings)
         if isinstance(connection, ConnectionSettings):
-            connection = client(connection, name=name, environ=os.environ if environ is None else environ)
+            connection = client(
+                connection,
+                name=name,
+                environ=os.environ if environ is None else environ,
+            )
         must_be(connection, Client, what=f"the connection of cluster {name}")
         self.name = name
         self._caches = Caches(name, connection, options or ClusterOptions())
@@ -63,7 +69,8 @@ class Cluster:
     def alias(self, name: str) -> "Cluster":
         """Return the same cluster by another name, with the same client and the same caches."""
         alias = object.__new__(Cluster)
-        alias.name, alias._caches = name, self._caches
+        alias.name = name
+        alias._caches = self._caches
         return alias
 
     def is_alias_of(self, other: "Cluster") -> bool:
@@ -75,13 +82,13 @@ class Cluster:
     async def run(self) -> None:
         """Fill the caches and keep them up to date, until cancelled.
 
-        It can be called again afterwards: everything is listed anew, and subscribers are notified of all that
-        changed or was deleted meanwhile.
+        It can be called again afterwards: everything is listed again, and subscribers are notified
+        of all that changed or was deleted meanwhile.
 
         Raises:
             NotRunning: The cluster, or an alias of it, runs already.
-            TooLarge: Its objects take more memory than ``max_bytes`` of the options. They stay in the caches, so make
-                another cluster to begin anew.
+            TooLarge: Its objects take more memory than ``max_bytes`` of the options. They stay in
+                the caches, so make another cluster to begin again.
         """
         await self._caches.run()
 
@@ -92,7 +99,9 @@ class Cluster:
 
     @property
     def is_kept(self) -> bool:
-        """True if a :class:`~syncer.multicluster.ClusterCache` runs it while it is connected, and nobody else may."""
+        """True if a :class:`~syncer.multicluster.ClusterCache` runs it while it is connected, and
+        nobody else may.
+        """
         return self._caches.is_kept
 
     def keep(self) -> None:
@@ -106,12 +115,14 @@ class Cluster:
 
     @property
     def client(self) -> Client:
-        """The client of the API server. Its writes are seen by the caches when the watch shows them."""
+        """The client of the API server. Its writes are seen by the caches when the watch shows
+        them.
+        """
         return self._caches.client
 
     @property
     def owns_client(self) -> bool:
-        """True if the client was made with the cluster, from settings, so that nobody else has it."""
+        """True if the client was made with the cluster, from settings: no other code has it."""
         return self._caches.owns_client
 
     def use(self, client: Client) -> None:
@@ -125,7 +136,8 @@ class Cluster:
         self._caches.use(client)
 
     def recorder(self, component: str) -> Recorder:
-        """Return what records Events about the cluster's objects: always the same for a component, in the event loop.
+        """Return what records Events about the cluster's objects: always the same for a component,
+        in the event loop.
 
         They are written while :meth:`run` runs.
         """
@@ -138,12 +150,17 @@ class Cluster:
     # -- reads from caches -------------------------------------------------------------------------
 
     def informer(
-        self, resource: Resource, *, namespace: str = "", selector: str | Mapping[str, Json] = "", fields: str = ""
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        selector: str | Mapping[str, Json] = "",
+        fields: str = "",
     ) -> ClusterInformer:
         """Return the cache of a resource: always the same for the same arguments.
 
-        ``namespace`` (``""``: that of the options, or all), ``selector`` (a LabelSelector, or the same as text) and
-        ``fields`` (a field selector) limit it on the API server.
+        ``namespace`` (``""``: that of the options, or all), ``selector`` (a LabelSelector, or the
+        same as text) and ``fields`` (a field selector) limit it on the API server.
 
         Raises:
             ValueError: The cluster is limited to another namespace, or the selector is none.
@@ -156,7 +173,7 @@ class Cluster:
         return self._caches.informer(resource, Part(namespace, selector, fields))
 
     def forget(self, informer: ClusterInformer) -> None:
-        """Remove a cache that nobody reads any more.
+        """Remove a cache that is no longer read.
 
         Raises:
             NotRunning: The cluster runs, and fills it.
@@ -177,8 +194,14 @@ class Cluster:
         """Return the caches that exist."""
         return self._caches.all()
 
-    def add_index(self, resource: Resource, name: str, values: Callable[[Obj], Iterable[Hashable]]) -> None:
-        """Index the objects of a resource by the values of a function, such as fields or labels; at any time.
+    def add_index(
+        self,
+        resource: Resource,
+        name: str,
+        values: Callable[[Obj], Iterable[Hashable]],
+    ) -> None:
+        """Index the objects of a resource by the values of a function, such as fields or labels; at
+        any time.
 
         A live resource is listed by each :meth:`find`.
         """
@@ -205,8 +228,8 @@ class Cluster:
     async def list(
         self, resource: Resource, *, namespace: str = "", selector: Mapping[str, Json] | None = None
     ) -> Sequence[Obj]:
-        """Return private copies of the cached objects, of a namespace (``""``: all) and of a LabelSelector
-        (``{"matchLabels": …, "matchExpressions": …}``).
+        """Return private copies of the cached objects, of a namespace (``""``: all) and of a
+        LabelSelector (``{"matchLabels": …, "matchExpressions": …}``).
 
         Raises:
             NotSynced: The cache isn't filled within ``sync_timeout``.
@@ -234,7 +257,8 @@ class Cluster:
         return (await self._synced(resource)).indexed(index, value)
 
     async def resource(self, name: str) -> Resource:
-        """Return the resource of a name such as ``pods`` or ``foos.example.org``, as served by the API server.
+        """Return the resource of a name such as ``pods`` or ``foos.example.org``, as served by the
+        API server.
 
         A name that isn't known is looked up again, so a CustomResourceDefinition may come later.
 
@@ -251,8 +275,16 @@ class Cluster:
 
     # -- writes ------------------------------------------------------------------------------------
 
-    async def create(self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None) -> Obj:
-        """Create an object, and return it as the server stored it, mostly without ``managedFields``.
+    async def create(
+        self,
+        resource: Resource,
+        obj: Obj,
+        *,
+        subresource: str = "",
+        key: Key | None = None,
+    ) -> Obj:
+        """Create an object, and return it as the server stored it, mostly without
+        ``managedFields``.
 
         With a ``subresource`` (``binding``, ``token``, ``eviction``), ``key`` is the parent object.
 
@@ -297,7 +329,14 @@ class Cluster:
             ClusterError: The request failed.
         """
         with self._caches.writing(resource, key) as wrote:
-            changed = await self.client.patch(resource, key, patch, kind=kind, subresource=subresource, force=force)
+            changed = await self.client.patch(
+                resource,
+                key,
+                patch,
+                kind=kind,
+                subresource=subresource,
+                force=force,
+            )
             wrote(changed)
         return changed
 
@@ -322,7 +361,12 @@ class Cluster:
         """
         with self._caches.writing(resource, key) as wrote:
             marked = await self.client.delete(
-                resource, key, uid=uid, resource_version=resource_version, grace=grace, propagation=propagation
+                resource,
+                key,
+                uid=uid,
+                resource_version=resource_version,
+                grace=grace,
+                propagation=propagation,
             )
             wrote(marked)
         return marked
@@ -336,14 +380,21 @@ class Cluster:
         return self.is_kept and not self.is_running
 
     async def _synced(self, resource: Resource) -> ClusterInformer:
-        informer, seconds = self.informer(resource), self._caches.options.sync_timeout
+        informer = self.informer(resource)
+        seconds = self._caches.options.sync_timeout
         if seconds is None:
             seconds = self.client.timeout
         try:
-            await informer.wait_synced(0.0 if self._is_lost else seconds, hint="" if self.is_running else _NOBODY)
+            await informer.wait_synced(
+                0.0 if self._is_lost else seconds,
+                hint="" if self.is_running else _NOBODY,
+            )
         except NotSynced as error:
             if self._is_lost:
-                raise NotConnected(f"{informer} aren't listed, and it isn't connected", cluster=self.name) from error
+                raise NotConnected(
+                    f"{informer} aren't listed, and it isn't connected",
+                    cluster=self.name,
+                ) from error
             raise
         return informer
 

@@ -18,12 +18,12 @@ class ClusterInformer(Informer):
     """The cache of a resource in a cluster: of all objects, or of a namespace or label selector.
 
     It is filled while its cluster runs, and keeps its objects, indexes and subscribers when the
-    cluster stops. When the cluster runs again, everything is listed anew: objects that were deleted
+    cluster stops. When the cluster runs again, everything is listed again: objects that were deleted
     meanwhile are removed, and subscribers are notified of each.
 
-    Subscribers are :meth:`add_map_function` and :meth:`add_handler`, indexes are :meth:`add_index`; each
-    can be added at any time, and :meth:`forget` removes those of an owner. An index sees the objects that
-    are there already; a handler doesn't.
+    Subscribers are :meth:`add_map_function` and :meth:`add_handler`, indexes are :meth:`add_index`;
+    each can be added at any time, and :meth:`forget` removes those of an owner. An index sees the
+    objects that are there already; a handler doesn't.
     """
 
     most_parts = inf
@@ -42,7 +42,10 @@ class ClusterInformer(Informer):
         budget: MemoryBudget | None = None,
     ) -> None:
         super().__init__(resource, clock=clock, ordered=ordered, budget=budget)
-        self.cluster, self.namespace, self.selector, self.fields = cluster, namespace, selector, fields
+        self.cluster = cluster
+        self.namespace = namespace
+        self.selector = selector
+        self.fields = fields
         self._transform = transform
         #: The reason why the cache isn't kept up to date at present; None if it is, or isn't known.
         self.error: SyncerError | None = None
@@ -55,7 +58,8 @@ class ClusterInformer(Informer):
         return f"{self.resource} of {self.cluster}"
 
     async def wait_synced(self, seconds: float, *, hint: str = "") -> None:
-        """Wait until the first list is complete, and indexes have seen each object, at most so many seconds.
+        """Wait until the first list is complete, and indexes have seen each object, at most so many
+        seconds.
 
         A list that has failed already isn't awaited, so that a cluster that is known to be dead
         delays no reader.
@@ -75,7 +79,9 @@ class ClusterInformer(Informer):
             await self.newcomers.catch_up()
 
     async def filled(self) -> None:
-        """Wait until the first list is complete, however long that takes, and indexes have seen each object."""
+        """Wait until the first list is complete, however long that takes, and indexes have seen
+        each object.
+        """
         if not self.synced:
             listed = asyncio.Event()
             self.when_synced(listed.set)
@@ -89,9 +95,14 @@ class ClusterInformer(Informer):
         else:
             self._subscribers.append(notify)
 
-    def objects(self, *, namespace: str = "", selector: Mapping[str, Json] | None = None) -> Sequence[Obj]:
-        """Return private copies of the cached objects, of a namespace (``""``: all) and of a LabelSelector
-        (``{"matchLabels": …, "matchExpressions": …}``).
+    def objects(
+        self,
+        *,
+        namespace: str = "",
+        selector: Mapping[str, Json] | None = None,
+    ) -> Sequence[Obj]:
+        """Return private copies of the cached objects, of a namespace (``""``: all) and of a
+        LabelSelector (``{"matchLabels": …, "matchExpressions": …}``).
         """
         keys = [key for key in self.keys() if namespace in ("", key.namespace)]
         return [self._cached(key) for key in keys if self._is_selected(key, selector)]
@@ -144,7 +155,7 @@ class ClusterInformer(Informer):
     # -- notifications of the reflector ------------------------------------------------------------
 
     def begin(self) -> None:
-        """Begin anew: no attempt has failed."""
+        """Begin again: no attempt has failed."""
         self.error = None
         self.current.clear()
         if not self.synced:
@@ -160,7 +171,8 @@ class ClusterInformer(Informer):
         self.error = None
         self._settled.set()
         self.current.set()
-        waiting, self._subscribers = self._subscribers, []
+        waiting = self._subscribers
+        self._subscribers = []
         for notify in waiting:
             notify()
 
@@ -179,7 +191,10 @@ class ClusterInformer(Informer):
 
     def _not_synced(self, why: str) -> NotSynced:
         return NotSynced(
-            f"cluster {self.cluster}: {self.resource} {why}", cluster=self.cluster, verb="list", resource=self.resource
+            f"cluster {self.cluster}: {self.resource} {why}",
+            cluster=self.cluster,
+            verb="list",
+            resource=self.resource,
         )
 
 
@@ -189,8 +204,13 @@ class InformerListener:
     ``works`` is called when one works again, ``fails`` after each failure, with the former error.
     """
 
-    def __init__(self, works: Callable[[], None], fails: Callable[[ClusterInformer, SyncerError | None], None]) -> None:
-        self._works, self._fails = works, fails
+    def __init__(
+        self,
+        works: Callable[[], None],
+        fails: Callable[[ClusterInformer, SyncerError | None], None],
+    ) -> None:
+        self._works = works
+        self._fails = fails
 
     def synced(self, reflector: Reflector) -> None:
         """Handle a complete list."""
@@ -208,7 +228,9 @@ class InformerListener:
         self._fails(informer, before)
 
     def went_back(self, reflector: Reflector) -> None:
-        """Handle a list of an older state: subscribers are notified of each object by the list itself."""
+        """Handle a list of an older state: subscribers are notified of each object by the list
+        itself.
+        """
 
     def working(self, reflector: Reflector) -> None:
         """Handle a watch that works after a failure."""

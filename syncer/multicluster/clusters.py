@@ -1,4 +1,6 @@
-"""The clusters of a cache, as those see them who use them: a cache, or what stands in for it in tests."""
+"""The clusters of a cache, as those see them who use them: a cache, or what stands in for it in
+tests.
+"""
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class ClusterReader(Protocol):
-    """Reads from the caches of a cluster, or live where it has none: the methods of :class:`Cluster`."""
+    """Reads from the caches of a cluster, or live where it has none: the methods of
+    :class:`Cluster`.
+    """
 
     async def get(self, resource: Resource, key: Key) -> Obj | None:
         """Return a private copy of an object; None if there is none."""
@@ -32,10 +36,11 @@ class ClusterReader(Protocol):
 
 
 class Clusters(Protocol):
-    """The clusters of a :class:`~syncer.multicluster.ClusterCache`, or of the fake that stands in for it.
+    """The clusters of a :class:`~syncer.multicluster.ClusterCache`, or of the fake that stands in
+    for it.
 
-    None of these methods waits. They raise :class:`~syncer.multicluster.NotConnected` for a cluster that is unknown
-    or disconnected, where they need its connection.
+    None of these methods waits. They raise :class:`~syncer.multicluster.NotConnected` for a cluster
+    that is unknown or disconnected, where they need its connection.
     """
 
     def get_client(self, name: str) -> Cluster:
@@ -59,7 +64,9 @@ class Clusters(Protocol):
         ...
 
     def get_last_probe_success(self, name: str) -> float | None:
-        """Return the time of the last probe that succeeded; None for an unknown cluster, or before the first."""
+        """Return the time of the last probe that succeeded; None for an unknown cluster, or before
+        the first.
+        """
         ...
 
     def get_health(self, name: str) -> Health:
@@ -86,11 +93,17 @@ class Clusters(Protocol):
         fields: str = "",
         sticky: bool = False,
     ) -> None:
-        """Call a handler for every change of a resource in a cluster, and for each object that is there."""
+        """Call a handler for every change of a resource in a cluster, and for each object that is
+        there.
+        """
         ...
 
     def source(
-        self, name: str, map_cluster: MapCluster | None = None, *, probe_failures: Collection[float] = ()
+        self,
+        name: str,
+        map_cluster: MapCluster | None = None,
+        *,
+        probe_failures: Collection[float] = (),
     ) -> ClusterSource:
         """Return a new queue of connects and disconnects of all clusters, from now on."""
         ...

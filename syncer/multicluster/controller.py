@@ -38,20 +38,22 @@ Setup = Callable[[Cluster], None]
 class ControllerOptions:
     """The options of a controller.
 
-    ``name`` is for log lines; by default that of the reconcile function. ``workers`` is the most requests
-    that are reconciled at a time, and ``cluster_workers`` the most of a cluster (0: no limit), so that a
-    slow cluster leaves workers to the others. ``rate`` is the most reconciles a second, of all clusters (0: no limit),
-    and as many at once after a pause. ``weights`` gives a cluster another weight than 1, above 0: busy clusters share
-    the workers' time in proportion, and none holds all of them.
-    ``last_retry`` is the longest delay of a retry, in seconds: of a reconcile, and of a map function, predicate or
-    setup that has raised. ``timeout`` is the longest time of a reconcile, in
-    seconds; one that takes longer is cancelled, and retried (the thread of one that isn't async goes on, though).
-    ``annotation`` has the owner of an object in another cluster. ``queue`` and ``log`` replace the controller's own.
+    ``name`` is for log lines; by default that of the reconcile function. ``workers`` is the most
+    requests that are reconciled at a time, and ``cluster_workers`` the most of a cluster (0: no
+    limit), so that a slow cluster leaves workers to the others. ``rate`` is the most reconciles a
+    second, of all clusters (0: no limit), and as many at once after a pause. ``weights`` gives a
+    cluster another weight than 1, above 0: busy clusters share the workers' time in proportion, and
+    none holds all of them. ``last_retry`` is the longest delay of a retry, in seconds: of a
+    reconcile, and of a map function, predicate or setup that has raised. ``timeout`` is the longest
+    time of a reconcile, in seconds; one that takes longer is cancelled, and retried (the thread of
+    one that isn't async goes on, though). ``annotation`` has the owner of an object in another
+    cluster. ``queue`` and ``log`` replace the controller's own.
 
     A reconcile that raises :class:`~syncer.multicluster.NotConnected` or
-    :class:`~syncer.multicluster.ClusterNotFound` of the very cluster of its request isn't retried: the next change
-    of the object is awaited, or the cluster's return to its :class:`~syncer.multicluster.ClusterCache`. Without
-    ``ignore_lost_clusters`` these are errors like others.
+    :class:`~syncer.multicluster.ClusterNotFound` of the very cluster of its request isn't retried:
+    the next change of the object is awaited, or the cluster's return to its
+    :class:`~syncer.multicluster.ClusterCache`. Without ``ignore_lost_clusters`` these are errors
+    like others.
     """
 
     name: str = ""
@@ -94,14 +96,14 @@ class _Engaged:
 class Controller:
     """Reconciles objects of many clusters by a single function.
 
-    Equal requests that come while another one waits are reconciled once, and never two equal ones at a
-    time. A request whose reconcile raises is retried after a delay that grows with each failure; it delays
-    no request that has not failed, and those that have share a budget of retries for each cluster.
-    Clusters come and go at any time: requests of a cluster that has gone are dropped, and its running
-    reconciles cancelled. Work on a cluster begins when all caches of the controller's watches there are
-    filled, whatever other clusters do; workers are shared fairly between clusters, by time.
-    A map function, predicate or setup that raises is called again for the same object or cluster, too, and everything
-    else goes on::
+    Equal requests that come while another one waits are reconciled once, and never two equal ones
+    at a time. A request whose reconcile raises is retried after a delay that grows with each
+    failure; it delays no request that has not failed, and those that have share a budget of retries
+    for each cluster. Clusters come and go at any time: requests of a cluster that has gone are
+    dropped, and its running reconciles cancelled. Work on a cluster begins when all caches of the
+    controller's watches there are filled, whatever other clusters do; workers are shared fairly
+    between clusters, by time. A map function, predicate or setup that raises is called again for
+    the same object or cluster, too, and everything else goes on::
 
         async def reconcile(request: Request) -> None:
             print(request)
@@ -118,7 +120,9 @@ class Controller:
             TypeError: There is no reconcile function.
         """
         if not callable(reconcile):
-            raise TypeError(f"a controller needs an async function that takes a Request, not {reconcile!r}")
+            raise TypeError(
+                f"a controller needs an async function that takes a Request, not {reconcile!r}",
+            )
         self.options = options or ControllerOptions()
         self.name = self.options.name or name_of(reconcile)
         self._reconcile = reconcile
@@ -139,7 +143,8 @@ class Controller:
         self._room = asyncio.Semaphore(self.options.workers)
         rate = self.options.rate
         self._turns = TokenBucket(rate=rate, burst=rate, now=self._clock()) if rate else None
-        #: When an API server was last named that doesn't answer, and how often it didn't since, by cluster.
+        #: When an API server was last named that doesn't answer, and how often it didn't since, by
+        #: cluster.
         self._silent: dict[str, tuple[float, int]] = {}
         #: True once the log says that it watches nothing.
         self._is_named = False
@@ -150,16 +155,20 @@ class Controller:
     # -- clusters ----------------------------------------------------------------------------------
 
     def for_every_cluster(self, setup: Setup) -> None:
-        """Call a function, which adds watches and indexes, for every cluster that is engaged or will be.
+        """Call a function, which adds watches and indexes, for every cluster that is engaged or
+        will be.
 
-        If it raises for a cluster, its watches there are removed, and it is called again after a delay that grows with
-        each failure. The cluster isn't ready until it has succeeded; other clusters and controllers go on.
+        If it raises for a cluster, its watches there are removed, and it is called again after a
+        delay that grows with each failure. The cluster isn't ready until it has succeeded; other
+        clusters and controllers go on.
 
         Raises:
             TypeError: It is no function.
         """
         if not callable(setup):
-            raise TypeError(f"controller {self.name}: what is called for every cluster is no function: {setup!r}")
+            raise TypeError(
+                f"controller {self.name}: what is called for every cluster is no function: {setup!r}",
+            )
         self._setups.append(setup)
         for engaged in list(self._engaged.values()):
             self._set_up(engaged, setup)
@@ -167,11 +176,13 @@ class Controller:
     def engage(self, cluster: Cluster) -> None:
         """Add a cluster, at any time; its owner runs it.
 
-        It replaces another cluster of this name. If it is engaged already, only a :meth:`hold` ends.
+        It replaces another cluster of this name. If it is engaged already, only a :meth:`hold`
+        ends.
 
         Raises:
             TypeError: It is no cluster.
-            ClusterNameTaken: One of the two is of a :class:`~syncer.multicluster.ClusterCache`, and the other isn't.
+            ClusterNameTaken: One of the two is of a :class:`~syncer.multicluster.ClusterCache`, and
+                the other isn't.
         """
         must_be(cluster, Cluster, what=f"controller {self.name}: what is engaged")
         known = self._engaged.get(cluster.name)
@@ -223,7 +234,8 @@ class Controller:
         self._settle(engaged)
 
     def hold(self, name: str) -> None:
-        """Let the requests of a cluster wait until it is engaged again, such as while it has no connection.
+        """Let the requests of a cluster wait until it is engaged again, such as while it has no
+        connection.
 
         Its watches stay. Nothing happens if there is none.
         """
@@ -234,7 +246,9 @@ class Controller:
             self._settle(engaged)
 
     def disengage(self, name: str) -> None:
-        """Remove a cluster, its watches and its requests, at any time; nothing happens if there is none."""
+        """Remove a cluster, its watches and its requests, at any time; nothing happens if there is
+        none.
+        """
         engaged = self._engaged.pop(name, None)
         if engaged is None:
             return
@@ -262,11 +276,13 @@ class Controller:
             if request.cluster == name:
                 task.cancel()
 
-    # -- numbers; they may be read on any thread ---------------------------------------------------------
+    # -- numbers; they may be read on any thread
+    # ---------------------------------------------------------
 
     def results(self) -> Mapping[tuple[str, str], int]:
-        """Return the number of reconciles that have ended, by the cluster of their request and their result:
-        ``success``, ``error``, ``requeue`` or ``requeue_after``. Those of a cluster go with it.
+        """Return the number of reconciles that have ended, by the cluster of their request and
+        their result: ``success``, ``error``, ``requeue`` or ``requeue_after``. Those of a cluster
+        go with it.
         """
         return dict(list(self._results.items()))
 
@@ -297,17 +313,22 @@ class Controller:
         return engaged.cluster
 
     def is_ready(self, name: str) -> bool:
-        """Return True if a cluster is engaged, set up and not held, and all caches of its watches are filled."""
+        """Return True if a cluster is engaged, set up and not held, and all caches of its watches
+        are filled.
+        """
         engaged = self._engaged.get(name)
         return engaged is not None and engaged.is_ready
 
     def is_set_up(self, name: str) -> bool:
-        """Return True if a cluster is engaged, and no function of :meth:`for_every_cluster` has to be called again."""
+        """Return True if a cluster is engaged, and no function of :meth:`for_every_cluster` has to
+        be called again.
+        """
         engaged = self._engaged.get(name)
         return engaged is not None and engaged.is_set_up.is_set()
 
     async def filled(self, name: str) -> None:
-        """Wait until a cluster is set up and all caches of the watches there are filled, however long that takes.
+        """Wait until a cluster is set up and all caches of the watches there are filled, however
+        long that takes.
 
         Raises:
             KeyError: The cluster isn't engaged.
@@ -330,13 +351,14 @@ class Controller:
     ) -> None:
         """Request each object that appears, changes or goes; the cluster is engaged if it isn't.
 
-        ``as_cluster`` is the name of the cluster in the requests, instead of the cluster's own. With
-        ``attach_uid`` requests have the object's uid, so that an object that is deleted and its successor of
-        the same name are two requests.
+        ``as_cluster`` is the name of the cluster in the requests, instead of the cluster's own.
+        With ``attach_uid`` requests have the object's uid, so that an object that is deleted and
+        its successor of the same name are two requests.
 
         Raises:
             ValueError: Another cluster of this name is engaged.
-            TypeError: It is no cluster, or no resource: :meth:`.Cluster.resource` finds one by its name.
+            TypeError: It is no cluster, or no resource: :meth:`.Cluster.resource` finds one by its
+                name.
         """
         engaged = self._engaged_as(cluster)
         name = as_cluster or cluster.name
@@ -354,15 +376,16 @@ class Controller:
         owners: Resource,
         options: WatchOptions = EVERYTHING,
     ) -> None:
-        """Request the controlling owner of each object that appears, changes or goes, if it is of the
-        resource ``owners``.
+        """Request the controlling owner of each object that appears, changes or goes, if it is of
+        the resource ``owners``.
 
-        The owner is in the same cluster, by ``ownerReferences``, or else in another engaged one, by the
-        annotation of the options.
+        The owner is in the same cluster, by ``ownerReferences``, or else in another engaged one, by
+        the annotation of the options.
 
         Raises:
             ValueError: Another cluster of this name is engaged.
-            TypeError: It is no cluster, or no resource: :meth:`.Cluster.resource` finds one by its name.
+            TypeError: It is no cluster, or no resource: :meth:`.Cluster.resource` finds one by its
+                name.
         """
 
         def owner(obj: Obj) -> Iterable[Request]:
@@ -380,12 +403,13 @@ class Controller:
     ) -> None:
         """Request what a function returns for each object that appears, changes or goes.
 
-        After a change these are the requests of the object as it is, and as it was. Requests of a cluster
-        that isn't engaged wait until it is, while there are objects that lead to them.
+        After a change these are the requests of the object as it is, and as it was. Requests of a
+        cluster that isn't engaged wait until it is, while there are objects that lead to them.
 
         Raises:
             ValueError: Another cluster of this name is engaged.
-            TypeError: It is no cluster, or no resource: :meth:`.Cluster.resource` finds one by its name.
+            TypeError: It is no cluster, or no resource: :meth:`.Cluster.resource` finds one by its
+                name.
         """
         self._watch(cluster, resource, requests, options)
 
@@ -410,7 +434,10 @@ class Controller:
                 self.enqueue(list(source.requests_of(event)))
                 del failures[event.cluster]
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 — as for a setup
-                seconds = self._queue.backoff(failures[event.cluster], at_most=self.options.last_retry)
+                seconds = self._queue.backoff(
+                    failures[event.cluster],
+                    at_most=self.options.last_retry,
+                )
                 failures[event.cluster] += 1
                 asyncio.get_running_loop().call_later(seconds, source.repeat, event)
                 about = {"cluster": event.cluster, "controller": self.name, "source": source.name}
@@ -438,7 +465,12 @@ class Controller:
         requests: Callable[[Obj], Iterable[Request]],
         options: WatchOptions,
     ) -> None:
-        must_be(resource, Resource, ClusterInformer, what=f"controller {self.name}: what is watched")
+        must_be(
+            resource,
+            Resource,
+            ClusterInformer,
+            what=f"controller {self.name}: what is watched",
+        )
         engaged = self._engaged_as(cluster)
         informer = resource if isinstance(resource, ClusterInformer) else cluster.informer(resource)
         owner = f"{self.name} {next(_numbers)}"
@@ -454,8 +486,16 @@ class Controller:
                     raise RuntimeError(f"{what} asked for a result that was cancelled") from error
 
         def again(key: Key, error: Exception) -> None:
-            seconds = self._queue.retry(objects.SyncRequest(cluster.name, owner, key), at_most=self.options.last_retry)
-            about = {"cluster": cluster.name, "controller": self.name, "kind": informer.resource.kind, "key": key}
+            seconds = self._queue.retry(
+                objects.SyncRequest(cluster.name, owner, key),
+                at_most=self.options.last_retry,
+            )
+            about = {
+                "cluster": cluster.name,
+                "controller": self.name,
+                "kind": informer.resource.kind,
+                "key": key,
+            }
             text = "a map function or predicate raised, will ask again about the object"
             self._log.error(text, **about, retry_in=round(seconds, 3), exc_info=error)
 
@@ -470,7 +510,9 @@ class Controller:
             self._queue.forget(item)
 
     def _serve(self, engaged: _Engaged, name: str) -> None:
-        """Take requests with the name of a cluster, which wait until the caches of the engaged one are filled."""
+        """Take requests with the name of a cluster, which wait until the caches of the engaged one
+        are filled.
+        """
         if name in engaged.names:
             return
         engaged.names.add(name)
@@ -483,13 +525,14 @@ class Controller:
 
     def _awaited(self, name: str) -> Collection[Request]:
         """Return the requests of a cluster to which objects of others led before it was engaged."""
-        watches = [each for other in self._engaged.values() if other.cluster.name != name for each in other.watches]
-        return {
-            request
-            for informer, owner in watches
-            for request in informer.handlers.mapped_keys(owner)
-            if request.cluster == name
-        }
+        requests: set[Request] = set()
+        for other in self._engaged.values():
+            if other.cluster.name == name:
+                continue
+            for informer, owner in other.watches:
+                mapped = informer.handlers.mapped_keys(owner)
+                requests.update(request for request in mapped if request.cluster == name)
+        return requests
 
     def _settle(self, engaged: _Engaged) -> None:
         """Hold requests until the caches are filled; those that come under another name, too."""
@@ -510,19 +553,26 @@ class Controller:
     async def _when_filled(self, engaged: _Engaged) -> None:
         for informer, _ in engaged.watches:
             await informer.filled()
-        engaged.is_ready, engaged.settling = True, None
+        engaged.is_ready = True
+        engaged.settling = None
         self._must_watch()
         for name in self._gated_by(engaged):
             self._queue.resume(name)
 
     def _must_watch(self) -> None:
         """Name a controller, once, that was engaged in clusters and watches nothing there."""
-        if not (self._is_named or self._setups or self._sources or any(e.watches for e in self._engaged.values())):
-            self._is_named = True
-            self._log.warning("a controller watches nothing: call its watch methods", controller=self.name)
+        if self._is_named or self._setups or self._sources:
+            return
+        if any(engaged.watches for engaged in self._engaged.values()):
+            return
+        self._is_named = True
+        message = "a controller watches nothing: call its watch methods"
+        self._log.warning(message, controller=self.name)
 
     def _gated_by(self, engaged: _Engaged) -> list[str]:
-        """Return the names whose requests wait for a cluster's caches: those of another engaged one don't."""
+        """Return the names whose requests wait for a cluster's caches: those of another engaged one
+        don't.
+        """
         own = engaged.cluster.name
         return [name for name in engaged.names if name == own or name not in self._engaged]
 
@@ -535,7 +585,8 @@ class Controller:
     # -- work --------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Reconcile until cancelled. It can be called again afterwards: no request is lost in between.
+        """Reconcile until cancelled. It can be called again afterwards: no request is lost in
+        between.
 
         Raises:
             NotRunning: The controller runs already.
@@ -561,8 +612,8 @@ class Controller:
     async def drain(self) -> None:
         """Take no further request, and wait until the reconciles in work have ended.
 
-        It is for the end of a process: only after another :meth:`run` are requests taken again, and those that wait
-        stay. Nothing happens if the controller doesn't run.
+        It is for the end of a process: only after another :meth:`run` are requests taken again, and
+        those that wait stay. Nothing happens if the controller doesn't run.
         """
         if self._taking is None:
             return
@@ -589,10 +640,16 @@ class Controller:
         if item.syncer != self.name:
             self._map_again(item)
             return
-        holds, request = self._holds(item.cluster), _request(item)
+        holds = self._holds(item.cluster)
+        request = _request(item)
         what = f"controller {self.name}: reconcile of {request}"
         try:
-            result: Result | None = await call(self._reconcile, request, what=what, timeout=self.options.timeout)
+            result: Result | None = await call(
+                self._reconcile,
+                request,
+                what=what,
+                timeout=self.options.timeout,
+            )
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
@@ -621,22 +678,38 @@ class Controller:
         return engaged.holds if engaged else 0
 
     def _lost(self, item: objects.SyncRequest, error: BaseException, *, is_back: bool) -> None:
-        """Drop a request whose cluster is lost, or let it wait for a cluster that is held or was so meanwhile."""
+        """Drop a request whose cluster is lost, or let it wait for a cluster that is held or was so
+        meanwhile.
+        """
         engaged = self._engaged.get(item.cluster)
         is_kept = is_back or (engaged is not None and engaged.is_held)
         self._queue.forget(item)
         if is_kept:
             self._queue.add(item)
         about = {"cluster": item.cluster, "controller": self.name, "key": item.key}
-        self._log.debug("the cluster of a request is lost", **about, error=str(error), waits=is_kept)
+        self._log.debug(
+            "the cluster of a request is lost",
+            **about,
+            error=str(error),
+            waits=is_kept,
+        )
 
     def _failed(self, item: objects.SyncRequest, error: BaseException) -> None:
         self._results[item.cluster, "error"] += 1
         at_least = error.retry_after if isinstance(error, TooMany) else 0.0
         seconds = self._queue.retry(item, at_least=at_least, at_most=self.options.last_retry)
-        about = {"cluster": item.cluster, "controller": self.name, "key": item.key, "retry_in": round(seconds, 3)}
+        about = {
+            "cluster": item.cluster,
+            "controller": self.name,
+            "key": item.key,
+            "retry_in": round(seconds, 3),
+        }
         if isinstance(error, Conflict):
-            self._log.debug("an object has changed meanwhile, will try again", **about, error=str(error))
+            self._log.debug(
+                "an object has changed meanwhile, will try again",
+                **about,
+                error=str(error),
+            )
         elif isinstance(error, Unreachable):
             self._log_silence(error, about)
         elif isinstance(error, SyncerError):
@@ -666,7 +739,9 @@ class Controller:
 
 def _kind(result: Result) -> str:
     """Return the result as controller-runtime's metrics call it."""
-    return "requeue_after" if result.requeue_after > 0 else "requeue" if result.requeue else "success"
+    if result.requeue_after > 0:
+        return "requeue_after"
+    return "requeue" if result.requeue else "success"
 
 
 def _is_lost(cluster: str, error: BaseException) -> bool:
@@ -675,7 +750,10 @@ def _is_lost(cluster: str, error: BaseException) -> bool:
 
 
 def _item(request: Request, controller: str) -> objects.SyncRequest:
-    """Return the item of the queue for a request: a uid is in the place of the host's key, which tells items apart."""
+    """Return the item of the queue for a request.
+
+    A uid stands where the host's key is otherwise, so that items differ by it.
+    """
     uid = Key("", request.uid) if request.uid else None
     return objects.SyncRequest(request.cluster, controller, request.key, uid)
 

@@ -27,9 +27,14 @@ class Decorator:
     """
 
     def __init__(
-        self, resource: Resource, decorate: Callable[[Obj], Obj], *, options: ControllerOptions | None = None
+        self,
+        resource: Resource,
+        decorate: Callable[[Obj], Obj],
+        *,
+        options: ControllerOptions | None = None,
     ) -> None:
-        self.resource, self._decorate = resource, decorate
+        self.resource = resource
+        self._decorate = decorate
         self.controller = Controller(self.reconcile, options)
 
     def watch(self, cluster: Cluster, options: WatchOptions = EVERYTHING) -> None:

@@ -23,7 +23,9 @@ class ClusterNotFound(SyncerError):
 
     def __init__(self, cluster: str, controller: str = "") -> None:
         self.cluster = cluster
-        super().__init__(f"there is no cluster {cluster!r}{f' in controller {controller}' if controller else ''}")
+        super().__init__(
+            f"there is no cluster {cluster!r}{f' in controller {controller}' if controller else ''}",
+        )
 
 
 class ClusterNameTaken(SyncerError):
@@ -40,7 +42,9 @@ class ClusterNameTaken(SyncerError):
 
 
 class CallbackTimeout(SyncerError):
-    """A function of the caller's hasn't returned in time; it was cancelled, unless it runs in a thread."""
+    """A function of the caller's hasn't returned in time; it was cancelled, unless it runs in a
+    thread.
+    """
 
 
 class AlreadyExists(SyncerError):
@@ -56,7 +60,9 @@ class NotExist(SyncerError):
 
     def __init__(self, name: str, why: str = "") -> None:
         self.name = name
-        super().__init__(f"the controllers of cluster {name} don't exist{f': {why}' if why else ''}")
+        super().__init__(
+            f"the controllers of cluster {name} don't exist{f': {why}' if why else ''}",
+        )
 
 
 class CannotStart(SyncerError):
@@ -68,4 +74,6 @@ class StillRunning(SyncerError):
 
 
 class NotInstalled(SyncerError):
-    """What the controllers of a cluster need in it can't be installed or uninstalled; ``__cause__`` is the reason."""
+    """What the controllers of a cluster need in it can't be installed or uninstalled; ``__cause__``
+    is the reason.
+    """

@@ -26,7 +26,8 @@ def known_factories() -> Sequence[str]:
 
 
 def installed_factories(names: Collection[str] | None = None) -> Sequence[ControllerFactory]:
-    """Return factories that installed packages offer, by their names; only these are imported. None is all of them.
+    """Return factories that installed packages offer, by their names; only these are imported. None
+    is all of them.
 
     They are in the order of the names, for a :class:`~syncer.multicluster.ClusterRegistry`::
 
@@ -42,7 +43,8 @@ def _loaded(name: str) -> ControllerFactory:
     points = {(point.value, origin_of(point)): point for point in entry_points(group=GROUP, name=name)}
     if not points:
         known = ", ".join(known_factories()) or "none"
-        raise PluginError(name, f"no installed package offers such a factory of controllers; there are: {known}")
+        why = "no installed package offers such a factory of controllers"
+        raise PluginError(name, f"{why}; there are: {known}")
     point, *others = points.values()
     if others:
         both = " and ".join(str(origin_of(each)) for each in (point, *others))

@@ -10,12 +10,15 @@ from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpRespons
 class KeptTransport:
     """Passes on the requests to a cluster of a :class:`~syncer.multicluster.ClusterCache`.
 
-    Those that fail after it was closed raise :class:`~syncer.multicluster.NotConnected`, so that who still has the
-    client of a cluster that was disconnected gets the same error as from the cache.
+    Those that fail after it was closed raise :class:`~syncer.multicluster.NotConnected`, so that
+    who still has the client of a cluster that was disconnected gets the same error as from the
+    cache.
     """
 
     def __init__(self, transport: Transport, cluster: str) -> None:
-        self._transport, self._cluster, self._is_closed = transport, cluster, False
+        self._transport = transport
+        self._cluster = cluster
+        self._is_closed = False
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request.
@@ -52,5 +55,5 @@ class KeptTransport:
 
     def _unless_closed(self, error: ConnectionFailed) -> None:
         if self._is_closed:
-            said = f"the connection to cluster {self._cluster} was closed"
-            raise NotConnected(said, cluster=self._cluster) from error
+            message = f"the connection to cluster {self._cluster} was closed"
+            raise NotConnected(message, cluster=self._cluster) from error

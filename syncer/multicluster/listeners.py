@@ -1,7 +1,9 @@
-"""Syncers of one's own in the form of Cluster API's VirtualCluster: what each learns of clusters that come and go.
+"""Syncers of one's own in the form of Cluster API's VirtualCluster: what each learns of clusters
+that come and go.
 
-Of each virtual cluster, all syncers first name the caches that they need (``add_cluster``); when these are filled,
-they begin (``watch_cluster``); and they end when the cluster goes (``remove_cluster``).
+Of each virtual cluster, all syncers first name the caches that they need (``add_cluster``); when
+these are filled, they begin (``watch_cluster``); and they end when the cluster goes
+(``remove_cluster``).
 """
 
 import asyncio
@@ -44,13 +46,19 @@ class ClusterListener(Protocol):
 
 @runtime_checkable
 class ConnectionListener(Protocol):
-    """Is told of clusters of a cache that lose their connection, too; a :class:`ClusterListener` may be one."""
+    """Is notified of clusters of a cache that lose their connection, too.
+
+    A :class:`ClusterListener` may be one.
+    """
 
     def hold_cluster(self, cluster: Cluster) -> None:
         """Wait: a cluster is disconnected."""
 
     def resume_cluster(self, cluster: Cluster) -> None:
-        """Go on: a cluster is connected again. Its caches have told what changed or was deleted meanwhile."""
+        """Go on: a cluster is connected again.
+
+        Its caches have notified their subscribers of all that changed or was deleted meanwhile.
+        """
 
 
 class ControllerListener:
@@ -67,8 +75,10 @@ class ControllerListener:
         *,
         attach_uid: bool = True,
     ) -> None:
-        self._controller, self._resource = controller, resource
-        self._options, self._attach_uid = options, attach_uid
+        self._controller = controller
+        self._resource = resource
+        self._options = options
+        self._attach_uid = attach_uid
 
     def add_cluster(self, cluster: Cluster) -> None:
         """Have the resource cached."""
@@ -76,7 +86,12 @@ class ControllerListener:
 
     def watch_cluster(self, cluster: Cluster) -> None:
         """Engage the controller, which is shown all objects."""
-        self._controller.watch_object(cluster, self._resource, self._options, attach_uid=self._attach_uid)
+        self._controller.watch_object(
+            cluster,
+            self._resource,
+            self._options,
+            attach_uid=self._attach_uid,
+        )
 
     def remove_cluster(self, cluster: Cluster) -> None:
         """Disengage the controller."""
@@ -95,8 +110,9 @@ class ControllerListener:
 class PatrolOptions:
     """The options of a patroller: its name in log lines, and the seconds between two patrols.
 
-    A period that isn't positive is the default, 60. ``timeout`` is the longest time of a patrol, in seconds; one that
-    takes longer is cancelled (the thread of one that isn't async goes on, though).
+    A period that isn't positive is the default, 60. ``timeout`` is the longest time of a patrol, in
+    seconds; one that takes longer is cancelled (the thread of one that isn't async goes on,
+    though).
     """
 
     name: str = ""
@@ -110,7 +126,11 @@ class PeriodicTask:
     One that isn't async runs in a thread.
     """
 
-    def __init__(self, patrol: Callable[[], Awaitable[None] | None], options: PatrolOptions | None = None) -> None:
+    def __init__(
+        self,
+        patrol: Callable[[], Awaitable[None] | None],
+        options: PatrolOptions | None = None,
+    ) -> None:
         """Create a patroller.
 
         Raises:
@@ -121,7 +141,8 @@ class PeriodicTask:
         options = options or PatrolOptions()
         self.name = options.name or name_of(patrol)
         self.period = options.period if options.period > 0 else PATROL_SECONDS
-        self._patrol, self._timeout = patrol, options.timeout
+        self._patrol = patrol
+        self._timeout = options.timeout
 
     async def run(self) -> None:
         """Patrol until cancelled."""
@@ -135,11 +156,12 @@ class PeriodicTask:
 
 
 class MultiClusterSyncer:
-    """A syncer between many virtual clusters and a host; each part that isn't overridden does nothing.
+    """A syncer between many virtual clusters and a host; each part that isn't overridden does
+    nothing.
 
-    :meth:`reconcile` gets the requests of virtual objects, :meth:`back_populate` those of host objects,
-    and :meth:`patrol` compares everything. Objects are plain JSON, so a custom resource needs no
-    more than its :class:`Resource`::
+    :meth:`reconcile` gets the requests of virtual objects, :meth:`back_populate` those of host
+    objects, and :meth:`patrol` compares everything. Objects are plain JSON, so a custom resource
+    needs no more than its :class:`Resource`::
 
         class Foos(MultiClusterSyncer):
             resource = Resource("example.org/v1", "Foo", "foos")
@@ -166,7 +188,9 @@ class MultiClusterSyncer:
             TypeError: The class has no resource.
         """
         if not isinstance(getattr(self, "resource", None), Resource):
-            raise TypeError(f"{type(self).__name__} has no `resource`: name a Resource(api_version, kind, plural)")
+            raise TypeError(
+                f"{type(self).__name__} has no `resource`: name a Resource(api_version, kind, plural)",
+            )
         self.host = host
         self.downward = Controller(self.reconcile, options)
         upward = options or ControllerOptions()
@@ -177,14 +201,19 @@ class MultiClusterSyncer:
         self._awaiting: dict[str, set[Request]] = {}
         self.downward.for_every_cluster(self._has_joined)
         self.patroller = PeriodicTask(self.patrol, patrol_options)
-        self.listener: ClusterListener = ControllerListener(self.downward, self.resource, watch_options)
+        self.listener: ClusterListener = ControllerListener(
+            self.downward,
+            self.resource,
+            watch_options,
+        )
         if self._overrides("back_populate"):
             self.upward.watch_object(host, self.resource)
 
     def cluster(self, name: str) -> Cluster:
         """Return a virtual cluster that is being watched.
 
-        A :meth:`back_populate` may pass the error on: the request then waits until the cluster comes.
+        A :meth:`back_populate` may pass the error on: the request then waits until the cluster
+        comes.
 
         Raises:
             ClusterNotFound: There is none.
@@ -241,7 +270,7 @@ class MultiClusterSyncer:
 
 
 class ListenedClusters:
-    """Runs clusters, and tells listeners of them. Each cluster begins by itself, whatever the others do.
+    """Runs clusters, and notifies listeners of them. No cluster waits for another one.
 
     With :meth:`follow`, they are those of a cache, which runs them.
     """
@@ -253,7 +282,9 @@ class ListenedClusters:
         self._running: set[asyncio.Task[None]] = set()
 
     def add(self, cluster: Cluster) -> None:
-        """Add a cluster, and run it; nothing happens if it is there already. It replaces another one of its name."""
+        """Add a cluster, and run it; nothing happens if it is there already. It replaces another
+        one of its name.
+        """
         known = self._clusters.get(cluster.name)
         if known is not None:
             if known[0].is_alias_of(cluster):
@@ -278,7 +309,8 @@ class ListenedClusters:
                     log.exception("a listener raised", cluster=name, what=type(listener).__name__)
 
     async def follow(self, cache: Clusters) -> None:
-        """Add each cluster of a cache once it is connected, and remove it once it has left the cache, until cancelled.
+        """Add each cluster of a cache once it is connected, and remove it once it has left the
+        cache, until cancelled.
 
         Meanwhile a cluster that is disconnected is held, and resumed, by those listeners that are
         :class:`ConnectionListener`.
@@ -318,7 +350,11 @@ class ListenedClusters:
                 try:
                     (listener.hold_cluster if is_held else listener.resume_cluster)(cluster)
                 except Exception:  # nor here
-                    log.exception("a listener raised", cluster=cluster.name, what=type(listener).__name__)
+                    log.exception(
+                        "a listener raised",
+                        cluster=cluster.name,
+                        what=type(listener).__name__,
+                    )
 
     async def close(self) -> None:
         """Remove all clusters, and wait for their end."""
@@ -342,4 +378,8 @@ class ListenedClusters:
                 try:
                     listener.watch_cluster(cluster)
                 except Exception:
-                    log.exception("a listener raised", cluster=cluster.name, what=type(listener).__name__)
+                    log.exception(
+                        "a listener raised",
+                        cluster=cluster.name,
+                        what=type(listener).__name__,
+                    )

@@ -54,9 +54,9 @@ def parsed(
 ) -> Login:
     """Return the login of a kubeconfig whose writer gets nothing of this process.
 
-    Refused are programs (``exec``, ``auth-provider``), files of this machine, and connections that are
-    not encrypted or whose server isn't verified; and a text that is larger or of more parts than a kubeconfig is.
-    ``files`` are those beside it, by their names.
+    Refused are programs (``exec``, ``auth-provider``), files of this machine, and connections that
+    are not encrypted or whose server isn't verified; and a text that is larger or of more parts
+    than a kubeconfig is. ``files`` are those beside it, by their names.
 
     Raises:
         CannotConnect: It is no kubeconfig, or is refused.
@@ -72,10 +72,17 @@ def parsed(
     return login
 
 
-def of_files(files: Sequence[Path], *, context: str, environ: Mapping[str, str], trusted: bool) -> Login:
+def of_files(
+    files: Sequence[Path],
+    *,
+    context: str,
+    environ: Mapping[str, str],
+    trusted: bool,
+) -> Login:
     """Return the login of a context of kubeconfig files, merged as by kubectl.
 
-    ``trusted`` ones may run programs and name files, as for kubectl. Others are refused what :func:`parsed` refuses.
+    ``trusted`` ones may run programs and name files, as for kubectl. Others are refused what
+    :func:`parsed` refuses.
 
     Raises:
         CannotConnect: They are no kubeconfig, or are refused.
@@ -104,8 +111,8 @@ def must_be_plain(files: Iterable[Path]) -> None:
 
 
 def _must_be_plain(data: bytes, source: str) -> None:
-    """Look for what costs more to read than it has bytes: aliases, of which a few lines make billions of values.
-    What is no YAML is found out by who reads it.
+    """Look for what costs more to read than it has bytes: aliases, of which a few lines make
+    billions of values. What is no YAML is found out by who reads it.
 
     Raises:
         ValueError: It has aliases, or there is too much of it.
@@ -133,7 +140,12 @@ def _embedded(login: Login, folder: Path, files: Mapping[str, bytes]) -> Login:
     def content(given: Material) -> Material:
         return Material(beside[given.path]) if given.path in beside else given
 
-    made = replace(login, ca=content(login.ca), certificate=content(login.certificate), key=content(login.key))
+    made = replace(
+        login,
+        ca=content(login.ca),
+        certificate=content(login.certificate),
+        key=content(login.key),
+    )
     if made.token_file in beside:
         made = replace(made, token=beside[made.token_file].decode("ascii").strip(), token_file=None)
     return made

@@ -1,4 +1,4 @@
-"""What a manager tells of itself: the metrics of its controllers, and whether they work."""
+"""The pages of a manager: the metrics of its controllers, and whether they work."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,8 @@ _LABELS = ("controller", "cluster")
 class ControllerCollector(Collector):
     """Reads the metrics of controllers at each scrape; the series of a cluster go with it.
 
-    They are those of controller-runtime, with the label ``cluster``. Controllers of one name are counted together::
+    They are those of controller-runtime, with the label ``cluster``. Controllers of one name are
+    counted together::
 
         REGISTRY.register(ControllerCollector(lambda: [controller]))
     """
@@ -34,14 +35,28 @@ class ControllerCollector(Collector):
         return iter(())
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        """Yield the ended reconciles by result, those in work, the requests that wait, and the most at a time."""
+        """Yield the ended reconciles by result, those in work, the requests that wait, and the most
+        at a time.
+        """
         ended = CounterMetricFamily(
-            "controller_runtime_reconcile", "Reconciles that have ended, by result.", labels=[*_LABELS, "result"]
+            "controller_runtime_reconcile",
+            "Reconciles that have ended, by result.",
+            labels=[*_LABELS, "result"],
         )
-        active = GaugeMetricFamily("controller_runtime_active_workers", "Reconciles in work.", labels=_LABELS)
-        depth = GaugeMetricFamily("workqueue_depth", "Requests that wait for a worker.", labels=_LABELS)
+        active = GaugeMetricFamily(
+            "controller_runtime_active_workers",
+            "Reconciles in work.",
+            labels=_LABELS,
+        )
+        depth = GaugeMetricFamily(
+            "workqueue_depth",
+            "Requests that wait for a worker.",
+            labels=_LABELS,
+        )
         most = GaugeMetricFamily(
-            "controller_runtime_max_concurrent_reconciles", "The most reconciles at a time.", labels=["controller"]
+            "controller_runtime_max_concurrent_reconciles",
+            "The most reconciles at a time.",
+            labels=["controller"],
         )
         found = list(self._controllers())
         for family, read in (
@@ -72,14 +87,17 @@ def checks_of(
     lease: Lease | None,
     heartbeat: Heartbeat,
 ) -> Checks:
-    """Return the checks of a manager: it lives while its event loop does, and is ready once some cluster is connected,
-    and the caches there are filled. A process that stands by is ready.
+    """Return the checks of a manager: it lives while its event loop does, and is ready once some
+    cluster is connected, and the caches there are filled. A process that stands by is ready.
     """
 
     def filled() -> Mapping[str, str | None]:
         if lease is not None and not lease.is_leader:
             return {}
-        unfilled = {name: _lost(cache.get_status(name)) for cache in list(caches()) for name in cache}
+        unfilled: dict[str, str | None] = {}
+        for cache in list(caches()):
+            for name in cache:
+                unfilled[name] = _lost(cache.get_status(name))
         for each in list(controllers()):
             for name in list(each.clusters):
                 unfilled[name] = unfilled.get(name) or _waits(each, name)
@@ -112,7 +130,8 @@ def _lost(status: ClusterStatus) -> str | None:
 def serve_pages(
     stack: ExitStack, *, metrics: str, health: str, registry: CollectorRegistry, checks: Checks
 ) -> dict[str, int]:
-    """Serve the pages at addresses such as ``:8080`` until the stack is left; return the ports, by setting.
+    """Serve the pages at addresses such as ``:8080`` until the stack is left; return the ports, by
+    setting.
 
     Raises:
         ConfigError: An address is malformed, or can't be listened on.

@@ -27,9 +27,9 @@ log = get_logger(__name__)
 class Manager:
     """Runs controllers and their clusters, each cache once.
 
-    Nothing waits for all clusters: a controller begins on a cluster when its own caches there are filled,
-    and an unreachable cluster is retried while the others are worked on. With a Lease, controllers work
-    in one process at a time, and the caches of the others are kept filled::
+    Nothing waits for all clusters: a controller begins on a cluster when its own caches there are
+    filled, and an unreachable cluster is retried while the others are worked on. With a Lease,
+    controllers work in one process at a time, and the caches of the others are kept filled::
 
         manager = Manager()
         manager.add(controller)
@@ -51,14 +51,19 @@ class Manager:
 
         Args:
             lease: The controllers work while this is held.
-            foreign: Clusters, in which controllers may have watches too, that are run by another owner.
+            foreign: Clusters, in which controllers may have watches too, that are run by another
+                owner.
             metrics_address: Where ``/metrics`` is served, such as ``:8080``; ``""`` for nowhere.
-            health_address: Where ``/livez``, ``/readyz`` and ``/healthz`` are served, on a thread of their own.
-            grace_period: Seconds that reconciles in work have to end after SIGTERM or SIGINT; then they are cancelled.
+            health_address: Where ``/livez``, ``/readyz`` and ``/healthz`` are served, on a thread
+                of their own.
+            grace_period: Seconds that reconciles in work have to end after SIGTERM or SIGINT; then
+                they are cancelled.
         """
         self._grace_period = grace_period
-        self._lease, self._foreign = lease, tuple(foreign)
-        self._metrics_address, self._health_address = metrics_address, health_address
+        self._lease = lease
+        self._foreign = tuple(foreign)
+        self._metrics_address = metrics_address
+        self._health_address = health_address
         #: What ``/metrics`` shows; register collectors of your own.
         self.registry = CollectorRegistry()
         self.registry.register(ControllerCollector(lambda: self._controllers))
@@ -80,8 +85,8 @@ class Manager:
 
         Raises:
             TypeError: It is neither.
-            ClusterNameTaken: The controller has a cluster of a cache by the name of one of the manager's; it isn't
-                added.
+            ClusterNameTaken: The controller has a cluster of a cache by the name of one of the
+                manager's; it isn't added.
         """
         must_be(what, Controller, ClusterCache, what="what is added to a manager")
         if isinstance(what, Controller):
@@ -119,8 +124,9 @@ class Manager:
 
         Raises:
             TypeError: It is no cluster.
-            ClusterNameTaken: A controller has a cluster of a :class:`~syncer.multicluster.ClusterCache` by this name;
-                no controller gets this one.
+            ClusterNameTaken: A controller has a cluster of a
+                :class:`~syncer.multicluster.ClusterCache` by this name; no controller gets this
+                one.
         """
         must_be(cluster, Cluster, what="what is engaged")
         known = self._engaged.get(cluster.name)
@@ -138,7 +144,8 @@ class Manager:
     def disengage(self, name: str) -> None:
         """Remove a cluster from all controllers, and stop it, at any time.
 
-        Its client is closed if the cluster made it, from :class:`~syncer.multicluster.ConnectionSettings`.
+        Its client is closed if the cluster made it, from
+        :class:`~syncer.multicluster.ConnectionSettings`.
         """
         self._engaged.pop(name, None)
         for controller in self._controllers:
@@ -150,10 +157,11 @@ class Manager:
             self._running.pop(cluster).cancel()
 
     async def run(self) -> None:
-        """Run until cancelled, or until a controller or a cluster raises: its error is raised, and the others end.
+        """Run until cancelled, or until a controller or a cluster raises: its error is raised, and
+        the others end.
 
-        A cluster that is run by another owner already, or that a :class:`~syncer.multicluster.ClusterCache`
-        keeps, is left to it.
+        A cluster that is run by another owner already, or that a
+        :class:`~syncer.multicluster.ClusterCache` keeps, is left to it.
 
         Raises:
             NotRunning: The manager, or one of its controllers, runs already.
@@ -164,7 +172,12 @@ class Manager:
         with contextlib.ExitStack() as stack:
             stack.enter_context(watchdog.WATCHDOG.running())
             heartbeat = Heartbeat()
-            checks = checks_of(lambda: self._controllers, lambda: self._caches, self._lease, heartbeat)
+            checks = checks_of(
+                lambda: self._controllers,
+                lambda: self._caches,
+                self._lease,
+                heartbeat,
+            )
             addresses = {"metrics": self._metrics_address, "health": self._health_address}
             self.ports = serve_pages(stack, **addresses, registry=self.registry, checks=checks)
             stack.callback(self._forget_ports)
@@ -173,7 +186,8 @@ class Manager:
     async def run_until_signalled(self) -> None:
         """Run as :meth:`run`, until SIGTERM or SIGINT, which then end nothing else.
 
-        No reconcile begins after the signal, and those in work have the grace period to end, with the Lease held.
+        No reconcile begins after the signal, and those in work have the grace period to end, with
+        the Lease held.
 
         Raises:
             NotRunning: As :meth:`run`.
@@ -181,10 +195,12 @@ class Manager:
         """
         if self._engaged and not self._controllers:
             log.warning("a manager without controllers does nothing in its clusters: add some")
-        loop, ending = asyncio.get_running_loop(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        ending = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, ending.set)
-        running, signalled = asyncio.create_task(self.run()), asyncio.create_task(ending.wait())
+        running = asyncio.create_task(self.run())
+        signalled = asyncio.create_task(ending.wait())
         try:
             await asyncio.wait({running, signalled}, return_when=asyncio.FIRST_COMPLETED)
             if not running.done():
@@ -205,7 +221,10 @@ class Manager:
             return
         _, late = await asyncio.wait(draining, timeout=self._grace_period)
         if late:
-            log.warning("reconciles did not end within the grace period and are cancelled", seconds=self._grace_period)
+            log.warning(
+                "reconciles did not end within the grace period and are cancelled",
+                seconds=self._grace_period,
+            )
         for task in late:
             task.cancel()
 

@@ -9,12 +9,14 @@ from syncer.observe.events import EventRecorder, EventType
 
 
 class Recorder:
-    """Records Events about the objects of a cluster, as controller-runtime's ``EventRecorder`` does.
+    """Records Events about the objects of a cluster, as controller-runtime's ``EventRecorder``
+    does.
 
-    Recording never waits and never fails: events are written in the background, and what can't be written is dropped.
-    Equal ones are counted in a single Event. About an object are 25 at once and then one in 5 minutes, in a cluster
-    100 at once and then 10 a second for each component, and of those that wait, 1 MiB. It takes the right to create
-    and patch ``events`` in the namespaces of the objects (``default`` for those of the cluster)::
+    Recording never waits and never fails: events are written in the background, and what can't be
+    written is dropped. Equal ones are counted in a single Event. About an object are 25 at once and
+    then one in 5 minutes, in a cluster 100 at once and then 10 a second for each component, and of
+    those that wait, 1 MiB. It takes the right to create and patch ``events`` in the namespaces of
+    the objects (``default`` for those of the cluster)::
 
         recorder = cluster.recorder("my-controller")
         recorder.event(pod, "Warning", "NoImage", "the image can't be pulled")
@@ -22,13 +24,18 @@ class Recorder:
 
     def __init__(self, component: str, cluster: str, client: Callable[[], Client]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._events = EventRecorder(_Current(client), cluster=cluster, component=component, clock=self._loop.time)
+        self._events = EventRecorder(
+            _Current(client),
+            cluster=cluster,
+            component=component,
+            clock=self._loop.time,
+        )
 
     def event(self, obj: Obj, type: EventType, reason: str, message: str) -> None:  # noqa: A002 — as in an Event
         """Record an event about an object, on any thread.
 
-        ``obj`` has ``apiVersion`` and ``kind``; only its identity is used. ``reason`` is a word in CamelCase,
-        ``message`` a sentence for the object's owner, of which 1024 bytes are kept.
+        ``obj`` has ``apiVersion`` and ``kind``; only its identity is used. ``reason`` is a word in
+        CamelCase, ``message`` a sentence for the object's owner, of which 1024 bytes are kept.
 
         Raises:
             ValueError: There is no such type.

@@ -38,8 +38,15 @@ class ControllerReference:
         )
 
     @classmethod
-    def of(cls, obj: Obj, *, annotation: str = REFERENCE_ANNOTATION) -> "ControllerReference | None":
-        """Return the reference in an object's annotation; None if there is none, or it is malformed."""
+    def of(
+        cls,
+        obj: Obj,
+        *,
+        annotation: str = REFERENCE_ANNOTATION,
+    ) -> "ControllerReference | None":
+        """Return the reference in an object's annotation; None if there is none, or it is
+        malformed.
+        """
         text = annotations_of(obj).get(annotation)
         if not text:
             return None
@@ -85,11 +92,17 @@ class ControllerReference:
         return Request(self.cluster, self.namespace, self.name)
 
 
-def owner_of(obj: Obj, owners: Resource, *, cluster: str, annotation: str = REFERENCE_ANNOTATION) -> Request | None:
+def owner_of(
+    obj: Obj,
+    owners: Resource,
+    *,
+    cluster: str,
+    annotation: str = REFERENCE_ANNOTATION,
+) -> Request | None:
     """Return the request of the object's controlling owner, if it is of a resource.
 
-    An owner in the same cluster comes first, by ``ownerReferences``, then one in another cluster, by the
-    annotation. Versions of the resource's group count as equal.
+    An owner in the same cluster comes first, by ``ownerReferences``, then one in another cluster,
+    by the annotation. Versions of the resource's group count as equal.
     """
     for each in obj["metadata"].get("ownerReferences") or ():
         if each.get("controller") is True:

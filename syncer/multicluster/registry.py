@@ -19,7 +19,14 @@ from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_options import ClusterOptions
 from syncer.multicluster.controller import Controller
-from syncer.multicluster.errors import AlreadyExists, CallbackTimeout, CannotStart, NotExist, NotSynced, StillRunning
+from syncer.multicluster.errors import (
+    AlreadyExists,
+    CallbackTimeout,
+    CannotStart,
+    NotExist,
+    NotSynced,
+    StillRunning,
+)
 from syncer.multicluster.process import Manager
 from syncer.observe.logs import get_logger
 
@@ -27,8 +34,8 @@ T = TypeVar("T")
 
 #: Default seconds in which controllers have to start, and to end.
 START_SECONDS, STOP_SECONDS = 60.0, 30.0
-#: Seconds between attempts to start controllers again whose cluster has moved: at most the first, doubled
-#: up to the last, each time a random part of it.
+#: Seconds between attempts to start controllers again whose cluster has moved: at most the first,
+#: doubled up to the last, each time a random part of it.
 FIRST_ATTEMPT, LAST_ATTEMPT = 1.0, 60.0
 
 log = get_logger(__name__)
@@ -44,7 +51,9 @@ class StackState(StrEnum):
 
 
 class StackStatus(NamedTuple):
-    """The state of a cluster's controllers, and the reason why they failed, or why the cluster can't be read."""
+    """The state of a cluster's controllers, and the reason why they failed, or why the cluster
+    can't be read.
+    """
 
     state: StackState
     error: BaseException | None = None
@@ -62,8 +71,8 @@ class Spawned:
     manage: Cluster
 
 
-#: Makes a controller, with its watches, for a cluster. It is called in the event loop, as controllers are made there,
-#: and may be async.
+#: Makes a controller, with its watches, for a cluster. It is called in the event loop, as
+#: controllers are made there, and may be async.
 ControllerFactory = Callable[[Spawned], Controller | Awaitable[Controller]]
 
 
@@ -88,12 +97,15 @@ class _Stack:
 class ClusterRegistry:
     """Starts and stops the controllers of clusters, at any time.
 
-    Each cluster gets a controller of each factory, and a client and caches of its own; their controllers
-    serve no port and elect no leader. What happens in a cluster concerns no other: no lock is held
-    while anything is awaited, so a callback may use the registry, and a cluster that hangs delays
-    nobody. The failure of a cluster ends neither the process nor another cluster::
+    Each cluster gets a controller of each factory, and a client and caches of its own; their
+    controllers serve no port and elect no leader. What happens in a cluster concerns no other: no
+    lock is held while anything is awaited, so a callback may use the registry, and a cluster that
+    hangs delays nobody. The failure of a cluster ends neither the process nor another cluster::
 
-        async with ClusterRegistry(manage, factories=[lambda of: pods_controller(of.cluster, of.manage)]) as registry:
+        def pods(spawned: Spawned) -> Controller:
+            return pods_controller(spawned.cluster, spawned.manage)
+
+        async with ClusterRegistry(manage, factories=[pods]) as registry:
             await registry.spawn("eu", ConnectionSettings(context="eu"))
             await registry.with_client("eu", lambda eu: eu.create(PODS, pod))
     """
@@ -109,17 +121,19 @@ class ClusterRegistry:
         burst: int = 0,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """``options`` are those of each spawned cluster; ``start_timeout`` is in seconds, and also the longest time of
-        a factory that is async.
+        """``options`` are those of each spawned cluster; ``start_timeout`` is in seconds, and also
+        the longest time of a factory that is async.
 
-        ``qps`` and ``burst`` limit the requests per second to each cluster, whose connection settings have no limit of
-        their own; 0 is no limit.
+        ``qps`` and ``burst`` limit the requests per second to each cluster, whose connection
+        settings have no limit of their own; 0 is no limit.
         """
         self.manage = manage
         self._factories = list(factories)
-        self._options, self._start_timeout = options, start_timeout
+        self._options = options
+        self._start_timeout = start_timeout
         self._environ = os.environ if environ is None else environ
-        self._qps, self._burst = qps, burst
+        self._qps = qps
+        self._burst = burst
         self._stacks: dict[str, _Stack] = {}
         self._moves: dict[str, asyncio.Task[None]] = {}
 
@@ -136,9 +150,9 @@ class ClusterRegistry:
     async def spawn(self, name: str, connection: ConnectionSettings | Client) -> None:
         """Start the controllers of a cluster, and return when their caches are filled.
 
-        A client is closed when they end. If they can't be started, nothing of them is left. Tokens and
-        certificates of a kubeconfig are read again when they change; if it leads to another server, the
-        controllers are started again.
+        A client is closed when they end. If they can't be started, nothing of them is left. Tokens
+        and certificates of a kubeconfig are read again when they change; if it leads to another
+        server, the controllers are started again.
 
         Raises:
             AlreadyExists: The name is taken.
@@ -153,7 +167,9 @@ class ClusterRegistry:
         try:
             with watchdog.WATCHDOG.running():
                 async with stack.starting:
-                    stack.starting.reschedule(asyncio.get_running_loop().time() + self._start_timeout)
+                    stack.starting.reschedule(
+                        asyncio.get_running_loop().time() + self._start_timeout,
+                    )
                     await self._start(stack)
         except BaseException as error:
             is_late = isinstance(error, TimeoutError) and stack.starting.expired()
@@ -200,7 +216,8 @@ class ClusterRegistry:
         *,
         timeout: float = STOP_SECONDS,  # noqa: ASYNC109
     ) -> None:
-        """Start the controllers of a cluster with another connection, after stopping those that there are.
+        """Start the controllers of a cluster with another connection, after stopping those that
+        there are.
 
         Raises:
             StillRunning: The former ones haven't ended in time; they stay.
@@ -218,7 +235,8 @@ class ClusterRegistry:
         """
 
         async def bring(name: str) -> None:
-            wanted, stack = desired.get(name), self._stacks.get(name)
+            wanted = desired.get(name)
+            stack = self._stacks.get(name)
             if wanted is None:
                 await self.stop(name)
             elif stack is None or stack.connection != wanted or stack.state is StackState.FAILED:
@@ -262,12 +280,13 @@ class ClusterRegistry:
     ) -> Any:
         """Call a function with a running cluster, and return its result.
 
-        ``cluster.get`` reads from caches, ``cluster.client`` doesn't. A function that isn't async runs in a thread. An
-        exception of the function is passed on as it is. After ``timeout`` seconds the function is cancelled; a thread
-        goes on, but nobody waits for it.
+        ``cluster.get`` reads from caches, ``cluster.client`` doesn't. A function that isn't async
+        runs in a thread. An exception of the function is passed on as it is. After ``timeout``
+        seconds the function is cancelled; a thread goes on, but nobody waits for it.
 
         Raises:
-            NotExist: The cluster's controllers don't run, or were stopped before the function could finish.
+            NotExist: The cluster's controllers don't run, or were stopped before the function could
+                finish.
             CallbackTimeout: The function hasn't returned in time.
         """
         stack = self._stacks.get(name)
@@ -283,7 +302,10 @@ class ClusterRegistry:
     def status(self) -> Mapping[str, StackStatus]:
         """Return the state of each cluster's controllers."""
         return {
-            name: StackStatus(stack.state, stack.error or (stack.cluster.error if stack.cluster else None))
+            name: StackStatus(
+                stack.state,
+                stack.error or (stack.cluster.error if stack.cluster else None),
+            )
             for name, stack in self._stacks.items()
         }
 
@@ -309,10 +331,14 @@ class ClusterRegistry:
         try:
             for factory in self._factories:
                 stack.factory = f"factory {name_of(factory)} of cluster {stack.name}"
-                stack.controllers.append(await _made(factory, Spawned(stack.name, cluster, self.manage), stack.factory))
+                stack.controllers.append(
+                    await _made(factory, Spawned(stack.name, cluster, self.manage), stack.factory),
+                )
             stack.factory = ""
         except Exception as error:
-            raise CannotStart(f"cluster {stack.name}: a controller can't be made: {error}") from error
+            raise CannotStart(
+                f"cluster {stack.name}: a controller can't be made: {error}",
+            ) from error
         for controller in stack.controllers:
             manager.add(controller)
         manager.engage(cluster)
@@ -325,7 +351,9 @@ class ClusterRegistry:
             await asyncio.gather(filled, return_exceptions=True)
         if stack.task.done():
             why = _error_of(stack.task)
-            raise CannotStart(f"cluster {stack.name}: its controllers ended at once: {why}") from why
+            raise CannotStart(
+                f"cluster {stack.name}: its controllers ended at once: {why}",
+            ) from why
         stack.task.add_done_callback(lambda task: self._has_ended(stack, task))
 
     def _client(self, stack: _Stack) -> Client:
@@ -339,22 +367,35 @@ class ClusterRegistry:
             return limited
         if not connection.qps:
             connection = replace(connection, qps=self._qps, burst=self._burst)
-        return client(connection, name=stack.name, environ=self._environ, moved=lambda: self._moved(stack))
+        return client(
+            connection,
+            name=stack.name,
+            environ=self._environ,
+            moved=lambda: self._moved(stack),
+        )
 
     def _not_started(self, stack: _Stack) -> SyncerError:
         if stack.state is StackState.STOPPING:
             return NotExist(stack.name, "they were stopped before they had started")
         if stack.factory:
-            late = CallbackTimeout(f"{stack.factory} hasn't returned after {self._start_timeout:g} s")
-            return _caused(CannotStart(f"cluster {stack.name}: a controller can't be made: {late}"), late)
+            late = CallbackTimeout(
+                f"{stack.factory} hasn't returned after {self._start_timeout:g} s",
+            )
+            return _caused(
+                CannotStart(f"cluster {stack.name}: a controller can't be made: {late}"),
+                late,
+            )
         why = stack.cluster.error if stack.cluster else None
-        said = f"caches aren't filled after {self._start_timeout:g} s{f': {why}' if why else ''}"
-        return _caused(CannotStart(f"cluster {stack.name}: {said}"), why)
+        message = f"cluster {stack.name}: caches aren't filled after {self._start_timeout:g} s"
+        if why:
+            message = f"{message}: {why}"
+        return _caused(CannotStart(message), why)
 
     def _has_ended(self, stack: _Stack, task: "asyncio.Task[None]") -> None:
         """Record that controllers have ended by themselves, which only an error of theirs can do."""
         if stack.state is not StackState.STOPPING:
-            stack.state, stack.error = StackState.FAILED, _error_of(task)
+            stack.state = StackState.FAILED
+            stack.error = _error_of(task)
             log.error("controllers have ended", cluster=stack.name, error=str(stack.error))
 
     async def _end(self, stack: _Stack) -> None:
@@ -384,16 +425,24 @@ class ClusterRegistry:
             del self._stacks[stack.name]
 
     def _moved(self, stack: _Stack) -> None:
-        """Start the controllers again in the background: the kubeconfig leads to another server now."""
+        """Start the controllers again in the background: the kubeconfig leads to another server
+        now.
+        """
         if self._stacks.get(stack.name) is stack and stack.name not in self._moves:
-            log.info("the kubeconfig leads to another server; controllers are started again", cluster=stack.name)
+            log.info(
+                "the kubeconfig leads to another server; controllers are started again",
+                cluster=stack.name,
+            )
             self._moves[stack.name] = asyncio.create_task(self._follow(stack))
 
     async def _follow(self, stack: _Stack) -> None:
         wait = wait_random_exponential(multiplier=FIRST_ATTEMPT, max=LAST_ATTEMPT)
         retry = retry_if_exception_type(SyncerError)
         try:
-            await AsyncRetrying(retry=retry, wait=wait, before_sleep=_not_followed(stack.name))(self._again, stack)
+            await AsyncRetrying(retry=retry, wait=wait, before_sleep=_not_followed(stack.name))(
+                self._again,
+                stack,
+            )
         except Exception:
             log.exception("controllers can't be started again", cluster=stack.name)
         finally:
@@ -414,7 +463,11 @@ class ClusterRegistry:
 def _not_followed(name: str) -> Callable[[RetryCallState], None]:
     def say(attempt: RetryCallState) -> None:
         error = attempt.outcome.exception() if attempt.outcome else None
-        log.warning("controllers can't be started again, will try again", cluster=name, error=str(error))
+        log.warning(
+            "controllers can't be started again, will try again",
+            cluster=name,
+            error=str(error),
+        )
 
     return say
 
@@ -444,4 +497,6 @@ async def _within(work: Awaitable[object], seconds: float, name: str) -> None:
         async with asyncio.timeout(seconds):
             await work
     except TimeoutError:
-        raise StillRunning(f"the controllers of cluster {name} haven't ended after {seconds:g} s") from None
+        raise StillRunning(
+            f"the controllers of cluster {name} haven't ended after {seconds:g} s",
+        ) from None

@@ -1,7 +1,8 @@
 """Clusters that are objects of the management cluster: each names a Secret with its kubeconfig.
 
-The registry's content follows the objects and the Secrets, and nothing is remembered but the registry itself.
-So controllers are started again after a restart of the process, and with a changed kubeconfig.
+The registry's content follows the objects and the Secrets, and nothing is remembered but the
+registry itself. So controllers are started again after a restart of the process, and with a changed
+kubeconfig.
 """
 
 import base64
@@ -22,7 +23,12 @@ from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.login import Login
 from syncer.clusters.transport import ReplyTooLarge
 from syncer.multicluster.callbacks import call, name_of
-from syncer.multicluster.changes import add_finalizer, has_finalizer, remove_finalizer, write_changes
+from syncer.multicluster.changes import (
+    add_finalizer,
+    has_finalizer,
+    remove_finalizer,
+    write_changes,
+)
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.controller import Controller, ControllerOptions
 from syncer.multicluster.errors import CacheTooLarge, NotExist, NotInstalled
@@ -50,8 +56,9 @@ log = get_logger(__name__)
 class Agent(Protocol):
     """What the controllers of a cluster need in it, such as CustomResourceDefinitions or a program.
 
-    Both methods may be repeated at any time, also after they have succeeded, and may raise whatever they like: it
-    is told in the object's condition, and they are called again. They may be async; else they run in a thread.
+    Both methods may be repeated at any time, also after they have succeeded, and may raise whatever
+    they like: the object's condition reports it, and they are called again. They may be async;
+    else they run in a thread.
     """
 
     def install(self, client: Client, obj: Obj) -> Awaitable[None] | None:
@@ -64,25 +71,28 @@ class Agent(Protocol):
 class RemoteClusters:
     """Spawns and stops controllers as the objects of a resource say.
 
-    An object's ``spec.kubeConfig.secretRef`` has ``namespace``, ``name`` and ``key``. Whoever writes an object chooses
-    the Secret, so it may be of the listed ``namespaces`` alone. If none are listed, it is of the object's own
-    namespace, which is also meant where the reference has none; for objects without a namespace, of the one that
-    the cache ``secrets`` is limited to. Any other is refused, and the condition says so. Its status gets the condition
-    ``Ready`` and ``observedGeneration``, and it bears a finalizer while its controllers may run. The
-    name in the registry is that of the object, with its namespace if it has one. ``secrets`` is the cache
-    of the Secrets, of a namespace at best.
+    An object's ``spec.kubeConfig.secretRef`` has ``namespace``, ``name`` and ``key``. Whoever
+    writes an object chooses the Secret, so it may be of the listed ``namespaces`` alone. If none
+    are listed, it is of the object's own namespace, which is also meant where the reference has
+    none; for objects without a namespace, of the one that the cache ``secrets`` is limited to. Any
+    other is refused, and the condition says so. Its status gets the condition ``Ready`` and
+    ``observedGeneration``, and it bears a finalizer while its controllers may run. The name in the
+    registry is that of the object, with its namespace if it has one. ``secrets`` is the cache of
+    the Secrets, of a namespace at best.
 
-    An ``agent`` is installed before the controllers of a cluster start, and again after each change of the object or
-    the kubeconfig; the condition ``Installed`` is about it. When the object is deleted, the controllers are stopped,
-    and the object stays until the agent is uninstalled; if its cluster is gone for good, remove the finalizer.
-    Either ends after ``agent_timeout`` seconds, with the reason ``CallbackTimeout``, and is tried again.
+    An ``agent`` is installed before the controllers of a cluster start, and again after each change
+    of the object or the kubeconfig; the condition ``Installed`` is about it. When the object is
+    deleted, the controllers are stopped, and the object stays until the agent is uninstalled; if
+    its cluster is gone for good, remove the finalizer. Either ends after ``agent_timeout`` seconds,
+    with the reason ``CallbackTimeout``, and is tried again.
 
-    Kubeconfigs that run programs, name files, or don't verify the server are refused: who writes them gets
-    nothing of this process. A new token or certificate of the same server is used from the next request on,
-    and no watch is lost; with anything else that is new, the controllers are started again. ``connect`` makes
-    a client of a kubeconfig in another way, for each new one. Controllers that have ended by themselves, such as those
-    of a cluster that has more objects than ``max_bytes`` of the registry's options allow, are started again. Those of
-    an object that is refused, as its Secret or kubeconfig is, are stopped; while a Secret is missing they go on.
+    Kubeconfigs that run programs, name files, or don't verify the server are refused: who writes
+    them gets nothing of this process. A new token or certificate of the same server is used from
+    the next request on, and no watch is lost; with anything else that is new, the controllers are
+    started again. ``connect`` makes a client of a kubeconfig in another way, for each new one.
+    Controllers that have ended by themselves, such as those of a cluster that has more objects than
+    ``max_bytes`` of the registry's options allow, are started again. Those of an object that is
+    refused, as its Secret or kubeconfig is, are stopped; while a Secret is missing they go on.
     """
 
     def __init__(
@@ -99,26 +109,36 @@ class RemoteClusters:
         finalizer: str = FINALIZER,
         options: ControllerOptions | None = None,
     ) -> None:
-        self._registry, self._resource = registry, resource
+        self._registry = registry
+        self._resource = resource
         self._environ = os.environ if environ is None else environ
         self._connect = connect
         #: The credentials of the clients of spawned clusters; None if they can't be renewed.
         self._credentials: dict[str, LoginCredentials | None] = {}
-        self._secrets, self._finalizer, self._agent = secrets, finalizer, agent
-        self._agent_timeout, self._namespaces = agent_timeout, frozenset(namespaces)
+        self._secrets = secrets
+        self._finalizer = finalizer
+        self._agent = agent
+        self._agent_timeout = agent_timeout
+        self._namespaces = frozenset(namespaces)
         self._manage = registry.manage
         #: The checksum of the kubeconfig that each spawned cluster has.
         self._spawned: dict[str, str] = {}
-        #: The checksum of the kubeconfig, and the generation of the object, that the agent of each cluster has.
+        #: The checksum of the kubeconfig, and the generation of the object, that the agent of each
+        #: cluster has.
         self._installed: dict[str, tuple[str, int]] = {}
-        # All requests are of the management cluster, but wait for others: one that hangs delays none of them.
-        self.controller = Controller(self.reconcile, options or ControllerOptions(cluster_workers=0))
+        # All requests are of the management cluster, but wait for others: one that hangs delays
+        # none of them.
+        self.controller = Controller(
+            self.reconcile,
+            options or ControllerOptions(cluster_workers=0),
+        )
         self._manage.add_index(resource, _INDEX, lambda obj: [_secret_of(obj)])
         self.controller.watch_object(self._manage, resource)
         self.controller.watch_with(self._manage, secrets, self._users)
 
     async def reconcile(self, request: Request) -> Result:
-        """Bring the controllers of an object's cluster in step; they are looked after again, as they may end.
+        """Bring the controllers of an object's cluster in step; they are looked after again, as
+        they may end.
 
         Raises:
             SyncerError: They can't be; it is retried, and the condition says why.
@@ -136,32 +156,42 @@ class RemoteClusters:
                 await remove_finalizer(self._manage, self._resource, obj, self._finalizer)
             return Result()
         obj = await add_finalizer(self._manage, self._resource, obj, self._finalizer)
-        told: list[_Condition] = []
+
+        conditions: list[_Condition] = []
         try:
             kubeconfig = self._kubeconfig(obj)
             if self._agent is not None:
-                if _condition(obj, INSTALLED) is None:  # from now on there is something to be uninstalled
-                    obj = await self._tell(obj, _Condition(INSTALLED, "Unknown", "Installing", ""))
-                told.append(await self._install(name, obj, kubeconfig, self._agent))
-                if told[0].status != "True":
-                    raise NotInstalled(f"the agent of cluster {name} can't be installed: {told[0].message}")
+                if _condition(obj, INSTALLED) is None:
+                    # From now on, there may be something to uninstall.
+                    installing = _Condition(INSTALLED, "Unknown", "Installing", "")
+                    obj = await self._report(obj, installing)
+                installed = await self._install(name, obj, kubeconfig, self._agent)
+                conditions.append(installed)
+                if installed.status != "True":
+                    why = f"the agent of cluster {name} can't be installed: {installed.message}"
+                    raise NotInstalled(why)
             await self._spawn(name, kubeconfig)
         except CannotConnect as error:  # the Secret's next change is awaited
             if error.reason is Reason.REFUSED:
                 await self._stop(name)
-            await self._tell(obj, *told, _Condition(READY, "False", error.reason, str(error)))
+            conditions.append(_Condition(READY, "False", error.reason, str(error)))
+            await self._report(obj, *conditions)
             return Result()
         except SyncerError as error:
-            await self._tell(obj, *told, _Condition(READY, "False", _reason_of(error), str(error)))
+            conditions.append(_Condition(READY, "False", _reason_of(error), str(error)))
+            await self._report(obj, *conditions)
             raise
-        await self._tell(obj, *told, _Condition(READY, "True", "Running", "its controllers run"))
+
+        conditions.append(_Condition(READY, "True", "Running", "its controllers run"))
+        await self._report(obj, *conditions)
         return Result(requeue_after=LOOK_SECONDS)
 
     async def _spawn(self, name: str, kubeconfig: bytes) -> None:
         checksum = _checksum(kubeconfig)
         status = self._registry.status().get(name)
         is_running = status is not None and status.state is StackState.RUNNING
-        if not is_running or (self._spawned.get(name) != checksum and not self._renewed(name, kubeconfig)):
+        is_current = is_running and (self._spawned.get(name) == checksum or self._renewed(name, kubeconfig))
+        if not is_current:
             client, self._credentials[name] = self._opened(name, kubeconfig)
             await self._registry.replace(name, client)
         self._spawned[name] = checksum
@@ -193,10 +223,11 @@ class RemoteClusters:
         for known in (self._spawned, self._credentials, self._installed):
             known.pop(name, None)
 
-    # -- the agent -----------------------------------------------------------------------------------
+    # -- the agent
+    # -----------------------------------------------------------------------------------
 
     async def _install(self, name: str, obj: Obj, kubeconfig: bytes, agent: Agent) -> "_Condition":
-        """Install the agent, unless it is installed like this, and return what is to be told of it.
+        """Install the agent, unless it is installed like this, and return the condition about it.
 
         Raises:
             CannotConnect: The kubeconfig can't be used.
@@ -224,18 +255,33 @@ class RemoteClusters:
                 await self._call(agent.uninstall, name, client, obj)
         except Exception as error:
             reason = error.reason if isinstance(error, CannotConnect) else type(error).__name__
-            await self._tell(obj, _Condition(INSTALLED, "Unknown", reason, f"it can't be uninstalled: {error}"))
-            raise NotInstalled(f"the agent of cluster {name} can't be uninstalled: {error}") from error
+            await self._report(
+                obj,
+                _Condition(INSTALLED, "Unknown", reason, f"it can't be uninstalled: {error}"),
+            )
+            raise NotInstalled(
+                f"the agent of cluster {name} can't be uninstalled: {error}",
+            ) from error
 
     async def _call(
-        self, method: Callable[[Client, Obj], Awaitable[None] | None], name: str, client: Client, obj: Obj
+        self,
+        method: Callable[[Client, Obj], Awaitable[None] | None],
+        name: str,
+        client: Client,
+        obj: Obj,
     ) -> None:
         """Call a method of the agent.
 
         Raises:
             CallbackTimeout: It hasn't returned in time.
         """
-        await call(method, client, obj, what=f"{name_of(method)} of cluster {name}", timeout=self._agent_timeout)
+        await call(
+            method,
+            client,
+            obj,
+            what=f"{name_of(method)} of cluster {name}",
+            timeout=self._agent_timeout,
+        )
 
     @contextlib.asynccontextmanager
     async def _client(self, name: str, kubeconfig: bytes) -> AsyncIterator[Client]:
@@ -245,7 +291,8 @@ class RemoteClusters:
         finally:
             await client.close()
 
-    # -- inside --------------------------------------------------------------------------------------
+    # -- inside
+    # --------------------------------------------------------------------------------------
 
     def _kubeconfig(self, obj: Obj) -> bytes:
         key, entry = _secret_of(obj), str(_reference(obj).get("key", ""))
@@ -263,7 +310,10 @@ class RemoteClusters:
         try:
             return base64.b64decode(data, validate=True)
         except (binascii.Error, TypeError, ValueError):
-            raise CannotConnect(Reason.KEY_MISSING, f"key {entry!r} of Secret {key} is no base64") from None
+            raise CannotConnect(
+                Reason.KEY_MISSING,
+                f"key {entry!r} of Secret {key} is no base64",
+            ) from None
 
     def _namespaces_of(self, obj: Obj) -> frozenset[str]:
         """Return the namespaces whose Secrets an object may name."""
@@ -275,18 +325,21 @@ class RemoteClusters:
         keys = self._manage.informer(self._resource).indexer.keys(_INDEX, key_of(secret))
         return [Request(self._manage.name, *key) for key in keys]
 
-    async def _tell(self, obj: Obj, *conditions: "_Condition") -> Obj:
+    async def _report(self, obj: Obj, *conditions: "_Condition") -> Obj:
         """Write conditions, if they have changed, and return the object."""
         after = copy.deepcopy(obj)
-        told = after.setdefault("status", {})
+        status = after.setdefault("status", {})
         for condition in conditions:
             before = _condition(obj, condition.type)
             has_changed = before is None or before.get("status") != condition.status
             since = None if before is None or has_changed else before.get("lastTransitionTime")
-            others = [each for each in told.get("conditions") or [] if each.get("type") != condition.type]
-            now: Obj = {**condition._asdict(), "lastTransitionTime": since or written(datetime.now(UTC))}
-            told["conditions"] = [*others, now]
-        told["observedGeneration"] = obj["metadata"].get("generation", 0)
+            others = [each for each in status.get("conditions") or [] if each.get("type") != condition.type]
+            now: Obj = {
+                **condition._asdict(),
+                "lastTransitionTime": since or written(datetime.now(UTC)),
+            }
+            status["conditions"] = [*others, now]
+        status["observedGeneration"] = obj["metadata"].get("generation", 0)
         return await write_changes(self._manage, self._resource, obj, after)
 
 
@@ -303,7 +356,9 @@ def _condition(obj: Obj, name: str) -> Obj | None:
 
 
 def _reason_of(error: BaseException) -> str:
-    """Return the reason of a condition: the kind of an error, or that a cluster answers with too much, or has it."""
+    """Return the reason of a condition: the kind of an error, or that a cluster answers with too
+    much, or has it.
+    """
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, CacheTooLarge | ReplyTooLarge):
@@ -325,4 +380,7 @@ def _reference(obj: Obj) -> Obj:
 
 def _secret_of(obj: Obj) -> Key:
     reference = _reference(obj)
-    return Key(str(reference.get("namespace") or key_of(obj).namespace), str(reference.get("name", "")))
+    return Key(
+        str(reference.get("namespace") or key_of(obj).namespace),
+        str(reference.get("name", "")),
+    )

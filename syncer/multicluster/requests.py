@@ -31,8 +31,8 @@ class Request(NamedTuple):
 class Result:
     """When a request is to be reconciled again, though nothing has changed.
 
-    ``requeue``: after a delay that grows with each time, as after an error. ``requeue_after``: after so many
-    seconds; the request counts as successful. The latter wins.
+    ``requeue``: after a delay that grows with each time, as after an error. ``requeue_after``:
+    after so many seconds; the request counts as successful. The latter wins.
     """
 
     requeue: bool = False

@@ -12,9 +12,9 @@ class WatchOptions:
     """The objects of a watch: those that fulfil all of these conditions.
 
     ``namespaces``: any of these; none is all. ``labels`` and ``annotations`` are LabelSelectors
-    (``{"matchLabels": …, "matchExpressions": …}``) over the object's labels and annotations; None selects
-    everything. ``predicate`` is a function. An object that ceases to fulfil them leads to a last request.
-    A ``ValueError`` says that one of them is no LabelSelector.
+    (``{"matchLabels": …, "matchExpressions": …}``) over the object's labels and annotations; None
+    selects everything. ``predicate`` is a function. An object that ceases to fulfil them leads to a
+    last request. A ``ValueError`` says that one of them is no LabelSelector.
 
     These are conditions on cached objects. To have the API server send fewer, watch a part of the
     resource: ``cluster.informer(PODS, namespace="shop", selector="app=web")``.

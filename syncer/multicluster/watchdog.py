@@ -1,8 +1,9 @@
 """Names code of users that blocks the event loop, from a thread.
 
-What isn't async runs in threads, where it may take its time; but async code that computes, or waits without ``await``,
-stops everything else in its process, and nothing in the event loop can say so. So each step of such code, from one
-``await`` to the next, is noted, and a thread looks for one that goes on.
+What isn't async runs in threads, where it may take its time; but async code that computes, or waits
+without ``await``, stops everything else in its process, and nothing in the event loop can say so.
+So each step of such code, from one ``await`` to the next, is noted, and a thread looks for one that
+goes on.
 """
 
 import contextlib
@@ -23,12 +24,14 @@ PATIENCE, LOOKS = 1.0, 4
 class Step:
     """A step of a user's code, which is noted while the block runs."""
 
-    __slots__ = ("_dog", "_outer", "_thread", "since", "told", "what")
+    __slots__ = ("_dog", "_outer", "_thread", "report_after", "since", "what")
 
     def __init__(self, dog: "Watchdog", what: str) -> None:
-        self._dog, self.what = dog, what
-        #: When the step began, and the seconds after which it is told, again.
-        self.since, self.told = 0.0, dog.patience
+        self._dog = dog
+        self.what = what
+        #: When the step began, and the seconds after which it is reported, again.
+        self.since = 0.0
+        self.report_after = dog.patience
 
     def __enter__(self) -> None:
         self._thread = threading.get_ident()
@@ -44,10 +47,12 @@ class Step:
 
 
 class Watchdog:
-    """Looks from a thread for steps of users' code that block an event loop, and names them in the log.
+    """Looks from a thread for steps of users' code that block an event loop, and names them in the
+    log.
 
-    It is told after ``patience`` seconds, and again whenever the time has doubled. The thread takes nothing from the
-    event loop: it reads what is noted, four times in that time. ``clock`` returns seconds.
+    A step is reported after ``patience`` seconds, and again whenever the time has doubled. The thread takes
+    nothing from the event loop: it reads what is noted, four times in that time. ``clock`` returns
+    seconds.
     """
 
     def __init__(
@@ -57,7 +62,8 @@ class Watchdog:
         clock: Callable[[], float] = time.monotonic,
         log: Any = None,
     ) -> None:
-        self.patience, self.clock = patience, clock
+        self.patience = patience
+        self.clock = clock
         #: The innermost step of each thread.
         self.steps: dict[int, Step] = {}
         self._log = log or get_logger(__name__)
@@ -80,7 +86,12 @@ class Watchdog:
             self._users += 1
             if self._users == 1:
                 self._end = threading.Event()
-                threading.Thread(target=self._run, args=[self._end], daemon=True, name="watchdog").start()
+                threading.Thread(
+                    target=self._run,
+                    args=[self._end],
+                    daemon=True,
+                    name="watchdog",
+                ).start()
         try:
             yield
         finally:
@@ -94,9 +105,13 @@ class Watchdog:
         now = self.clock()
         for thread, step in list(self.steps.items()):
             seconds = now - step.since
-            if seconds >= step.told:
-                step.told = 2 * seconds
-                about = {"what": step.what, "seconds": round(seconds, 1), "at": _place_in(thread)}
+            if seconds >= step.report_after:
+                step.report_after = 2 * seconds
+                about = {
+                    "what": step.what,
+                    "seconds": round(seconds, 1),
+                    "at": _location_of(thread),
+                }
                 self._log.warning("async code blocks the event loop", **about)
 
     def _run(self, end: threading.Event) -> None:
@@ -108,12 +123,16 @@ class _Watched(Generic[T]):
     """Awaits something step by step."""
 
     def __init__(self, dog: Watchdog, awaitable: Awaitable[T], what: str) -> None:
-        self._dog, self._awaitable, self._what = dog, awaitable, what
+        self._dog = dog
+        self._awaitable = awaitable
+        self._what = what
 
     def __await__(self) -> Generator[Any, Any, T]:
-        dog, what = self._dog, self._what
+        dog = self._dog
+        what = self._what
         inner: Any = self._awaitable.__await__()
-        go_on, given = next, [inner]
+        go_on = next
+        given = [inner]
         while True:
             try:
                 with Step(dog, what):
@@ -124,12 +143,13 @@ class _Watched(Generic[T]):
             try:
                 sent = yield waits_for
             except BaseException as error:  # noqa: BLE001 — it is the awaited code's
-                go_on, given = inner.throw, [error]
+                go_on = inner.throw
+                given = [error]
             else:
                 go_on, given = (next, [inner]) if sent is None else (inner.send, [sent])
 
 
-def _place_in(thread: int) -> str:
+def _location_of(thread: int) -> str:
     """Return the file and the line that a thread is at."""
     frame = sys._current_frames().get(thread)
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""

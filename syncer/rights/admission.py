@@ -33,7 +33,8 @@ class Confined(NamedTuple):
     makes_namespaces: bool
     #: True if it answers as the kubelet of the virtual Nodes, and connects to pods there.
     connects: bool = False
-    #: The Pod Security labels of the host namespaces that it makes; without any, they may be what they like.
+    #: The Pod Security labels of the host namespaces that it makes; without any, they may be what
+    #: they like.
     pod_security: Mapping[str, str] = MappingProxyType({})
 
 
@@ -55,51 +56,76 @@ def policy(
         user: The daemon's user on the host, such as ``system:serviceaccount:vc-shop:syncer``.
         marks: The marks of copies.
         lease: The namespace and name of the Lease for leader election; None without it.
-        lent: The host namespaces of virtual clusters whose names aren't known beforehand, each with whether it answers
-            as the kubelet there. Any mark that isn't of one of ``clusters`` may be written there.
-        is_shared: True if replicas share the fleet: then their Leases' names begin with that of ``lease`` and a hyphen.
+        lent: The host namespaces of virtual clusters whose names aren't known beforehand, each with
+            whether it answers as the kubelet there. Any mark that isn't of one of ``clusters`` may
+            be written there.
+        is_shared: True if replicas share the fleet: then their Leases' names begin with that of
+            ``lease`` and a hyphen.
     """
-    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "scope": "*"}
+    makers = [each.identity for each in clusters if each.makes_namespaces]
+    reached = [each.identity for each in clusters if each.connects]
+    lent_with_pods = [namespace for namespace, connects in lent.items() if connects]
+    variables = {
+        "now": _mark("object", marks),
+        "before": _mark("oldObject", marks),
+        "home": _mark("namespaceObject", marks),
+        "places": _namespaces(clusters),
+        "makers": _list(makers),
+        "lease": _lease(lease, is_shared=is_shared),
+        "reached": _list(reached),
+        "lent": _list(list(lent)),
+        "lentPods": _list(lent_with_pods),
+        "enforced": _enforced(clusters),
+        "whose": "request.operation == 'DELETE' ? variables.before : variables.now",
+    }
+
+    rule = {
+        "apiGroups": ["*"],
+        "apiVersions": ["*"],
+        "resources": ["*/*"],
+        "scope": "*",
+        "operations": ["CREATE", "UPDATE", "DELETE", "CONNECT"],
+    }
+    conditions = {
+        "by-the-daemon": f"request.userInfo.username == {_text(user)}",
+        # A question about one's own rights is a CREATE that stores nothing.
+        "no-review": "request.resource.group != 'authorization.k8s.io'",
+    }
     spec: Obj = {
         "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": [rule | {"operations": ["CREATE", "UPDATE", "DELETE", "CONNECT"]}]},
-        "matchConditions": [
-            {"name": "by-the-daemon", "expression": f"request.userInfo.username == {_text(user)}"},
-            # A question about one's own rights is a CREATE that stores nothing.
-            {"name": "no-review", "expression": "request.resource.group != 'authorization.k8s.io'"},
-        ],
-        "variables": [
-            {"name": "now", "expression": _mark("object", marks)},
-            {"name": "before", "expression": _mark("oldObject", marks)},
-            {"name": "home", "expression": _mark("namespaceObject", marks)},
-            {"name": "places", "expression": _places(clusters)},
-            {"name": "makers", "expression": _list([each.identity for each in clusters if each.makes_namespaces])},
-            {"name": "lease", "expression": _lease(lease, is_shared=is_shared)},
-            {"name": "reached", "expression": _list([each.identity for each in clusters if each.connects])},
-            {"name": "lent", "expression": _list(list(lent))},
-            {"name": "lentPods", "expression": _list([each for each, connects in lent.items() if connects])},
-            {"name": "enforced", "expression": _enforced(clusters)},
-            {"name": "whose", "expression": "request.operation == 'DELETE' ? variables.before : variables.now"},
-        ],
+        "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": _named(conditions),
+        "variables": _named(variables),
         "validations": _validations(marks),
     }
-    binding = {"policyName": name, "validationActions": ["Deny"]}
+    binding: Obj = {"policyName": name, "validationActions": ["Deny"]}
     return [
-        {"apiVersion": _API, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec},
-        {"apiVersion": _API, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": binding},
+        _object("ValidatingAdmissionPolicy", name, spec),
+        _object("ValidatingAdmissionPolicyBinding", name, binding),
     ]
 
 
-#: The expression for a connection of ``kubectl exec``, ``attach`` or ``port-forward`` to a tenant's host namespace.
+def _named(expressions: Mapping[str, str]) -> list[Obj]:
+    return [{"name": name, "expression": text} for name, text in expressions.items()]
+
+
+def _object(kind: str, name: str, spec: Obj) -> Obj:
+    return {"apiVersion": _API, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+#: The expression for a connection of ``kubectl exec``, ``attach`` or ``port-forward`` to a tenant's
+#: host namespace.
 _TO_PODS = (
-    "(request.resource.group == '' && request.resource.resource == 'pods' && has(request.subResource)"
+    "(request.resource.group == '' && request.resource.resource == 'pods'"
+    " && has(request.subResource)"
     " && request.subResource in ['exec', 'attach', 'portforward']"
     " && (variables.reached.exists(each, request.namespace in variables.places[each])"
     " || request.namespace in variables.lentPods"
     " || (variables.home in variables.reached && variables.home in variables.makers)))"
 )
 
-#: The expression for a write to where virtual clusters put copies whose names aren't known beforehand.
+#: The expression for a write to where virtual clusters put copies whose names aren't known
+#: beforehand.
 _TO_LENT = (
     "(variables.whose != '' && size(variables.lent) > 0 && (has(request.namespace)"
     " ? request.namespace in variables.lent"
@@ -110,8 +136,8 @@ _TO_LENT = (
 def _validations(marks: Marks) -> list[Obj]:
     """Return the rules, with the messages for the daemon's log.
 
-    A refusal is a 403 as those of RBAC, which says that a right is missing; by default it would be a 422,
-    by which an API server complains about the object.
+    A refusal is a 403 as those of RBAC, which says that a right is missing; by default it would be
+    a 422, by which an API server complains about the object.
     """
     rules = [
         {
@@ -133,10 +159,12 @@ def _validations(marks: Marks) -> list[Obj]:
         },
         {
             "expression": (
-                "variables.lease || request.operation == 'CONNECT' || !(variables.whose in variables.places)"
+                "variables.lease || request.operation == 'CONNECT'"
+                " || !(variables.whose in variables.places)"
                 " || (request.resource.group == '' && request.resource.resource == 'namespaces'"
                 " ? variables.whose in variables.makers"
-                " : !has(request.namespace) || request.namespace in variables.places[variables.whose]"
+                " : !has(request.namespace)"
+                " || request.namespace in variables.places[variables.whose]"
                 " || (variables.whose in variables.makers && variables.home == variables.whose))"
             ),
             "message": "the syncer writes only into host namespaces with its mark, or that it is configured for",
@@ -144,8 +172,10 @@ def _validations(marks: Marks) -> list[Obj]:
         {
             "expression": (
                 "request.operation in ['CONNECT', 'DELETE'] || request.resource.group != ''"
-                " || request.resource.resource != 'namespaces' || !(variables.whose in variables.enforced)"
-                f" || [{_label('object', ENFORCE)}, {_label('object', VERSION)}] in variables.enforced[variables.whose]"
+                " || request.resource.resource != 'namespaces'"
+                " || !(variables.whose in variables.enforced)"
+                f" || [{_label('object', ENFORCE)}, {_label('object', VERSION)}]"
+                " in variables.enforced[variables.whose]"
                 f" || (request.operation == 'UPDATE' && {_same(ENFORCE)} && {_same(VERSION)})"
             ),
             "message": "the syncer sets no weaker Pod Security level for host namespaces than it is configured for",
@@ -155,14 +185,20 @@ def _validations(marks: Marks) -> list[Obj]:
 
 
 def _enforced(clusters: Sequence[Confined]) -> str:
-    """Return the expression for the pairs of Pod Security labels that host namespaces may have, by identity."""
-    known = []
-    for each in clusters:
-        if each.makes_namespaces and (level := each.pod_security.get(ENFORCE)):
-            version = _text(each.pod_security.get(VERSION, ""))
-            pairs = [f"[{_text(one)}, {version}]" for one in LEVELS[LEVELS.index(level) :]]
-            known.append(f"{_text(each.identity)}: [{', '.join(pairs)}]")
-    return f"{{{', '.join(known)}}}"
+    """Return the expression for the Pod Security labels that host namespaces may have.
+
+    They are pairs of the level and the version, by identity.
+    """
+    entries: list[str] = []
+    for cluster in clusters:
+        level = cluster.pod_security.get(ENFORCE)
+        if not cluster.makes_namespaces or not level:
+            continue
+        version = _text(cluster.pod_security.get(VERSION, ""))
+        allowed = LEVELS[LEVELS.index(level) :]
+        pairs = [f"[{_text(each)}, {version}]" for each in allowed]
+        entries.append(f"{_text(cluster.identity)}: [{', '.join(pairs)}]")
+    return f"{{{', '.join(entries)}}}"
 
 
 def _mark(obj: str, marks: Marks) -> str:
@@ -179,24 +215,31 @@ def _label(obj: str, label: str) -> str:
     """Return the expression for the value of an object's label; ``''`` if it has none."""
     key = _text(label)
     labels = f"{obj}.metadata.labels"
-    return (
-        f"({obj} != null && has({obj}.metadata) && has({labels}) && {key} in {labels} ? string({labels}[{key}]) : '')"
-    )
+    has_label = f"{obj} != null && has({obj}.metadata) && has({labels}) && {key} in {labels}"
+    return f"({has_label} ? string({labels}[{key}]) : '')"
 
 
-def _places(clusters: Sequence[Confined]) -> str:
+def _namespaces(clusters: Sequence[Confined]) -> str:
     """Return the expression for the host namespaces by identity."""
-    known = ", ".join(f"{_text(each.identity)}: {_list(each.namespaces)}" for each in clusters)
-    return f"{{{known}}}"
+    entries = [f"{_text(each.identity)}: {_list(each.namespaces)}" for each in clusters]
+    return f"{{{', '.join(entries)}}}"
 
 
 def _lease(lease: tuple[str, str] | None, *, is_shared: bool) -> str:
+    """Return the expression for a request about a Lease of the daemon."""
     if lease is None:
         return "false"
     namespace, name = lease
-    named = f"request.name.startsWith({_text(name + '-')})" if is_shared else f"request.name == {_text(name)}"
-    place = f"request.namespace == {_text(namespace)} && {named}"
-    return f"request.resource.group == 'coordination.k8s.io' && request.resource.resource == 'leases' && {place}"
+    conditions = [
+        "request.resource.group == 'coordination.k8s.io'",
+        "request.resource.resource == 'leases'",
+        f"request.namespace == {_text(namespace)}",
+    ]
+    if is_shared:
+        conditions.append(f"request.name.startsWith({_text(name + '-')})")
+    else:
+        conditions.append(f"request.name == {_text(name)}")
+    return " && ".join(conditions)
 
 
 def _list(texts: Sequence[str]) -> str:

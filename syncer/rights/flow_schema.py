@@ -10,16 +10,16 @@ _API = "flowcontrol.apiserver.k8s.io/v1"
 #: The level's share of the server's concurrency, beside the built-in ``workload-low`` with 100 and
 #: ``workload-high`` with 40.
 _SHARES = 10
-#: Which schema of several takes a request: the lowest number. Those of Kubernetes for service accounts
-#: have 9000, those for leader election 100 to 200.
+#: Which schema of several takes a request: the lowest number. Those of Kubernetes for service
+#: accounts have 9000, those for leader election 100 to 200.
 _LEASES_FIRST, _THEN_ALL = 500, 1000
 
 
 def flow_schemas(subject: Subject, *, name: str) -> list[Obj]:
-    """Return a PriorityLevelConfiguration that bounds the requests of the daemon, and the FlowSchemas.
+    """Return a PriorityLevelConfiguration that bounds the daemon's requests, and the FlowSchemas.
 
-    Requests for Leases have a schema of their own, in the built-in level ``leader-election``: a daemon
-    that can't renew its Lease stops working.
+    Requests for Leases have a schema of their own, in the built-in level ``leader-election``: a
+    daemon that can't renew its Lease stops working.
 
     Args:
         subject: The daemon's user on the host.
@@ -36,13 +36,36 @@ def flow_schemas(subject: Subject, *, name: str) -> list[Obj]:
             },
         },
     }
-    leases = {"verbs": ["*"], "apiGroups": [LEASES.group], "resources": [LEASES.plural], "namespaces": ["*"]}
-    resources = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
+    leases = {
+        "verbs": ["*"],
+        "apiGroups": [LEASES.group],
+        "resources": [LEASES.plural],
+        "namespaces": ["*"],
+    }
+    resources = {
+        "verbs": ["*"],
+        "apiGroups": ["*"],
+        "resources": ["*"],
+        "namespaces": ["*"],
+        "clusterScope": True,
+    }
     paths = [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
     return [
         _object("PriorityLevelConfiguration", name, level),
-        _schema(f"{name}.lease", subject, "leader-election", _LEASES_FIRST, {"resourceRules": [leases]}),
-        _schema(name, subject, name, _THEN_ALL, {"resourceRules": [resources], "nonResourceRules": paths}),
+        _schema(
+            f"{name}.lease",
+            subject,
+            "leader-election",
+            _LEASES_FIRST,
+            {"resourceRules": [leases]},
+        ),
+        _schema(
+            name,
+            subject,
+            name,
+            _THEN_ALL,
+            {"resourceRules": [resources], "nonResourceRules": paths},
+        ),
     ]
 
 

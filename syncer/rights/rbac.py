@@ -43,7 +43,8 @@ READ = ("get", "list", "watch")
 LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
 #: Rights of the daemon itself, whatever its syncers: it reports refusals to tenants as events.
 EVENT_RIGHTS = (Right(Side.VIRTUAL, EVENTS, ("create", "patch")),)
-#: It records its identity in the virtual cluster, and compares the uid of a namespace on both sides.
+#: It records its identity in the virtual cluster, and compares the uid of a namespace on both
+#: sides.
 CLAIM_RIGHTS = (
     Right(Side.VIRTUAL, CONFIG_MAPS, ("get", "create")),
     Right(Side.VIRTUAL, NAMESPACES, ("get",)),
@@ -55,8 +56,9 @@ PAUSE_RIGHTS = (Right(Side.VIRTUAL, CONFIG_MAPS, READ), Right(Side.VIRTUAL, NAME
 #: It checks whether a quota has room again. Without this right, it only retries slowly.
 QUOTAS = Resource("v1", "ResourceQuota", "resourcequotas")
 QUOTA_RIGHTS = (Right(Side.HOST, QUOTAS, ("list",)),)
-#: As the kubelet of the virtual Nodes, it reaches Pods of the tenant on the host, but no node of the host. On the
-#: virtual side it asks who its clients are and what they may do, requests its certificate, and writes its address.
+#: As the kubelet of the virtual Nodes, it reaches Pods of the tenant on the host, but no node of
+#: the host. On the virtual side it asks who its clients are and what they may do, requests its
+#: certificate, and writes its address.
 KUBELET_RIGHTS = (
     Right(Side.HOST, PODS, ("get",)),
     Right(Side.HOST, PODS, ("get",), "log"),
@@ -69,8 +71,9 @@ KUBELET_RIGHTS = (
     Right(Side.VIRTUAL, CERTIFICATE_REQUESTS, ("update",), "approval"),
     Right(Side.VIRTUAL, SIGNERS, ("approve",), names=("kubernetes.io/kubelet-serving",)),
 )
-#: It asks what Pods of the tenant use, and leads the virtual API server to itself for `metrics.k8s.io`. Its three
-#: objects have fixed names, but a right to create can't be narrowed to names.
+#: It asks what Pods of the tenant use, and leads the virtual API server to itself for
+#: `metrics.k8s.io`. Its three objects have fixed names, but a right to create can't be narrowed to
+#: names.
 METRICS_RIGHTS = (
     Right(Side.HOST, POD_METRICS, ("list",)),
     *(Right(Side.VIRTUAL, resource, ("create",)) for resource, _ in METRICS_OBJECTS),
@@ -79,16 +82,19 @@ METRICS_RIGHTS = (
         for resource, key in METRICS_OBJECTS
     ),
 )
-#: It tells tenants of objects that only the host could enforce and that no syncer copies. Without
-#: these rights, it doesn't.
+#: It notifies tenants of objects that only the host could enforce and that no syncer copies, unless
+#: these rights are missing.
 NOTICE_RIGHTS = tuple(Right(Side.VIRTUAL, each, ("list", "watch")) for each in ENFORCED_ON_HOST)
 #: It asks the host's kubelets for the metrics of containers.
 CADVISOR_RIGHTS = (Right(Side.HOST, NODES, ("get",)), Right(Side.HOST, NODES, ("get",), "metrics"))
 LEASE_RIGHTS = (Right(Side.HOST, LEASES, ("create",)), Right(Side.HOST, LEASES, ("get", "patch")))
-#: Replicas that share a fleet have Leases with names of their own, list them, and delete those of dead members.
+#: Replicas that share a fleet have Leases with names of their own, list them, and delete those of
+#: dead members.
 SHARED_LEASE_RIGHTS = (Right(Side.HOST, LEASES, ("create", "delete", "get", "list", "patch")),)
 
 _API = "rbac.authorization.k8s.io"
+#: The verbs, in the customary order.
+_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,9 @@ class Subject:
     @property
     def user(self) -> str:
         """The name of the user in requests."""
-        return f"system:serviceaccount:{self.namespace}:{self.name}" if self.namespace else self.name
+        if self.namespace:
+            return f"system:serviceaccount:{self.namespace}:{self.name}"
+        return self.name
 
     def manifest(self) -> Obj:
         """Return the entry under ``subjects``."""
@@ -124,36 +132,68 @@ def sources(
             narrowed.
     """
     direction = direction_of(syncer)
-    found = {*direction.sources(), *(syncer.reads if settings is None else syncer.reads_with(settings))}
+    found: set[Source] = {*direction.sources()}
+    if settings is None:
+        found.update(syncer.reads)
+    else:
+        found.update(syncer.reads_with(settings))
     if isinstance(syncer, Refers):
-        found |= {*syncer.references_down.sources, *_told_by_marks(syncer, settings)}
-    extras: list[Index | Watch] = list(syncer.indexes()) if isinstance(syncer, Indexes) else []
-    extras += syncer.watches() if isinstance(syncer, Watches) else ()
-    found |= {
-        extra.source for extra in extras if enabled is None or not extra.optional_with or extra.optional_with in enabled
-    }
-    on = (source for source in found if enabled is None or not source.optional_with or source.optional_with in enabled)
-    return frozenset(source if settings is None else direction.narrowed(source, settings) for source in on)
+        found.update(syncer.references_down.sources)
+        found.update(_copies_that_translate(syncer, settings))
+
+    extras: list[Index | Watch] = []
+    if isinstance(syncer, Indexes):
+        extras += syncer.indexes()
+    if isinstance(syncer, Watches):
+        extras += syncer.watches()
+    found.update(extra.source for extra in extras if _applies(extra.optional_with, enabled))
+
+    read = [source for source in found if _applies(source.optional_with, enabled)]
+    if settings is None:
+        return frozenset(read)
+    return frozenset(direction.narrowed(source, settings) for source in read)
 
 
-def _told_by_marks(syncer: Syncer, settings: Settings | None) -> Iterable[Source]:
-    """Return the copies whose marks translate names on the way up, if fields with names are shared."""
+def _applies(optional_with: str, enabled: Collection[str] | None) -> bool:
+    """Return True if something that may need another syncer applies with the enabled ones."""
+    return enabled is None or not optional_with or optional_with in enabled
+
+
+def _copies_that_translate(syncer: Syncer, settings: Settings | None) -> Iterable[Source]:
+    """Return the copies with marks that translate names on the way up.
+
+    There are none unless fields with names are shared.
+    """
     config = settings.sections.get(syncer.name) if settings else None
     return authority_of(syncer, config or Config()).references.host_copies
 
 
-def rights(syncer: Syncer, enabled: Collection[str] | None = None, settings: Settings | None = None) -> Iterator[Right]:
-    """Yield the rights that a syncer needs: for its sources, for its roles, and those that it declares."""
+def rights(
+    syncer: Syncer,
+    enabled: Collection[str] | None = None,
+    settings: Settings | None = None,
+) -> Iterator[Right]:
+    """Yield the rights that a syncer needs.
+
+    They follow from its sources, its roles and its options; others it declares. The arguments are
+    those of :func:`sources`.
+    """
     for source in sources(syncer, enabled, settings):
         yield Right(source.side, source.resource, READ, namespaces=source.namespaces)
     yield from direction_of(syncer).rights()
-    if settings and syncer.name in settings.sections:
+    if settings is None:
+        yield from syncer.rights
+        return
+
+    if syncer.name in settings.sections:
         yield from _by_section(syncer, settings.sections[syncer.name])
-    yield from syncer.rights if settings is None else syncer.rights_with(settings)
+    yield from syncer.rights_with(settings)
 
 
 def _by_section(syncer: Syncer, config: Config) -> Iterator[Right]:
-    """Yield the rights that follow from a kind's options: patches, ``authority`` and ``onHostDeletion``."""
+    """Yield the rights that follow from a kind's options: patches, ``authority`` and
+    ``onHostDeletion``.
+    """
     if not direction_of(syncer).syncs:
         return
     yield from by_path(Side.VIRTUAL, syncer.resource, (patch.steps for patch in config.patches.up))
@@ -176,30 +216,53 @@ def needed(
 
     With ``leader_election``, include the rights on the Lease.
     """
-    own = (*EVENT_RIGHTS, *CLAIM_RIGHTS, *PAUSE_RIGHTS, *QUOTA_RIGHTS, *NOTICE_RIGHTS)
-    own += LEASE_RIGHTS if leader_election else ()
+    own = [*EVENT_RIGHTS, *CLAIM_RIGHTS, *PAUSE_RIGHTS, *QUOTA_RIGHTS, *NOTICE_RIGHTS]
+    if leader_election:
+        own += LEASE_RIGHTS
     if settings is not None and settings.kubelet:
         own += KUBELET_RIGHTS
-        own += METRICS_RIGHTS if settings.metrics else ()
-        own += CADVISOR_RIGHTS if settings.cadvisor else ()
-    made = tuple(syncers)
-    enabled = {syncer.name for syncer in made} if settings is None else settings.sections
-    return _joined((*own, *(right for syncer in made for right in rights(syncer, enabled, settings))))
+        if settings.metrics:
+            own += METRICS_RIGHTS
+        if settings.cadvisor:
+            own += CADVISOR_RIGHTS
+
+    given = tuple(syncers)
+    enabled: Collection[str] = {syncer.name for syncer in given}
+    if settings is not None:
+        enabled = settings.sections
+    for syncer in given:
+        own += rights(syncer, enabled, settings)
+    return _joined(own)
 
 
 def _joined(granted: Iterable[Right]) -> tuple[Right, ...]:
-    """Return the rights with each resource and subresource once, the verbs in order."""
-    verbs: dict[tuple[Side, Resource, str, tuple[str, ...], tuple[str, ...]], set[str]] = defaultdict(set)
+    """Return the rights in order, those that differ in their verbs alone as one."""
+    verbs: dict[Right, set[str]] = defaultdict(set)
     for right in granted:
-        verbs[right.side, right.resource, right.subresource, right.namespaces, right.names].update(right.verbs)
-    order = sorted(verbs, key=lambda place: (place[0], place[1].group, place[1].plural, *place[2:]))
-    return tuple(Right(place[0], place[1], tuple(sorted(verbs[place], key=_rank)), *place[2:]) for place in order)
+        verbs[replace(right, verbs=())].update(right.verbs)
+
+    joined = [replace(right, verbs=tuple(sorted(verbs[right], key=_rank))) for right in verbs]
+    return tuple(sorted(joined, key=_order))
 
 
-def allows(granted: Iterable[Right], side: Side, resource: Resource, verb: str, subresource: str = "") -> bool:
+def _order(right: Right) -> tuple[Any, ...]:
+    """Return the sort key of a right."""
+    resource = right.resource
+    scope = (right.subresource, right.namespaces, right.names)
+    return (right.side, resource.group, resource.plural, *scope)
+
+
+def allows(
+    granted: Iterable[Right],
+    side: Side,
+    resource: Resource,
+    verb: str,
+    subresource: str = "",
+) -> bool:
     """Return True if the rights allow a request."""
-    place = (side, resource, subresource)
-    return any((right.side, right.resource, right.subresource) == place and verb in right.verbs for right in granted)
+    wanted = (side, resource, subresource)
+    candidates = [right for right in granted if verb in right.verbs]
+    return any((each.side, each.resource, each.subresource) == wanted for each in candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +276,15 @@ class Share:
     #: The host namespaces that copies can be in; None if they are not known beforehand.
     host_namespaces: Sequence[str] | None
 
-    def places(self) -> Mapping[str, Sequence[Right]]:
-        """Return the rights on the host, except for the Lease, by namespace; ``""`` is the whole cluster."""
+    def by_namespace(self) -> Mapping[str, Sequence[Right]]:
+        """Return the rights on the host, except for the Lease, by namespace.
+
+        ``""`` is the whole cluster.
+        """
         found: dict[str, list[Right]] = defaultdict(list)
         for right in self.granted:
             if right.side is Side.HOST and right.resource != LEASES:
-                for namespace in _places(right, self.granted, self.host_namespaces):
+                for namespace in _namespaces_of(right, self.granted, self.host_namespaces):
                     found[namespace].append(right)
         return found
 
@@ -228,41 +294,60 @@ class Share:
         On the host, a Role in each namespace holds the rights for namespaced resources. On the
         virtual side it is a ClusterRole, since a tenant may use any namespace.
         """
-        given, name = subjects or {}, f"vsyncer-{self.cluster}"
-        virtual = [right for right in self.granted if right.side is Side.VIRTUAL]
-        host = [
-            each
-            for namespace, granted in sorted(self.places().items())
-            if namespace
-            for each in _role(namespace, name, granted, given.get(Side.HOST))
-        ]
-        return {Side.VIRTUAL: _role("", name, virtual, given.get(Side.VIRTUAL)), Side.HOST: host}
+        bound = subjects or {}
+        name = f"vsyncer-{self.cluster}"
+
+        host: list[Obj] = []
+        for namespace, granted in sorted(self.by_namespace().items()):
+            if namespace:
+                host += _role(namespace, name, granted, bound.get(Side.HOST))
+        on_virtual_side = [right for right in self.granted if right.side is Side.VIRTUAL]
+        virtual = _role("", name, on_virtual_side, bound.get(Side.VIRTUAL))
+        return {Side.VIRTUAL: virtual, Side.HOST: host}
 
 
 def daemon_manifests(
-    shares: Sequence[Share], *, name: str, home: str, subject: Subject | None = None, is_shared: bool = False
+    shares: Sequence[Share],
+    *,
+    name: str,
+    home: str,
+    subject: Subject | None = None,
+    is_shared: bool = False,
 ) -> list[Obj]:
     """Return the roles of the daemon itself on the host, with a binding if there is a subject.
 
     A ClusterRole holds the rights that virtual clusters need in the whole host; a Role in ``home``
-    holds those on the Lease, of which RBAC can't narrow ``create`` to its name. ``name`` is the name
-    of the Lease, which is unique to the daemon in that namespace. If replicas share the fleet (``is_shared``), it has
-    the rights on all Leases in ``home``.
+    holds those on the Lease, of which RBAC can't narrow ``create`` to its name.
+
+    Args:
+        shares: The rights of the virtual clusters.
+        name: The name of the Lease, which is unique to the daemon in its namespace.
+        home: The namespace of the Lease.
+        subject: The daemon's user on the host; None for no bindings.
+        is_shared: True if replicas share the fleet: then the daemon has the rights on all Leases in
+            ``home``.
     """
-    wide = _joined(replace(right, namespaces=()) for share in shares for right in share.places().get("", ()))
-    elects = any(right.resource == LEASES for share in shares for right in share.granted)
-    rights_on_lease = SHARED_LEASE_RIGHTS if is_shared else [_of_lease(right, name) for right in LEASE_RIGHTS]
-    lease = rights_on_lease if elects else []
-    wide_name = f"{name}.{home}" if home else name
-    return [
-        *(_role("", wide_name, wide, subject) if wide else ()),
-        *(_role(home, f"{name}.lease", lease, subject) if lease else ()),
-    ]
+    in_whole_host: list[Right] = []
+    has_leader_election = False
+    for share in shares:
+        in_whole_host += share.by_namespace().get("", ())
+        has_leader_election |= any(right.resource == LEASES for right in share.granted)
+
+    roles: list[Obj] = []
+    wide = _joined(replace(right, namespaces=()) for right in in_whole_host)
+    if wide:
+        roles += _role("", f"{name}.{home}" if home else name, wide, subject)
+    if has_leader_election:
+        lease: Sequence[Right] = SHARED_LEASE_RIGHTS
+        if not is_shared:
+            lease = [_of_lease(right, name) for right in LEASE_RIGHTS]
+        roles += _role(home, f"{name}.lease", lease, subject)
+    return roles
 
 
 def secret_reader(namespace: str, *, name: str, subject: Subject | None = None) -> list[Obj]:
-    """Return the Role to read the Secrets with virtual clusters in a namespace of the host, with a binding if there is
-    a subject. RBAC can't narrow it to labels.
+    """Return the Role to read the Secrets with virtual clusters in a namespace of the host, with a
+    binding if there is a subject. RBAC can't narrow it to labels.
     """
     return _role(namespace, name, [Right(Side.HOST, SECRETS, READ)], subject)
 
@@ -275,18 +360,22 @@ def manifests(
     host_namespaces: Sequence[str] | None,
     subjects: Mapping[Side, Subject] | None = None,
 ) -> dict[Side, list[Obj]]:
-    """Return all roles of a daemon with a single virtual cluster, by side, with a binding if there
-    is a subject.
+    """Return all roles of a daemon with a single virtual cluster, by side.
 
-    ``home`` is the namespace of its Lease.
+    They have a binding if there is a subject. ``home`` is the namespace of the daemon's Lease.
     """
-    share, subject = Share(cluster, granted, host_namespaces), (subjects or {}).get(Side.HOST)
-    own = share.manifests(subjects)
+    share = Share(cluster, granted, host_namespaces)
+    subject = subjects.get(Side.HOST) if subjects else None
     daemon = daemon_manifests([share], name=f"vsyncer-{cluster}", home=home, subject=subject)
+    own = share.manifests(subjects)
     return own | {Side.HOST: [*daemon, *own[Side.HOST]]}
 
 
-def _places(right: Right, granted: Sequence[Right], host_namespaces: Sequence[str] | None) -> Sequence[str]:
+def _namespaces_of(
+    right: Right,
+    granted: Sequence[Right],
+    host_namespaces: Sequence[str] | None,
+) -> Sequence[str]:
     """Return the namespaces that a right on the host is needed in; ``""`` for the whole cluster.
 
     A resource in several namespaces is watched by a single request, which names none of them.
@@ -297,47 +386,84 @@ def _places(right: Right, granted: Sequence[Right], host_namespaces: Sequence[st
         return ("",)
     if not right.namespaces and host_namespaces is None:
         return ("",)
+
     own = right.namespaces or host_namespaces or ()
     watches = [each for each in granted if _is_same_watch(each, right)]
     if "watch" not in right.verbs or not any(each.namespaces for each in watches):
         return own
-    places = {namespace for each in watches for namespace in each.namespaces or host_namespaces or ()}
-    return ("",) if len(places) > 1 else own
+    watched: set[str] = set()
+    for each in watches:
+        watched.update(each.namespaces or host_namespaces or ())
+    return ("",) if len(watched) > 1 else own
 
 
 def _is_same_watch(one: Right, other: Right) -> bool:
-    return (one.side, one.resource) == (other.side, other.resource) and "watch" in one.verbs and not one.subresource
+    """Return True if a right is to watch the resource of another one."""
+    is_same_resource = (one.side, one.resource) == (other.side, other.resource)
+    return is_same_resource and "watch" in one.verbs and not one.subresource
 
 
 def _of_lease(right: Right, name: str) -> Right:
+    """Return a right that is narrowed to the Lease, unless it is to create one."""
     return right if "create" in right.verbs else replace(right, names=(name,))
 
 
-def _role(namespace: str, name: str, granted: Sequence[Right], subject: Subject | None) -> list[Obj]:
+def _role(
+    namespace: str,
+    name: str,
+    granted: Sequence[Right],
+    subject: Subject | None,
+) -> list[Obj]:
+    """Return a Role, or without a namespace a ClusterRole, with its binding.
+
+    Without a subject, there is no binding.
+    """
     kind = "Role" if namespace else "ClusterRole"
-    metadata: dict[str, Any] = {"name": name} | ({"namespace": namespace} if namespace else {})
-    role = {"apiVersion": f"{_API}/v1", "kind": kind, "metadata": metadata, "rules": _rules(granted)}
+    metadata: dict[str, Any] = {"name": name}
+    if namespace:
+        metadata["namespace"] = namespace
+    role = {
+        "apiVersion": f"{_API}/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "rules": _rules(granted),
+    }
     if subject is None:
         return [role]
-    reference = {"apiGroup": _API, "kind": kind, "name": name}
-    binding = {"apiVersion": f"{_API}/v1", "kind": f"{kind}Binding", "metadata": dict(metadata)}
-    return [role, binding | {"roleRef": reference, "subjects": [subject.manifest()]}]
+
+    binding = {
+        "apiVersion": f"{_API}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": dict(metadata),
+        "roleRef": {"apiGroup": _API, "kind": kind, "name": name},
+        "subjects": [subject.manifest()],
+    }
+    return [role, binding]
 
 
 def _rules(granted: Sequence[Right]) -> list[Obj]:
     """Return the rules; resources of a group with the same verbs and names share a rule."""
-    together: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = defaultdict(list)
+    shared: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = defaultdict(list)
     for right in granted:
-        resource = f"{right.resource.plural}/{right.subresource}" if right.subresource else right.resource.plural
-        together[right.resource.group, right.verbs, right.names].append(resource)
-    return [
-        {"apiGroups": [group], "resources": sorted(resources), "verbs": list(verbs)}
-        | ({"resourceNames": list(names)} if names else {})
-        for (group, verbs, names), resources in sorted(together.items())
-    ]
+        resource = right.resource.plural
+        if right.subresource:
+            resource = f"{resource}/{right.subresource}"
+        shared[right.resource.group, right.verbs, right.names].append(resource)
+
+    rules: list[Obj] = []
+    for (group, verbs, names), resources in sorted(shared.items()):
+        rule: Obj = {
+            "apiGroups": [group],
+            "resources": sorted(resources),
+            "verbs": list(verbs),
+        }
+        if names:
+            rule["resourceNames"] = list(names)
+        rules.append(rule)
+    return rules
 
 
 def _rank(verb: str) -> tuple[int, str]:
     """Return the sort key of a verb, in the customary order."""
-    known = ("get", "list", "watch", "create", "update", "patch", "delete")
-    return (known.index(verb) if verb in known else len(known), verb)
+    rank = _VERBS.index(verb) if verb in _VERBS else len(_VERBS)
+    return rank, verb

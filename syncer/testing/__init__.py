@@ -7,7 +7,8 @@
 * :class:`~syncer.testing.ApiServer`: an API server in this process, for kubectl and the daemon;
 * :class:`~syncer.testing.ControlPlane`: a real kube-apiserver.
 
-The last two are from the distribution kube-envtest: ``pip install ./plugins/envtest`` in a checkout.
+The last two are from the distribution kube-envtest: ``pip install ./plugins/envtest`` in a
+checkout.
 """
 
 from importlib import import_module
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ApiServer", "ControlPlane", "World"]
 
-_MODULES = {"ApiServer": "syncer.testing.in_process", "ControlPlane": "kube_envtest", "World": "syncer.testing.world"}
+_MODULES = {
+    "ApiServer": "syncer.testing.in_process",
+    "ControlPlane": "kube_envtest",
+    "World": "syncer.testing.world",
+}
 
 
 def __getattr__(name: str) -> Any:

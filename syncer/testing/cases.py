@@ -2,12 +2,15 @@
 
 ::
 
-    syncer: configmaps                  # for all cases of the file, as are config, translator and given
+    syncer: configmaps                  # of all cases of the file, as config, translator and given
     config: {sync: {toHost: {configMaps: {all: true}}}}
     translator: single-namespace        # unless it is another one, as in names.translator
     given:
       virtual:
-        - {apiVersion: v1, kind: ConfigMap, metadata: {name: db, namespace: shop, uid: u-1}, data: {color: blue}}
+        - apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: db, namespace: shop, uid: u-1}
+          data: {color: blue}
     cases:
       - name: a ConfigMap is copied
         ask: shop/db
@@ -24,8 +27,8 @@ A test of a plugin's own folder::
     def test_case(case):
         case.check()
 
-The object in a write is compared as a whole under ``object``, and as far as it is said under ``contains``, where null
-stands for a field that isn't there.
+The object in a write is compared as a whole under ``object``, and only in the given fields under
+``contains``, where null stands for a field that isn't there.
 """
 
 from collections.abc import Iterable, Sequence
@@ -180,7 +183,9 @@ class Case:
             raise AssertionError("\n".join([where, *(f"  {problem}" for problem in problems)]))
 
     def _problems(self, world: World) -> Iterable[str]:
-        expect, refused, calls = self.model.expect, "", []
+        expect = self.model.expect
+        refused = ""
+        calls = []
         decision = Decision()
         try:
             decision = world.decide(self.file.syncer, self.model.ask, host_key=self.model.host_key)
@@ -213,10 +218,16 @@ def _cases(document: Document) -> list[Case]:
         file = CaseFile.model_validate(document.data)
     except ValidationError as error:
         problems = explained(error, CaseFile, document.data, document.problem)
-        raise ConfigError(*sorted((*document.problems, *problems), key=lambda one: one.line or 0)) from None
+        raise ConfigError(
+            *sorted((*document.problems, *problems), key=lambda one: one.line or 0),
+        ) from None
     if document.problems:
         raise ConfigError(*document.problems)
-    return [Case(document.file, document.line(("cases", place)), file, model) for place, model in enumerate(file.cases)]
+    cases: list[Case] = []
+    for index, model in enumerate(file.cases):
+        line = document.line(("cases", index))
+        cases.append(Case(document.file, line, file, model))
+    return cases
 
 
 def _change(world: World, given: Given) -> None:
@@ -225,7 +236,8 @@ def _change(world: World, given: Given) -> None:
         for patch in objects:
             metadata = patch["metadata"]
             found = find(patch["kind"], Key(metadata.get("namespace", ""), metadata["name"]))
-            assert found is not None, f"there is no {side} {patch['kind']} {metadata['name']} that could change"
+            name = f"{side} {patch['kind']} {metadata['name']}"
+            assert found is not None, f"there is no {name} that could change"
             world.given(**{side: [merged(found, patch)]})
     world.gone(virtual=given.gone.virtual, host=given.gone.host)
 
@@ -246,18 +258,21 @@ def _written(expected: Sequence[ExpectedWrite], found: Sequence[Write]) -> Itera
         kinds = ", ".join(f"{write.verb.value} {write.side.value}" for write in found) or "none"
         yield f"writes: expected {len(expected)}, found {len(found)}: {kinds}"
         return
-    for place, (one, other) in enumerate(zip(expected, found, strict=True)):
-        for name, said, is_so in (
-            ("verb", one.verb, other.verb.value),
-            ("side", one.side, other.side.value),
-            ("node", one.node, other.node),
-            ("grace", one.grace, other.grace),
-        ):
-            if name in one.model_fields_set and said != is_so:
-                yield f"writes[{place}].{name}: expected {said}, found {is_so}"
-        for wanted, whole in ((one.object, True), (one.contains, False)):
-            if wanted is not None:
-                yield from differences(wanted, other.obj, f"writes[{place}]", whole=whole)
+    for index, (wanted, write) in enumerate(zip(expected, found, strict=True)):
+        path = f"writes[{index}]"
+        values = {
+            "verb": (wanted.verb, write.verb.value),
+            "side": (wanted.side, write.side.value),
+            "node": (wanted.node, write.node),
+            "grace": (wanted.grace, write.grace),
+        }
+        for name, (value, actual) in values.items():
+            if name in wanted.model_fields_set and value != actual:
+                yield f"{path}.{name}: expected {value}, found {actual}"
+        if wanted.object is not None:
+            yield from differences(wanted.object, write.obj, path, whole=True)
+        if wanted.contains is not None:
+            yield from differences(wanted.contains, write.obj, path, whole=False)
 
 
 def _called(expect: Expected, calls: Sequence[Sent]) -> Iterable[str]:

@@ -10,7 +10,8 @@ class Declared:
     """The stores of a pair, restricted to a syncer's own sources."""
 
     def __init__(self, informers: Informers, syncer: Syncer, sources: Iterable[Source]) -> None:
-        self._informers, self._syncer = informers, syncer
+        self._informers = informers
+        self._syncer = syncer
         self._allowed = {(source.side, source.resource) for source in sources}
 
     def allow(self, stores: Iterable[SideInformer]) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 
 def differences(expected: Any, found: Any, path: str, *, whole: bool) -> Iterator[str]:
-    """Yield a line for each difference. With ``whole`` False, mappings may have further keys, but none that is
-    expected to be None.
+    """Yield a line for each difference. With ``whole`` False, mappings may have further keys, but
+    none that is expected to be None.
     """
     if isinstance(expected, dict) and isinstance(found, dict):
         for key in sorted(expected.keys() | (found.keys() if whole else set())):
@@ -18,7 +18,14 @@ def differences(expected: Any, found: Any, path: str, *, whole: bool) -> Iterato
         yield f"{path}: expected {expected!r}, found {found!r}"
 
 
-def _at(expected: dict[str, Any], found: dict[str, Any], key: str, path: str, *, whole: bool) -> Iterator[str]:
+def _at(
+    expected: dict[str, Any],
+    found: dict[str, Any],
+    key: str,
+    path: str,
+    *,
+    whole: bool,
+) -> Iterator[str]:
     if key not in found:
         if expected[key] is None and not whole:
             return

@@ -20,13 +20,16 @@ from syncer.multicluster.controller import Controller
 
 
 class FakeClusterCache:
-    """Stands in for a :class:`~syncer.multicluster.ClusterCache`: connected to exactly the given clusters.
+    """Stands in for a :class:`~syncer.multicluster.ClusterCache`: connected to exactly the given
+    clusters.
 
-    Any other raises :class:`~syncer.api.errors.NotConnected`; so does every cluster of an empty fake. Watches of
-    the names in ``watches`` do nothing, others are recorded in ``watched``. Events are those that a test tells.
-    Connections and namespaces are those in ``logins`` and ``namespaces``, by cluster.
+    Any other raises :class:`~syncer.api.errors.NotConnected`; so does every cluster of an empty
+    fake. Watches of the names in ``watches`` do nothing, others are recorded in ``watched``. Events
+    are those that a test tells. Connections and namespaces are those in ``logins`` and
+    ``namespaces``, by cluster.
 
-    It has the methods of a cache that its consumers use: let these take :class:`~syncer.multicluster.Clusters`.
+    It has the methods of a cache that its consumers use: let these take
+    :class:`~syncer.multicluster.Clusters`.
     """
 
     def __init__(self, clusters: Mapping[str, Cluster] | None = None, *watches: str) -> None:
@@ -85,7 +88,8 @@ class FakeClusterCache:
         return self.get_client(name).client
 
     def get_connection(self, name: str) -> Login:
-        """Return the login of a cluster, of an address that doesn't exist unless ``logins`` has one.
+        """Return the login of a cluster, of an address that doesn't exist unless ``logins`` has
+        one.
 
         Raises:
             NotConnected: It is none of those given.
@@ -106,7 +110,12 @@ class FakeClusterCache:
 
     def get_status(self, name: str) -> ClusterStatus:
         """Return the state of a cluster: connected if it is one of those given, else unknown."""
-        return ClusterStatus(State.CONNECTED if name in self.clusters else State.UNKNOWN, "", "", self.get_health(name))
+        return ClusterStatus(
+            State.CONNECTED if name in self.clusters else State.UNKNOWN,
+            "",
+            "",
+            self.get_health(name),
+        )
 
     def get_namespaces(self, name: str) -> frozenset[str]:
         """Return the host namespaces of a cluster in ``namespaces``; none for others."""
@@ -143,7 +152,11 @@ class FakeClusterCache:
             self.watched.setdefault((name, watch), (resource, handler, options))
 
     def source(
-        self, name: str, map_cluster: MapCluster | None = None, *, probe_failures: Collection[float] = ()
+        self,
+        name: str,
+        map_cluster: MapCluster | None = None,
+        *,
+        probe_failures: Collection[float] = (),
     ) -> ClusterSource:
         """Return a queue of the events that :meth:`tell` gives."""
         made = ClusterSource(name, map_cluster, sorted(probe_failures))

@@ -5,14 +5,21 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 import kube_envtest
 from kube_envtest.apiserver.memory import MemoryStream
-from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, HttpResponse, Stream
+from syncer.clusters.transport import (
+    ConnectionFailed,
+    DeadlineExceeded,
+    HttpRequest,
+    HttpResponse,
+    Stream,
+)
 
 #: The User-Agent, which the server uses as the field manager.
 AGENT = "syncer"
 
 
 class ApiServer(kube_envtest.ApiServer):
-    """An API server in this process to which a ``Cluster`` can be connected without sockets, in virtual time too.
+    """An API server in this process to which a ``Cluster`` can be connected without sockets, in
+    virtual time too.
 
     ::
 
@@ -27,7 +34,11 @@ class ApiServer(kube_envtest.ApiServer):
 class MemoryTransport:
     """Requests and streams of a user, by the protocol ``syncer.clusters.transport.Transport``."""
 
-    def __init__(self, server: kube_envtest.ApiServer, user: str | kube_envtest.User = "admin") -> None:
+    def __init__(
+        self,
+        server: kube_envtest.ApiServer,
+        user: str | kube_envtest.User = "admin",
+    ) -> None:
         self._client = server.client(user, agent=AGENT)
 
     async def send(self, request: HttpRequest) -> HttpResponse:

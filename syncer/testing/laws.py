@@ -6,8 +6,9 @@ One import and one line a syncer::
 
     TestConfigMaps = laws.laws_for(ConfigMaps, objects=strategies.configmaps())
 
-:data:`LAWS` are checked on each of many trials, in which things happen to the objects; the ``test_`` functions are laws
-that need trials of their own. The names say what holds; a failure shows the function.
+:data:`LAWS` are checked on each of many trials, in which things happen to the objects; the
+``test_`` functions are laws that need trials of their own. The names say what holds; a failure
+shows the function.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -46,12 +47,19 @@ __all__ = ["Scene", "Trial", "laws_for"]
 #: Worlds are slower to create than numbers, and some laws are only about some objects.
 _UNCHECKED = (HealthCheck.too_slow, HealthCheck.filter_too_much)
 
-_FOREIGN = {"metadata": {"labels": {"app": "changed"}, "annotations": {"example.org/note": "by somebody else"}}}
+_FOREIGN = {
+    "metadata": {
+        "labels": {"app": "changed"},
+        "annotations": {"example.org/note": "by somebody else"},
+    }
+}
 
 #: The events that may happen before a law is checked.
 EVENTS: Mapping[str, Event] = {
     "somebody edits the copy": lambda trial: trial.change_copy(_FOREIGN),
-    "the copy loses its contents": lambda trial: trial.change_copy({"data": None, "immutable": None}),
+    "the copy loses its contents": lambda trial: trial.change_copy(
+        {"data": None, "immutable": None},
+    ),
     "somebody deletes the copy": Trial.remove_copy,
     "the original is made again": Trial.remake_source,
     "the syncer is asked once": Trial.step_once,
@@ -132,19 +140,22 @@ def it_is_at_rest(trial: Trial) -> None:
 
 def its_marks_lead_back(trial: Trial) -> None:
     """Check that the marks of a copy name the key that it is the copy of."""
-    copied, known = trial.copied(), trial.world.settings
+    copied = trial.copied()
+    known = trial.world.settings
     if copied is not None and direction_of(trial.syncer).goes_down:
-        told = known.marks.virtual_key(copied)
-        assert told == trial.scene.key, f"the copy's marks lead back to {told}, not to {trial.scene.key}"
+        key = known.marks.virtual_key(copied)
+        wanted = trial.scene.key
+        assert key == wanted, f"the copy's marks lead back to {key}, not to {wanted}"
         ours = known.marks.is_ours(copied, cluster=known.identity, resource=trial.syncer.resource)
         assert ours, "the copy doesn't bear the marks of a copy"
 
 
 def copies_end_when_they_are_to(trial: Trial) -> None:
-    """Check that a copy goes with the mark of its original's deletion, or stays until that is gone, as ``deletion``
-    of its syncer says.
+    """Check that a copy goes with the mark of its original's deletion, or stays until that is gone,
+    as ``deletion`` of its syncer says.
     """
-    direction, before = direction_of(trial.syncer), trial.copied()
+    direction = direction_of(trial.syncer)
+    before = trial.copied()
     if not direction.remakes or before is None or trial.refused:
         return
     trial.mark_source()
@@ -242,7 +253,10 @@ def test_squatters_are_left_alone(trial: Trial) -> None:
     assert copied is not None, "there is no copy"
     side = trial.copy_side()
     for labels in _labels_of_others(trial, copied):
-        squatter = merged(copied, {"metadata": {"uid": "squatter", "labels": labels, "annotations": None}})
+        squatter = merged(
+            copied,
+            {"metadata": {"uid": "squatter", "labels": labels, "annotations": None}},
+        )
         other = Trial(trial.syncer, trial.scene, trial.make)
         other.world.given(**{side.value: [squatter]})
         find = other.world.host if side is Side.HOST else other.world.virtual
@@ -253,7 +267,13 @@ def test_squatters_are_left_alone(trial: Trial) -> None:
 
 def test_owners_stay_behind(trial: Trial) -> None:
     """The owners of the original are not owners of the copy."""
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "owner-1", "controller": True}
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": "web-1",
+        "uid": "owner-1",
+        "controller": True,
+    }
     for source in trial.sources():
         owned = merged(source, {"metadata": {"ownerReferences": [owner]}})
         trial.world.given(**{trial.source_side().value: [owned]})
@@ -279,8 +299,9 @@ def test_no_two_keys_share_a_place(trial: Trial, keys: tuple[Key, Key]) -> None:
     one, other = keys
     assume(one != other)
     known = trial.world.settings
-    places = [trial.syncer.host_key(known, key) for key in (one, other)]
-    assert places[0] != places[1], f"{one} and {other} share the place {places[0]}"
+    host_key = trial.syncer.host_key(known, one)
+    other_host_key = trial.syncer.host_key(known, other)
+    assert host_key != other_host_key, f"{one} and {other} share the host key {host_key}"
 
 
 # -- checking --------------------------------------------------------------------------------------
@@ -291,7 +312,8 @@ def _test(name: str, law: Law, drawn: dict[str, st.SearchStrategy[Any]], example
         law(**arguments)
 
     # Hypothesis stores failures under this name.
-    test.__name__, test.__doc__ = f"{law.__name__}_{name.replace('-', '_')}", law.__doc__
+    test.__name__ = f"{law.__name__}_{name.replace('-', '_')}"
+    test.__doc__ = law.__doc__
     checked = given(**drawn)(test)
     return settings(max_examples=examples, deadline=None, suppress_health_check=_UNCHECKED)(checked)
 
@@ -308,7 +330,10 @@ def _may(trial: Trial, sent: Sent, before: Obj | None) -> bool:
         return sent.side is Side.VIRTUAL
     if sent.verb == "create" and not sent.subresource:
         return trial.marked(sent.body)
-    own = sent.side is Side.VIRTUAL and (sent.resource, sent.key) == (trial.syncer.resource, trial.scene.key)
+    own = sent.side is Side.VIRTUAL and (sent.resource, sent.key) == (
+        trial.syncer.resource,
+        trial.scene.key,
+    )
     return own or before is None or trial.marked(before)
 
 

@@ -8,7 +8,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from syncer.api import ClusterError, Conflict, Exists, Invalid, Key, Missing, Obj, Resource, Side, key_of, uid_of
+from syncer.api import (
+    ClusterError,
+    Conflict,
+    Exists,
+    Invalid,
+    Key,
+    Missing,
+    Obj,
+    Resource,
+    Side,
+    key_of,
+    uid_of,
+)
 from syncer.clusters import codec
 from syncer.clusters.api_requests import PatchKind, Propagation
 from syncer.clusters.client import SideClient
@@ -20,7 +32,9 @@ from syncer.translate.pointers import patched
 from syncer.translate.times import written
 
 #: Kinds without a status subresource: they are written as a whole.
-WITHOUT_STATUS = frozenset({"configmaps", "secrets", "serviceaccounts", "events", "endpoints", "endpointslices"})
+WITHOUT_STATUS = frozenset(
+    {"configmaps", "secrets", "serviceaccounts", "events", "endpoints", "endpointslices"},
+)
 #: Kinds whose status an API server keeps on creation.
 _BORN_WITH_STATUS = WITHOUT_STATUS | {"nodes"}
 _DEFAULT_GRACE = 30
@@ -48,14 +62,17 @@ class MemoryCluster(SideClient):
     def __init__(self, side: Side, sent: list[Sent], now: Callable[[], datetime]) -> None:
         super().__init__("world", side, _Unreachable())
         self.objects: dict[Resource, dict[Key, Obj]] = {}
-        self._sent, self._now, self._version = sent, now, 0
+        self._sent = sent
+        self._now = now
+        self._version = 0
 
     # -- for the world -----------------------------------------------------------------------------
 
     def put(self, resource: Resource, obj: Obj) -> None:
         """Store an object as it is, with the metadata that an API server adds."""
         obj = copy.deepcopy(obj)
-        metadata, before = obj["metadata"], self.find(resource, key_of(obj))
+        metadata = obj["metadata"]
+        before = self.find(resource, key_of(obj))
         metadata.setdefault("uid", uid_of(before) if before else uid_for(self.side.value, obj))
         metadata.setdefault("creationTimestamp", written(self._now()))
         self._keep(resource, obj)
@@ -79,7 +96,13 @@ class MemoryCluster(SideClient):
         return copy.deepcopy(self._there(resource, key))
 
     async def create(
-        self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None, body: bytes | None = None
+        self,
+        resource: Resource,
+        obj: Obj,
+        *,
+        subresource: str = "",
+        key: Key | None = None,
+        body: bytes | None = None,
     ) -> Obj:
         """Create an object, bind a Pod, or issue a token.
 
@@ -97,7 +120,10 @@ class MemoryCluster(SideClient):
         if self.find(resource, place) is not None:
             raise Exists(f"{resource} {place} already exists on the {self.side.value} side")
         self._version += 1
-        metadata = {"uid": f"{self.side.value}-uid-{self._version}", "creationTimestamp": written(self._now())}
+        metadata = {
+            "uid": f"{self.side.value}-uid-{self._version}",
+            "creationTimestamp": written(self._now()),
+        }
         made = merged(copy.deepcopy(obj), {"metadata": metadata})
         if resource.plural not in _BORN_WITH_STATUS:
             made.pop("status", None)
@@ -128,10 +154,16 @@ class MemoryCluster(SideClient):
         else:
             change = patch
             self._note("patch", resource, key, subresource, change)
-            after = merged(before, _parts(change, resource, subresource), by_key=kind == "strategic")
+            after = merged(
+                before,
+                _parts(change, resource, subresource),
+                by_key=kind == "strategic",
+            )
         uid = change.get("metadata", {}).get("uid")
         if uid is not None and uid != uid_of(before):
-            raise Conflict(f"{resource} {key} is another object: its uid is {uid_of(before)}, not {uid}")
+            raise Conflict(
+                f"{resource} {key} is another object: its uid is {uid_of(before)}, not {uid}",
+            )
         _refuse_changed_immutable(before, after)
         after = _allocated(copy.deepcopy(after), self._version)
         return copy.deepcopy(before) if same(after, before) else self._keep(resource, after)
@@ -146,7 +178,8 @@ class MemoryCluster(SideClient):
         grace: int | None = None,
         propagation: Propagation | None = None,
     ) -> Obj | None:
-        """Delete an object; one with finalizers, and a Pod on a node, is only marked as terminating.
+        """Delete an object; one with finalizers, and a Pod on a node, is only marked as
+        terminating.
 
         Raises:
             Missing: There is no such object.
@@ -155,7 +188,9 @@ class MemoryCluster(SideClient):
         self._note("delete", resource, key, "", {"uid": uid, "gracePeriodSeconds": grace})
         obj = self._there(resource, key)
         if uid is not None and uid != uid_of(obj):
-            raise Conflict(f"{resource} {key} is another object: its uid is {uid_of(obj)}, not {uid}")
+            raise Conflict(
+                f"{resource} {key} is another object: its uid is {uid_of(obj)}, not {uid}",
+            )
         seconds = _grace(resource, obj, grace)
         if not seconds and not obj["metadata"].get("finalizers"):
             self.drop(resource, key)
@@ -199,11 +234,15 @@ class _Unreachable(Transport):
 
     async def send(self, request: HttpRequest) -> Any:
         """Raise ClusterError: a world has no server."""
-        raise ClusterError(f"{request.method} {request.path} was sent from a World, where only objects in memory are")
+        raise ClusterError(
+            f"{request.method} {request.path} was sent from a World, where only objects in memory are",
+        )
 
     def stream(self, request: HttpRequest) -> Any:
         """Raise ClusterError: a world has no server."""
-        raise ClusterError(f"{request.path} was opened from a World, where only objects in memory are")
+        raise ClusterError(
+            f"{request.path} was opened from a World, where only objects in memory are",
+        )
 
     async def close(self) -> None:
         """Do nothing."""
@@ -233,7 +272,9 @@ def _refuse_changed_immutable(before: Obj, after: Obj) -> None:
 
 
 def _allocated(obj: Obj, number: int) -> Obj:
-    """Return the object with the addresses and node ports that an API server allocates for a Service."""
+    """Return the object with the addresses and node ports that an API server allocates for a
+    Service.
+    """
     spec = obj.get("spec") or {}
     if obj.get("kind") != "Service" or spec.get("type") == "ExternalName":
         return obj

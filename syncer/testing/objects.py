@@ -19,7 +19,11 @@ IMAGE = "registry.example.org/app:1"
 
 #: The default virtual cluster and host namespace of a World.
 CLUSTER, HOST_NAMESPACE = "vc", "vc-ns"
-_SETTINGS = Settings(CLUSTER, HOST_NAMESPACE, SingleNamespace(cluster=CLUSTER, namespace=HOST_NAMESPACE))
+_SETTINGS = Settings(
+    CLUSTER,
+    HOST_NAMESPACE,
+    SingleNamespace(cluster=CLUSTER, namespace=HOST_NAMESPACE),
+)
 
 _KINDS = {(one.api_version, one.kind): one for one in vars(kinds).values() if isinstance(one, Resource)}
 
@@ -27,7 +31,11 @@ _KINDS = {(one.api_version, one.kind): one for one in vars(kinds).values() if is
 def resource_of(obj: Obj) -> Resource:
     """Return the resource of an object: a well-known one, or a guess with the regular plural."""
     kind = (obj["apiVersion"], obj["kind"])
-    return _KINDS.get(kind) or Resource(*kind, kind[1].lower() + "s", namespaced="namespace" in obj["metadata"])
+    return _KINDS.get(kind) or Resource(
+        *kind,
+        kind[1].lower() + "s",
+        namespaced="namespace" in obj["metadata"],
+    )
 
 
 def uid_for(side: str, obj: Obj) -> str:
@@ -37,14 +45,21 @@ def uid_for(side: str, obj: Obj) -> str:
 
 def host_copy(virtual: Obj, **parts: Any) -> Obj:
     """Return a host object that is marked as our copy, with only ``parts`` as contents."""
-    resource, key, marks = resource_of(virtual), key_of(virtual), _SETTINGS.marks
+    resource = resource_of(virtual)
+    key = key_of(virtual)
+    marks = _SETTINGS.marks
     place = _SETTINGS.names.to_host(resource, key)
     known = merged({"metadata": {"uid": uid_for("virtual", virtual)}}, virtual)
     metadata = {
         "labels": marks.labels(_SETTINGS.identity, key),
         "annotations": marks.annotations(resource, known, place),
     }
-    return build(resource, place.name, namespace=place.namespace, **merged({"metadata": metadata}, parts))
+    return build(
+        resource,
+        place.name,
+        namespace=place.namespace,
+        **merged({"metadata": metadata}, parts),
+    )
 
 
 def build(resource: Resource, name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
@@ -54,18 +69,40 @@ def build(resource: Resource, name: str, *, namespace: str = NAMESPACE, **parts:
     return merged(obj, parts)
 
 
-def configmap(name: str, data: Mapping[str, str] | None = None, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
+def configmap(
+    name: str,
+    data: Mapping[str, str] | None = None,
+    *,
+    namespace: str = NAMESPACE,
+    **parts: Any,
+) -> Obj:
     """Return a ConfigMap."""
     base = {"data": dict(data if data is not None else {"color": "blue"})}
-    return build(Resource("v1", "ConfigMap", "configmaps"), name, namespace=namespace, **merged(base, parts))
+    return build(
+        Resource("v1", "ConfigMap", "configmaps"),
+        name,
+        namespace=namespace,
+        **merged(base, parts),
+    )
 
 
-def secret(name: str, data: Mapping[str, str] | None = None, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
+def secret(
+    name: str,
+    data: Mapping[str, str] | None = None,
+    *,
+    namespace: str = NAMESPACE,
+    **parts: Any,
+) -> Obj:
     """Return an opaque Secret; ``data`` is plain text."""
     plain = data if data is not None else {"password": "swordfish"}
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
     base = {"type": "Opaque", "data": encoded}
-    return build(Resource("v1", "Secret", "secrets"), name, namespace=namespace, **merged(base, parts))
+    return build(
+        Resource("v1", "Secret", "secrets"),
+        name,
+        namespace=namespace,
+        **merged(base, parts),
+    )
 
 
 def service(
@@ -86,7 +123,13 @@ def service(
     return build(resource, name, namespace=namespace, **merged({"spec": spec}, parts))
 
 
-def endpointslice(name: str, *addresses: str, service: str = "web", namespace: str = NAMESPACE, **parts: Any) -> Obj:
+def endpointslice(
+    name: str,
+    *addresses: str,
+    service: str = "web",
+    namespace: str = NAMESPACE,
+    **parts: Any,
+) -> Obj:
     """Return an EndpointSlice of a Service, with port 8080 of each address."""
     base = {
         "metadata": {"labels": {"kubernetes.io/service-name": service}},
@@ -100,7 +143,12 @@ def endpointslice(name: str, *addresses: str, service: str = "web", namespace: s
 
 def serviceaccount(name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
     """Return a ServiceAccount."""
-    return build(Resource("v1", "ServiceAccount", "serviceaccounts"), name, namespace=namespace, **parts)
+    return build(
+        Resource("v1", "ServiceAccount", "serviceaccounts"),
+        name,
+        namespace=namespace,
+        **parts,
+    )
 
 
 def namespace(name: str, **parts: Any) -> Obj:
@@ -115,7 +163,10 @@ def node(name: str, **parts: Any) -> Obj:
     status = {
         "capacity": capacity,
         "allocatable": capacity,
-        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": name}],
+        "addresses": [
+            {"type": "InternalIP", "address": "10.0.0.1"},
+            {"type": "Hostname", "address": name},
+        ],
         "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
     }
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
@@ -136,7 +187,14 @@ def pod(name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
     return build(Resource("v1", "Pod", "pods"), name, namespace=namespace, **merged(base, parts))
 
 
-def pod_mounting(name: str, *, secret: str = "", configmap: str = "", namespace: str = NAMESPACE, **parts: Any) -> Obj:
+def pod_mounting(
+    name: str,
+    *,
+    secret: str = "",
+    configmap: str = "",
+    namespace: str = NAMESPACE,
+    **parts: Any,
+) -> Obj:
     """Return a Pod that mounts a Secret, a ConfigMap, or both."""
     volumes: list[Obj] = []
     if secret:
@@ -149,12 +207,24 @@ def pod_mounting(name: str, *, secret: str = "", configmap: str = "", namespace:
     return pod(name, namespace=namespace, **merged(base, parts))
 
 
-def ingress(name: str, *, service: str = "web", tls_secret: str = "", namespace: str = NAMESPACE, **parts: Any) -> Obj:
+def ingress(
+    name: str,
+    *,
+    service: str = "web",
+    tls_secret: str = "",
+    namespace: str = NAMESPACE,
+    **parts: Any,
+) -> Obj:
     """Return an Ingress for a host name that leads to port 80 of a Service."""
     backend = {"service": {"name": service, "port": {"number": 80}}}
     host = f"{name}.example.org"
     spec: Obj = {
-        "rules": [{"host": host, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]
+        "rules": [
+            {
+                "host": host,
+                "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]},
+            }
+        ]
     }
     if tls_secret:
         spec["tls"] = [{"hosts": [host], "secretName": tls_secret}]
@@ -184,20 +254,46 @@ def event(name: str, *, about: Obj, namespace: str = "", **parts: Any) -> Obj:
     return build(Resource("v1", "Event", "events"), name, namespace=place, **merged(base, parts))
 
 
-def crd(name: str, versions: Sequence[Obj] | None = None, *, scope: str = "Namespaced", **parts: Any) -> Obj:
-    """Return a CustomResourceDefinition ``<plural>.<group>``, as an API server has it after its defaults."""
+def crd(
+    name: str,
+    versions: Sequence[Obj] | None = None,
+    *,
+    scope: str = "Namespaced",
+    **parts: Any,
+) -> Obj:
+    """Return a CustomResourceDefinition ``<plural>.<group>``, as an API server has it after its
+    defaults.
+    """
     plural, _, group = name.partition(".")
     kind = plural.removesuffix("s").capitalize()
     names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
     known = list(versions if versions is not None else [crd_version("v1", storage=True)])
-    spec = {"group": group, "names": names, "scope": scope, "versions": known, "conversion": {"strategy": "None"}}
-    resource = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+    spec = {
+        "group": group,
+        "names": names,
+        "scope": scope,
+        "versions": known,
+        "conversion": {"strategy": "None"},
+    }
+    resource = Resource(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        False,
+    )
     return build(resource, name, **merged({"spec": spec}, parts))
 
 
 def crd_version(name: str, *, storage: bool = False, served: bool = True, **parts: Any) -> Obj:
-    """Return a version of a CustomResourceDefinition; ``spec`` and ``status`` of its objects take anything."""
+    """Return a version of a CustomResourceDefinition; ``spec`` and ``status`` of its objects take
+    anything.
+    """
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
-    base = {"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": schema}}
+    base = {
+        "name": name,
+        "served": served,
+        "storage": storage,
+        "schema": {"openAPIV3Schema": schema},
+    }
     return merged(base, {"subresources": {"status": {}}, **parts})

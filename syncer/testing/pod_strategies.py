@@ -24,7 +24,11 @@ _SOURCES = st.one_of(
 )
 _ENV = st.lists(
     st.one_of(
-        st.builds(lambda name, value: {"name": name, "value": value}, st.sampled_from(["A", "KUBERNETES_PORT"]), TEXT),
+        st.builds(
+            lambda name, value: {"name": name, "value": value},
+            st.sampled_from(["A", "KUBERNETES_PORT"]),
+            TEXT,
+        ),
         st.builds(lambda source: {"name": "B", "valueFrom": source}, _SOURCES),
     ),
     max_size=2,
@@ -50,10 +54,14 @@ _PARTS = {
 
 def _containers(prefix: str, most: int, least: int = 0) -> st.SearchStrategy[list[Obj]]:
     parts = st.lists(some(_PARTS), min_size=least, max_size=most)
-    return parts.map(lambda all_parts: [{"name": f"{prefix}{n}", "image": "i:1", **p} for n, p in enumerate(all_parts)])
+    return parts.map(
+        lambda all_parts: [{"name": f"{prefix}{n}", "image": "i:1", **p} for n, p in enumerate(all_parts)],
+    )
 
 
-_ITEMS = st.just([{"path": "labels", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.labels"}}])
+_ITEMS = st.just(
+    [{"path": "labels", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.labels"}}],
+)
 _TOKEN = st.fixed_dictionaries({"path": st.just("token"), "expirationSeconds": st.just(3607)})
 _PROJECTED = st.lists(
     st.one_of(
@@ -72,7 +80,9 @@ _VOLUME = st.one_of(
     st.builds(lambda items: {"downwardAPI": {"items": items}}, _ITEMS),
     st.just({"emptyDir": {}}),
 )
-_VOLUMES = st.lists(_VOLUME, max_size=3).map(lambda found: [{"name": f"v{n}", **one} for n, one in enumerate(found)])
+_VOLUMES = st.lists(_VOLUME, max_size=3).map(
+    lambda found: [{"name": f"v{n}", **one} for n, one in enumerate(found)],
+)
 
 _SELECTOR = st.one_of(
     st.builds(lambda labels: {"matchLabels": labels}, LABEL_MAPS),
@@ -81,18 +91,27 @@ _SELECTOR = st.one_of(
 )
 _TERM = st.fixed_dictionaries(
     {"topologyKey": st.just("kubernetes.io/hostname")},
-    optional={"labelSelector": _SELECTOR, "namespaces": st.lists(LABELS, max_size=2), "namespaceSelector": _SELECTOR},
+    optional={
+        "labelSelector": _SELECTOR,
+        "namespaces": st.lists(LABELS, max_size=2),
+        "namespaceSelector": _SELECTOR,
+    },
 )
 _AFFINITY = some(
     {
         part: st.builds(
-            lambda terms: {"requiredDuringSchedulingIgnoredDuringExecution": terms}, st.lists(_TERM, max_size=2)
+            lambda terms: {"requiredDuringSchedulingIgnoredDuringExecution": terms},
+            st.lists(_TERM, max_size=2),
         )
         for part in ("podAffinity", "podAntiAffinity")
     }
 )
 _SPREAD = st.fixed_dictionaries(
-    {"maxSkew": st.just(1), "topologyKey": st.just("zone"), "whenUnsatisfiable": st.just("DoNotSchedule")},
+    {
+        "maxSkew": st.just(1),
+        "topologyKey": st.just("zone"),
+        "whenUnsatisfiable": st.just("DoNotSchedule"),
+    },
     optional={"labelSelector": _SELECTOR, "matchLabelKeys": st.just(["app"])},
 )
 _SPEC = {
@@ -109,7 +128,13 @@ _SPEC = {
     "subdomain": LABELS,
     "hostAliases": [{"ip": "192.0.2.1", "hostnames": ["a"]}],
     "dnsPolicy": st.sampled_from(["ClusterFirst", "Default", "None"]),
-    "dnsConfig": some({"nameservers": ["192.0.2.1"], "searches": ["x"], "options": [{"name": "ndots", "value": "2"}]}),
+    "dnsConfig": some(
+        {
+            "nameservers": ["192.0.2.1"],
+            "searches": ["x"],
+            "options": [{"name": "ndots", "value": "2"}],
+        }
+    ),
     "enableServiceLinks": st.booleans(),
     "terminationGracePeriodSeconds": st.integers(0, 60),
     "priorityClassName": "high",

@@ -6,16 +6,17 @@ The sample of a kind is a file ``kind_<name>.py`` with ``SAMPLE``, beside the te
     from syncer.testing.objects import build
     from syncer.testing.samples import Sample
 
+    SPECS = strategies.some({"size": st.integers()})
     SAMPLE = Sample(
         syncer=Gadgets,
-        objects=strategies.objects(GADGETS, strategies.some({"spec": strategies.some({"size": st.integers()})})),
+        objects=strategies.objects(GADGETS, strategies.some({"spec": SPECS})),
         make=lambda name: build(GADGETS, name, spec={"size": 1}),
         change={"spec": {"size": 2}},
         reports=({"status": {"phase": "Ready"}}, {"status": {"phase": "Failed"}}),
     )
 
-Its laws are ``TestLaws = SAMPLE.laws()``. All else takes samples by the names of their syncers: ``hack/kind`` in a
-checkout of vsyncer runs it for a package.
+Its laws are ``TestLaws = SAMPLE.laws()``. All else takes samples by the names of their syncers:
+``hack/kind`` in a checkout of vsyncer runs it for a package.
 """
 
 import importlib.util
@@ -53,16 +54,19 @@ class Sample:
     syncer: type[Syncer]
     #: Generates objects, or scenes, for the laws.
     objects: st.SearchStrategy[Any]
-    #: Returns an object of this name in the namespace ``shop``, as a tenant creates it. None: the kind doesn't begin
-    #: in a virtual namespace, or has a life of its own, and each suite has rows for it.
+    #: Returns an object of this name in the namespace ``shop``, as a tenant creates it. None: the
+    #: kind doesn't begin in a virtual namespace, or has a life of its own, and each suite has rows
+    #: for it.
     make: Callable[[str], Obj] | None = None
     #: A merge patch: what its tenant changes.
     change: Obj = field(default_factory=lambda: dict(LABELLED))
     #: A merge patch: what someone on the host changes in the copy; by default the same.
     tamper: Obj | None = None
-    #: Two merge patches, one after the other: what the host reports on the copy. None if nothing comes up.
+    #: Two merge patches, one after the other: what the host reports on the copy. None if nothing
+    #: comes up.
     reports: tuple[Obj, Obj] | None = None
-    #: What stands in the configuration for it, as ``{"sync": {"toHost": {"gadgets": {"maxSize": 20}}}}``.
+    #: What stands in the configuration for it, as ``{"sync": {"toHost": {"gadgets": {"maxSize":
+    #: 20}}}}``.
     config: Mapping[str, Any] = field(default_factory=dict)
     #: Other syncers without which it doesn't work.
     together: tuple[type[Syncer], ...] = ()
@@ -76,15 +80,24 @@ class Sample:
     def __post_init__(self) -> None:
         if self.make is None:
             return
-        made, resource = self.make("x"), self.resource
+        made = self.make("x")
+        resource = self.resource
         if not way_of(self.syncer).goes_down or not resource.namespaced:
-            raise ValueError(f"{self.syncer.name}: only a namespaced kind that goes to the host can have `make`")
+            raise ValueError(
+                f"{self.syncer.name}: only a namespaced kind that goes to the host can have `make`",
+            )
         if (made.get("apiVersion"), made.get("kind")) != (resource.api_version, resource.kind):
-            raise ValueError(f"{self.syncer.name}: `make` returns a {made.get('kind')}, not a {resource.kind}")
+            raise ValueError(
+                f"{self.syncer.name}: `make` returns a {made.get('kind')}, not a {resource.kind}",
+            )
         if (made["metadata"].get("namespace"), made["metadata"]["name"]) != (NAMESPACE, "x"):
-            raise ValueError(f"{self.syncer.name}: `make` has to return an object of that name in {NAMESPACE}")
+            raise ValueError(
+                f"{self.syncer.name}: `make` has to return an object of that name in {NAMESPACE}",
+            )
         if self.reports is None and self.syncer.up:
-            raise ValueError(f"{self.syncer.name}: it has `up`, so give two `reports` of the host, which come up")
+            raise ValueError(
+                f"{self.syncer.name}: it has `up`, so give two `reports` of the host, which come up",
+            )
 
     @property
     def name(self) -> str:
@@ -144,10 +157,16 @@ class Sample:
         if resource.is_built_in:
             why = f"the API server for tests doesn't serve {resource}, which is a kind of Kubernetes"
             raise ValueError(f"{why}: add it to kube_envtest/apiserver/resources.py")
-        names = {"kind": resource.kind, "listKind": f"{resource.kind}List", "singular": resource.kind.lower()}
+        names = {
+            "kind": resource.kind,
+            "listKind": f"{resource.kind}List",
+            "singular": resource.kind.lower(),
+        }
         owned = (*self.syncer.down, *self.syncer.both, *self.syncer.up)
         fields = {path_steps(path)[0] for path in owned if not metadata_key(path)}
-        schema = {"properties": {name: {"x-kubernetes-preserve-unknown-fields": True} for name in sorted(fields)}}
+        schema = {
+            "properties": {name: {"x-kubernetes-preserve-unknown-fields": True} for name in sorted(fields)},
+        }
         version = crd_version(resource.version, storage=True, schema={"openAPIV3Schema": schema})
         scope = "Namespaced" if resource.namespaced else "Cluster"
         return crd(str(resource), [version], scope=scope, spec={"names": names})

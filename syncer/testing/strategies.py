@@ -23,10 +23,16 @@ LABELS = st.lists(_WORDS, min_size=1, max_size=3).map("-".join).map(lambda text:
 #: DNS-1035 labels, for Services.
 SERVICE_NAMES = LABELS.map(lambda text: f"s{text}"[:63])
 #: DNS-1123 subdomains of any valid length.
-NAMES = st.one_of(LABELS, LABELS, st.lists(LABELS, min_size=2, max_size=5).map(".".join).map(lambda text: text[:253]))
+NAMES = st.one_of(
+    LABELS,
+    LABELS,
+    st.lists(LABELS, min_size=2, max_size=5).map(".".join).map(lambda text: text[:253]),
+)
 NAMES = NAMES.map(lambda text: text.rstrip("-."))
 
-_KEYS = st.sampled_from(["app", "tier", "example.org/part", "config.yaml", "release", "app.kubernetes.io/name"])
+_KEYS = st.sampled_from(
+    ["app", "tier", "example.org/part", "config.yaml", "release", "app.kubernetes.io/name"],
+)
 _LABEL_VALUES = st.sampled_from(["", "web", "Db_1.x", "v" * 63])
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20)
 _SECONDS = st.integers(0, 600)
@@ -41,7 +47,13 @@ _FORGED = st.sampled_from(
     ]
 )
 _ANNOTATIONS = st.one_of(st.dictionaries(_KEYS, TEXT, max_size=3), _FORGED)
-_OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "o-1", "controller": True}
+_OWNER = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "name": "web-1",
+    "uid": "o-1",
+    "controller": True,
+}
 
 
 @st.composite
@@ -52,7 +64,9 @@ def _metadata(draw: st.DrawFn) -> Obj:
         "ownerReferences": draw(st.sampled_from([None, [_OWNER]])),
         "generateName": draw(st.sampled_from([None, "web-"])),
         "finalizers": draw(st.sampled_from([None, None, ["example.org/mine"]])),
-        "managedFields": draw(st.sampled_from([None, [{"manager": "kubectl", "operation": "Apply"}]])),
+        "managedFields": draw(
+            st.sampled_from([None, [{"manager": "kubectl", "operation": "Apply"}]]),
+        ),
     }
     return {key: value for key, value in controllers.items() if value is not None}
 
@@ -68,10 +82,19 @@ def objects(resource: Resource, contents: Made, *, names: st.SearchStrategy[str]
     metadata = _metadata()
     if not resource.namespaced:
         return st.builds(
-            lambda name, meta, rest: build(resource, name, metadata=meta, **rest), names, metadata, contents
+            lambda name, meta, rest: build(resource, name, metadata=meta, **rest),
+            names,
+            metadata,
+            contents,
         )
     return st.builds(
-        lambda name, space, meta, rest: build(resource, name, namespace=space, metadata=meta, **rest),
+        lambda name, space, meta, rest: build(
+            resource,
+            name,
+            namespace=space,
+            metadata=meta,
+            **rest,
+        ),
         names,
         LABELS,
         metadata,
@@ -99,7 +122,12 @@ def configmaps() -> Made:
 
 def secrets() -> Made:
     """Return Secrets of all types, including those with special treatment."""
-    types = ["Opaque", "kubernetes.io/tls", "example.org/any", "kubernetes.io/service-account-token"]
+    types = [
+        "Opaque",
+        "kubernetes.io/tls",
+        "example.org/any",
+        "kubernetes.io/service-account-token",
+    ]
     contents = {
         "data": st.dictionaries(_DATA_KEYS, _ENCODED, max_size=3),
         "type": st.sampled_from(types),
@@ -127,12 +155,19 @@ _PORT = st.fixed_dictionaries(
         "appProtocol": st.just("http"),
     },
 )
-_PORTS = st.lists(_PORT, min_size=1, max_size=3, unique_by=lambda port: (port["port"], port["protocol"]))
+_PORTS = st.lists(
+    _PORT,
+    min_size=1,
+    max_size=3,
+    unique_by=lambda port: (port["port"], port["protocol"]),
+)
 
 
 @st.composite
 def _service_spec(draw: st.DrawFn) -> Obj:
-    kind = draw(st.sampled_from(["ClusterIP", "ClusterIP", "NodePort", "LoadBalancer", "ExternalName"]))
+    kind = draw(
+        st.sampled_from(["ClusterIP", "ClusterIP", "NodePort", "LoadBalancer", "ExternalName"]),
+    )
     optional = {
         "ports": _PORTS,
         "selector": LABEL_MAPS,
@@ -143,26 +178,43 @@ def _service_spec(draw: st.DrawFn) -> Obj:
     }
     if kind == "ExternalName":
         return {"type": kind, "externalName": "example.org", **draw(some(optional))}
-    address = draw(st.sampled_from(["10.96.0.10", "None"] if kind == "ClusterIP" else ["10.96.0.10"]))
-    families = {"clusterIP": address, "clusterIPs": [address], "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
+    address = draw(
+        st.sampled_from(["10.96.0.10", "None"] if kind == "ClusterIP" else ["10.96.0.10"]),
+    )
+    families = {
+        "clusterIP": address,
+        "clusterIPs": [address],
+        "ipFamilies": ["IPv4"],
+        "ipFamilyPolicy": "SingleStack",
+    }
     return {"type": kind, **families, **draw(some(optional))}
 
 
 def services() -> Made:
     """Return Services of every type, including headless ones, with the defaults of an API server."""
-    contents = st.fixed_dictionaries({"spec": _service_spec(), "status": st.just({"loadBalancer": {}})})
+    contents = st.fixed_dictionaries(
+        {"spec": _service_spec(), "status": st.just({"loadBalancer": {}})},
+    )
     return objects(Resource("v1", "Service", "services"), contents, names=SERVICE_NAMES)
 
 
 def ingresses() -> Made:
     """Return Ingresses with rules, a default backend, and certificates."""
-    backend = st.builds(lambda name: {"service": {"name": name, "port": {"number": 80}}}, SERVICE_NAMES)
-    path = st.fixed_dictionaries({"pathType": st.sampled_from(["Prefix", "Exact"]), "backend": backend})
+    backend = st.builds(
+        lambda name: {"service": {"name": name, "port": {"number": 80}}},
+        SERVICE_NAMES,
+    )
+    path = st.fixed_dictionaries(
+        {"pathType": st.sampled_from(["Prefix", "Exact"]), "backend": backend},
+    )
     rule = st.fixed_dictionaries(
         {"http": st.fixed_dictionaries({"paths": st.lists(path, min_size=1, max_size=2)})},
         optional={"host": st.sampled_from(["a.example.org", "*.example.org"])},
     )
-    tls = st.fixed_dictionaries({"hosts": st.just(["a.example.org"])}, optional={"secretName": NAMES})
+    tls = st.fixed_dictionaries(
+        {"hosts": st.just(["a.example.org"])},
+        optional={"secretName": NAMES},
+    )
     spec = some(
         {
             "ingressClassName": st.sampled_from(["nginx", "other"]),
@@ -178,7 +230,13 @@ def ingresses() -> Made:
 def events(about: Made) -> Made:
     """Return Events about an object that ``about`` yields, with its kind, name and uid."""
     resource = Resource("v1", "Event", "events")
-    contents = some({"message": TEXT, "type": st.sampled_from(["Normal", "Warning"]), "count": st.integers(1, 9)})
+    contents = some(
+        {
+            "message": TEXT,
+            "type": st.sampled_from(["Normal", "Warning"]),
+            "count": st.integers(1, 9),
+        }
+    )
 
     def event(obj: Obj, meta: Obj, rest: Obj) -> Obj:
         metadata = obj["metadata"]
@@ -187,7 +245,12 @@ def events(about: Made) -> Made:
         name = f"{metadata['name'][:200]}.17a"
         return merged(
             build(resource, name, namespace=metadata.get("namespace", "default"), metadata=meta),
-            {"involvedObject": regarding, "reason": "BackOff", "source": {"component": "kubelet"}, **rest},
+            {
+                "involvedObject": regarding,
+                "reason": "BackOff",
+                "source": {"component": "kubelet"},
+                **rest,
+            },
         )
 
     return st.builds(event, about, _metadata(), contents)
@@ -197,9 +260,21 @@ _COLUMN = {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}
 
 
 def _schema(draw: st.DrawFn) -> Obj:
-    fields = st.dictionaries(st.sampled_from(["size", "description"]), some({"type": "integer", "description": TEXT}))
-    spec = {"type": "object", "properties": draw(fields), "x-kubernetes-preserve-unknown-fields": True}
-    return {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "metadata": {"type": "object"}}}}
+    fields = st.dictionaries(
+        st.sampled_from(["size", "description"]),
+        some({"type": "integer", "description": TEXT}),
+    )
+    spec = {
+        "type": "object",
+        "properties": draw(fields),
+        "x-kubernetes-preserve-unknown-fields": True,
+    }
+    return {
+        "openAPIV3Schema": {
+            "type": "object",
+            "properties": {"spec": spec, "metadata": {"type": "object"}},
+        }
+    }
 
 
 @st.composite
@@ -216,7 +291,15 @@ def crds(draw: st.DrawFn, *names: str) -> Obj:
             "served": draw(st.booleans()),
             "storage": number == stored,
             "schema": _schema(draw),
-            **draw(some({"additionalPrinterColumns": [_COLUMN], "subresources": {"status": {}}, "deprecated": True})),
+            **draw(
+                some(
+                    {
+                        "additionalPrinterColumns": [_COLUMN],
+                        "subresources": {"status": {}},
+                        "deprecated": True,
+                    }
+                )
+            ),
         }
         for number in range(draw(st.integers(stored, 2)) + 1)
     ]
@@ -224,11 +307,20 @@ def crds(draw: st.DrawFn, *names: str) -> Obj:
     spec = {
         "group": group,
         "scope": draw(st.sampled_from(["Namespaced", "Cluster"])),
-        "names": {"plural": plural, "kind": "Widget", **draw(some({"listKind": "WidgetList", "shortNames": ["w"]}))},
+        "names": {
+            "plural": plural,
+            "kind": "Widget",
+            **draw(some({"listKind": "WidgetList", "shortNames": ["w"]})),
+        },
         "versions": versions,
         "conversion": draw(st.sampled_from([{"strategy": "None"}, {"strategy": "None"}, webhook])),
         **draw(some({"preserveUnknownFields": st.booleans()})),
     }
     status = {"storedVersions": [f"v{stored}"], "acceptedNames": {"kind": "Widget"}}
-    resource = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+    resource = Resource(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        False,
+    )
     return build(resource, name, metadata=draw(_metadata()), spec=spec, status=status)

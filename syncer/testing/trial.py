@@ -75,17 +75,22 @@ class Trial:
             self.events[name](self)
 
     def settle(self) -> None:
-        """Reconcile until nothing is left to do, or until refused; pods that end are removed in between."""
+        """Reconcile until nothing is left to do, or until refused; pods that end are removed in
+        between.
+        """
         for _ in range(ROUNDS):
             if not self.step() and not self.end_pods():
                 return
         calls = "; ".join(str(sent) for sent, _ in self.sent[-3:])
-        raise AssertionError(f"{self.scene.key} needs writes again and again, and is never in step: {calls}")
+        raise AssertionError(
+            f"{self.scene.key} needs writes again and again, and is never in step: {calls}",
+        )
 
     def step(self) -> list[Sent]:
         """Reconcile once, and return the requests that were made."""
         before = {(side, *place): obj for side in Side for place, obj in self._all(side)}
-        start, self.refused = len(self.world.sent), ""
+        start = len(self.world.sent)
+        self.refused = ""
         try:
             self._compare_inputs()
             decision = self.world.decide(self.syncer, self.scene.key)
@@ -118,7 +123,11 @@ class Trial:
 
     def restart(self) -> "Trial":
         """Return the same objects in a new world: all that a newly started process knows."""
-        scene = Scene(self.scene.key, tuple(self.objects(Side.VIRTUAL)), tuple(self.objects(Side.HOST)))
+        scene = Scene(
+            self.scene.key,
+            tuple(self.objects(Side.VIRTUAL)),
+            tuple(self.objects(Side.HOST)),
+        )
         return Trial(self.syncer, scene, self.make)
 
     def remove_source(self) -> None:
@@ -159,7 +168,9 @@ class Trial:
         return self.source_side().other
 
     def sources(self) -> list[Obj]:
-        """Return the originals of the copy: the object of the key, or all objects given on that side."""
+        """Return the originals of the copy: the object of the key, or all objects given on that
+        side.
+        """
         if self.source_side() is Side.VIRTUAL:
             found = [self.world.virtual(self.syncer.resource.kind, self.scene.key)]
         else:
@@ -193,7 +204,8 @@ class Trial:
         """Reconcile with objects that are compared afterwards, as a World gives each decision its
         own copies.
         """
-        syncer, key = self.syncer, self.scene.key
+        syncer = self.syncer
+        key = self.scene.key
         virtual = self.world.virtual(syncer.resource.kind, key)
         direction = direction_of(syncer)
         found = self.world.copy_of(syncer, key) if direction.goes_down else next(iter(self.sources()), None)

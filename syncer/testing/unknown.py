@@ -12,7 +12,17 @@ MARKER = "zzAddedInTheNextVersion"
 _IDENTITY = ("apiVersion", "kind", "metadata", "status")
 #: Maps with keys of the tenant's choice, where a new key is no unknown field.
 _MAPS = frozenset(
-    {"annotations", "data", "binaryData", "labels", "limits", "matchLabels", "nodeSelector", "requests", "selector"}
+    {
+        "annotations",
+        "data",
+        "binaryData",
+        "labels",
+        "limits",
+        "matchLabels",
+        "nodeSelector",
+        "requests",
+        "selector",
+    }
 )
 
 
@@ -51,5 +61,6 @@ def _plant(value: Any, path: str, left_out: frozenset[str]) -> Any:
 
 
 def _set(obj: Obj, steps: Steps, value: Any) -> Obj:
-    first, rest = steps[0], steps[1:]
+    first = steps[0]
+    rest = steps[1:]
     return {**obj, first: _set(obj[first], rest, value) if rest else value}

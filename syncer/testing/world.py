@@ -91,7 +91,10 @@ class World:
         self.minor_versions = dict.fromkeys(Side, MINOR)
         self._translator = translator
         self._serves = tuple(serves)
-        self._config = merged({"cluster": cluster, "host": {"namespace": host_namespace}}, config or {})
+        self._config = merged(
+            {"cluster": cluster, "host": {"namespace": host_namespace}},
+            config or {},
+        )
         self._syncers: dict[type[AnySyncer], AnySyncer] = {}
         #: All requests that were made, in order.
         self.sent: list[Sent] = []
@@ -146,13 +149,20 @@ class World:
 
     def copy_of(self, syncer: SyncerName, key: str | Key) -> Obj | None:
         """Return the object at the host key of a virtual key, whoever made it."""
-        made, key = self.syncer(syncer), _key(key)
+        made = self.syncer(syncer)
+        key = _key(key)
         place = made.host_key(self.settings, key)
         return self._copy(Side.HOST, made.host_resource.kind, place)
 
     # -- decisions ---------------------------------------------------------------------------------
 
-    def decide(self, syncer: SyncerName, key: str | Key, *, host_key: str | Key | None = None) -> Decision:
+    def decide(
+        self,
+        syncer: SyncerName,
+        key: str | Key,
+        *,
+        host_key: str | Key | None = None,
+    ) -> Decision:
         """Return the syncer's decision about a virtual key.
 
         A syncer from the host is called with the host object that leads to this key. ``host_key``
@@ -161,7 +171,8 @@ class World:
         Raises:
             Refused: The syncer refuses the objects. Any other exception of it is passed on, too.
         """
-        made, virtual = self.syncer(syncer), _key(key)
+        made = self.syncer(syncer)
+        virtual = _key(key)
         self._last = made
         self._show()
         place = _key(host_key) if host_key is not None else self._origin(made, virtual)
@@ -169,13 +180,18 @@ class World:
         controller = self._pair.controllers[made.name]
         reads = self._reads(made)
         reconciler = self._pair.reconciler
-        decision = reconciler.decide(controller, request, reads, reconciler.pipelines[controller.name].requests)[1]
+        decision = reconciler.decide(
+            controller,
+            request,
+            reads,
+            reconciler.pipelines[controller.name].requests,
+        )[1]
         self._decided = (decision, reads)
         return decision
 
     def left_out(self, syncer: SyncerName, key: str | Key) -> tuple[str, ...]:
-        """Return the fields that the syncer's decision about a virtual key doesn't copy, of which the
-        tenant is told.
+        """Return the fields that the syncer's decision about a virtual key doesn't copy, of which
+        the tenant is told.
 
         Raises as :meth:`decide`.
         """
@@ -204,7 +220,13 @@ class World:
             self._show()
         return self.sent[before:]
 
-    def settle(self, syncer: SyncerName, key: str | Key, *, host_key: str | Key | None = None) -> list[Sent]:
+    def settle(
+        self,
+        syncer: SyncerName,
+        key: str | Key,
+        *,
+        host_key: str | Key | None = None,
+    ) -> list[Sent]:
         """Reconcile until nothing is left to do, and return all requests.
 
         Raises:
@@ -216,7 +238,9 @@ class World:
             if not calls:
                 return sent
             sent += calls
-        raise AssertionError(f"{key} still needs writes after {ROUNDS} rounds: {'; '.join(map(str, calls))}")
+        raise AssertionError(
+            f"{key} still needs writes after {ROUNDS} rounds: {'; '.join(map(str, calls))}",
+        )
 
     def woken(self) -> list[SyncRequest]:
         """Return the requests that changes have queued since the last call, each once."""
@@ -296,7 +320,9 @@ class World:
         for entry in cluster.custom_entries():
             found = entry.syncers(self._find)
             if isinstance(found, str):
-                raise ValueError(f"sync.{entry.section_name}: {found}. Name the resource in World(serves=…)")
+                raise ValueError(
+                    f"sync.{entry.section_name}: {found}. Name the resource in World(serves=…)",
+                )
             sections = entry.sections()
             yield from ((syncer, sections[syncer.name]) for syncer in found)
 
@@ -334,7 +360,9 @@ class World:
         return bool(labels.get(self.settings.marks.cluster) == self.settings.identity)
 
     def _origin(self, syncer: AnySyncer, key: Key) -> Key | None:
-        """Return the host key of the object that leads to a virtual key, for a syncer from the host."""
+        """Return the host key of the object that leads to a virtual key, for a syncer from the
+        host.
+        """
         controller = self._pair.controllers[syncer.name]
         if not controller.direction.comes_up:
             return None
@@ -358,7 +386,9 @@ class World:
 
 
 class _AllExist(HostNamespaces):
-    """The host namespaces of a world in which no Namespaces are synced: all of them exist and are ours."""
+    """The host namespaces of a world in which no Namespaces are synced: all of them exist and are
+    ours.
+    """
 
     def forbids(self, namespace: str) -> str:
         """Return ``""``, unless the translator says where copies are."""
@@ -370,7 +400,10 @@ class _AllExist(HostNamespaces):
 
 
 @lru_cache(maxsize=64)
-def _model(syncers: tuple[type[AnySyncer], ...], translator: type[NameTranslator]) -> type[SyncerConfig]:
+def _model(
+    syncers: tuple[type[AnySyncer], ...],
+    translator: type[NameTranslator],
+) -> type[SyncerConfig]:
     """Return the configuration model.
 
     Cached: building it takes 20 ms, and a property test creates hundreds of worlds.

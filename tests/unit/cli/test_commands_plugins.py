@@ -72,7 +72,7 @@ def test_plugin_section_is_on_when_named_and_explained_and_in_the_schema(install
     assert "widgets" in typed("config", "validate", file).stdout
     assert "What they are painted with." in typed("config", "explain", "sync.toHost.widgets.color", "-c", file).stdout
     unnamed = typed("config", "explain", "sync.toHost.widgets").stderr
-    assert "The plugin widgets is installed: say --config FILE, with a file that names sync.toHost.widgets." in unnamed
+    assert "The plugin widgets is installed: give --config FILE, with a file that names sync.toHost.widgets." in unnamed
     schema = json.loads(typed("config", "schema", "-c", file).stdout)
     assert "blue" in json.dumps(schema)
     assert "toHost.widgets" in typed("config", "view", "-c", file).stdout

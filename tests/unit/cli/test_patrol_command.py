@@ -135,7 +135,7 @@ def test_objects_that_fail_already_are_counted_apart(world: World) -> None:
     world.scan = report(kind(busy=3))
     assert call("--once").stdout.splitlines() == [
         "nothing has drifted of 4 looked at",
-        "3 more are worked on, wait or fail already; of those that fail `syncer parked` says why",
+        "3 more are worked on, wait or fail already; `syncer parked` says why they fail",
     ]
 
 

@@ -309,7 +309,7 @@ def test_related_by_a_name_that_is_kept_needs_more_than_the_name(translator: str
         assert loaded(entry, head=head)
         return
     [problem] = problems(entry, head=head)
-    assert "they could name whatever is there. Add by.selector or by.owner." in problem
+    assert "the tenant could name any object of the host. Add by.selector or by.owner." in problem
 
 
 def test_translator_is_wrapped_only_for_a_template() -> None:

@@ -143,7 +143,7 @@ def test_problem_has_line_path_and_guess(plugins: Any) -> None:
             "sync: {toHost: {kettles: {}}}\n",
             (
                 "sync.toHost.kettles: no syncer, built in or installed, has this section. "
-                "If it is a plugin's, install its package; `syncer plugins list` shows what is there."
+                "If it is a plugin's, install its package; `syncer plugins list` shows the plugins."
             ),
         ),
         (
@@ -182,7 +182,7 @@ def test_problem_has_line_path_and_guess(plugins: Any) -> None:
         (
             "leaderElection: {leaseDuration: 500ms, renewDeadline: 300ms, retryPeriod: 1ms}\n",
             (
-                "leaderElection: leaseDuration must be at least 1s, which is what a Lease can hold, "
+                "leaderElection: leaseDuration must be at least 1s, as a Lease can't hold less, "
                 "and retryPeriod above 0s."
             ),
         ),

@@ -56,7 +56,7 @@ def test_right_owners_load(sync: str) -> None:
         ),
         (
             "custom: {widgets.example.org: {authority: {spec.to.name: both}, references: {spec.to.name: Secret}}}",
-            "can't have another owner alone: what stands beside spec.to.name says",
+            "can't have another owner alone: the fields beside spec.to.name say",
         ),
         ("custom: {widgets.example.org: {up: [size], authority: {size: both}}}", "all but status and what comes up."),
         ("fromHost: {events: {selector: {matchLabels: {a: b}}}}", "can't be given: this kind does not go to the host."),

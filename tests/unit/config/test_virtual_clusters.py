@@ -104,7 +104,7 @@ def test_mixture_of_list_and_short_form_is_refused_with_line_and_way_out(plugins
         ),
         (
             "f.yaml:7: virtual: is the short form for a single virtual cluster, and virtualClusters is given, too. "
-            "Write what is in it there, in virtualClusters[0]."
+            "Write its options there, in virtualClusters[0]."
         ),
         (
             "f.yaml:8: host.namespace: is the short form for a single virtual cluster, and virtualClusters is given, "
