@@ -167,7 +167,7 @@ def test_missing_host_namespace_ends_an_install_before_anything_is_made() -> Non
         ({"virtualClusters": [SHOP, BANK], "config": {"leaderElection": {"name": "one"}}}, "leaderElection.name"),
         (
             {"virtualClusters": [SHOP, BANK], "config": {"virtualClusterSecrets": [SECRETS]}},
-            "the chart fleet",
+            "the value `fleet.enabled`",
         ),
         ({"virtualClusters": [SHOP, BANK], "serviceAccount": {"name": "one"}}, "serviceAccount.name"),
         (

@@ -23,7 +23,7 @@ PATHS = {
     **{path.stem: path for path in (Path(__file__).parent / "values").iterdir()},
 }
 FILES = sorted(PATHS)
-NAMES = ("fleet", "syncer", "virtual-cluster")
+NAMES = ("syncer", "virtual-cluster")
 #: Values by which the roles aren't the chart's, and with which there is no daemon.
 BY_HAND, WITHOUT_DAEMON = "syncer-roles-by-hand", "virtual-cluster-fleet"
 
@@ -163,7 +163,7 @@ def test_no_role_is_made_where_they_are_made_by_hand() -> None:
     assert granted(made(BY_HAND)) == {}
 
 
-@pytest.mark.parametrize("file", [*(f"{name}-default" for name in NAMES), "syncer-plugins"])
+@pytest.mark.parametrize("file", [*(f"{name}-default" for name in NAMES), "syncer-fleet-default", "syncer-plugins"])
 def test_helm_finds_nothing_to_warn_of(file: str) -> None:
     said = helm("lint", "--strict", str(chart_of(file)), values=yaml.safe_load(PATHS[file].read_text()))
     assert "0 chart(s) failed" in said
