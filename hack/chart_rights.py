@@ -2,7 +2,7 @@
 
 Which rights an option adds is found out by asking for the rights with each of its values. Rights only ever add up: a
 kind needs the same beside others as alone. The few rights that name what the configuration names, such as those of an
-entry of ``sync.custom``, are computed in ``charts/syncer/templates/_rbac.tpl``.
+entry of ``sync.custom``, are computed in ``charts/library/templates/_rbac.tpl``.
 """
 
 import json

@@ -119,8 +119,9 @@ def values_schema(chart: Path, configuration: Mapping[str, Any]) -> Schema:
     lines = (chart / "values.yaml").read_text().splitlines()
     assert isinstance(node, yaml.MappingNode)
     schema = dict(_of_mapping(node, lines, ""))
-    # Values for all charts of a release, which Helm hands on.
-    schema["properties"] = {**schema["properties"], "global": {"type": "object"}}
+    # Helm adds these: values for all charts of a release, and those of the library, which has none.
+    added = {name: {"type": "object"} for name in ("global", "library")}
+    schema["properties"] = {**schema["properties"], **added}
     about = {"$schema": "http://json-schema.org/draft-07/schema#", "title": f"Values of the chart {chart.name}"}
     return {**about, **schema, "$defs": _definitions(configuration)}
 

@@ -9,6 +9,7 @@ from chart_rendering import CHARTS, Unrenderable, granted, helm, rendered
 from click.testing import CliRunner
 from virtual_cluster_scene import pods
 
+from hack.chart_build import built
 from syncer.api import Obj
 from syncer.cli.app import app
 from syncer.config import SyncerConfig, build, parse
@@ -90,7 +91,7 @@ def test_virtual_clusters_of_secrets_and_listed_ones_are_served() -> None:
 def test_notes_name_the_label_that_each_namespace_of_secrets_has() -> None:
     own = {"namespace": "team-b", "hostNamespaces": ["b"], "selector": "example.org/cluster=yes"}
     values = values_of(virtualClusterSecrets=[TEAM, own])
-    said = helm("install", "fleet", str(CHART), "--dry-run=client", values=values)
+    said = helm("install", "fleet", str(built("syncer")), "--dry-run=client", values=values)
     notes = said.partition("\nNOTES:\n")[2]
     assert "namespace team-a, with the label vsyncer.dev/virtual-cluster: copies in team-a-pods, team-a-more" in notes
     assert "namespace team-b, with the label example.org/cluster=yes: copies in b" in notes

@@ -108,7 +108,7 @@ def test_dashboard_is_found_by_its_label(chart: str) -> None:
     chosen = {each["name"]: each["current"].get("value") for each in json.loads(text)["templating"]["list"]}
     assert (chosen["namespace"], chosen["job"]) == ("shop", f"{name}-metrics"), "it opens on its own daemon"
     assert ("Service", chosen["job"]) in found
-    original = json.loads((CHARTS / "syncer" / "files" / "dashboard.json").read_text())
+    original = json.loads((CHARTS / "library" / "files" / "dashboard.json").read_text())
     assert json.loads(text)["panels"] == original["panels"]
 
 

@@ -12,10 +12,10 @@ import yaml
 from chart_scene import CTR, SLEEP
 from node_scene import Node, Reached, until
 
-from hack.realnode import builds, charts, outside
+from hack.chart_build import built
+from hack.realnode import builds, outside
 from hack.realnode.inside import Failed
 
-CHART = charts.CHART.parent / "syncer"
 #: The release of the fleet, and its namespace.
 FLEET = "fleet"
 #: How long helm may take, in seconds.
@@ -122,8 +122,8 @@ class Fleet:
         try:
             self._remove()  # of a run that was killed, on a node that goes on
             for member in self.members:
-                self._install(member.name, charts.CHART, member.values())
-            self._install(FLEET, CHART, self.values())
+                self._install(member.name, built("virtual-cluster"), member.values())
+            self._install(FLEET, built("syncer"), self.values())
             for member in self.members:
                 member.fetch_kubeconfig()
             self.own("rollout", "status", f"deployment/{FLEET}", "--timeout=90s")

@@ -1,5 +1,4 @@
-{{/* Written by hack/generate: edit charts/syncer/templates/_daemon.tpl. */}}
-{{/* The daemon, in all charts. Each template takes (dict "root" $ "values" VALUES "name" NAME "config" CONFIG "namespaces" LIST "kubeconfigs" LIST):
+{{/* The daemon, in both charts. Each template takes (dict "root" $ "values" VALUES "name" NAME "config" CONFIG "namespaces" LIST "kubeconfigs" LIST):
      VALUES: the daemon's section of the values
      NAME: the name of its objects
      CONFIG: its configuration, a dict
