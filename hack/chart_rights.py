@@ -2,13 +2,15 @@
 
 Which rights an option adds is found out by asking for the rights with each of its values. Rights only ever add up: a
 kind needs the same beside others as alone. The few rights that name what the configuration names, such as those of an
-entry of ``sync.custom``, are computed in ``charts/syncer/templates/_rbac.tpl``.
+entry of ``sync.custom``, are computed in ``charts/library/templates/_rbac.tpl``.
 """
 
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from syncer.api import Side, Syncer
@@ -42,10 +44,19 @@ _READ = (
     "sync.toHost.customResourceDefinitions.names",
     "sync.toHost.customResourceDefinitions.onRemoval",
 )
+#: Values with which an option counts as off in a template's condition, as JSON.
+_OFF = ("false", "0", "{}")
 _TEMPLATE = """\
-{{/* Written by hack/generate: the rights that each option of the configuration takes, for _rbac.tpl. */}}
-{{- define "syncer.rights" -}}
+{{/* Written by hack/generate, for _rbac.tpl: what a configuration's rights depend on. */}}
+
+{{/* The defaults of the options, the name translators, and the kinds, as JSON. */}}
+{{- define "syncer.options" -}}
 TABLE
+{{- end -}}
+
+{{/* The rights that a configuration takes, as a list in YAML. Takes a dict of the options above. */}}
+{{- define "syncer.rights" -}}
+RIGHTS
 {{- end -}}
 """
 
@@ -63,10 +74,44 @@ class Permission(NamedTuple):
 
 
 def rights_template(model: type[SyncerConfig], schema: Mapping[str, Any]) -> str:
-    """Return the template with the table of rights, for a configuration and its schema."""
+    """Return the template with the rights, for a configuration and its schema."""
     table = _Table(model, schema).made()
+    rights = "\n".join(_rules(table.pop("rights")))
     sections = ",\n".join(f"{json.dumps(name)}: {_by_line(value)}" for name, value in table.items())
-    return _TEMPLATE.replace("TABLE", "{\n" + sections + "\n}")
+    return _TEMPLATE.replace("TABLE", "{\n" + sections + "\n}").replace("RIGHTS", rights)
+
+
+def _rules(rights: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of sorted rights; those with the same condition are in one block."""
+    for unless, group in groupby(rights, itemgetter("unless")):
+        rules = [f"- {json.dumps({name: part for name, part in right.items() if name != 'unless'})}" for right in group]
+        if unless:
+            yield f"{{{{- if {_condition(unless)} }}}}"
+            yield from rules
+            yield "{{- end }}"
+        else:
+            yield from rules
+
+
+def _condition(unless: Mapping[str, Sequence[str]]) -> str:
+    """Return a template's condition on the options, for the values of each with which a right isn't needed.
+
+    Raises:
+        ValueError: An option has values of which some count as off in a condition and some don't.
+    """
+    parts = []
+    for path, values in unless.items():
+        option = f'get . "{path}"'
+        off = [value for value in values if value in _OFF]
+        if not off:
+            parts.append(f"not (has ({option}) (list {' '.join(values)}))")
+        elif len(off) == len(values):
+            parts.append(option)
+        else:
+            raise ValueError(f"{path}: {values}: no condition of a template tells these from others")
+    if len(parts) == 1:
+        return parts[0]
+    return "and " + " ".join(f"({part})" for part in parts)
 
 
 def _by_line(value: Any) -> str:

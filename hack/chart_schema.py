@@ -4,6 +4,7 @@ What a value takes follows from its default in ``values.yaml``: a mapping with k
 may have any. ``config`` has the schema of the daemon's configuration. The rest is in :data:`FURTHER`.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 import yaml
 
 Schema = dict[str, Any]
+#: Columns of a line of the schema, but for long texts.
+_WIDTH = 120
 #: Mappings that may have other keys than by default.
 _OPEN = ("annotations", "labels", "hard", "resources")
 _TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
@@ -119,10 +122,27 @@ def values_schema(chart: Path, configuration: Mapping[str, Any]) -> Schema:
     lines = (chart / "values.yaml").read_text().splitlines()
     assert isinstance(node, yaml.MappingNode)
     schema = dict(_of_mapping(node, lines, ""))
-    # Values for all charts of a release, which Helm hands on.
-    schema["properties"] = {**schema["properties"], "global": {"type": "object"}}
+    # Helm adds these: values for all charts of a release, and those of the library, which has none.
+    added = {name: {"type": "object"} for name in ("global", "library")}
+    schema["properties"] = {**schema["properties"], **added}
     about = {"$schema": "http://json-schema.org/draft-07/schema#", "title": f"Values of the chart {chart.name}"}
     return {**about, **schema, "$defs": _definitions(configuration)}
+
+
+def text_of(schema: Any, depth: int = 0) -> str:
+    """Return a schema as JSON, in which each part that fits on a line has one."""
+    line = json.dumps(schema, ensure_ascii=False)
+    if not isinstance(schema, dict | list) or not schema or depth + len(line) <= _WIDTH:
+        return line
+    indent = " " * (depth + 1)
+    if isinstance(schema, dict):
+        brackets = "{}"
+        items = [f"{indent}{json.dumps(name)}: {text_of(each, depth + 1)}" for name, each in schema.items()]
+    else:
+        brackets = "[]"
+        items = [f"{indent}{text_of(each, depth + 1)}" for each in schema]
+    inside = ",\n".join(items)
+    return f"{brackets[0]}\n{inside}\n{' ' * depth}{brackets[1]}"
 
 
 def values_table(chart: Path) -> str:

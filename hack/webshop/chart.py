@@ -8,10 +8,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import yaml
 
+from hack.chart_build import built
 from hack.container.build import TAG, build, save
 from hack.container.engine import engine
 from hack.container.plugin import install
@@ -179,8 +181,9 @@ class Release:
         self._before = await self.objects()
         file = self.folder / "values.yaml"
         file.write_text(yaml.safe_dump(self.values(), sort_keys=False))
-        command = ["install", RELEASE, str(charts.CHART), f"--namespace={NAMESPACE}", f"--values={file}"]
-        say("", f"2. The chart: helm {' '.join(_short(word) for word in command)}")
+        chart = await in_thread(partial(built, "virtual-cluster"))
+        command = ["install", RELEASE, str(chart), f"--namespace={NAMESPACE}", f"--values={file}"]
+        say("", f"2. The chart: helm {' '.join(_short(word, chart) for word in command)}")
         begun = time.monotonic()
         said = await self.run_helm(*command)
         say(*(f"   | {line}".rstrip() for line in said.splitlines()))
@@ -340,5 +343,6 @@ def _plugin_image(folder: Path) -> Path:
     return archive
 
 
-def _short(word: str) -> str:
-    return word.replace(f"{ROOT}/", "")
+def _short(word: str, chart: Path) -> str:
+    """Return a word of a command with the chart's name in the checkout, as a user types it."""
+    return word.replace(str(chart), f"charts/{chart.name}")

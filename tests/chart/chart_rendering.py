@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from hack.chart_build import built
 from hack.realnode import builds
 from syncer.api import Obj
 
@@ -42,7 +43,8 @@ def rendered(
     Raises:
         Unrenderable: Helm refuses the values.
     """
-    text = helm("template", release, str(chart), "--namespace", release, *options, values=values or {})
+    folder = built(chart.name) if chart.parent == CHARTS else chart
+    text = helm("template", release, str(folder), "--namespace", release, *options, values=values or {})
     return [each for each in yaml.safe_load_all(text) if each]
 
 

@@ -4,6 +4,7 @@ They are made from the specification in the Kubernetes module of the control pla
 their projects. Nothing is accepted that they don't know. To check by hand what a chart makes:
 
     python tests/chart/kubernetes_schemas.py FOLDER
+    helm dependency build charts/virtual-cluster
     helm template charts/virtual-cluster | kubeconform -strict -schema-location \\
       'FOLDER/{{ .Group }}-{{ .ResourceAPIVersion }}-{{ .ResourceKind }}.json'
 """

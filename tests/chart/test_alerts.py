@@ -12,7 +12,7 @@ from hack.realnode import builds
 from syncer.observe.catalogue import CATALOGUE
 
 ROOT = Path(__file__).parents[2]
-FILES = ROOT / "charts" / "syncer" / "files"
+FILES = ROOT / "charts" / "library" / "files"
 ALERTS = (FILES / "alerts.yaml", ROOT / "charts" / "virtual-cluster" / "files" / "control-plane-alerts.yaml")
 RUNBOOKS = ROOT / "docs" / "runbooks.md"
 

@@ -6,6 +6,7 @@ import pytest
 import yaml
 from chart_rendering import CHARTS, Unrenderable, helm, rendered
 
+from hack.chart_build import built
 from syncer.api import Obj
 
 CHART = CHARTS / "virtual-cluster"
@@ -166,7 +167,7 @@ def test_restore_that_can_not_work_is_refused(values: dict[str, Any], why: str) 
 def test_notes_say_what_a_restore_takes_next() -> None:
     def notes(**restore: Any) -> str:
         values = {"restore": {"snapshot": "one", **restore}, "backup": {"enabled": True}}
-        chart = str(CHARTS / "virtual-cluster")
+        chart = str(built("virtual-cluster"))
         said = helm("install", "shop", chart, "--namespace=shop", "--dry-run=client", values=values)
         return said.partition("\nNOTES:\n")[2]
 

@@ -1,4 +1,4 @@
-"""The objects of the chart `fleet`, and of a virtual cluster that is handed to it."""
+"""The objects of the chart `syncer` with `fleet.enabled`, and of a virtual cluster that is handed to the fleet."""
 
 from pathlib import Path
 from typing import Any
@@ -9,23 +9,38 @@ from chart_rendering import CHARTS, Unrenderable, granted, helm, rendered
 from click.testing import CliRunner
 from virtual_cluster_scene import pods
 
+from hack.chart_build import built
 from syncer.api import Obj
 from syncer.cli.app import app
 from syncer.config import SyncerConfig, build, parse
 from syncer.daemon.fleet.config_file import PROCESS
 from syncer.plugins import installed
 
-CHART = CHARTS / "fleet"
+CHART = CHARTS / "syncer"
 TEAM = {"namespace": "team-a", "hostNamespaces": ["team-a-pods", "team-a-more"]}
 SHOP = {"name": "shop", "hostNamespace": "vc-shop", "kubeconfigSecret": {"name": "shop-kubeconfig", "key": "value"}}
 BANK = {"name": "bank", "hostNamespace": "vc-bank", "kubeconfigSecret": {"name": "bank-kubeconfig"}}
+#: The values that a fleet alone has.
+_OF_FLEETS = ("virtualClusterSecrets", "leaderElection", "resources")
 Objects = dict[tuple[str, str], Obj]
 
 
-def objects(**values: Any) -> Objects:
-    """Return the objects by kind and name, of a release that has the chart's name."""
+def values_of(**values: Any) -> Obj:
+    """Return the values of a fleet; those that a fleet alone has go below its key."""
     given = values or {"virtualClusterSecrets": [TEAM]}
-    return {(each["kind"], each["metadata"]["name"]): each for each in rendered(CHART, given, release="fleet")}
+    fleet = {name: given[name] for name in _OF_FLEETS if name in given}
+    others = {name: value for name, value in given.items() if name not in fleet}
+    return {"nameOverride": "fleet", "fleet": {"enabled": True, **fleet}, **others}
+
+
+def release(**values: Any) -> list[Obj]:
+    """Return the objects of a release that is named as the values name the chart."""
+    return rendered(CHART, values_of(**values), release="fleet")
+
+
+def objects(**values: Any) -> Objects:
+    """Return the objects of a release by kind and name."""
+    return {(each["kind"], each["metadata"]["name"]): each for each in release(**values)}
 
 
 def text(found: Objects) -> str:
@@ -49,7 +64,7 @@ def test_missing_namespace_of_copies_or_secrets_ends_an_install_before_anything_
     values = {"virtualClusterSecrets": [TEAM], "virtualClusters": [SHOP]}
     first = [
         each
-        for each in rendered(CHART, values, release="fleet")
+        for each in release(**values)
         if "pre-install" in each["metadata"].get("annotations", {}).get("helm.sh/hook", "")
     ]
     places = [each["metadata"]["namespace"] for each in first]
@@ -75,10 +90,45 @@ def test_virtual_clusters_of_secrets_and_listed_ones_are_served() -> None:
 
 def test_notes_name_the_label_that_each_namespace_of_secrets_has() -> None:
     own = {"namespace": "team-b", "hostNamespaces": ["b"], "selector": "example.org/cluster=yes"}
-    said = helm("install", "fleet", str(CHART), "--dry-run=client", values={"virtualClusterSecrets": [TEAM, own]})
+    values = values_of(virtualClusterSecrets=[TEAM, own])
+    said = helm("install", "fleet", str(built("syncer")), "--dry-run=client", values=values)
     notes = said.partition("\nNOTES:\n")[2]
     assert "namespace team-a, with the label vsyncer.dev/virtual-cluster: copies in team-a-pods, team-a-more" in notes
     assert "namespace team-b, with the label example.org/cluster=yes: copies in b" in notes
+
+
+def test_names_begin_with_the_release_and_the_charts_own_name() -> None:
+    values = {"fleet": {"enabled": True, "virtualClusterSecrets": [TEAM]}}
+    found = rendered(CHART, values, release="fleet")
+    assert [each["metadata"]["name"] for each in found if each["kind"] == "Deployment"] == ["fleet-syncer"]
+
+
+def test_daemon_has_more_memory_than_one_for_a_virtual_cluster_unless_the_values_say_how_much() -> None:
+    def resources(**values: Any) -> Obj:
+        [container] = pod(objects(virtualClusterSecrets=[TEAM], **values))["spec"]["containers"]
+        made: Obj = container["resources"]
+        return made
+
+    assert resources()["limits"] == {"memory": "1Gi"}
+    alone = {"resources": {"requests": {"cpu": 1}, "limits": {"memory": "2Gi"}}}
+    assert resources(**alone) == {"requests": {"cpu": 1, "memory": "96Mi"}, "limits": {"memory": "2Gi"}}
+
+
+def test_network_policy_opens_the_kubelets_ports_of_every_virtual_cluster() -> None:
+    more = {"kubelet": {"enabled": True, "firstPort": 30250, "ports": 10}}
+    off = {"namespace": "team-b", "hostNamespaces": ["team-b-pods"], "kubelet": {"enabled": False}}
+    found = objects(
+        virtualClusterSecrets=[TEAM, off],
+        virtualClusters=[{**SHOP, **more}],
+        networkPolicy={"enabled": True},
+        config={"kubelet": {"enabled": True}},
+    )
+    spec = found["NetworkPolicy", "fleet"]["spec"]
+    assert spec["podSelector"]["matchLabels"].items() <= pod(found)["metadata"]["labels"].items()
+    assert spec["ingress"] == [
+        {"ports": [{"port": "metrics"}]},
+        {"ports": [{"port": 30250, "endPort": 30259}, {"port": 20250, "endPort": 20749}]},
+    ]
 
 
 def test_replicas_share_them_by_leases_of_the_release() -> None:
@@ -106,9 +156,9 @@ def test_replicas_are_on_nodes_of_their_own_unless_the_values_say_where() -> Non
 
 def test_secrets_are_read_in_their_namespace_and_copies_written_in_those_that_are_assigned() -> None:
     found = [each for (kind, _), each in objects().items() if kind in ("Role", "ClusterRole")]
-    roles = [each for each in rendered(CHART, {"virtualClusterSecrets": [TEAM]}, release="fleet") if each in found]
+    roles = [each for each in release() if each in found]
     assert {each["metadata"]["namespace"] for each in roles} >= {"team-a", "fleet"}
-    rights = granted(rendered(CHART, {"virtualClusterSecrets": [TEAM]}, release="fleet"))
+    rights = granted(release())
     assert rights["Role", "team-a", "fleet.secrets"] == {("", "secrets", "", each) for each in ("get", "list", "watch")}
     places = {namespace for _, namespace, name in rights if name == "vsyncer-secrets.team-a"}
     assert places == {"team-a-pods", "team-a-more"}
@@ -159,17 +209,19 @@ def test_test_lists_the_secrets_of_each_namespace_or_reads_both_sides_of_those_t
     ("values", "reason"),
     [
         ({"replicas": 1}, "virtualClusterSecrets: name a namespace"),
-        ({"virtualClusterSecrets": [{"namespace": "team-a"}]}, "/virtualClusterSecrets/0"),
+        ({"virtualClusterSecrets": [{"namespace": "team-a"}]}, "/fleet/virtualClusterSecrets/0"),
         ({"virtualClusterSecrets": [{**TEAM, "hostNamespace": "x"}]}, "hostNamespace"),
         ({"virtualClusters": [{"name": "shop"}]}, "virtualClusters[0].kubeconfigSecret"),
         (
             {"virtualClusterSecrets": [TEAM], "config": {"virtualClusterSecrets": []}},
-            "the value `virtualClusterSecrets`",
+            "the value `fleet.virtualClusterSecrets`",
         ),
         ({"virtualClusterSecrets": [TEAM], "config": {"virtualClusters": []}}, "the value `virtualClusters`"),
         ({"virtualClusterSecrets": [TEAM], "config": {"leaderElection": {"shards": 2}}}, "leaderElection.shards"),
         ({"virtualClusterSecrets": [TEAM], "config": {"leaderElection": {"enabled": False}}}, "leaderElection.enabled"),
-        ({"virtualClusterSecrets": [TEAM], "leaderElection": {"shards": 0}}, "/leaderElection/shards"),
+        ({"virtualClusterSecrets": [TEAM], "leaderElection": {"shards": 0}}, "/fleet/leaderElection/shards"),
+        ({"virtualClusterSecrets": [TEAM], "uninstall": {"enabled": True}}, "uninstall.enabled: the copies of a fleet"),
+        ({"fleet": {"virtualClusterSecrets": [TEAM]}}, "set fleet.enabled, too"),
     ],
 )
 def test_values_that_cannot_work_are_refused(values: Obj, reason: str) -> None:

@@ -15,14 +15,19 @@ from syncer.api import Obj, labels_of
 
 KINDS = ("ServiceMonitor", "PodMonitor", "PrometheusRule")
 OPERATOR = [f"--api-versions=monitoring.coreos.com/v1/{kind}" for kind in KINDS]
-#: Each chart with the values that it can't do without.
+#: Each chart with the values that it can't do without; a fleet is one of charts/syncer.
 CASES: dict[str, dict[str, Any]] = {
     "syncer": {
         "virtualClusters": [
             {"name": "shop", "kubeconfigSecret": {"name": "shop", "key": "config"}, "hostNamespace": "vc-shop"}
         ]
     },
-    "fleet": {"virtualClusterSecrets": [{"namespace": "team-a", "hostNamespaces": ["team-a-pods"]}]},
+    "fleet": {
+        "fleet": {
+            "enabled": True,
+            "virtualClusterSecrets": [{"namespace": "team-a", "hostNamespaces": ["team-a-pods"]}],
+        }
+    },
     "virtual-cluster": {},
 }
 each_chart = pytest.mark.parametrize("chart", CASES)
@@ -31,7 +36,8 @@ each_chart = pytest.mark.parametrize("chart", CASES)
 def objects(chart: str, *, operator: bool = True, **values: Any) -> dict[tuple[str, str], Obj]:
     """Return the objects of a chart, by kind and name."""
     options = OPERATOR if operator else []
-    made = rendered(CHARTS / chart, {**CASES[chart], **values}, options=options)
+    folder = CHARTS / ("syncer" if chart == "fleet" else chart)
+    made = rendered(folder, {**CASES[chart], **values}, options=options)
     return {(obj["kind"], obj["metadata"]["name"]): obj for obj in made}
 
 
@@ -102,7 +108,7 @@ def test_dashboard_is_found_by_its_label(chart: str) -> None:
     chosen = {each["name"]: each["current"].get("value") for each in json.loads(text)["templating"]["list"]}
     assert (chosen["namespace"], chosen["job"]) == ("shop", f"{name}-metrics"), "it opens on its own daemon"
     assert ("Service", chosen["job"]) in found
-    original = json.loads((CHARTS / "syncer" / "files" / "dashboard.json").read_text())
+    original = json.loads((CHARTS / "library" / "files" / "dashboard.json").read_text())
     assert json.loads(text)["panels"] == original["panels"]
 
 

@@ -39,7 +39,7 @@ def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "Chart.yaml").write_text("{apiVersion: v2, name: rbac, version: 0.1.0}")
     (folder / "templates").mkdir()
     for name in ("_rbac.tpl", "_rights.tpl"):
-        (folder / "templates" / name).write_text((CHARTS / "syncer" / "templates" / name).read_text())
+        (folder / "templates" / name).write_text((CHARTS / "library" / "templates" / name).read_text())
     (folder / "templates" / "roles.yaml").write_text(TEMPLATE)
     return folder
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
-from chart_rendering import CHARTS, Unrenderable, helm
+from chart_rendering import Unrenderable, helm
 from virtual_cluster_scene import NAME
 
+from hack.chart_build import built
 from kube_envtest import ControlPlane, Programs
 from syncer.api import Obj
 
@@ -29,7 +30,7 @@ def host(control_plane_programs: Programs) -> Iterator[ControlPlane]:
 def rendered(host: ControlPlane, values: Obj, *, release: str = "shop") -> dict[tuple[str, str], Obj]:
     """Return the objects that Helm would send to the host, by kind and name."""
     server = ["--dry-run=server", f"--kubeconfig={host.kubeconfig()}"]
-    text = helm("template", release, str(CHARTS / "virtual-cluster"), "--namespace=shop", *server, values=values)
+    text = helm("template", release, str(built("virtual-cluster")), "--namespace=shop", *server, values=values)
     return {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(text) if each}
 
 

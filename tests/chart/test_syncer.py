@@ -8,6 +8,7 @@ import pytest
 import yaml
 from chart_rendering import CHARTS, Unrenderable, helm, rendered
 
+from hack.chart_build import built
 from syncer.api import Obj
 from syncer.config import build, parse
 from syncer.plugins import installed
@@ -167,7 +168,7 @@ def test_missing_host_namespace_ends_an_install_before_anything_is_made() -> Non
         ({"virtualClusters": [SHOP, BANK], "config": {"leaderElection": {"name": "one"}}}, "leaderElection.name"),
         (
             {"virtualClusters": [SHOP, BANK], "config": {"virtualClusterSecrets": [SECRETS]}},
-            "the chart fleet",
+            "the value `fleet.enabled`",
         ),
         ({"virtualClusters": [SHOP, BANK], "serviceAccount": {"name": "one"}}, "serviceAccount.name"),
         (
@@ -363,7 +364,8 @@ def test_network_policy_opens_the_metrics_and_the_kubelets_ports_alone() -> None
 
 def notes(**values: Any) -> str:
     """Return what Helm prints after an install."""
-    said = helm("install", "syncer", str(CHART), "--dry-run=client", values={"virtualClusters": [SHOP], **values})
+    given = {"virtualClusters": [SHOP], **values}
+    said = helm("install", "syncer", str(built("syncer")), "--dry-run=client", values=given)
     return said.partition("\nNOTES:\n")[2]
 
 
@@ -387,9 +389,16 @@ def test_chart_is_of_the_version_of_the_daemon_and_refuses_an_old_cluster() -> N
         rendered(CHART, {"virtualClusters": [SHOP]}, options=["--kube-version=1.28.0"])
 
 
+def test_archive_of_the_chart_has_all_that_it_takes(tmp_path: Path) -> None:
+    helm("package", str(built("syncer")), f"--destination={tmp_path}")
+    found = rendered(tmp_path / f"syncer-{VERSION}.tgz", {"virtualClusters": [SHOP]})
+    made = {(each["kind"], each["metadata"]["name"]) for each in found}
+    assert {("Deployment", "shop-syncer-shop"), ("ConfigMap", "shop-syncer-shop-dashboard")} <= made
+
+
 def test_chart_may_be_part_of_another_with_global_values(tmp_path: Path) -> None:
     about = {"apiVersion": "v2", "name": "platform", "version": "0.1.0"}
-    dependency = {"name": "syncer", "version": VERSION, "repository": f"file://{CHART}"}
+    dependency = {"name": "syncer", "version": VERSION, "repository": f"file://{built('syncer')}"}
     (tmp_path / "Chart.yaml").write_text(yaml.safe_dump({**about, "dependencies": [dependency]}))
     helm("dependency", "build", str(tmp_path))
     found = rendered(tmp_path, {"global": {"region": "eu"}, "syncer": {"virtualClusters": [SHOP]}}, release="platform")

@@ -13,6 +13,7 @@ from kubernetes_schemas import LOCATION, write
 from test_monitoring import OPERATOR
 from virtual_cluster_scene import containers, pods, selectors
 
+from hack.chart_build import built
 from hack.realnode import builds
 from syncer.api import Obj
 from syncer.cli.app import app
@@ -23,7 +24,7 @@ PATHS = {
     **{path.stem: path for path in (Path(__file__).parent / "values").iterdir()},
 }
 FILES = sorted(PATHS)
-NAMES = ("fleet", "syncer", "virtual-cluster")
+NAMES = ("syncer", "virtual-cluster")
 #: Values by which the roles aren't the chart's, and with which there is no daemon.
 BY_HAND, WITHOUT_DAEMON = "syncer-roles-by-hand", "virtual-cluster-fleet"
 
@@ -159,12 +160,16 @@ def test_roles_in_the_virtual_cluster_are_what_the_daemon_prints(file: str, tmp_
     assert bound(found) == bound(expected)
 
 
+def test_library_is_a_valid_chart() -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHARTS / "library"))
+
+
 def test_no_role_is_made_where_they_are_made_by_hand() -> None:
     assert granted(made(BY_HAND)) == {}
 
 
-@pytest.mark.parametrize("file", [*(f"{name}-default" for name in NAMES), "syncer-plugins"])
+@pytest.mark.parametrize("file", [*(f"{name}-default" for name in NAMES), "syncer-fleet-default", "syncer-plugins"])
 def test_helm_finds_nothing_to_warn_of(file: str) -> None:
-    said = helm("lint", "--strict", str(chart_of(file)), values=yaml.safe_load(PATHS[file].read_text()))
+    said = helm("lint", "--strict", str(built(chart_of(file).name)), values=yaml.safe_load(PATHS[file].read_text()))
     assert "0 chart(s) failed" in said
     assert "WARNING" not in said

@@ -1,4 +1,4 @@
-"""A release of charts/fleet on a node, and two virtual clusters whose daemon it is."""
+"""A release of charts/syncer with `fleet.enabled` on a node, and two virtual clusters whose daemon it is."""
 
 import json
 import os
@@ -12,10 +12,10 @@ import yaml
 from chart_scene import CTR, SLEEP
 from node_scene import Node, Reached, until
 
-from hack.realnode import builds, charts, outside
+from hack.chart_build import built
+from hack.realnode import builds, outside
 from hack.realnode.inside import Failed
 
-CHART = charts.CHART.parent / "fleet"
 #: The release of the fleet, and its namespace.
 FLEET = "fleet"
 #: How long helm may take, in seconds.
@@ -122,8 +122,8 @@ class Fleet:
         try:
             self._remove()  # of a run that was killed, on a node that goes on
             for member in self.members:
-                self._install(member.name, charts.CHART, member.values())
-            self._install(FLEET, CHART, self.values())
+                self._install(member.name, built("virtual-cluster"), member.values())
+            self._install(FLEET, built("syncer"), self.values())
             for member in self.members:
                 member.fetch_kubeconfig()
             self.own("rollout", "status", f"deployment/{FLEET}", "--timeout=90s")
@@ -132,9 +132,10 @@ class Fleet:
             self._remove()
 
     def values(self) -> Mapping[str, Any]:
-        """Return the values: as the README of the chart says."""
+        """Return the values: as fleet.md of the chart says."""
         secrets = [{"namespace": each.name, "hostNamespaces": [each.workloads]} for each in self.members]
-        return {"virtualClusterSecrets": secrets, "config": {"kubelet": {"enabled": True}}}
+        fleet = {"enabled": True, "virtualClusterSecrets": secrets}
+        return {"fullnameOverride": FLEET, "fleet": fleet, "config": {"kubelet": {"enabled": True}}}
 
     def helm(self, *arguments: str) -> str:
         """Run helm on the host; return its output.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 import yaml
 from node_scene import WEB, Node, Reached, running, until
 
+from hack.chart_build import built
 from hack.container.build import TAG
 from hack.planes import BINARY
 from hack.realnode import builds, charts, outside
@@ -92,7 +93,8 @@ class Chart(Reached):
 
     def upgrade(self, *settings: str) -> None:
         """Upgrade the release with changed values, as the chart's README says."""
-        self.helm("upgrade", RELEASE, str(charts.CHART), "--reset-then-reuse-values", f"--set={','.join(settings)}")
+        chart = str(built("virtual-cluster"))
+        self.helm("upgrade", RELEASE, chart, "--reset-then-reuse-values", f"--set={','.join(settings)}")
 
     def own(self, *arguments: str) -> str:
         """Run kubectl in the release's namespace on the host; return its output.

@@ -11,7 +11,7 @@ import yaml
 from chart_scene import NAME, RELEASE, SYNCER, WORKLOADS, Chart
 from node_scene import until
 
-from hack.realnode import charts
+from hack.chart_build import built
 from syncer.api import Marks
 
 MARKS = Marks()
@@ -57,7 +57,7 @@ class Tenant(Chart):
         """Run the daemon with sections merged over its configuration, and as before at the end."""
         file = self.folder / "changed.yaml"
         file.write_text(yaml.safe_dump({"syncer": {"config": sections}}))
-        self.helm("upgrade", RELEASE, str(charts.CHART), "--reset-then-reuse-values", f"--values={file}")
+        self.helm("upgrade", RELEASE, str(built("virtual-cluster")), "--reset-then-reuse-values", f"--values={file}")
         try:
             self.wait_for_the_daemon()
             yield

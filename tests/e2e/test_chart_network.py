@@ -13,6 +13,7 @@ from chart_scene import RELEASE, WORKLOADS, Chart
 from network_scene import INTERNET, METADATA, WEB_PORT, Answer, call_webhooks, connect, servers_on_the_node
 from node_scene import WEB, Reached, running, until
 
+from hack.chart_build import built
 from hack.realnode import charts
 from hack.realnode.settings import POD_RANGE
 
@@ -88,7 +89,7 @@ def scene(chart: Chart, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sc
     rendered = chart.helm(
         "template",
         "neighbour",
-        str(charts.CHART),
+        str(built("virtual-cluster")),
         f"--set=workloads.namespace={NEIGHBOUR}",
         "--show-only=templates/workloads.yaml",
     )
@@ -222,7 +223,7 @@ def test_policies_close_a_public_address_of_the_host_once_the_values_except_it(s
     file = tmp_path / "values.yaml"
     file.write_text(json.dumps({**egress, "workloads": egress}))
     chart = scene.chart
-    command = ("upgrade", RELEASE, str(charts.CHART), "--reset-then-reuse-values")
+    command = ("upgrade", RELEASE, str(built("virtual-cluster")), "--reset-then-reuse-values")
     chart.helm(*command, f"--values={file}")
     try:
         closed = {scene.host_api: Answer.SILENT, f"{INTERNET}:{WEB_PORT}": Answer.OPEN}

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
@@ -110,7 +111,7 @@ class Reader:
     def __init__(self, scenes: Mapping[str, Scene], kubelet: Kubelet, folder: Path) -> None:
         self._scenes, self._kubelet, self._folder = scenes, kubelet, folder
         self._places: dict[str, str] = {}
-        (folder / "charts").symlink_to(CHART.parent)
+        shutil.copytree(CHART.parent, folder / "charts")
         for name, scene in scenes.items():
             admin = "admin" if name == "shop" else f"{name}-admin"
             (folder / f"{name}.kubeconfig").write_text(scene.virtual.plane.kubeconfig(USER).read_text())

@@ -20,7 +20,7 @@ from syncer.testing.objects import configmap, secret, service, serviceaccount
 
 pytestmark = pytest.mark.controlplane
 
-FILES = Path(__file__).parents[2] / "charts" / "syncer" / "files"
+FILES = Path(__file__).parents[2] / "charts" / "library" / "files"
 PAUSED = "vsyncer.dev/paused"
 #: The pod that the daemon would be.
 POD = "syncer-0"

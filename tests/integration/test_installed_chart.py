@@ -19,6 +19,7 @@ from api import PATIENCE, Api, eventually, nothing_left
 from installed import CHART, ELECTION, RELEASE, SECRET, Release, Replica
 from scene import Scene
 
+from hack.chart_build import built
 from syncer.api import Key, Obj, dig
 from syncer.testing.objects import service
 
@@ -43,7 +44,7 @@ def prepared(apis: tuple[Api, Api], chart_host: Api, tmp_path: Path) -> Iterator
 @pytest.fixture
 def release(prepared: Release) -> Release:
     """A release with two pods, whose containers nobody has started yet."""
-    prepared.helm("install", RELEASE, str(CHART), values=prepared.values())
+    prepared.helm("install", RELEASE, str(built("syncer")), values=prepared.values())
     return prepared
 
 
@@ -55,7 +56,7 @@ def both(prepared: Release, apis: tuple[Api, Api], chart_host: Api, tmp_path: Pa
     scene = Scene(apis[1], chart_host, folder)
     further = Release(scene, folder, namespace=prepared.namespace, secret="further")
     further.make_secret()
-    prepared.helm("install", RELEASE, str(CHART), values=values_of([prepared, further]))
+    prepared.helm("install", RELEASE, str(built("syncer")), values=values_of([prepared, further]))
     yield sorted((prepared, further), key=lambda each: each.scene.name)
     scene.close()
 
@@ -145,12 +146,12 @@ def test_install_without_the_host_namespace_names_it_makes_nothing_and_goes_on_o
 ) -> None:
     values, missing = prepared.values(), f"{prepared.scene.host_namespace}-missing"
     values["virtualClusters"][0]["hostNamespace"] = missing
-    with prepared.helping("install", RELEASE, str(CHART), values=values) as refused:
+    with prepared.helping("install", RELEASE, str(built("syncer")), values=values) as refused:
         assert f'namespaces "{missing}" not found' in refused.communicate(timeout=PATIENCE)[1]
     assert refused.returncode != 0
     assert parts(prepared, prepared.namespace) == []
     prepared.scene.host.make_namespace(missing)
-    prepared.helm("upgrade", "--install", RELEASE, str(CHART), values=values)
+    prepared.helm("upgrade", "--install", RELEASE, str(built("syncer")), values=values)
     assert len(prepared.made(2)) == 2
     roles = yaml.safe_load(prepared.kubectl("get", "roles", f"--namespace={missing}", "--output=yaml"))["items"]
     assert not [each for each in roles if not each["rules"]], "the role that finds the namespace out is gone"
@@ -176,10 +177,10 @@ def test_second_release_for_the_virtual_cluster_is_refused_or_stands_by_and_name
     (tmp_path / "second").mkdir()
     second = Release(release.scene, tmp_path / "second")
     second.prepare()
-    with second.helping("install", RELEASE, str(CHART), values=second.values()) as refused:
+    with second.helping("install", RELEASE, str(built("syncer")), values=second.values()) as refused:
         assert "exists and cannot be imported into the current release" in refused.communicate(timeout=PATIENCE)[1]
     values = {**second.values(), "rbac": {"create": False}}
-    second.helm("install", RELEASE, str(CHART), values=values)
+    second.helm("install", RELEASE, str(built("syncer")), values=values)
     replica = second.replica(second.made(2)[0])
     second.bind(release, second.daemon)
     replica.spawn()
@@ -227,7 +228,7 @@ def test_plugin_whose_wheel_an_init_container_installs_syncs_its_kind(prepared: 
     values["plugins"] = [{"name": "foo", "image": image, "initContainer": {"command": command}}]
     verbs = ["get", "list", "watch", "create", "patch", "delete"]
     values["extraRules"] = {"host": [{"apiGroups": [crd["spec"]["group"]], "resources": ["foos"], "verbs": verbs}]}
-    prepared.helm("install", RELEASE, str(CHART), values=values)
+    prepared.helm("install", RELEASE, str(built("syncer")), values=values)
 
     pod = prepared.made(2)[0]
     [init] = pod["spec"]["initContainers"]
@@ -248,7 +249,7 @@ def test_plugin_whose_wheel_an_init_container_installs_syncs_its_kind(prepared: 
 def test_upgrade_makes_pods_of_the_new_configuration_and_rollback_those_of_the_old_one(release: Release) -> None:
     old = release.config()
     release.made(2)
-    release.helm("upgrade", RELEASE, str(CHART), values=release.values(log={"level": "debug"}))
+    release.helm("upgrade", RELEASE, str(built("syncer")), values=release.values(log={"level": "debug"}))
     new = release.config()
     assert new != old
     [pod, *_] = eventually(lambda: release.pods_with(new), "there is a pod of the new configuration")
@@ -268,7 +269,7 @@ def test_further_virtual_cluster_of_a_release_leaves_the_pods_of_the_first_alone
     values = release.values()
     entry = {"name": "further", "hostNamespace": further, "kubeconfigSecret": {"name": "comes-later"}}
     values["virtualClusters"].append(entry)
-    release.helm("upgrade", RELEASE, str(CHART), values=values)
+    release.helm("upgrade", RELEASE, str(built("syncer")), values=values)
     selector = "vsyncer.dev/part=syncer,vsyncer.dev/serves=further"
     eventually(lambda: len(release.objects("pods", selector)) == 2, "the further one has two pods of its own")
     assert {each["metadata"]["uid"] for each in release.pods()} == before
@@ -303,7 +304,7 @@ def test_uninstall_hook_ends_one_daemon_after_the_other_and_removes_its_copies_b
     for each in both:
         run(each)
         shops.append((each, shop_in_step(each)))
-    release.helm("upgrade", RELEASE, str(CHART), values=values_of(both, uninstall={"enabled": True}))
+    release.helm("upgrade", RELEASE, str(built("syncer")), values=values_of(both, uninstall={"enabled": True}))
     with release.helping("uninstall", RELEASE) as removing:
         try:
             for number, (each, shop) in enumerate(shops, start=1):

@@ -47,7 +47,8 @@ def test_file_begins_with_a_sentence_and_is_no_grab_bag(path: Path) -> None:
 
 
 def test_charts_have_no_links_which_get_lost_in_archives() -> None:
-    files = [path for path in (ROOT / "charts").rglob("*") if path.is_symlink() or path.is_file()]
+    found = [path for path in (ROOT / "charts").rglob("*") if path.is_symlink() or path.is_file()]
+    files = [path for path in found if path.suffix != ".tgz"]  # `helm dependency build` makes these
     assert len(files) > 50
     assert [path for path in files if path.is_symlink() or path.read_text().startswith("../")] == []
 

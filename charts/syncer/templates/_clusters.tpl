@@ -1,7 +1,7 @@
 {{/* The virtual clusters of the value `virtualClusters`, with their kubeconfigs in Secrets of the release's namespace. */}}
 
 {{/* Refuse what the chart itself puts into the daemon's configuration. */}}
-{{- define "vsyncer.clusters.check" -}}
+{{- define "syncer.clusters.check" -}}
 {{- range list "apiVersion" "kind" "cluster" "virtual" "virtualClusters" -}}
 {{- if hasKey $.Values.config . -}}
 {{- fail (printf "config.%s: the chart sets it; take it out (virtual clusters are the value `virtualClusters`)" .) -}}
@@ -13,8 +13,8 @@
 {{- end -}}
 
 {{/* The entries of the daemon's configuration, as JSON. */}}
-{{- define "vsyncer.clusters" -}}
-{{- include "vsyncer.clusters.check" . -}}
+{{- define "syncer.clusters" -}}
+{{- include "syncer.clusters.check" . -}}
 {{- $clusters := list -}}
 {{- range $index, $entry := .Values.virtualClusters -}}
 {{- $secret := required (printf "virtualClusters[%d].kubeconfigSecret: name the Secret with the kubeconfig" $index) $entry.kubeconfigSecret -}}
@@ -35,7 +35,7 @@
 {{- end -}}
 
 {{/* The kubeconfigs and host namespaces of a list of entries, for the dict of _daemon.tpl, as JSON. */}}
-{{- define "vsyncer.clusters.places" -}}
+{{- define "syncer.clusters.places" -}}
 {{- $kubeconfigs := list -}}
 {{- $namespaces := list -}}
 {{- range . -}}
@@ -46,7 +46,7 @@
 {{- end -}}
 
 {{/* Where the pods run, as YAML of the value: by default, on nodes of their own if possible. Takes (dict "root" $ "serves" CLUSTER), as _names.tpl. */}}
-{{- define "vsyncer.clusters.apart" -}}
+{{- define "syncer.clusters.apart" -}}
 {{- $labels := include "vsyncer.selector" (dict "root" .root "part" "syncer" "serves" .serves) | fromYaml -}}
 {{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" $labels) -}}
 {{- $apart := dict "podAntiAffinity" (dict "preferredDuringSchedulingIgnoredDuringExecution" (list (dict "weight" 100 "podAffinityTerm" $term))) -}}

@@ -1,6 +1,18 @@
-{{/* The daemons, one for each virtual cluster: dicts for the templates of _daemon.tpl without root and values, as a list in JSON. */}}
+{{/* The daemons: dicts for the templates of _daemon.tpl without root and values, as a list in JSON. */}}
 {{- define "syncer.daemons" -}}
-{{- $clusters := include "vsyncer.clusters" . | fromJsonArray -}}
+{{- if .Values.fleet.enabled -}}
+[{{ include "syncer.fleet" . }}]
+{{- else -}}
+{{- include "syncer.daemons.each" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* One for each virtual cluster. */}}
+{{- define "syncer.daemons.each" -}}
+{{- if .Values.fleet.virtualClusterSecrets -}}
+{{- fail "fleet.virtualClusterSecrets: set fleet.enabled, too; virtual clusters of Secrets take one daemon for all" -}}
+{{- end -}}
+{{- $clusters := include "syncer.clusters" . | fromJsonArray -}}
 {{- if not $clusters -}}
 {{- fail "virtualClusters: name a virtual cluster: --set 'virtualClusters[0].name=shop,virtualClusters[0].hostNamespace=vc-shop,virtualClusters[0].kubeconfigSecret.name=shop-kubeconfig'" -}}
 {{- end -}}
@@ -10,7 +22,7 @@
 {{- end -}}
 {{- if gt (len $clusters) 1 -}}
 {{- if .Values.config.virtualClusterSecrets -}}
-{{- fail "config.virtualClusterSecrets: each daemon would serve them; leave it out (the chart fleet serves virtual clusters of Secrets)" -}}
+{{- fail "config.virtualClusterSecrets: each daemon would serve them; leave it out (with the value `fleet.enabled`, one daemon serves all)" -}}
 {{- end -}}
 {{- if $election.name -}}
 {{- fail "config.leaderElection.name: each virtual cluster has a daemon with a Lease of its own; leave it out" -}}
@@ -36,7 +48,7 @@
   "serves" .name
   "config" (mergeOverwrite $known (deepCopy $.Values.config))
 -}}
-{{- $places := include "vsyncer.clusters.places" (list (index $.Values.virtualClusters $index)) | fromJson -}}
+{{- $places := include "syncer.clusters.places" (list (index $.Values.virtualClusters $index)) | fromJson -}}
 {{- $_ := set $daemons .name (merge $daemon $places) -}}
 {{- end -}}
 {{- $sorted := list -}}

@@ -1,10 +1,10 @@
-{{/* Written by hack/generate: edit charts/syncer/templates/_daemon.tpl. */}}
-{{/* The daemon, in all charts. Each template takes (dict "root" $ "values" VALUES "name" NAME "config" CONFIG "namespaces" LIST "kubeconfigs" LIST):
+{{/* The daemon, in both charts. Each template takes (dict "root" $ "values" VALUES "name" NAME "config" CONFIG "namespaces" LIST "kubeconfigs" LIST):
      VALUES: the daemon's section of the values
      NAME: the name of its objects
      CONFIG: its configuration, a dict
      NAMESPACES: the host namespaces of the copies that are known beforehand
      KUBECONFIGS: of the virtual clusters, each (dict "name" CLUSTER "secret" SECRET); with "optional" true, a pod doesn't wait for the Secret
+     With "resources", those are its containers' in place of the values'.
      With "serves" CLUSTER, the only virtual cluster that it serves, another daemon of the release serves another.
      With "starting", a part of the configuration, only a change of that restarts the daemon; it follows others by itself. */}}
 
@@ -84,7 +84,7 @@ imagePullPolicy: {{ .values.image.pullPolicy }}
 env:
 {{- include "vsyncer.daemon.env" . | nindent 0 }}
 resources:
-  {{- toYaml .values.resources | nindent 2 }}
+  {{- toYaml (default .values.resources .resources) | nindent 2 }}
 securityContext:
   {{- include "vsyncer.securityContext" . | nindent 2 }}
 volumeMounts:

@@ -1,4 +1,5 @@
-{{/* Written by hack/generate: edit charts/syncer/templates/extra.yaml. */}}
+{{/* Further objects of the values, each a mapping or a text; both are templates. */}}
+{{- define "vsyncer.extra" -}}
 {{- range .Values.extraObjects }}
 ---
 {{- if kindIs "string" . }}
@@ -7,3 +8,4 @@
 {{ tpl (toYaml .) $ }}
 {{- end }}
 {{- end }}
+{{- end -}}

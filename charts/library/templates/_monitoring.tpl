@@ -1,5 +1,5 @@
-{{/* Written by hack/generate: edit charts/syncer/templates/_monitoring.tpl. */}}
-{{/* What Prometheus and Grafana need of the daemon, in all charts; each template takes the dict of _daemon.tpl. */}}
+{{/* What Prometheus and Grafana need of the daemon, in both charts; each template takes the dict of _daemon.tpl. A library's files are read by the
+     chart that depends on it. */}}
 
 {{- define "vsyncer.monitoring" -}}
 {{- $monitoring := .root.Values.monitoring }}
@@ -81,7 +81,7 @@ metadata:
     {{- end }}
 spec:
   {{- $mine := printf "job=%q,namespace=%q" $job .root.Release.Namespace }}
-  {{- .root.Files.Get "files/alerts.yaml" | replace "job=\"syncer\"" $mine | nindent 2 }}
+  {{- .root.Subcharts.library.Files.Get "files/alerts.yaml" | replace "job=\"syncer\"" $mine | nindent 2 }}
 {{- end }}
 {{- if $monitoring.dashboard.enabled }}
 ---
@@ -101,7 +101,7 @@ metadata:
   {{- end }}
 data:
   {{- $place := printf "%s/%s" .root.Release.Namespace .name }}
-  {{- $dashboard := .root.Files.Get "files/dashboard.json" | fromJson }}
+  {{- $dashboard := .root.Subcharts.library.Files.Get "files/dashboard.json" | fromJson }}
   {{- $_ := set $dashboard "uid" (printf "vsyncer-%s" ($place | sha256sum | trunc 12)) }}
   {{- $_ := set $dashboard "title" (printf "vsyncer: %s" $place) }}
   {{- $chosen := dict "namespace" .root.Release.Namespace "job" $job }}

@@ -1,5 +1,4 @@
-{{/* Written by hack/generate: edit charts/syncer/templates/_names.tpl. */}}
-{{/* Names, labels, images and security contexts of all charts. */}}
+{{/* Names, labels, images and security contexts of both charts. */}}
 
 {{/* The beginning of all names: at most 36 characters, so that those made of it have room (a StatefulSet's revision is a label). */}}
 {{- define "vsyncer.fullname" -}}

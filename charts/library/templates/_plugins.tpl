@@ -17,7 +17,7 @@
   command:
     {{- toYaml $command | nindent 4 }}
   resources:
-    {{- toYaml $daemon.values.resources | nindent 4 }}
+    {{- toYaml (default $daemon.values.resources $daemon.resources) | nindent 4 }}
   securityContext:
     {{- include "vsyncer.securityContext" $daemon | nindent 4 }}
   volumeMounts:

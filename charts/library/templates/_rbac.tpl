@@ -1,4 +1,3 @@
-{{/* Written by hack/generate: edit charts/syncer/templates/_rbac.tpl. */}}
 {{/* The rights of the daemon: what `syncer rbac` prints for the same configuration. Rights that an option brings are in _rights.tpl,
      which hack/generate writes; those that name what the configuration names are made here. */}}
 
@@ -6,7 +5,7 @@
      the bindings, "labels" of all objects, "plugins" whether the daemon has syncers of plugins (whose rights are the value `extraRules`). */}}
 {{- define "syncer.rbac" -}}
 {{- $given := . -}}
-{{- $table := include "syncer.rights" . | fromJson -}}
+{{- $table := include "syncer.options" . | fromJson -}}
 {{- $role := dict "subject" .subject "labels" .labels -}}
 {{- $clusters := include "syncer.rbac.clusters" .config | fromJsonArray -}}
 {{- $first := first $clusters -}}
@@ -99,14 +98,7 @@
 {{- fail (printf "names.translator: the rights for %q aren't known here: set rbac.create to false, and apply what `syncer rbac` prints" $translator) -}}
 {{- end -}}
 {{- include "syncer.rbac.known" (dict "layers" $layers "table" $table "plugins" .plugins) -}}
-{{- $rows := list -}}
-{{- range $right := $table.rights -}}
-{{- $needed := true -}}
-{{- range $path, $values := $right.unless -}}
-{{- if has (toJson (get $options $path)) $values -}}{{- $needed = false -}}{{- end -}}
-{{- end -}}
-{{- if $needed -}}{{- $rows = append $rows $right -}}{{- end -}}
-{{- end -}}
+{{- $rows := include "syncer.rights" $options | fromYamlArray -}}
 {{- $given := dict "layers" $layers "options" $options "table" $table -}}
 {{- range list "syncer.rbac.named" "syncer.rbac.kinds" "syncer.rbac.custom" -}}
 {{- $rows = concat $rows (include . $given | fromJsonArray) -}}
@@ -133,7 +125,7 @@
 {{/* Refuse a configuration with sections of kinds that nobody syncs, of a dict as "syncer.rbac" takes it. */}}
 {{- define "syncer.rbac.check" -}}
 {{- $given := . -}}
-{{- $table := include "syncer.rights" . | fromJson -}}
+{{- $table := include "syncer.options" . | fromJson -}}
 {{- range include "syncer.rbac.clusters" .config | fromJsonArray -}}
 {{- include "syncer.rbac.known" (dict "layers" (list .entry $given.config) "table" $table "plugins" $given.plugins) -}}
 {{- end -}}
