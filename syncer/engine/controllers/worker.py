@@ -14,13 +14,13 @@ from syncer.api.decision import Decision, Outcome, Warned
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Side, SyncRequest, uid_of
 from syncer.api.texts import shortened
-from syncer.cache.entry import Entry
+from syncer.api.values import value_class
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestState, RequestStatuses
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
-from syncer.engine.reconcile.controller import MOST_NAMED, BoundSyncer, NamedCopy, Read, Reads
+from syncer.engine.reconcile.controller import MOST_NAMED, BoundSyncer, CheckedCopies, NamedCopy, Read
 from syncer.engine.reconcile.plan import Deferred, HeldFields, Plan
 from syncer.engine.reconcile.policies.contention import waiting
 from syncer.observe.logs import get_logger
@@ -45,6 +45,9 @@ NAMED, NAMED_LENGTH = 10, 80
 DRAIN_SECONDS = 3.0
 
 log = get_logger(__name__)
+
+#: The result of a request, as the metrics name it.
+_Result = Literal["success", "error", "requeue_after"]
 
 
 class WorkerEvents(Protocol):
@@ -76,10 +79,6 @@ class _Recorder:
     refusals: list[SyncerError] = field(default_factory=list)
     #: The events of the writes of the latest round.
     warnings: list[Warned] = field(default_factory=list)
-    #: The latest decision's reads of other objects.
-    reads: tuple[Read, ...] = ()
-    #: The fields that it left out.
-    left_out: tuple[str, ...] = ()
 
     def wrote(self, side: Side, verb: str) -> None:
         self.metrics.wrote(side, verb)
@@ -99,6 +98,20 @@ class _Recorder:
     def refused(self, held: HeldFields, error: SyncerError) -> None:
         self.frozen.append(held)
         self.refusals.append(error)
+
+
+@value_class
+class _Attempt:
+    """The end of the work on a request: its latest decision, or the error instead of it."""
+
+    #: None if there is an error.
+    decision: Decision | None
+    #: None if there is a decision.
+    error: Exception | None
+    #: The objects that were read besides the two of the request.
+    reads: tuple[Read, ...]
+    #: The fields of the virtual object that are not copied.
+    left_out: tuple[str, ...] = ()
 
 
 class Workers:
@@ -204,81 +217,89 @@ class Workers:
             return 0, 0.0  # every key is queued when the syncer is ready
         metrics = self._metrics.syncer(request.cluster, request.syncer)
         start = time.perf_counter()
-        result: Literal["success", "error", "requeue_after"] = "success"
         recorder = _Recorder(metrics, self.statuses, request.cluster, request.syncer)
-        try:
-            decision = await self._in_step(pair, controller, request, changed, recorder)
-            if pair.controllers.get(request.syncer) is not controller:
-                return recorder.writes, recorder.written  # the syncer has left meanwhile, and its stores with it
-            result = self._settle(pair, request, decision, recorder.reads)
-            if recorder.left_out:
-                self._tell_left_out(pair, request, recorder.left_out)
-        except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
-            if pair.controllers.get(request.syncer) is not controller:
-                return recorder.writes, recorder.written
-            result = "error"
-            metrics.failed(type(error).__name__)
-            self._failed(pair, request, error, recorder.reads)
+        attempt = await self._in_step(pair, controller, request, changed, recorder)
+        if pair.controllers.get(request.syncer) is not controller:
+            return recorder.writes, recorder.written  # the syncer has left meanwhile, and its stores with it
+        if attempt.error is not None:
+            result = self._failed(pair, request, attempt.error, attempt.reads)
+        else:
+            try:
+                result = self._settle(pair, request, attempt)
+            except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
+                result = self._failed(pair, request, error, attempt.reads)
         metrics.reconciled(result, time.perf_counter() - start)
         return recorder.writes, recorder.written
 
     async def _in_step(
         self, pair: ClusterPair, controller: BoundSyncer, request: SyncRequest, changed: float, recorder: _Recorder
-    ) -> Decision:
-        """Reconcile until there is nothing left to write."""
-        metrics = recorder.metrics
+    ) -> _Attempt:
+        """Reconcile until there is nothing left to write, or until an error."""
         deferred: Deferred | None = None
         written_from: str | None = None
-        known: dict[NamedCopy, tuple[Entry | None, bool]] = _NOTHING_KNOWN
-        for _ in range(ROUNDS):
-            self.queue.absorb(request)
-            reads = pair.reconciler.view.reads(known)
-            try:
-                plan = pair.reconciler.reconcile(controller, request, reads)
-            finally:
-                recorder.reads, recorder.left_out = tuple(reads.noted), reads.left_out
-            decision = plan.decision
-            if reads.unread:
-                del plan
-                known = await _read_in_steps(reads)
-                continue
-            recorder.reads += _waited_for(pair, decision) if decision.on else ()
-            if recorder.frozen:
+        known: CheckedCopies = _NOTHING_KNOWN
+        reads: tuple[Read, ...] = ()
+        try:
+            for _ in range(ROUNDS):
+                self.queue.absorb(request)
+                reconciled = pair.reconciler.reconcile(controller, request, known)
+                plan = reconciled.plan
+                reads = reconciled.reads
+                left_out = reconciled.left_out
+                if plan is None:
+                    return _Attempt(None, reconciled.error, reads)
+                decision = plan.decision
+                unread = reconciled.unread
+                del reconciled  # it has the plan
+                if unread:
+                    del plan
+                    known = await _check_in_steps(unread)
+                    continue
+                if decision.on:
+                    reads += _waited_for(pair, decision)
                 recorder.frozen.clear()
-            deferred = pair.reconciler.admit(plan, written_from)
-            if deferred is not None:
-                if deferred.backs_off:
-                    at_least = deferred.seconds or 0.0
-                    self.queue.retry(request, at_least=at_least, at_most=controller.config.max_retry_delay)
-                decision = deferred.instead_of(decision)
-                break
-            written_from = plan.original
-            sides = await pair.applier.apply(plan, recorder)
-            if sides:
-                recorder.written = self._clock()
-            warnings = [warning for warning in (decision.warning, *recorder.warnings) if warning is not None]
-            recorder.warnings.clear()
-            for warning in warnings:
-                self._tell_warning(pair, request, plan, warning)
-            if recorder.frozen:
-                self._tell_frozen(pair, request, recorder)
-            if not sides or not _may_follow(controller, decision, sides):
-                self.queue.forget(request)
-                break
-            del plan  # its objects aren't held while those of the next one are decoded
-        else:
-            self.queue.retry(request, at_most=controller.config.max_retry_delay)
-            why = f"{decision.reason}; it still needed a write after {ROUNDS} rounds"
-            decision = replace(decision, outcome=Outcome.PENDING, reason=why)
-        for side in recorder.sides:
-            metrics.lag("down" if side is Side.HOST else "up", recorder.written - changed)
-        if not recorder.sides:
-            if deferred is None or deferred.seconds is None:
-                metrics.no_op()
-        elif log.is_verbose:
-            where = ",".join(sorted(recorder.sides))
-            log.debug("wrote", **_about(request), sides=where, reason=decision.reason)
-        return waiting(decision, recorder.frozen)
+                deferred = pair.reconciler.admit(plan, written_from)
+                if deferred is not None:
+                    if deferred.backs_off:
+                        at_least = deferred.seconds or 0.0
+                        self.queue.retry(request, at_least=at_least, at_most=controller.config.max_retry_delay)
+                    decision = deferred.instead_of(decision)
+                    break
+                written_from = plan.original
+                sides = await pair.applier.apply(plan, recorder)
+                if sides:
+                    recorder.written = self._clock()
+                if decision.warning is not None or recorder.warnings:
+                    self._tell_warnings(pair, request, plan, recorder)
+                if recorder.frozen:
+                    self._tell_frozen(pair, request, recorder)
+                if not sides or not _may_follow(controller, decision, sides):
+                    self.queue.forget(request)
+                    break
+                del plan  # its objects aren't held while those of the next one are decoded
+            else:
+                self.queue.retry(request, at_most=controller.config.max_retry_delay)
+                why = f"{decision.reason}; it still needed a write after {ROUNDS} rounds"
+                decision = replace(decision, outcome=Outcome.PENDING, reason=why)
+            for side in recorder.sides:
+                recorder.metrics.lag("down" if side is Side.HOST else "up", recorder.written - changed)
+            if not recorder.sides:
+                if deferred is None or deferred.seconds is None:
+                    recorder.metrics.no_op()
+            elif log.is_verbose:
+                where = ",".join(sorted(recorder.sides))
+                log.debug("wrote", **_about(request), sides=where, reason=decision.reason)
+            return _Attempt(waiting(decision, recorder.frozen), None, reads, left_out)
+        except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
+            return _Attempt(None, error, reads)
+
+    def _tell_warnings(self, pair: ClusterPair, request: SyncRequest, plan: Plan, recorder: _Recorder) -> None:
+        """Notify the owner of the virtual object of what the decision and its writes warn about."""
+        if plan.decision.warning is not None:
+            self._tell_warning(pair, request, plan, plan.decision.warning)
+        for warning in recorder.warnings:
+            self._tell_warning(pair, request, plan, warning)
+        recorder.warnings.clear()
 
     def _tell_warning(self, pair: ClusterPair, request: SyncRequest, plan: Plan, warning: Warned) -> None:
         """Tell the owner of an object once of what its writes lack."""
@@ -315,9 +336,10 @@ class Workers:
         with contextlib.suppress(Exception):  # as below
             self.told.warn(pair, request, "NotCopied", message, about=None)
 
-    def _settle(
-        self, pair: ClusterPair, request: SyncRequest, decision: Decision, reads: Iterable[Read]
-    ) -> Literal["success", "requeue_after"]:
+    def _settle(self, pair: ClusterPair, request: SyncRequest, attempt: _Attempt) -> _Result:
+        decision = attempt.decision
+        reads = attempt.reads
+        assert decision is not None
         if decision.outcome is Outcome.PENDING or decision.on:
             self.wakeups.wait(request, reads)
         else:
@@ -332,12 +354,16 @@ class Workers:
             case Outcome.PENDING:
                 if self.statuses.note(request, RequestState.PENDING, decision.reason, now=self._clock()):
                     log.debug("waits", **_about(request), reason=decision.reason)
-        if decision.after is None:
-            return "success"
-        self.queue.add(request, after=decision.after)
-        return "requeue_after"
+        result: _Result = "success"
+        if decision.after is not None:
+            self.queue.add(request, after=decision.after)
+            result = "requeue_after"
+        if attempt.left_out:
+            self._tell_left_out(pair, request, attempt.left_out)
+        return result
 
-    def _failed(self, pair: ClusterPair, request: SyncRequest, error: Exception, reads: Iterable[Read]) -> None:
+    def _failed(self, pair: ClusterPair, request: SyncRequest, error: Exception, reads: Iterable[Read]) -> _Result:
+        self._metrics.syncer(request.cluster, request.syncer).failed(type(error).__name__)
         if isinstance(error, RecursionError):
             error = Refused("it is nested deeper than can be worked on; make it flatter", reason="Unreadable")
         what = retry_for(error, self.queue.failures(request))
@@ -346,6 +372,7 @@ class Workers:
             self._tell_failure(pair, request, error, what)
         except Exception:
             log.exception("a failure could not be told of", **_about(request))
+        return "error"
 
     def _tell_failure(self, pair: ClusterPair, request: SyncRequest, error: Exception, what: Retry) -> None:
         message = shortened(str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}")
@@ -392,18 +419,21 @@ class Workers:
 
 
 #: Stands for what is known of named copies before any was left unread.
-_NOTHING_KNOWN: "dict[NamedCopy, tuple[Entry | None, bool]]" = {}
+_NOTHING_KNOWN: CheckedCopies = {}
 
 
-async def _read_in_steps(reads: Reads) -> "dict[NamedCopy, tuple[Entry | None, bool]]":
-    """Read the named copies that a decision has left, and let other tasks run in between."""
-    known, room = {}, 0
-    for named in reads.unread:
+async def _check_in_steps(unread: Iterable[NamedCopy]) -> CheckedCopies:
+    """Check the named copies that a decision has left unread, and let other tasks run in between."""
+    known = {}
+    room = 0
+    for named in unread:
         if room <= 0:
             await asyncio.sleep(0)
             room = MOST_NAMED
-        known[named] = entry, _ = reads.read(named)
-        room -= entry.size if entry is not None else 0
+        checked = named.check()
+        known[named] = checked
+        if checked.entry is not None:
+            room -= checked.entry.size
     return known
 
 

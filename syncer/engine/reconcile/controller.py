@@ -56,7 +56,7 @@ class Vacant(NamedTuple):
         """Return True if an object at the place stands for the named one; None if that is not known
         before every controller is ready.
         """
-        if any(each.is_meant(self.key, host) for each in self.about):
+        if any(each.match(self.key, host).is_meant for each in self.about):
             return True
         return False if all(each.ready for each in self.about) else None
 
@@ -93,6 +93,33 @@ class NamedCopy(NamedTuple):
     key: Key
     place: Key
 
+    def check(self) -> "CheckedCopy":
+        """Return whether the host object at the place is the named one, as it is now."""
+        store = self.about.host
+        if store is None:
+            return CheckedCopy(None, False)
+        entry = store.entry(self.place)
+        match = _match(self.about, store, self.key, self.place)
+        return CheckedCopy(entry, match.is_meant)
+
+
+class CheckedCopy(NamedTuple):
+    """Whether a named copy is the right one, and the entry of the host object that was looked at."""
+
+    entry: Entry | None
+    is_meant: bool
+
+
+class Match(NamedTuple):
+    """Whether a host object stands for a virtual one, and the objects that were read to find out."""
+
+    is_meant: bool
+    reads: Sequence[Read] = ()
+
+
+#: What is known of the named copies that an earlier decision about the same request left unread.
+CheckedCopies = Mapping[NamedCopy, CheckedCopy]
+
 
 class Reads:
     """The cached reads of a single decision (:class:`~syncer.api.Reader`)."""
@@ -116,7 +143,7 @@ class Reads:
         informers: Informers,
         references: References,
         controllers: "Mapping[str, BoundSyncer]",
-        known: "Mapping[NamedCopy, tuple[Entry | None, bool]] | None" = None,
+        known: CheckedCopies | None = None,
         minor: Callable[[Side], int] = lambda side: 0,
     ) -> None:
         self._informers, self._references, self._controllers = informers, references, controllers
@@ -200,29 +227,20 @@ class Reads:
         if store is None:
             return False
         self.note(store, place)
-        if self._known is None:
-            return self._stands_for(controller, store, key, place)
-        entry = store.entry(place)
-        self._room -= entry.size if entry is not None else 0
-        if self._room >= 0:
-            return self._stands_for(controller, store, key, place)
-        named = NamedCopy(controller, key, place)
-        if named in self._known and self._known[named][0] is entry:
-            return self._known[named][1]
-        self.unread.append(named)
-        return True
-
-    def read(self, named: NamedCopy) -> tuple[Entry | None, bool]:
-        """Return whether a named copy is the right one, and the entry of which that is known."""
-        store = named.about.host
-        entry = store.entry(named.place) if store is not None else None
-        return entry, store is not None and self._stands_for(named.about, store, named.key, named.place)
-
-    def _stands_for(self, controller: "BoundSyncer", store: SideInformer, key: Key, place: Key) -> bool:
-        host, settings = store.outline(place), controller.settings
-        if host is not None and not settings.marks.is_in_place(host, cluster=settings.identity):
-            host = store.get(place)  # whether the host made it for the tenant may depend on the whole
-        return host is not None and controller.is_meant(key, host, self.noted)
+        if self._known is not None:
+            entry = store.entry(place)
+            self._room -= entry.size if entry is not None else 0
+            if self._room < 0:
+                named = NamedCopy(controller, key, place)
+                checked = self._known.get(named)
+                if checked is not None and checked.entry is entry:
+                    return checked.is_meant
+                self.unread.append(named)
+                return True
+        match = _match(controller, store, key, place)
+        if match.reads:
+            self.noted += match.reads[: MOST_READS - len(self.noted)]
+        return match.is_meant
 
     def note(self, store: SideInformer, key: Key) -> None:
         """Note a read of an object: a request that waits is asked again when it changes."""
@@ -263,6 +281,15 @@ class Reads:
         self.left_out = tuple(dict.fromkeys((*self.left_out, *fields)))
 
 
+def _match(controller: "BoundSyncer", store: SideInformer, key: Key, place: Key) -> Match:
+    """Return whether the host object at a place stands for the virtual object of this key."""
+    settings = controller.settings
+    host = store.outline(place)
+    if host is not None and not settings.marks.is_in_place(host, cluster=settings.identity):
+        host = store.get(place)  # whether the host made it for the tenant may depend on the whole
+    return Match(False) if host is None else controller.match(key, host)
+
+
 def original(controllers: "Iterable[BoundSyncer]", place: Key) -> Key | None:
     """Return the virtual key of the object of any kind that has its copy at a host key, or None.
 
@@ -301,7 +328,7 @@ class View:
     #: Returns the minor version of Kubernetes 1 of a side's API server, 0 if that is not known.
     minor: Callable[[Side], int] = lambda side: 0
 
-    def reads(self, known: "Mapping[NamedCopy, tuple[Entry | None, bool]] | None" = None) -> Reads:
+    def reads(self, known: CheckedCopies | None = None) -> Reads:
         """Return a reader for a decision; with ``known`` it leaves some named copies unread
         (:attr:`Reads.unread`).
         """
@@ -377,23 +404,19 @@ class BoundSyncer:
         """Return True if its host objects are in the namespaces that copies are put in, and in no others."""
         return self.direction.is_among_copies(self.settings)
 
-    def is_meant(self, key: Key, host: Obj, noted: list[Read] | None = None) -> bool:
-        """Return True if a host object stands for the virtual object of this key: it is its copy, or
+    def match(self, key: Key, host: Obj) -> Match:
+        """Return whether a host object stands for the virtual object of this key: it is its copy, or
         the host made it for the tenant.
-
-        The objects that this was read from are added to ``noted``.
         """
         marks = self.settings.marks
         if marks.is_in_place(host, cluster=self.settings.identity):
-            return marks.virtual_key(host) == key
+            return Match(marks.virtual_key(host) == key)
         reads = self.view.reads()
         try:
-            return self.direction.shows(self.context(reads), key, host)
-        except Exception:  # noqa: BLE001 — a bug of the syncer, whose own request tells of it
-            return False
-        finally:
-            if noted is not None:
-                noted += reads.noted[: MOST_READS - len(noted)]
+            is_shown = self.direction.shows(self.context(reads), key, host)
+        except Exception:  # noqa: BLE001 — a bug of the syncer, whose own request reports it
+            is_shown = False
+        return Match(is_shown, reads.noted)
 
     def store(self, side: Side) -> SideInformer | None:
         """Return the store of the syncer's objects on a side, or None if it has none there."""

@@ -10,7 +10,7 @@ from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
 from syncer.api.values import value_class
 from syncer.engine.reconcile.calls import Call
-from syncer.engine.reconcile.controller import BoundSyncer, Read, Vacant
+from syncer.engine.reconcile.controller import BoundSyncer, NamedCopy, Read, Vacant
 
 
 class Place(NamedTuple):
@@ -136,8 +136,6 @@ class Plan:
     writes: tuple[PlannedWrite, ...]
     #: The request with its two objects.
     seen: Observed
-    #: The objects that the decision was made from besides these two.
-    reads: Sequence[Read]
     #: Plans a write again if its object has changed since.
     again: Callable[[Write], PlannedWrite]
     #: The policies that learn how it was carried out.
@@ -160,6 +158,36 @@ class Plan:
     def held(self) -> list[Frozen]:
         """The frozen fields, which the calls leave out."""
         return [field for write in self.writes for field in write.held]
+
+
+@value_class
+class Decided:
+    """The decision about a request, and what it was made from."""
+
+    decision: Decision
+    #: The objects that were read besides the two of the request.
+    reads: tuple[Read, ...]
+    #: As :attr:`Plan.vacant`.
+    vacant: tuple[Vacant, ...]
+    #: The fields of the virtual object that are not copied.
+    left_out: tuple[str, ...]
+
+
+@value_class
+class Reconciled:
+    """The plan of a request, or the error instead of it, and what the one or the other follows from."""
+
+    #: None if there is an error.
+    plan: Plan | None
+    #: None if there is a plan.
+    error: Exception | None
+    #: The objects that were read besides the two of the request.
+    reads: tuple[Read, ...]
+    #: The fields of the virtual object that are not copied.
+    left_out: tuple[str, ...]
+    #: The named copies that were not read, and taken for the right ones. If there are any, they are to be checked
+    #: and the request reconciled again, with the result.
+    unread: tuple[NamedCopy, ...]
 
 
 class Deferred(NamedTuple):

@@ -17,10 +17,10 @@ from syncer.cache.parts import refuse_many_keys, refuse_many_parts
 from syncer.clusters import codec
 from syncer.directions import collision
 from syncer.engine.reconcile.calls import needed
-from syncer.engine.reconcile.controller import BoundSyncer, Reads, View
+from syncer.engine.reconcile.controller import BoundSyncer, CheckedCopies, Reads, View
 from syncer.engine.reconcile.dispatch import dispatch
 from syncer.engine.reconcile.pipeline import Answer, Pipeline, Pipelines
-from syncer.engine.reconcile.plan import Deferred, Observed, Place, Plan, PlannedWrite
+from syncer.engine.reconcile.plan import Decided, Deferred, Observed, Place, Plan, PlannedWrite, Reconciled
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import SideInformer
 
@@ -38,34 +38,32 @@ class Reconciler:
     pipelines: MutableMapping[str, Pipelines] = field(default_factory=dict)
 
     def reconcile(
-        self,
-        controller: BoundSyncer,
-        request: SyncRequest,
-        reads: Reads | None = None,
-        pipeline: Pipeline | None = None,
-    ) -> Plan:
-        """Return the plan of a request.
+        self, controller: BoundSyncer, request: SyncRequest, known: CheckedCopies | None = None
+    ) -> Reconciled:
+        """Return the plan of a request or the error instead of it, and the objects that were read.
 
         Args:
             controller: The controller of the request.
             request: The request.
-            reads: Records the objects that are read, also if an exception is raised; None for a new
-                one.
-            pipeline: The policies to apply; None for the controller's own.
+            known: The named copies that were checked before; further ones may be left unread then. None
+                to read them all.
+        """
+        reads = self.view.reads(known)
+        try:
+            plan = self._plan(controller, request, reads, self.pipelines[request.syncer].requests)
+        except Exception as error:  # noqa: BLE001 — the caller judges it by its class
+            # No variable keeps the error: its traceback refers to this frame, which would be a cycle.
+            return Reconciled(None, error, tuple(reads.noted), reads.left_out, tuple(reads.unread))
+        return Reconciled(plan, None, tuple(reads.noted), reads.left_out, tuple(reads.unread))
+
+    def plan(self, controller: BoundSyncer, request: SyncRequest) -> Plan:
+        """Return the plan of a request.
 
         Raises:
             Refused: The request can't be carried out. Any other exception of the syncer is passed
                 on, too.
         """
-        reads = reads if reads is not None else self.view.reads()
-        pipeline = pipeline or self.pipelines[request.syncer].requests
-        seen, decision = self.decide(controller, request, reads, pipeline)
-
-        def again(write: Write) -> PlannedWrite:
-            return self.planned(seen, write, pipeline)
-
-        writes = tuple([self.planned(seen, write, pipeline, is_latest=True) for write in decision.writes])
-        return Plan(decision, writes, seen, reads.noted, again, pipeline.results, reads.vacant)
+        return self._plan(controller, request, self.view.reads(), self.pipelines[request.syncer].requests)
 
     def admit(self, plan: Plan, written_from: str | None = None) -> Deferred | None:
         """Return why the calls of a plan may not go out now; None if they may.
@@ -90,75 +88,18 @@ class Reconciler:
         """Return the plan with everything that is not as it should be, including writes that a
         policy holds back.
 
-        Raises as :meth:`reconcile`.
+        Raises as :meth:`plan`.
         """
-        return self.reconcile(controller, request, pipeline=self.pipelines[controller.name].scan)
+        return self._plan(controller, request, self.view.reads(), self.pipelines[controller.name].scan)
 
-    def decide(
-        self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline
-    ) -> tuple[Observed, Decision]:
-        """Return the decision, and the objects that it was made from.
+    def decide(self, controller: BoundSyncer, request: SyncRequest, view: View) -> Decided:
+        """Return the decision about a request, as made with this view of the caches.
 
-        Raises as :meth:`reconcile`.
+        Raises as :meth:`plan`.
         """
-        try:
-            seen = self.observe(controller, request, reads)
-        except Refused as error:
-            seen = self._in_part(controller, request, reads, pipeline)
-            seen.error = error.with_traceback(None)  # which would refer to ``seen``
-        revoked = self._revoked(seen, pipeline.revocation, pipeline) if pipeline.revocation else None
-        if revoked is not None:
-            return seen, revoked
-        for answer in pipeline.answers:
-            answered = answer(seen)
-            if answered is not None:
-                return seen, answered
-        decision = None
-        for substitute in pipeline.substitutes:
-            decision = substitute(seen)
-            if decision is not None:
-                break
-        try:
-            if decision is None:
-                decision = dispatch(controller.direction, seen.ctx, request.key, virtual=seen.virtual, host=seen.host)
-            for policy in pipeline.decisions:
-                decision = policy(seen, decision)
-        except NotYet as missing:
-            return seen, wait(str(missing), on=(missing.on,))
-        return seen, _with_deletions(seen, decision, pipeline)
-
-    def observe(self, controller: BoundSyncer, request: SyncRequest, reads: Reads) -> Observed:
-        """Return a request with private copies of its two objects. A name that can't be translated has no host
-        object, so nothing is left of it once the virtual object is gone.
-
-        Raises:
-            Refused: An object can't be read.
-        """
-        syncer = controller.syncer
-        try:
-            virtual = self._virtual(controller, request.key)
-        except Refused:
-            if request.host_key is not None and controller.virtual is not None:
-                reads.note(controller.virtual, request.key)  # a change of it is another request than the host object's
-            raise
-        if not controller.direction.by_host:
-            return Observed(controller, request, controller.context(reads), virtual, None, request.key)
-        try:
-            translated = None if request.host_key else syncer.host_key(self.view.settings, request.key)
-        except Refused:
-            if virtual is not None or controller.direction.fakes:
-                raise
-            return Observed(controller, request, controller.context(reads), None, None, request.key)
-
-        def place(settings: Settings, key: Key) -> Key:
-            return translated if translated and key == request.key else syncer.host_key(settings, key)
-
-        ctx = controller.context(reads, place)
-        host_key = request.host_key or place(self.view.settings, request.key)
-        host = self._host(controller, host_key, virtual)
-        if host is not None and not controller.direction.is_about(ctx, request.key, host):
-            host = None
-        return Observed(controller, request, ctx, virtual, host, host_key)
+        reads = view.reads()
+        _, decision = self._decide(controller, request, reads, self.pipelines[controller.name].requests)
+        return Decided(decision, tuple(reads.noted), reads.vacant, reads.left_out)
 
     def is_gone(self, controller: BoundSyncer, request: SyncRequest) -> bool:
         """Return True if neither object of a request exists."""
@@ -170,9 +111,9 @@ class Reconciler:
             host_key = request.host_key or controller.place(request.key)
             if not controller.has(Side.HOST, host_key):
                 return True
-        return self.observe(controller, request, self.view.reads()).host is None
+        return self._observe(controller, request, self.view.reads()).host is None
 
-    def plan(self, controller: BoundSyncer, decision: Decision) -> Plan:
+    def plan_decision(self, controller: BoundSyncer, decision: Decision) -> Plan:
         """Return the plan of a decision that was made elsewhere, from the cached objects."""
         request, pipeline = controller.request(Key("", "")), self.pipelines[controller.name].scan
         seen = Observed(controller, request, controller.context(), None, None, request.key)
@@ -180,7 +121,7 @@ class Reconciler:
         def again(write: Write) -> PlannedWrite:
             return self.planned(seen, write, pipeline)
 
-        return Plan(decision, tuple(map(again, decision.writes)), seen, (), again, pipeline.results)
+        return Plan(decision, tuple(map(again, decision.writes)), seen, again, pipeline.results)
 
     def planned(self, seen: Observed, write: Write, pipeline: Pipeline, *, is_latest: bool = False) -> PlannedWrite:
         """Return a write with the calls that it takes.
@@ -219,6 +160,77 @@ class Reconciler:
 
     # -- inside ------------------------------------------------------------------------------------
 
+    def _plan(self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline) -> Plan:
+        seen, decision = self._decide(controller, request, reads, pipeline)
+
+        def again(write: Write) -> PlannedWrite:
+            return self.planned(seen, write, pipeline)
+
+        writes = tuple([self.planned(seen, write, pipeline, is_latest=True) for write in decision.writes])
+        return Plan(decision, writes, seen, again, pipeline.results, reads.vacant)
+
+    def _decide(
+        self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline
+    ) -> tuple[Observed, Decision]:
+        """Return the decision, and the objects that it was made from."""
+        try:
+            seen = self._observe(controller, request, reads)
+        except Refused as error:
+            seen = self._in_part(controller, request, reads, pipeline, error)
+        revoked = self._revoked(seen, pipeline.revocation, pipeline) if pipeline.revocation else None
+        if revoked is not None:
+            return seen, revoked
+        for answer in pipeline.answers:
+            answered = answer(seen)
+            if answered is not None:
+                return seen, answered
+        decision = None
+        for substitute in pipeline.substitutes:
+            decision = substitute(seen)
+            if decision is not None:
+                break
+        try:
+            if decision is None:
+                decision = dispatch(controller.direction, seen.ctx, request.key, virtual=seen.virtual, host=seen.host)
+            for policy in pipeline.decisions:
+                decision = policy(seen, decision)
+        except NotYet as missing:
+            return seen, wait(str(missing), on=(missing.on,))
+        return seen, _with_deletions(seen, decision, pipeline)
+
+    def _observe(self, controller: BoundSyncer, request: SyncRequest, reads: Reads) -> Observed:
+        """Return a request with private copies of its two objects. A name that can't be translated has no host
+        object, so nothing is left of it once the virtual object is gone.
+
+        Raises:
+            Refused: An object can't be read.
+        """
+        syncer = controller.syncer
+        try:
+            virtual = self._virtual(controller, request.key)
+        except Refused:
+            if request.host_key is not None and controller.virtual is not None:
+                reads.note(controller.virtual, request.key)  # a change of it is another request than the host object's
+            raise
+        if not controller.direction.by_host:
+            return Observed(controller, request, controller.context(reads), virtual, None, request.key)
+        try:
+            translated = None if request.host_key else syncer.host_key(self.view.settings, request.key)
+        except Refused:
+            if virtual is not None or controller.direction.fakes:
+                raise
+            return Observed(controller, request, controller.context(reads), None, None, request.key)
+
+        def place(settings: Settings, key: Key) -> Key:
+            return translated if translated and key == request.key else syncer.host_key(settings, key)
+
+        ctx = controller.context(reads, place)
+        host_key = request.host_key or place(self.view.settings, request.key)
+        host = self._host(controller, host_key, virtual)
+        if host is not None and not controller.direction.is_about(ctx, request.key, host):
+            host = None
+        return Observed(controller, request, ctx, virtual, host, host_key)
+
     def _revoked(self, seen: Observed, revocation: Answer, pipeline: Pipeline) -> Decision | None:
         """Return the decision that takes out of a copy what is no longer granted; None if it changes nothing."""
         revoked = revocation(seen)
@@ -227,11 +239,14 @@ class Reconciler:
         calls = [self.planned(seen, write, pipeline, is_latest=True).calls for write in revoked.writes]
         return _with_deletions(seen, revoked, pipeline) if any(calls) else None
 
-    def _in_part(self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline) -> Observed:
+    def _in_part(
+        self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline, error: Refused
+    ) -> Observed:
         """Return a request of which an object can't be read, with its copy alone if that may be revoked."""
+        error = error.with_traceback(None)  # which refers to frames with these objects
         ctx = controller.context(reads)
         if pipeline.revocation is None:
-            return Observed(controller, request, ctx, None, None, request.key)
+            return Observed(controller, request, ctx, None, None, request.key, error=error)
         place = request.host_key or controller.place(request.key)
         is_unreadable = False
         try:
@@ -239,7 +254,7 @@ class Reconciler:
         except Refused:
             is_unreadable = True
             host = _remains(controller.host, place, self.view.settings.marks)
-        return Observed(controller, request, ctx, None, host, place, is_unreadable)
+        return Observed(controller, request, ctx, None, host, place, is_unreadable, error)
 
     def _virtual(self, controller: BoundSyncer, key: Key) -> Obj | None:
         try:

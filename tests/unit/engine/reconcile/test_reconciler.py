@@ -26,7 +26,7 @@ from syncer.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.clusters import codec
 from syncer.engine.reconcile.controller import MOST_READS
 from syncer.engine.reconcile.pipeline import AdmissionGate
-from syncer.engine.reconcile.plan import Deferred, Observed, Plan
+from syncer.engine.reconcile.plan import Deferred, Observed, Plan, Reconciled
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret
@@ -57,6 +57,10 @@ def request(name: str) -> SyncRequest:
 
 def plan(world: World, name: str) -> Plan:
     return world.pair.plan(request(name))
+
+
+def reconciled(world: World, name: str) -> Reconciled:
+    return world.pair.reconciler.reconcile(world.pair.controllers["maps"], request(name))
 
 
 def shown(*objects: Obj) -> World:
@@ -155,10 +159,10 @@ def test_plan_made_twice_is_the_same_and_writes_nothing() -> None:
     assert world.sent == []
 
 
-def test_plan_has_the_reads_of_its_own_decision_and_of_no_other() -> None:
+def test_request_has_the_reads_of_its_own_decision_and_of_no_other() -> None:
     world = shown(configmap("a"), configmap("b"), secret("a"))
-    one = plan(world, "a")
-    plan(world, "b")
+    one = reconciled(world, "a")
+    reconciled(world, "b")
     assert [(str(read.key), read.state is not None) for read in one.reads] == [("shop/a", True)]
 
 
@@ -173,7 +177,7 @@ def test_reads_of_another_request_that_a_policy_asks_about_are_not_among_them() 
 
     own = reconciler.pipelines["maps"]
     reconciler.pipelines["maps"] = replace(own, requests=replace(own.requests, decisions=(counting,)))
-    assert [str(read.key) for read in plan(world, "a").reads] == ["shop/a"]
+    assert [str(read.key) for read in reconciled(world, "a").reads] == ["shop/a"]
 
 
 def test_first_gate_that_defers_a_plan_decides_and_no_gate_is_asked_about_a_plan_without_calls() -> None:
@@ -197,12 +201,19 @@ def test_first_gate_that_defers_a_plan_decides_and_no_gate_is_asked_about_a_plan
     assert len(asked) == 2
 
 
-def test_reads_are_noted_where_the_syncer_refuses() -> None:
-    world = shown(configmap("a", {"refused": ""}))
-    reads = world.pair.reconciler.view.reads()
-    with pytest.raises(Refused):
-        world.pair.reconciler.reconcile(world.pair.controllers["maps"], request("a"), reads)
-    assert [str(read.key) for read in reads.noted] == ["shop/a"]
+def test_error_comes_with_the_reads_before_it_and_without_a_plan() -> None:
+    found = reconciled(shown(configmap("a", {"refused": ""})), "a")
+    assert isinstance(found.error, Refused)
+    assert found.plan is None
+    assert [str(read.key) for read in found.reads] == ["shop/a"]
+
+
+def test_plan_comes_without_an_error_and_is_the_same_as_asked_for_alone() -> None:
+    world = shown(configmap("a"))
+    found = reconciled(world, "a")
+    assert found.plan is not None
+    assert found.error is None
+    assert found.plan.calls == plan(world, "a").calls
 
 
 @pytest.mark.parametrize(
@@ -235,7 +246,7 @@ def test_noted_read_keeps_no_object_and_knows_whether_it_is_as_it_was(later: Obj
 
 
 def test_reads_are_bounded() -> None:
-    assert len(plan(shown(configmap("a", {"reads": "1000"})), "a").reads) == MOST_READS
+    assert len(reconciled(shown(configmap("a", {"reads": "1000"})), "a").reads) == MOST_READS
 
 
 def test_write_is_planned_anew_over_what_is_there_by_then() -> None:

@@ -107,7 +107,7 @@ def test_pod_with_a_copy_where_its_name_leads_asks_nobody(translator: type[NameT
     world.settle("secrets", "shop/db")
     decision = world.decide("pods", "shop/web")
     assert world._decided is not None
-    assert (len(decision.writes), world._decided[1].vacant) == (1, ())
+    assert (len(decision.writes), world._decided.vacant) == (1, ())
 
 
 @pytest.mark.parametrize("translator", ALL)
@@ -251,7 +251,7 @@ def test_pod_is_woken_by_the_copy_for_which_the_host_made_its_secret() -> None:
         world.settle("pods", "shop/web")
     assert world._decided is not None
     copy = world.settings.names.to_host(CERTIFICATES, Key("shop", "c"))
-    assert (CERTIFICATES, copy) in [(read.store.resource, read.key) for read in world._decided[1].noted]
+    assert (CERTIFICATES, copy) in [(read.store.resource, read.key) for read in world._decided.reads]
     world.settle(str(CERTIFICATES), "shop/c")
     assert makes_it(world)
 
