@@ -30,6 +30,7 @@ from syncer.engine.reconcile.policies.preconditions import add_preconditions
 from syncer.engine.reconcile.policies.refusals import Refusals
 from syncer.engine.reconcile.policies.revocation import Revocation
 from syncer.engine.reconcile.policies.room import Room
+from syncer.engine.reconcile.policies.selection import deselect
 from syncer.engine.reconcile.policies.staleness import delay_unconfirmed_deletions, guard_pod_start
 from syncer.engine.reconcile.policies.write_pace import WritePace
 from syncer.resources.kinds import PODS
@@ -62,6 +63,9 @@ class Pipeline:
     answers: tuple[Answer, ...]
     #: Policies that may decide instead of the syncer; the first decision is treated as the syncer's own.
     substitutes: tuple[Answer, ...]
+    #: Policies that may decide instead of a role that is to be called, once exclusions, marks, uids and deletions
+    #: have been looked at; the first decision is treated as the syncer's own.
+    role_substitutes: tuple[Answer, ...]
     #: Policies for every decision.
     decisions: tuple[DecisionPolicy, ...]
     #: Policies for a decision that deletes an object, after the others.
@@ -113,6 +117,7 @@ def _pipeline(
 ) -> Pipeline:
     is_pod = PODS in resources_of(controller.syncer)[1:]
     binds = _sees_pods(controller)
+    selects = controller.direction.goes_down and controller.config.selector.narrows
     is_lenient = bool(policies.drift.lenient(controller.name))
     revocation = None
     if isinstance(controller.syncer, Grants) and controller.direction.goes_down:
@@ -122,6 +127,7 @@ def _pipeline(
         revocation=revocation,
         answers=(refuse_unreadable, policies.pause.answer, refuse_other_place),
         substitutes=(leave_to_the_host,) if controller.direction.goes_down else (),
+        role_substitutes=(deselect,) if selects else (),
         decisions=_those_on(
             _patched(patcher) if patcher.has_any else None,
             ownership.apply_owners if ownership else None,

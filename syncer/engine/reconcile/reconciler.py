@@ -191,7 +191,7 @@ class Reconciler:
                 break
         try:
             if decision is None:
-                decision = dispatch(controller.direction, seen.ctx, request.key, virtual=seen.virtual, host=seen.host)
+                decision = dispatch(seen, pipeline.role_substitutes)
             for policy in pipeline.decisions:
                 decision = policy(seen, decision)
         except NotYet as missing:

@@ -16,6 +16,7 @@ from engine_fakes import (
     context,
     copy_of,
     deleting,
+    observed,
     virtual,
 )
 
@@ -31,16 +32,16 @@ from syncer.api import (
     Resource,
     Side,
     Syncer,
+    SyncRequest,
     Verb,
     apply,
 )
-from syncer.directions import direction_of
 from syncer.engine.reconcile.dispatch import dispatch
 from syncer.testing.merge import merged
 
 
 def ask(syncer: Syncer, *, v: Obj | None = None, h: Obj | None = None) -> Decision:
-    return dispatch(direction_of(syncer), context(syncer), KEY, virtual=v, host=h)
+    return dispatch(observed(SyncRequest("vc", syncer.name, KEY), virtual=v, host=h, syncer=syncer))
 
 
 def deleted(decision: Decision) -> tuple[Side, str]:
