@@ -59,14 +59,6 @@ def syncer_faults(plugin: Any) -> list[Fault]:
     return []
 
 
-def deprecations(plugin: type[Syncer]) -> list[str]:
-    """Return a message for each deprecated feature that a syncer uses, with the replacement."""
-    if not issubclass(plugin, SyncUp) or issubclass(plugin, SyncDown | SyncFromHost):
-        return []
-    way_out = "derive it from SyncFromHost, and call its sync_up sync_from_host"
-    return [f"{plugin.__name__} has SyncUp without SyncDown, which ends with the next version: {way_out}"]
-
-
 def translator_faults(plugin: Any) -> list[Fault]:
     """Return the faults of a name translator."""
     if not inspect.isclass(plugin):
@@ -125,10 +117,14 @@ def _combination_faults(plugin: type[Syncer]) -> Iterator[Fault]:
     name = plugin.__name__
     if issubclass(plugin, SyncFromHost) and issubclass(plugin, SyncDown | SyncUp):
         yield Fault(f"{name} has SyncFromHost beside SyncDown or SyncUp; make two syncers of it")
-    if issubclass(plugin, Sync) and not issubclass(plugin, SyncDown | SyncUp | SyncFromHost):
+    if issubclass(plugin, SyncUp) and not issubclass(plugin, SyncDown | SyncFromHost):
+        why = "which is only about the copies of SyncDown"
+        way_out = "for objects that begin on the host, derive it from SyncFromHost and rename sync_up to sync_from_host"
+        yield Fault(f"{name} has SyncUp without SyncDown, {why}; {way_out}")
+    elif issubclass(plugin, Sync) and not issubclass(plugin, SyncDown | SyncFromHost):
         yield Fault(f"{name} has Sync alone, which is never asked; derive it from SyncDown or SyncFromHost, too")
-    from_host = issubclass(plugin, SyncFromHost | SyncUp) and not issubclass(plugin, SyncDown)
-    if from_host and issubclass(plugin, FakeSyncUp) and not getattr(plugin, "reverts_virtual_changes", False):
+    is_or_fake = issubclass(plugin, SyncFromHost) and issubclass(plugin, FakeSyncUp)
+    if is_or_fake and not issubclass(plugin, SyncDown) and not getattr(plugin, "reverts_virtual_changes", False):
         why = "so that a virtual key leads to the host object"
         yield Fault(f"{name} has FakeSyncUp beside SyncFromHost; set reverts_virtual_changes and host_key, {why}")
 

@@ -1,11 +1,9 @@
 """Check plugins without a cluster: their contract, and that their code can be called."""
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from syncer.api import Key, NameTranslator, PluginError, Problem, Resource, Syncer
-from syncer.api.contract import deprecations
 from syncer.config import SyncerConfig, VirtualCluster, config_with
 from syncer.config.render import schema
 from syncer.names import SingleNamespace
@@ -25,18 +23,13 @@ def checked(
 ) -> list[FoundPlugin]:
     """Check the named plugins, and add their problems; ``more`` checks sound syncers further."""
     found = list(plugins.found(names))
-    with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):  # reported by :func:`note`
-        return [each if each.problems else each._replace(problems=tuple(_problems(each, more))) for each in found]
+    return [each if each.problems else each._replace(problems=tuple(_problems(each, more))) for each in found]
 
 
 def note(found: FoundPlugin, plugins: Installed) -> str:
-    """Return a note about using a sound plugin beside the built-in syncers, or its deprecations;
-    ``""`` if there is none.
-    """
+    """Return a note about using a sound plugin beside the built-in syncers; ``""`` if there is none."""
     if found.group != SYNCERS or found.problems or found.origin.package == OURS:
         return ""
-    if deprecated := deprecations(found.plugin):
-        return deprecated[0]
     on = [syncer for syncer in plugins.built_in if syncer.config().enabled]
     others = [(what, other) for syncer, other, what in clashes([*on, found.plugin]) if syncer is found.plugin]
     return next((f"{what} {other.name}: set sync.{other.section}.enabled to false" for what, other in others), "")

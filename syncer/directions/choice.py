@@ -1,13 +1,11 @@
 """The direction of a syncer follows from its roles."""
 
-import warnings
 from collections.abc import Iterable
 
 from syncer.api.context import Context
-from syncer.api.contract import deprecations
 from syncer.api.decision import Decision, skip
 from syncer.api.objects import Key, Obj, Side, SyncRequest
-from syncer.api.roles import FakeSyncUp, SyncDown, Syncer, SyncFromHost, SyncUp
+from syncer.api.roles import FakeSyncUp, SyncDown, Syncer, SyncFromHost
 from syncer.api.sources import Right, Source
 from syncer.directions.direction import Direction, SyncerView, resources_of
 from syncer.directions.fakes import Fake, FromHostOrFake, ToHostOrFake
@@ -45,13 +43,11 @@ def way_of(syncer: type[Syncer]) -> type[Direction]:
     fakes = issubclass(syncer, FakeSyncUp)
     if issubclass(syncer, SyncDown):
         return ToHostOrFake if fakes else ToHost
-    if issubclass(syncer, SyncFromHost | SyncUp):
+    if issubclass(syncer, SyncFromHost):
         return FromHostOrFake if fakes else FromHost
     return Fake if fakes else Nowhere
 
 
 def direction_of(syncer: Syncer) -> Direction:
-    """Return the direction of a syncer, and warn about deprecated features of its class."""
-    for message in deprecations(type(syncer)):
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
+    """Return the direction of a syncer."""
     return way_of(type(syncer))(syncer)

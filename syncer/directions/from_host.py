@@ -6,7 +6,7 @@ from dataclasses import replace
 from syncer.api.context import Context, Settings
 from syncer.api.decision import Decision, skip
 from syncer.api.objects import Key, Obj, ObjectRef, Pair, Side, SyncRequest, is_deleting, key_of
-from syncer.api.roles import Sync, Syncer, SyncFromHost, SyncUp
+from syncer.api.roles import Sync, Syncer, SyncFromHost
 from syncer.api.sources import Right, Source
 from syncer.directions.direction import WRITE, Direction, SyncerView, by_path, came_up, collision
 
@@ -18,9 +18,8 @@ class FromHost(Direction):
 
     def __init__(self, syncer: Syncer) -> None:
         super().__init__(syncer)
-        assert isinstance(syncer, SyncFromHost | SyncUp)
-        self._role: SyncFromHost | SyncUp = syncer
-        self._show = syncer.sync_from_host if isinstance(syncer, SyncFromHost) else syncer.sync_up
+        assert isinstance(syncer, SyncFromHost)
+        self._role: SyncFromHost = syncer
         self._sync = syncer if isinstance(syncer, Sync) else None
 
     @property
@@ -85,7 +84,7 @@ class FromHost(Direction):
         """
         if self._role.virtual_key(ctx, host) != key:
             return False
-        decision = self._show(ctx, host)
+        decision = self._role.sync_from_host(ctx, host)
         return any(write.side is Side.VIRTUAL and key_of(write.obj) == key for write in decision.writes)
 
     def answer(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
@@ -110,4 +109,4 @@ class FromHost(Direction):
             return self._role.host_gone(ctx, virtual)
         if virtual is not None and self._sync is not None:
             return self._sync.sync(ctx, Pair(virtual, host))
-        return self._show(ctx, host)
+        return self._role.sync_from_host(ctx, host)

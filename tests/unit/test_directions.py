@@ -15,12 +15,10 @@ from syncer.api import (
     Key,
     Mirror,
     Obj,
-    Pair,
     Resource,
     Settings,
     Side,
     Source,
-    Sync,
     Syncer,
     SyncFromHost,
     SyncRequest,
@@ -137,34 +135,6 @@ def test_direction_follows_from_the_roles(kind: type[Syncer], way: type) -> None
 def decided(direction: Direction, ctx: Context, *, virtual: Obj | None = None, host: Obj | None = None) -> Decision:
     answered = direction.answer(ctx, KEY, virtual=virtual, host=host)
     return direction.call_role(ctx, KEY, virtual=virtual, host=host) if answered is None else answered
-
-
-class Former(Syncer, SyncUp, Sync):
-    """Begins on the host, as it was written before there was a role for that."""
-
-    name = "former"
-    resource = MAPS
-    host_marked = False
-
-    def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
-        return Key("shop", host["metadata"]["name"])
-
-    def sync_up(self, ctx: Context, host: Obj) -> Decision:
-        return apply(virtual=ctx.virtual_copy(host, KEY), reason="it comes up")
-
-    def sync(self, ctx: Context, pair: Pair) -> Decision:
-        return skip("both are there")
-
-
-def test_sync_up_without_sync_down_still_begins_on_the_host() -> None:
-    with pytest.warns(DeprecationWarning, match=r"Former has SyncUp without SyncDown.* derive it from SyncFromHost"):
-        former = direction_of(Former())
-    assert type(former) is FromHost
-    assert list(former.sources()) == [Source(Side.VIRTUAL, MAPS, marked=True), Source(Side.HOST, MAPS)]
-    ctx = World([Up]).context(Up)
-    assert decided(former, ctx, host=obj("vc-ns")).reason == "it comes up"
-    assert decided(former, ctx, virtual=FROM_HERE, host=obj("vc-ns")).reason == "both are there"
-    assert decided(former, ctx, virtual=FROM_HERE).deletes
 
 
 def test_sync_up_beside_sync_down_is_asked_about_orphans_alone() -> None:
