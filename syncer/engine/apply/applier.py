@@ -178,16 +178,16 @@ class Applier:
         self, plan: Plan, merged: PlannedWrite, annotations: Callable[[Obj], Mapping[str, str]], recorder: WriteRecorder
     ) -> int:
         """Set the annotations that follow from a merge that was accepted. Return the number of calls."""
-        place = merged.place
-        live = self.informers.store(place.side, place.resource).get(place.key)
+        ref = merged.ref
+        live = self.informers.store(ref.side, ref.resource).get(ref.key)
         if live is None:
             return 0
         noted = {**live, "metadata": {**live["metadata"], "annotations": dict(annotations(live))}}
-        return await self._write(plan, plan.again(Write(place.side, Verb.NOTE, noted)), recorder)
+        return await self._write(plan, plan.again(Write(ref.side, Verb.NOTE, noted)), recorder)
 
     def _has_changed(self, planned: PlannedWrite) -> bool:
         """Return True if the object has changed since the write was planned."""
-        entry = self.informers.store(planned.place.side, planned.place.resource).entry(planned.place.key)
+        entry = self.informers.store(planned.ref.side, planned.ref.resource).entry(planned.ref.key)
         live = planned.live
         if entry is None or live is None:
             return (entry is None) is not (live is None)
@@ -197,7 +197,7 @@ class Applier:
         return self.virtual if side is Side.VIRTUAL else self.host
 
     async def _send(self, controller: BoundSyncer, planned: PlannedWrite, call: Call) -> ServerAnswer:
-        write, (side, resource, key) = planned.write, planned.place
+        write, (side, resource, key) = planned.write, planned.ref
         cluster = self.virtual if side is Side.VIRTUAL else self.host
         if write.tokens:
             call = Call(call.kind, await with_tokens(write, call.body, virtual=self.virtual, marks=self.marks))

@@ -265,7 +265,7 @@ class Patroller:
         owner = other_owner(plan.seen.virtual, plan.seen.host, uid_mark=marks.uid)
         for planned in plan.writes:
             if planned.calls:
-                resource, notes = planned.place.resource, (marks.fields, marks.base)
+                resource, notes = planned.ref.resource, (marks.fields, marks.base)
                 write, live = planned.write, planned.live
                 yield from drifts(write, planned.calls, live, resource=resource, owner=owner, notes=notes)
             elif not planned.held:

@@ -7,18 +7,10 @@ from typing import NamedTuple
 from syncer.api.context import Context
 from syncer.api.decision import Decision, Outcome, Write
 from syncer.api.errors import Refused, SyncerError
-from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
+from syncer.api.objects import Key, Obj, ObjectRef, Side, SyncRequest
 from syncer.api.values import value_class
 from syncer.engine.reconcile.calls import Call
 from syncer.engine.reconcile.controller import BoundSyncer, NamedCopy, Read, Vacant
-
-
-class Place(NamedTuple):
-    """An object on a side."""
-
-    side: Side
-    resource: Resource
-    key: Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +26,7 @@ class HeldFields:
 class Frozen:
     """A field that is not written for some time, because another manager reverts it each time."""
 
-    place: Place
+    ref: ObjectRef
     #: The field names from the top; ``()`` is the whole object.
     path: tuple[str, ...]
     request: SyncRequest
@@ -91,7 +83,7 @@ class PlannedWrite(NamedTuple):
     """A write of a decision, with the API calls that it takes, often none."""
 
     write: Write
-    place: Place
+    ref: ObjectRef
     #: The cached object; None if there is none.
     live: Obj | None
     calls: Sequence[Call] = ()

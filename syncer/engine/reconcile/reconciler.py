@@ -20,7 +20,7 @@ from syncer.engine.reconcile.calls import needed
 from syncer.engine.reconcile.controller import BoundSyncer, CheckedCopies, Reads, View
 from syncer.engine.reconcile.dispatch import dispatch
 from syncer.engine.reconcile.pipeline import Answer, Pipeline, Pipelines
-from syncer.engine.reconcile.plan import Decided, Deferred, Observed, Place, Plan, PlannedWrite, Reconciled
+from syncer.engine.reconcile.plan import Decided, Deferred, Observed, Plan, PlannedWrite, Reconciled
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import SideInformer
 
@@ -142,7 +142,7 @@ class Reconciler:
         live = own if own is not None and is_latest and key == own_key else store.get(key)
         if side is Side.HOST:
             self._check(write, live, resource)
-        place = Place(side, resource, key)
+        ref = ObjectRef(side, resource, key)
         calls = needed(
             write,
             live,
@@ -152,7 +152,7 @@ class Reconciler:
             has_status=live is not None and self.has_status(side, resource),
             verbatim=not resource.is_built_in,
         )
-        planned = PlannedWrite(write, place, live, calls)
+        planned = PlannedWrite(write, ref, live, calls)
         if calls:
             for policy in pipeline.calls:
                 planned = policy(planned, seen.request)

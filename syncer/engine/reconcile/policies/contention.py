@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 
 from syncer.api.decision import Decision, Outcome
 from syncer.api.marks import Marks
-from syncer.api.objects import Obj, SyncRequest, annotations_of, labels_of
+from syncer.api.objects import Obj, ObjectRef, SyncRequest, annotations_of, labels_of
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.config import VirtualCluster
 from syncer.engine.reconcile import merge_base as base
@@ -41,7 +41,7 @@ from syncer.engine.reconcile.patch_paths import (
     wanted,
     without,
 )
-from syncer.engine.reconcile.plan import Frozen, HeldFields, Place, PlannedWrite, ServerAnswer
+from syncer.engine.reconcile.plan import Frozen, HeldFields, PlannedWrite, ServerAnswer
 from syncer.translate.times import written
 
 #: Number of objects whose changes are remembered, and of objects with frozen fields; the oldest are
@@ -79,8 +79,8 @@ class Contention:
     ) -> None:
         self.rules, self._marks = rules, marks
         self._clock, self._utcnow = clock, utcnow
-        self._past: dict[Place, array[int]] = {}
-        self._frozen: dict[Place, dict[Path, Frozen]] = {}
+        self._past: dict[ObjectRef, array[int]] = {}
+        self._frozen: dict[ObjectRef, dict[Path, Frozen]] = {}
         #: Number of fields frozen so far, by syncer.
         self.count: Counter[str] = Counter()
 
@@ -93,23 +93,23 @@ class Contention:
 
     def drop_frozen(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without its frozen fields."""
-        return self._sifted(planned, self._frozen_now(planned.place)) if planned.place in self._frozen else planned
+        return self._sifted(planned, self._frozen_now(planned.ref)) if planned.ref in self._frozen else planned
 
     def drop_contended(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without fields that are frozen, or that it would set once too often.
 
         The latter are frozen when the write is made (:meth:`freeze`).
         """
-        place = planned.place
-        if place not in self._past and (not self._frozen or place not in self._frozen):
+        ref = planned.ref
+        if ref not in self._past and (not self._frozen or ref not in self._frozen):
             return planned
         due = {one.path: one for one in self._due(planned, request)}
-        frozen = [one for one in self._frozen_now(place) if one.path not in due]
+        frozen = [one for one in self._frozen_now(ref) if one.path not in due]
         return self._sifted(planned, [*frozen, *due.values()])
 
-    def _frozen_now(self, place: Place) -> list[Frozen]:
+    def _frozen_now(self, ref: ObjectRef) -> list[Frozen]:
         now = self._clock()
-        return [one for one in self._frozen.get(place, {}).values() if one.until > now]
+        return [one for one in self._frozen.get(ref, {}).values() if one.until > now]
 
     def _sifted(self, planned: PlannedWrite, frozen: Sequence[Frozen]) -> PlannedWrite:
         if not frozen:
@@ -138,34 +138,34 @@ class Contention:
 
     def _due(self, planned: PlannedWrite, request: SyncRequest) -> Iterator[Frozen]:
         """Yield the fields that the write would set once too often."""
-        place, past = planned.place, self._past.get(planned.place)
-        if not past or (place not in self._frozen and _writes(past) < self.rules.times):
+        ref, past = planned.ref, self._past.get(planned.ref)
+        if not past or (ref not in self._frozen and _writes(past) < self.rules.times):
             return
         now = self._clock()
         for call in planned.calls:
             for change in changes(call, planned.live, self._marks):
-                most = self._most(place, change.path)
+                most = self._most(ref, change.path)
                 often = past[::WIDTH].count(hash(change.path)) >= most
                 if often and _times(past, change, now - self.rules.window) >= most:
                     ends = written(self._utcnow() + timedelta(seconds=self.rules.thaw))
-                    yield Frozen(place, change.path, request, change.ours, now + self.rules.thaw, ends)
+                    yield Frozen(ref, change.path, request, change.ours, now + self.rules.thaw, ends)
 
     def freeze(self, held: Iterable[Frozen]) -> None:
         """Freeze the fields that :meth:`drop_contended` has left out."""
         for one in held:
-            fields = self._frozen.get(one.place, {})
+            fields = self._frozen.get(one.ref, {})
             if fields.get(one.path) is not one:
-                self._frozen.pop(one.place, None)
-                self._frozen[one.place] = {**fields, one.path: one}
-                self._past[one.place] = _others(self._past[one.place], one.path)
+                self._frozen.pop(one.ref, None)
+                self._frozen[one.ref] = {**fields, one.path: one}
+                self._past[one.ref] = _others(self._past[one.ref], one.path)
                 self.count[one.request.syncer] += 1
         now = self._clock()
         while len(self._frozen) > FROZEN or (self._frozen and self._is_over(next(iter(self._frozen.values())), now)):
             del self._frozen[next(iter(self._frozen))]
 
-    def _most(self, place: Place, path: Path) -> int:
+    def _most(self, ref: ObjectRef, path: Path) -> int:
         """Return how often a change may be made; once if the field was frozen recently."""
-        before = self._frozen.get(place, {}).get(path)
+        before = self._frozen.get(ref, {}).get(path)
         again = before is not None and self._clock() < before.until + self.rules.window
         return 1 if again else self.rules.times
 
@@ -179,16 +179,16 @@ class Contention:
 
         A call that failed or changed nothing still shows the wanted value.
         """
-        place, live = planned.place, planned.live
+        ref, live = planned.ref, planned.live
         changed = answer is not None and answer.changed
         if call.kind is Operation.DELETE:
-            self._deleted(place, live, changed=changed)
+            self._deleted(ref, live, changed=changed)
             return
         made = changes(call, live, self._marks) if self.is_on else []
         if not made:
             return
-        now, frozen = self._clock(), self._frozen.get(place) if self._frozen else None
-        past, at = self._past.pop(place, None), int(now * 1000)
+        now, frozen = self._clock(), self._frozen.get(ref) if self._frozen else None
+        past, at = self._past.pop(ref, None), int(now * 1000)
         if past:
             past = _since(past, now - self.rules.window)
             at = max(at, past[-1] + 1 if past else 0)
@@ -199,15 +199,15 @@ class Contention:
             if frozen and path in frozen and frozen[path].ours != ours:
                 frozen[path].until = min(now, frozen[path].until)
         most = WIDTH * FIELDS * (self.rules.times + 1)
-        self._past[place] = past if len(past) <= most else past[-most:]
+        self._past[ref] = past if len(past) <= most else past[-most:]
         if len(self._past) > REMEMBERED:
             del self._past[next(iter(self._past))]
 
-    def _deleted(self, place: Place, live: Obj | None, *, changed: bool) -> None:
+    def _deleted(self, ref: ObjectRef, live: Obj | None, *, changed: bool) -> None:
         """Forget an object that we deleted, but for how often that was since we last made it."""
-        past, frozen = self._past.pop(place, None), self._frozen.pop(place, {})
+        past, frozen = self._past.pop(ref, None), self._frozen.pop(ref, {})
         if ended := {path: one for path, one in frozen.items() if one.ours == GONE}:
-            self._frozen[place] = ended
+            self._frozen[ref] = ended
         if not (changed and self.is_on and live is not None and self._marks.cluster in labels_of(live)):
             return
         now, whole = self._clock(), hash(())
@@ -218,7 +218,7 @@ class Contention:
                 rows = []
         at = max(int(now * 1000), rows[-1][-1] + 1 if rows else 0)
         kept = [*rows[-self.rules.times :], (whole, GONE, ABSENT, at)]
-        self._past[place] = array("q", [number for row in kept for number in row])
+        self._past[ref] = array("q", [number for row in kept for number in row])
         if len(self._past) > REMEMBERED:
             del self._past[next(iter(self._past))]
 
@@ -273,7 +273,7 @@ def _writes(past: "array[int]") -> int:
 
 
 def _rows(past: "array[int]") -> list[Sequence[int]]:
-    return [past[place : place + WIDTH] for place in range(0, len(past), WIDTH)]
+    return [past[start : start + WIDTH] for start in range(0, len(past), WIDTH)]
 
 
 def _times(past: "array[int]", change: ChangedField, since: float) -> int:
@@ -305,7 +305,7 @@ def _others(past: "array[int]", path: Path) -> "array[int]":
 
 def _told(one: Frozen, among: Iterable[Frozen]) -> str:
     """Return the sentence about a field and those that are frozen for the same reason."""
-    side, resource, _ = one.place
+    side, resource, _ = one.ref
     end = f"frozen until {one.ends}; to try again now: syncer thaw {one.request.syncer} {one.request.key}"
     if one.ours == GONE:
         return f"the {side} {resource.kind} is deleted by {FIELD_MANAGER} and made by somebody else each time; {end}"

@@ -9,10 +9,10 @@ import pytest
 from cachetools import LRUCache
 from engine_fakes import MARKS
 
-from syncer.api import Key, Marks, Obj, Resource, Side, Verb, Write
+from syncer.api import Key, Marks, Obj, ObjectRef, Resource, Side, Verb, Write
 from syncer.clusters.discovery import GONE_BYTES, OVERHEAD, Discovery
 from syncer.engine.reconcile.calls import Call, Operation, _metadata_names, _read, needed, said_before
-from syncer.engine.reconcile.plan import Place, PlannedWrite, ServerAnswer
+from syncer.engine.reconcile.plan import PlannedWrite, ServerAnswer
 from syncer.engine.reconcile.policies.futile import FutilePatches
 from syncer.engine.stores.selections import SELECTOR_BYTES, _selector
 from syncer.names import PerNamespace, SingleNamespace, Unchanged, VclusterCompat
@@ -113,8 +113,8 @@ def test_value_that_is_rewritten_is_remembered_by_its_hash() -> None:
     known = FutilePatches(Marks(), clock=lambda: 0.0)
     for number in range(MANY):
         call = Call(Operation.PATCH, {"data": {"a": long(number)}})
-        place = Place(Side.HOST, MAPS, Key("shop", str(number)))
-        planned = PlannedWrite(Write(Side.HOST, Verb.APPLY, {}), place, None, [call])
+        ref = ObjectRef(Side.HOST, MAPS, Key("shop", str(number)))
+        planned = PlannedWrite(Write(Side.HOST, Verb.APPLY, {}), ref, None, [call])
         known.answered(planned, call, ServerAnswer(call, {"data": {}}, changed=number % 2 == 0))
     assert len(known._known) == MANY
     assert max(size(value) for value in known._known.values()) < 1000

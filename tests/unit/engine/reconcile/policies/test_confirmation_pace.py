@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 from typing import cast
 
-from syncer.api import Key, Side
-from syncer.engine.reconcile.plan import Place, Plan
+from syncer.api import Key, ObjectRef, Side
+from syncer.engine.reconcile.plan import Plan
 from syncer.engine.reconcile.policies.confirmation_pace import AT_ONCE, FREE, LONGEST, PER_SECOND, ConfirmationPace
 from syncer.resources.kinds import PODS
 
@@ -18,7 +18,7 @@ class Scene:
 
     def delay(self, name: str, further: int, *, calls: int = 1, side: Side = Side.HOST) -> float:
         """Return the delay of a write that names so many objects more than are free."""
-        write = SimpleNamespace(place=Place(side, PODS, Key("vc-ns", name)), calls=[None] * calls)
+        write = SimpleNamespace(ref=ObjectRef(side, PODS, Key("vc-ns", name)), calls=[None] * calls)
         plan = cast("Plan", SimpleNamespace(writes=[write], vacant=[None] * (FREE + further)))
         deferred = self.pace.admit(plan, None)
         return deferred.seconds or 0.0 if deferred is not None else 0.0

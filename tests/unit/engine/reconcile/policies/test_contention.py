@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncer.api import Decision, Key, Marks, Obj, Outcome, Resource, Side, SyncRequest, Verb, Write, apply
+from syncer.api import Decision, Key, Marks, Obj, ObjectRef, Outcome, Resource, Side, SyncRequest, Verb, Write, apply
 from syncer.config import config_with
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Path, changes, wanted
-from syncer.engine.reconcile.plan import Frozen, HeldFields, Place, PlannedWrite, ServerAnswer
+from syncer.engine.reconcile.plan import Frozen, HeldFields, PlannedWrite, ServerAnswer
 from syncer.engine.reconcile.policies import contention
 from syncer.engine.reconcile.policies.contention import Contention, ContentionRules, contention_rules, waiting
 from syncer.names import SingleNamespace
@@ -27,13 +27,13 @@ MARKED = {"metadata": {"labels": {MARKS.cluster: "vc"}}}
 GUARD = {"uid": "u1", "resourceVersion": "7"}
 
 
-def place(key: Key = KEY) -> Place:
-    return Place(Side.HOST, DEPLOYMENTS, key)
+def ref(key: Key = KEY) -> ObjectRef:
+    return ObjectRef(Side.HOST, DEPLOYMENTS, key)
 
 
 def planned_write(*calls: Call, live: Obj | None = None, key: Key = KEY) -> PlannedWrite:
     there = None if live is None else {"metadata": {}, **live}
-    return PlannedWrite(Write(Side.HOST, Verb.APPLY, {}), place(key), there, calls)
+    return PlannedWrite(Write(Side.HOST, Verb.APPLY, {}), ref(key), there, calls)
 
 
 def patch(body: Obj, kind: Operation = Operation.PATCH) -> Call:
@@ -401,20 +401,20 @@ def test_memory_of_changes_is_bounded(ring: Ring, monkeypatch: pytest.MonkeyPatc
         for _ in range(6):
             ring.write(patch({"spec": {"replicas": 3}}), {"spec": {"replicas": 1}}, key=Key("vc-ns", str(number)))
     held: list[Frozen] = ring.contention.frozen()
-    assert [one.place[2].name for one in held] == [str(number) for number in range(23, 30)]
+    assert [one.ref.key.name for one in held] == [str(number) for number in range(23, 30)]
     past = ring.contention._past
     assert [key.name for _, _, key in past] == [str(number) for number in range(20, 30)]
     for number in range(500):
         ring.write(patch({"spec": {"replicas": number}}), {"spec": {"replicas": 1}})
     assert len(past) == 10
-    assert len(past[place()]) <= contention.WIDTH * FIELDS * 6
+    assert len(past[ref()]) <= contention.WIDTH * FIELDS * 6
 
 
 def test_changes_that_are_too_old_take_no_memory(ring: Ring) -> None:
     for number in range(40):
         ring.now += 100
         assert ring.scale(number, over=number - 1)
-    assert len(ring.contention._past[place()]) == 7 * contention.WIDTH
+    assert len(ring.contention._past[ref()]) == 7 * contention.WIDTH
 
 
 def test_contention_that_is_over_is_forgotten(ring: Ring) -> None:
@@ -423,7 +423,7 @@ def test_contention_that_is_over_is_forgotten(ring: Ring) -> None:
             ring.write(patch({"spec": {"replicas": 3}}), {"spec": {"replicas": 1}}, key=Key("vc-ns", str(number)))
     ring.now = 2000
     ring.round(6)
-    assert list(ring.contention._frozen) == [place()]
+    assert list(ring.contention._frozen) == [ref()]
 
 
 def test_rules_come_from_the_configuration() -> None:
