@@ -303,7 +303,7 @@ class Workers:
 
     def _tell_warning(self, pair: ClusterPair, request: SyncRequest, plan: Plan, warning: Warned) -> None:
         """Tell the owner of an object once of what its writes lack."""
-        virtual = plan.seen.virtual
+        virtual = plan.observed.virtual
         told = hash((request, uid_of(virtual) if virtual else "", warning))
         if told not in self._told:
             self._told[told] = None

@@ -149,11 +149,11 @@ def _nested(paths: tuple[FieldPath, ...]) -> Nested:
     tree: dict[str, Any] = {}
     for path in paths:
         *parents, last = path_steps(path)
-        place: Any = tree
+        node: Any = tree
         for step in parents:
-            place = None if place is None else place.setdefault(step, {})
-        if place is not None:
-            place[last] = None
+            node = None if node is None else node.setdefault(step, {})
+        if node is not None:
+            node[last] = None
     return tree
 
 
@@ -169,7 +169,7 @@ def _changes(
 ) -> list[Call]:
     want = _as_it_is(write.obj, live, once) if once else write.obj
     want = _with_names(want, exact, marks, partial=write.partial, once=once, verbatim=verbatim)
-    before = said_before(live, marks) if _is_marked(want, marks) else {}
+    before = fields_before(live, marks) if _is_marked(want, marks) else {}
     patch: Obj = {}
     for part in want.keys() | ((before.keys() | exact.keys()) & live.keys()):
         if part in _IDENTITY:
@@ -188,9 +188,11 @@ def _changes(
         )
         if change is not _SAME:
             patch[part] = change
-    said, exactly = _said_of_metadata(before, marks), exact.get("metadata") or NOWHERE
-    metadata = _metadata(want["metadata"], live["metadata"], said, exactly)
+    metadata_before = _metadata_before(before, marks)
+    exact_metadata = exact.get("metadata") or NOWHERE
+    metadata = _metadata(want["metadata"], live["metadata"], metadata_before, exact_metadata)
     status = {"status": patch.pop("status")} if has_status and "status" in patch else None
+
     if metadata:
         patch["metadata"] = metadata
     version = want["metadata"].get("resourceVersion")
@@ -198,8 +200,13 @@ def _changes(
         # A response of ours may have been lost: then the object has fields of ours that this
         # annotation would not name.
         version = version or live["metadata"].get("resourceVersion")
-    calls = [Call(Operation.PATCH, _guarded(patch, live, version))] if patch else []
-    return [*calls, Call(Operation.PATCH_STATUS, _guarded(status, live))] if status else calls
+
+    calls: list[Call] = []
+    if patch:
+        calls.append(Call(Operation.PATCH, _guarded(patch, live, version)))
+    if status:
+        calls.append(Call(Operation.PATCH_STATUS, _guarded(status, live)))
+    return calls
 
 
 class _Same:
@@ -306,12 +313,14 @@ def _metadata(want: Obj, live: Obj, before: FieldTree, exact: Nested) -> Obj:
     return patch
 
 
-def _said_of_metadata(before: FieldTree, marks: Marks) -> FieldTree:
+def _metadata_before(before: FieldTree, marks: Marks) -> FieldTree:
     """Return the labels and annotations that we set; the annotation with the names is removed when
     it would be empty.
     """
-    said = before.get("metadata") or {}
-    return {**said, "annotations": {**(said.get("annotations") or {}), marks.fields: 1}} if before else said
+    metadata = before.get("metadata") or {}
+    if not before:
+        return metadata
+    return {**metadata, "annotations": {**(metadata.get("annotations") or {}), marks.fields: 1}}
 
 
 def _guarded(patch: Obj, live: Obj, version: str | None = None) -> Obj:
@@ -325,8 +334,8 @@ def _deletion(write: Write, live: Obj, *, verbatim: bool) -> list[Call]:
     if write.final_status is not None:
         change = _difference(write.final_status, live.get("status"), None, NOWHERE, whole=True, verbatim=verbatim)
         if change is not _SAME:
-            seen = write.obj["metadata"].get("resourceVersion")
-            calls.append(Call(Operation.PATCH_STATUS, _guarded({"status": change}, live, seen)))
+            version = write.obj["metadata"].get("resourceVersion")
+            calls.append(Call(Operation.PATCH_STATUS, _guarded({"status": change}, live, version)))
     if not _only_waits_for_finalizers(write, live):
         calls.append(Call(Operation.DELETE, write.obj))
     return calls
@@ -443,7 +452,7 @@ def _with_names(want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: 
     return {**want, "metadata": {**metadata, "annotations": annotations}}
 
 
-def said_before(live: Obj, marks: Marks) -> FieldTree:
+def fields_before(live: Obj, marks: Marks) -> FieldTree:
     """Return the names of the fields that we set on a live object.
 
     Empty if there is no annotation, or an unreadable one.

@@ -108,8 +108,10 @@ def pipelines(controller: BoundSyncer, policies: Policies, patcher: Patcher, own
     That of the patroller is without the circuit breaker and the drift policy, and counts no new
     contention, so that all drift is found. It has no gates, as it writes nothing.
     """
-    requests, scan = (_pipeline(controller, policies, patcher, ownership, scan=scan) for scan in (False, True))
-    return Pipelines(requests, scan)
+    return Pipelines(
+        requests=_pipeline(controller, policies, patcher, ownership, scan=False),
+        scan=_pipeline(controller, policies, patcher, ownership, scan=True),
+    )
 
 
 def _pipeline(
@@ -119,6 +121,7 @@ def _pipeline(
     binds = _sees_pods(controller)
     selects = controller.direction.goes_down and controller.config.selector.narrows
     is_lenient = bool(policies.drift.lenient(controller.name))
+    drop_contended = policies.contention.drop_frozen if scan else policies.contention.drop_contended
     revocation = None
     if isinstance(controller.syncer, Grants) and controller.direction.goes_down:
         revocation = Revocation(controller.syncer, patcher, policies.pause.holds).revoked
@@ -142,9 +145,7 @@ def _pipeline(
         calls=_those_on(
             policies.bound_pods.drop_bound if binds else None,
             policies.drift.drop_tolerated if is_lenient and not scan else None,
-            (policies.contention.drop_frozen if scan else policies.contention.drop_contended)
-            if policies.contention.is_on
-            else None,
+            drop_contended if policies.contention.is_on else None,
             policies.futile.drop_futile,
             policies.refusals.drop_refused if _merges(controller.syncer) else None,
         ),
@@ -177,12 +178,18 @@ def _sees_pods(controller: BoundSyncer) -> bool:
 
 def _merges(syncer: Syncer) -> bool:
     """Return True if a syncer has a right to change a subresource of its copies."""
-    host = [right for right in syncer.rights if right.side is Side.HOST and right.resource == syncer.host_resource]
-    return any(right.subresource and "patch" in right.verbs for right in host)
+    for right in syncer.rights:
+        is_of_copies = right.side is Side.HOST and right.resource == syncer.host_resource
+        if is_of_copies and right.subresource and "patch" in right.verbs:
+            return True
+    return False
 
 
 def _patched(patcher: Patcher) -> DecisionPolicy:
-    return lambda seen, decision: patcher.apply(decision, ctx=seen.ctx, virtual=seen.virtual, host=seen.host)
+    def patch(observed: Observed, decision: Decision) -> Decision:
+        return patcher.apply(decision, ctx=observed.ctx, virtual=observed.virtual, host=observed.host)
+
+    return patch
 
 
 def _those_on(*policies: P | None) -> tuple[P, ...]:

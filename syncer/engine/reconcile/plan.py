@@ -15,7 +15,7 @@ from syncer.engine.reconcile.controller import BoundSyncer, NamedCopy, Read, Vac
 
 @dataclass(frozen=True, slots=True)
 class HeldFields:
-    """The fields of a write that are held back: why, for how many more seconds, and whether that is news."""
+    """The fields of a write that are held back: the reason, for how many more seconds, and True if that is news."""
 
     reason: str
     after: float
@@ -44,8 +44,10 @@ class Frozen:
     @property
     def field(self) -> str:
         """The path for people, ``metadata.labels["example.org/team"]``; ``""`` is the whole object."""
-        written = (f".{name}" if name.isidentifier() else f'["{name}"]' for name in self.path)
-        return "".join(written).removeprefix(".")
+        text = ""
+        for name in self.path:
+            text += f".{name}" if name.isidentifier() else f'["{name}"]'
+        return text.removeprefix(".")
 
 
 @dataclass(slots=True)
@@ -122,23 +124,24 @@ class Results:
 
 @value_class
 class Plan:
-    """The plan of a request. Making it writes nothing; only policies remember what they have seen."""
+    """The plan of a request. Making it writes nothing; only policies remember anything of it."""
 
     decision: Decision
     writes: tuple[PlannedWrite, ...]
     #: The request with its two objects.
-    seen: Observed
+    observed: Observed
     #: Plans a write again if its object has changed since.
     again: Callable[[Write], PlannedWrite]
     #: The policies that learn how it was carried out.
     results: Results
-    #: The places that copies name, and where the live host must have nothing that isn't the tenant's.
+    #: The host keys that copies name, and where the live host must have no object but the tenant's.
     vacant: Sequence[Vacant] = ()
 
     @property
     def original(self) -> str:
         """The version of the virtual object that it was made from; ``""`` if there is none."""
-        version: str = self.seen.virtual["metadata"]["resourceVersion"] if self.seen.virtual else ""
+        virtual = self.observed.virtual
+        version: str = virtual["metadata"]["resourceVersion"] if virtual else ""
         return version
 
     @property

@@ -1,6 +1,6 @@
 """The reconciler makes the plan of a request from cached objects.
 
-It does no I/O and may be called at any time; only policies may remember what they have seen.
+It does no I/O and may be called at any time; only policies may remember anything.
 
 Used by workers, patroller, circuit breaker, dry run, and the World of the tests.
 """
@@ -78,7 +78,7 @@ class Reconciler:
                 break
         else:
             return None
-        for gate in self.pipelines[plan.seen.request.syncer].requests.gates:
+        for gate in self.pipelines[plan.observed.request.syncer].requests.gates:
             deferred = gate(plan, written_from)
             if deferred is not None:
                 return deferred
@@ -115,15 +115,17 @@ class Reconciler:
 
     def plan_decision(self, controller: BoundSyncer, decision: Decision) -> Plan:
         """Return the plan of a decision that was made elsewhere, from the cached objects."""
-        request, pipeline = controller.request(Key("", "")), self.pipelines[controller.name].scan
-        seen = Observed(controller, request, controller.context(), None, None, request.key)
+        request = controller.request(Key("", ""))
+        pipeline = self.pipelines[controller.name].scan
+        observed = Observed(controller, request, controller.context(), None, None, request.key)
 
         def again(write: Write) -> PlannedWrite:
-            return self.planned(seen, write, pipeline)
+            return self.planned(observed, write, pipeline)
 
-        return Plan(decision, tuple(map(again, decision.writes)), seen, again, pipeline.results)
+        writes = tuple([again(write) for write in decision.writes])
+        return Plan(decision, writes, observed, again, pipeline.results)
 
-    def planned(self, seen: Observed, write: Write, pipeline: Pipeline, *, is_latest: bool = False) -> PlannedWrite:
+    def planned(self, observed: Observed, write: Write, pipeline: Pipeline, *, is_latest: bool = False) -> PlannedWrite:
         """Return a write with the calls that it takes.
 
         With ``is_latest`` the observed objects are still those in the cache, and aren't read again.
@@ -131,23 +133,36 @@ class Reconciler:
         Raises:
             Refused: The write is forbidden.
         """
-        controller, side, key = seen.controller, write.side, key_of(write.obj)
+        controller = observed.controller
+        side = write.side
+        key = key_of(write.obj)
         if side is Side.VIRTUAL:
-            store, own_key, own = controller.virtual, seen.request.key, seen.virtual
+            store = controller.virtual
+            own_key = observed.request.key
+            own = observed.virtual
         else:
-            store, own_key, own = controller.host, seen.host_key, seen.host
+            store = controller.host
+            own_key = observed.host_key
+            own = observed.host
         if store is None or write.resource is not None:
-            store, own = self._store(controller, write), None
+            store = self._store(controller, write)
+            own = None
+
+        if own is not None and is_latest and key == own_key:
+            live: Obj | None = own
+        else:
+            live = store.get(key)
         resource = store.resource
-        live = own if own is not None and is_latest and key == own_key else store.get(key)
         if side is Side.HOST:
             self._check(write, live, resource)
         ref = ObjectRef(side, resource, key)
+        exact = controller.exact[side] if write.exact is None else write.exact
+        is_copy = side is Side.HOST and write.resource is None
         calls = needed(
             write,
             live,
-            exact=controller.exact[side] if write.exact is None else write.exact,
-            create_only=controller.syncer.create_only if side is Side.HOST and write.resource is None else (),
+            exact=exact,
+            create_only=controller.syncer.create_only if is_copy else (),
             marks=self.view.settings.marks,
             has_status=live is not None and self.has_status(side, resource),
             verbatim=not resource.is_built_in,
@@ -155,48 +170,53 @@ class Reconciler:
         planned = PlannedWrite(write, ref, live, calls)
         if calls:
             for policy in pipeline.calls:
-                planned = policy(planned, seen.request)
+                planned = policy(planned, observed.request)
         return planned
 
     # -- inside ------------------------------------------------------------------------------------
 
     def _plan(self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline) -> Plan:
-        seen, decision = self._decide(controller, request, reads, pipeline)
+        observed, decision = self._decide(controller, request, reads, pipeline)
 
         def again(write: Write) -> PlannedWrite:
-            return self.planned(seen, write, pipeline)
+            return self.planned(observed, write, pipeline)
 
-        writes = tuple([self.planned(seen, write, pipeline, is_latest=True) for write in decision.writes])
-        return Plan(decision, writes, seen, again, pipeline.results, reads.vacant)
+        writes = tuple([self.planned(observed, write, pipeline, is_latest=True) for write in decision.writes])
+        return Plan(decision, writes, observed, again, pipeline.results, reads.vacant)
 
     def _decide(
         self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline
     ) -> tuple[Observed, Decision]:
         """Return the decision, and the objects that it was made from."""
         try:
-            seen = self._observe(controller, request, reads)
+            observed = self._observe(controller, request, reads)
         except Refused as error:
-            seen = self._in_part(controller, request, reads, pipeline, error)
-        revoked = self._revoked(seen, pipeline.revocation, pipeline) if pipeline.revocation else None
-        if revoked is not None:
-            return seen, revoked
+            observed = self._in_part(controller, request, reads, pipeline, error)
+
+        if pipeline.revocation is not None:
+            revoked = self._revoked(observed, pipeline.revocation, pipeline)
+            if revoked is not None:
+                return observed, revoked
+
         for answer in pipeline.answers:
-            answered = answer(seen)
+            answered = answer(observed)
             if answered is not None:
-                return seen, answered
+                return observed, answered
+
         decision = None
         for substitute in pipeline.substitutes:
-            decision = substitute(seen)
+            decision = substitute(observed)
             if decision is not None:
                 break
+
         try:
             if decision is None:
-                decision = dispatch(seen, pipeline.role_substitutes)
+                decision = dispatch(observed, pipeline.role_substitutes)
             for policy in pipeline.decisions:
-                decision = policy(seen, decision)
+                decision = policy(observed, decision)
         except NotYet as missing:
-            return seen, wait(str(missing), on=(missing.on,))
-        return seen, _with_deletions(seen, decision, pipeline)
+            return observed, wait(str(missing), on=(missing.on,))
+        return observed, _with_deletions(observed, decision, pipeline)
 
     def _observe(self, controller: BoundSyncer, request: SyncRequest, reads: Reads) -> Observed:
         """Return a request with private copies of its two objects. A name that can't be translated has no host
@@ -210,34 +230,39 @@ class Reconciler:
             virtual = self._virtual(controller, request.key)
         except Refused:
             if request.host_key is not None and controller.virtual is not None:
-                reads.note(controller.virtual, request.key)  # a change of it is another request than the host object's
+                # A change of the virtual object is another request than that of the host object.
+                reads.note(controller.virtual, request.key)
             raise
+
         if not controller.direction.by_host:
             return Observed(controller, request, controller.context(reads), virtual, None, request.key)
+
+        translated: Key | None = None
         try:
-            translated = None if request.host_key else syncer.host_key(self.view.settings, request.key)
+            if not request.host_key:
+                translated = syncer.host_key(self.view.settings, request.key)
         except Refused:
             if virtual is not None or controller.direction.fakes:
                 raise
             return Observed(controller, request, controller.context(reads), None, None, request.key)
 
-        def place(settings: Settings, key: Key) -> Key:
+        def host_key_of(settings: Settings, key: Key) -> Key:
             return translated if translated and key == request.key else syncer.host_key(settings, key)
 
-        ctx = controller.context(reads, place)
-        host_key = request.host_key or place(self.view.settings, request.key)
+        ctx = controller.context(reads, host_key_of)
+        host_key = request.host_key or host_key_of(self.view.settings, request.key)
         host = self._host(controller, host_key, virtual)
         if host is not None and not controller.direction.is_about(ctx, request.key, host):
             host = None
         return Observed(controller, request, ctx, virtual, host, host_key)
 
-    def _revoked(self, seen: Observed, revocation: Answer, pipeline: Pipeline) -> Decision | None:
+    def _revoked(self, observed: Observed, revocation: Answer, pipeline: Pipeline) -> Decision | None:
         """Return the decision that takes out of a copy what is no longer granted; None if it changes nothing."""
-        revoked = revocation(seen)
+        revoked = revocation(observed)
         if revoked is None:
             return None
-        calls = [self.planned(seen, write, pipeline, is_latest=True).calls for write in revoked.writes]
-        return _with_deletions(seen, revoked, pipeline) if any(calls) else None
+        calls = [self.planned(observed, write, pipeline, is_latest=True).calls for write in revoked.writes]
+        return _with_deletions(observed, revoked, pipeline) if any(calls) else None
 
     def _in_part(
         self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline, error: Refused
@@ -247,18 +272,18 @@ class Reconciler:
         ctx = controller.context(reads)
         if pipeline.revocation is None:
             return Observed(controller, request, ctx, None, None, request.key, error=error)
-        place = request.host_key or controller.place(request.key)
+        host_key = request.host_key or controller.place(request.key)
         is_unreadable = False
         try:
-            host = _last_seen(controller.host, place)
+            host = _cached(controller.host, host_key)
         except Refused:
             is_unreadable = True
-            host = _remains(controller.host, place, self.view.settings.marks)
-        return Observed(controller, request, ctx, None, host, place, is_unreadable, error)
+            host = _remains(controller.host, host_key, self.view.settings.marks)
+        return Observed(controller, request, ctx, None, host, host_key, is_unreadable, error)
 
     def _virtual(self, controller: BoundSyncer, key: Key) -> Obj | None:
         try:
-            return _last_seen(controller.virtual, key)
+            return _cached(controller.virtual, key)
         except Refused:
             remains = _remains(controller.virtual, key, self.view.settings.marks)
             if not (remains and controller.direction.ends_copy(remains)):
@@ -267,7 +292,7 @@ class Reconciler:
 
     def _host(self, controller: BoundSyncer, key: Key, virtual: Obj | None) -> Obj | None:
         try:
-            return _last_seen(controller.host, key)
+            return _cached(controller.host, key)
         except Refused:
             remains = _remains(controller.host, key, self.view.settings.marks)
             direction = controller.direction
@@ -285,7 +310,8 @@ class Reconciler:
         """Refuse a forbidden write, whatever a syncer decided: to an unmarked object, or outside
         the host namespaces.
         """
-        mark, identity = self.view.settings.marks.cluster, self.view.settings.identity
+        mark = self.view.settings.marks.cluster
+        identity = self.view.settings.identity
         if (write.obj["metadata"].get("labels") or {}).get(mark) != identity:
             raise Refused(f"the host object {key_of(write.obj)} would be written without our mark")
         if live is not None and labels_of(live).get(mark) != identity:
@@ -293,7 +319,7 @@ class Reconciler:
         self.homes.check(write, resource)
 
 
-def _with_deletions(seen: Observed, decision: Decision, pipeline: Pipeline) -> Decision:
+def _with_deletions(observed: Observed, decision: Decision, pipeline: Pipeline) -> Decision:
     """Return a decision as the policies for deletions leave it.
 
     Raises:
@@ -301,18 +327,19 @@ def _with_deletions(seen: Observed, decision: Decision, pipeline: Pipeline) -> D
     """
     if decision.deletes:
         for policy in pipeline.deletions:
-            decision = policy(seen, decision)
+            decision = policy(observed, decision)
     return decision
 
 
-def _last_seen(store: SideInformer | None, key: Key) -> Obj | None:
-    """Return a private copy of an object.
+def _cached(store: SideInformer | None, key: Key) -> Obj | None:
+    """Return a private copy of a cached object, or None.
 
     Raises:
         Refused: It can't be read.
         TooLarge: It has too many parts.
     """
-    if store is None or (entry := store.entry(key)) is None:
+    entry = store.entry(key) if store is not None else None
+    if store is None or entry is None:
         return None
     of_copy = store.side is Side.HOST
     if entry.parts:
@@ -327,24 +354,25 @@ def _last_seen(store: SideInformer | None, key: Key) -> Obj | None:
 
 def _remains(store: SideInformer | None, key: Key, marks: Marks) -> Obj | None:
     """Return an object that is too large, or can't be read, as far as its deletion takes: its metadata, without
-    labels and annotations but for marks; None if it can't be told from a later one of its name. Nobody may hold
-    up a deletion by the contents of an object.
+    labels and annotations but for marks; None if it can't be distinguished from a later one of its name. The
+    contents of an object must not hold up its deletion.
     """
-    if store is None or (outline := store.outline(key)) is None or not outline["metadata"].get("uid"):
+    outline = store.outline(key) if store is not None else None
+    if store is None or outline is None or not outline["metadata"].get("uid"):
         return None
     metadata = outline["metadata"]
     for part in ("labels", "annotations"):
-        metadata[part] = {name: value for name, value in (metadata.get(part) or {}).items() if marks.is_mark(name)}
+        found = metadata.get(part) or {}
+        metadata[part] = {name: value for name, value in found.items() if marks.is_mark(name)}
     resource = store.resource
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": {}, "status": {}}
 
 
 def cannot_be_read(store: SideInformer, key: Key) -> str:
     """Return why a quarantined object isn't synced, and what to do; it names the object before the first colon."""
-    why = (store.get(key) or {}).get(codec.UNREADABLE) or "an index or a watch of a syncer raised, as the log says"
+    obj = store.get(key) or {}
+    why = obj.get(codec.UNREADABLE) or "an index or a watch of a syncer raised, as the log says"
     if key in store.left_out:
-        return (
-            f"the {store.side} {store.resource.kind} {key} isn't synced as it is now: {why}. Delete objects of its "
-            "namespace, or have the limit raised"
-        )
-    return f"the {store.side} {store.resource.kind} {key} can't be read: {why}. Write it anew, or delete it"
+        way_out = "Delete objects of its namespace, or have the limit raised"
+        return f"the {store.side} {store.resource.kind} {key} isn't synced as it is now: {why}. {way_out}"
+    return f"the {store.side} {store.resource.kind} {key} can't be read: {why}. Write the object again, or delete it"

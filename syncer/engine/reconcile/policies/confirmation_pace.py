@@ -13,9 +13,11 @@ from syncer.token_bucket import TokenBucket
 
 #: Names in a write that are confirmed without a turn.
 FREE = 4
-#: Further confirmations per second, and as many as may be made at once.
-PER_SECOND, AT_ONCE = 50.0, 500
-#: Longest wait for a turn, in seconds. What would wait for longer gets no turn, and asks again then.
+#: Further confirmations per second.
+PER_SECOND = 50.0
+#: Further confirmations that may be made at once.
+AT_ONCE = 500
+#: Longest wait for a turn, in seconds. A write that would wait for longer gets no turn, and asks again then.
 LONGEST = 60.0
 #: Turns that are kept at least before those of writes that didn't come back are dropped.
 _KEPT = 1024
@@ -29,8 +31,9 @@ class ConfirmationPace:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._bucket = TokenBucket(rate=PER_SECOND, burst=AT_ONCE, now=clock())
-        #: When the writes that wait have their turns, and the number of these at which old ones are dropped.
+        #: When the writes that wait have their turns.
         self._turns: dict[ObjectRef, float] = {}
+        #: The number of turns at which old ones are dropped.
         self._most = _KEPT
 
     def __len__(self) -> int:

@@ -44,9 +44,10 @@ from syncer.engine.reconcile.patch_paths import (
 from syncer.engine.reconcile.plan import Frozen, HeldFields, PlannedWrite, ServerAnswer
 from syncer.translate.times import written
 
-#: Number of objects whose changes are remembered, and of objects with frozen fields; the oldest are
-#: forgotten.
-REMEMBERED, FROZEN = 10_000, 10_000
+#: Number of objects whose changes are remembered; the oldest are forgotten.
+REMEMBERED = 10_000
+#: Number of objects with frozen fields; the oldest are forgotten.
+FROZEN = 10_000
 #: Integers for a remembered change: the hashes of path, new value and old value, and the time in
 #: milliseconds, which differs for each write of an object.
 WIDTH = 4
@@ -77,8 +78,10 @@ class Contention:
     def __init__(
         self, rules: ContentionRules, marks: Marks, *, clock: Callable[[], float], utcnow: Callable[[], datetime]
     ) -> None:
-        self.rules, self._marks = rules, marks
-        self._clock, self._utcnow = clock, utcnow
+        self.rules = rules
+        self._marks = marks
+        self._clock = clock
+        self._utcnow = utcnow
         self._past: dict[ObjectRef, array[int]] = {}
         self._frozen: dict[ObjectRef, dict[Path, Frozen]] = {}
         #: Number of fields frozen so far, by syncer.
@@ -93,7 +96,9 @@ class Contention:
 
     def drop_frozen(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without its frozen fields."""
-        return self._sifted(planned, self._frozen_now(planned.ref)) if planned.ref in self._frozen else planned
+        if planned.ref not in self._frozen:
+            return planned
+        return self._without_frozen(planned, self._frozen_now(planned.ref))
 
     def drop_contended(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without fields that are frozen, or that it would set once too often.
@@ -105,50 +110,57 @@ class Contention:
             return planned
         due = {one.path: one for one in self._due(planned, request)}
         frozen = [one for one in self._frozen_now(ref) if one.path not in due]
-        return self._sifted(planned, [*frozen, *due.values()])
+        return self._without_frozen(planned, [*frozen, *due.values()])
 
     def _frozen_now(self, ref: ObjectRef) -> list[Frozen]:
         now = self._clock()
         return [one for one in self._frozen.get(ref, {}).values() if one.until > now]
 
-    def _sifted(self, planned: PlannedWrite, frozen: Sequence[Frozen]) -> PlannedWrite:
+    def _without_frozen(self, planned: PlannedWrite, frozen: Sequence[Frozen]) -> PlannedWrite:
         if not frozen:
             return planned
-        left: list[Call] = []
+        calls: list[Call] = []
         held: list[Frozen] = []
         for call in planned.calls:
-            out = [one for one in frozen if wanted(call, one.path, self._marks) == one.ours]
-            rest = call if not out else self._without(call, [one.path for one in out], planned.live)
-            held += out
-            left += [rest] if rest else []
-        return planned._replace(calls=left, held=held)
+            left_out = [one for one in frozen if wanted(call, one.path, self._marks) == one.ours]
+            held += left_out
+            rest: Call | None = call
+            if left_out:
+                rest = self._without(call, [one.path for one in left_out], planned.live)
+            if rest is not None:
+                calls.append(rest)
+        return planned._replace(calls=calls, held=held)
 
     def _without(self, call: Call, paths: Sequence[Path], live: Obj | None) -> Call | None:
         """Return the call without these fields, and without recording them in the merge base."""
-        noted = ("metadata", "annotations", self._marks.base)
-        rest = without(call, [*paths, noted])
-        text = ((call.body.get("metadata") or {}).get("annotations") or {}).get(self._marks.base)
-        before = annotations_of(live).get(self._marks.base) if live else None
-        kept = base.without(text, before, paths)
+        base_mark = self._marks.base
+        rest = without(call, [*paths, ("metadata", "annotations", base_mark)])
+        annotations = (call.body.get("metadata") or {}).get("annotations") or {}
+        before = annotations_of(live).get(base_mark) if live else None
+        kept = base.without(annotations.get(base_mark), before, paths)
         if rest is None or kept is None or kept == before:
             return rest
+
         metadata = rest.body.get("metadata") or {}
-        annotations = {**(metadata.get("annotations") or {}), self._marks.base: kept}
+        annotations = {**(metadata.get("annotations") or {}), base_mark: kept}
         return Call(rest.kind, {**rest.body, "metadata": {**metadata, "annotations": annotations}})
 
     def _due(self, planned: PlannedWrite, request: SyncRequest) -> Iterator[Frozen]:
         """Yield the fields that the write would set once too often."""
-        ref, past = planned.ref, self._past.get(planned.ref)
+        ref = planned.ref
+        past = self._past.get(ref)
         if not past or (ref not in self._frozen and _writes(past) < self.rules.times):
             return
         now = self._clock()
+        begin = now - self.rules.window
+        until = now + self.rules.thaw
         for call in planned.calls:
             for change in changes(call, planned.live, self._marks):
                 most = self._most(ref, change.path)
-                often = past[::WIDTH].count(hash(change.path)) >= most
-                if often and _times(past, change, now - self.rules.window) >= most:
+                # The cheaper count of all changes of the field comes first.
+                if past[::WIDTH].count(hash(change.path)) >= most and _times(past, change, begin) >= most:
                     ends = written(self._utcnow() + timedelta(seconds=self.rules.thaw))
-                    yield Frozen(ref, change.path, request, change.ours, now + self.rules.thaw, ends)
+                    yield Frozen(ref, change.path, request, change.ours, until, ends)
 
     def freeze(self, held: Iterable[Frozen]) -> None:
         """Freeze the fields that :meth:`drop_contended` has left out."""
@@ -159,9 +171,13 @@ class Contention:
                 self._frozen[one.ref] = {**fields, one.path: one}
                 self._past[one.ref] = _others(self._past[one.ref], one.path)
                 self.count[one.request.syncer] += 1
+
         now = self._clock()
-        while len(self._frozen) > FROZEN or (self._frozen and self._is_over(next(iter(self._frozen.values())), now)):
-            del self._frozen[next(iter(self._frozen))]
+        while self._frozen:
+            oldest, fields = next(iter(self._frozen.items()))
+            if len(self._frozen) <= FROZEN and not self._is_over(fields, now):
+                break
+            del self._frozen[oldest]
 
     def _most(self, ref: ObjectRef, path: Path) -> int:
         """Return how often a change may be made; once if the field was frozen recently."""
@@ -179,7 +195,8 @@ class Contention:
 
         A call that failed or changed nothing still shows the wanted value.
         """
-        ref, live = planned.ref, planned.live
+        ref = planned.ref
+        live = planned.live
         changed = answer is not None and answer.changed
         if call.kind is Operation.DELETE:
             self._deleted(ref, live, changed=changed)
@@ -187,8 +204,11 @@ class Contention:
         made = changes(call, live, self._marks) if self.is_on else []
         if not made:
             return
-        now, frozen = self._clock(), self._frozen.get(ref) if self._frozen else None
-        past, at = self._past.pop(ref, None), int(now * 1000)
+
+        now = self._clock()
+        frozen = self._frozen.get(ref) if self._frozen else None
+        past = self._past.pop(ref, None)
+        at = int(now * 1000)
         if past:
             past = _since(past, now - self.rules.window)
             at = max(at, past[-1] + 1 if past else 0)
@@ -199,26 +219,34 @@ class Contention:
             if frozen and path in frozen and frozen[path].ours != ours:
                 frozen[path].until = min(now, frozen[path].until)
         most = WIDTH * FIELDS * (self.rules.times + 1)
-        self._past[ref] = past if len(past) <= most else past[-most:]
-        if len(self._past) > REMEMBERED:
-            del self._past[next(iter(self._past))]
+        self._remember(ref, past if len(past) <= most else past[-most:])
 
     def _deleted(self, ref: ObjectRef, live: Obj | None, *, changed: bool) -> None:
         """Forget an object that we deleted, but for how often that was since we last made it."""
-        past, frozen = self._past.pop(ref, None), self._frozen.pop(ref, {})
-        if ended := {path: one for path, one in frozen.items() if one.ours == GONE}:
+        past = self._past.pop(ref, None)
+        frozen = self._frozen.pop(ref, {})
+        ended = {path: one for path, one in frozen.items() if one.ours == GONE}
+        if ended:
             self._frozen[ref] = ended
         if not (changed and self.is_on and live is not None and self._marks.cluster in labels_of(live)):
             return
-        now, whole = self._clock(), hash(())
+
+        now = self._clock()
+        whole = hash(())
         rows = []
         if past and GONE in past[1::WIDTH]:
             rows = [row for row in _rows(_since(past, now - self.rules.window)) if row[0] == whole]
             if any(row[1] != GONE for row in rows):
                 rows = []
         at = max(int(now * 1000), rows[-1][-1] + 1 if rows else 0)
-        kept = [*rows[-self.rules.times :], (whole, GONE, ABSENT, at)]
-        self._past[ref] = array("q", [number for row in kept for number in row])
+        kept = array("q")
+        for row in rows[-self.rules.times :]:
+            kept.extend(row)
+        kept.extend((whole, GONE, ABSENT, at))
+        self._remember(ref, kept)
+
+    def _remember(self, ref: ObjectRef, past: "array[int]") -> None:
+        self._past[ref] = past
         if len(self._past) > REMEMBERED:
             del self._past[next(iter(self._past))]
 
@@ -251,7 +279,7 @@ class Contention:
         new = [one for one in frozen if not one.announced]
         for one in new:
             one.announced = True
-        reasons = dict.fromkeys(_told(one, frozen) for one in frozen)
+        reasons = dict.fromkeys(_reason(one, frozen) for one in frozen)
         after = min(one.until for one in frozen) - self._clock()
         return HeldFields("; ".join(reasons), max(after, 0.0), bool(new))
 
@@ -260,7 +288,9 @@ def waiting(decision: Decision, held: Sequence[HeldFields]) -> Decision:
     """Return the decision as pending, because parts of it are held back."""
     if not held:
         return decision
-    times = [one.after for one in held] + ([] if decision.after is None else [decision.after])
+    times = [one.after for one in held]
+    if decision.after is not None:
+        times.append(decision.after)
     reason = "; ".join(dict.fromkeys(one.reason for one in held))
     return replace(decision, reason=reason, outcome=Outcome.PENDING, after=min(times))
 
@@ -278,9 +308,10 @@ def _rows(past: "array[int]") -> list[Sequence[int]]:
 
 def _times(past: "array[int]", change: ChangedField, since: float) -> int:
     """Count how often this change was made recently, since another value was last wanted."""
-    number, its_path = 0, hash(change.path)
+    number = 0
+    path_hash = hash(change.path)
     for path, ours, theirs, at in reversed(_rows(past)):
-        if path != its_path:
+        if path != path_hash:
             continue
         if ours != change.ours or at < since * 1000:
             break
@@ -292,18 +323,24 @@ def _since(past: "array[int]", since: float) -> "array[int]":
     """Drop the changes that are too old to count."""
     if not past or past[WIDTH - 1] >= since * 1000:
         return past
-    return past[bisect_left(past[WIDTH - 1 :: WIDTH], since * 1000) * WIDTH :]
+    row = bisect_left(past[WIDTH - 1 :: WIDTH], since * 1000)
+    return past[row * WIDTH :]
 
 
 def _others(past: "array[int]", path: Path) -> "array[int]":
     """Drop the changes of a field."""
-    return array("q", [number for row in _rows(past) if row[0] != hash(path) for number in row])
+    path_hash = hash(path)
+    others = array("q")
+    for row in _rows(past):
+        if row[0] != path_hash:
+            others.extend(row)
+    return others
 
 
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _told(one: Frozen, among: Iterable[Frozen]) -> str:
+def _reason(one: Frozen, among: Iterable[Frozen]) -> str:
     """Return the sentence about a field and those that are frozen for the same reason."""
     side, resource, _ = one.ref
     end = f"frozen until {one.ends}; to try again now: syncer thaw {one.request.syncer} {one.request.key}"

@@ -39,7 +39,10 @@ class Refusals:
         if not self._known or not planned.write.subresource:
             return planned
         known = self._known.get((planned.ref, _hash(planned.write)))
-        if known is None or (left := known.until - self._clock()) <= 0:
+        if known is None:
+            return planned
+        left = known.until - self._clock()
+        if left <= 0:
             return planned
         return planned._replace(calls=(), refused=HeldFields(known.why, left, new=False))
 

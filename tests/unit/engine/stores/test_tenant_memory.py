@@ -11,7 +11,7 @@ from engine_fakes import MARKS
 
 from syncer.api import Key, Marks, Obj, ObjectRef, Resource, Side, Verb, Write
 from syncer.clusters.discovery import GONE_BYTES, OVERHEAD, Discovery
-from syncer.engine.reconcile.calls import Call, Operation, _metadata_names, _read, needed, said_before
+from syncer.engine.reconcile.calls import Call, Operation, _metadata_names, _read, fields_before, needed
 from syncer.engine.reconcile.plan import PlannedWrite, ServerAnswer
 from syncer.engine.reconcile.policies.futile import FutilePatches
 from syncer.engine.stores.selections import SELECTOR_BYTES, _selector
@@ -62,7 +62,7 @@ def test_notes_and_names_of_fields_are_remembered_up_to_a_number_of_bytes() -> N
     for number in range(1000):
         note = ",".join(f'"{number}-{name}":1' for name in range(120))
         text = f'{{"data":{{{note}}}}}'
-        said = said_before({"metadata": {"annotations": {MARKS.fields: text}}}, MARKS)
+        said = fields_before({"metadata": {"annotations": {MARKS.fields: text}}}, MARKS)
         assert said
         notes.append(size(text) + size(said))
         annotations = {f"{number}-{name}".ljust(317, "x"): "" for name in range(31)}
@@ -81,10 +81,10 @@ def test_long_note_of_fields_is_not_remembered() -> None:
     before = _read.cache_info()
     for number in range(MANY):
         note = f'{{"data":{{"{long(number)}":1}}}}'
-        assert said_before({"metadata": {"annotations": {MARKS.fields: note}}}, MARKS)["data"]
+        assert fields_before({"metadata": {"annotations": {MARKS.fields: note}}}, MARKS)["data"]
     assert _read.cache_info() == before
     usual: Obj = {"metadata": {"annotations": {MARKS.fields: '{"data":{"a":1}}'}}}
-    assert said_before(usual, MARKS) is said_before(usual, MARKS)
+    assert fields_before(usual, MARKS) is fields_before(usual, MARKS)
 
 
 def test_names_of_many_annotations_are_not_remembered() -> None:

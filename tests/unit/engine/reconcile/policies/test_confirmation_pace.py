@@ -45,7 +45,7 @@ def test_each_write_has_its_turn_at_the_rate_of_all() -> None:
     assert len(scene.pace) == 2
 
 
-def test_nobody_waits_for_longer_than_a_minute_and_turns_that_are_not_taken_are_dropped() -> None:
+def test_wait_is_a_minute_at_most_and_unused_turns_are_dropped() -> None:
     scene = Scene()
     most = AT_ONCE + int(LONGEST * PER_SECOND)
     assert [scene.delay(f"a{number}", 1) for number in range(most)][-1] == LONGEST

@@ -159,7 +159,7 @@ def test_others_may_take_turns_with_several_values(ring: Ring) -> None:
     assert written.count(True) == 10
 
 
-def test_fields_of_an_object_and_objects_are_told_apart(ring: Ring) -> None:
+def test_fields_and_objects_are_counted_separately(ring: Ring) -> None:
     for turn in range(4):
         other = Key("vc-ns", f"other-{turn}")
         assert ring.write(patch({"spec": {"replicas": 3}}), {"spec": {"replicas": 1}}, key=other)
@@ -174,7 +174,7 @@ def test_object_that_somebody_deletes_each_time_is_not_made_for_ever(ring: Ring)
     assert ring.scale(3, over=1), "where it is there after all, its fields are written"
 
 
-def test_object_that_is_made_anew_on_the_virtual_side_is_another_one(ring: Ring) -> None:
+def test_recreated_virtual_object_is_counted_separately(ring: Ring) -> None:
     for turn in range(50):
         assert ring.write(create(f"v{turn}"), None)
 
@@ -186,7 +186,7 @@ def test_deletions_of_our_own_are_no_contention(ring: Ring) -> None:
         assert ring.write(DELETE, MARKED)
 
 
-def test_deletion_of_what_somebody_makes_each_time_is_frozen(ring: Ring) -> None:
+def test_deletion_of_a_recreated_object_is_frozen(ring: Ring) -> None:
     assert sum(bool(ring.write(DELETE, MARKED)) for _ in range(20)) == 5
     assert ring.frozen() == [()]
     [one] = ring.contention.frozen()
@@ -245,7 +245,7 @@ def test_fields_with_one_fate_share_a_sentence(ring: Ring) -> None:
     )
 
 
-def test_whole_object_is_told_without_a_field(ring: Ring) -> None:
+def test_report_about_a_whole_object_names_no_field(ring: Ring) -> None:
     for _ in range(6):
         ring.write(create(), None)
     held = ring.contention.drop_frozen(planned_write(create()), REQUEST).held
@@ -362,7 +362,7 @@ def test_different_values_have_different_hashes(one: Obj, other: Obj) -> None:
     assert [ours for ours, _ in fields(one).values()] != [ours for ours, _ in fields(other).values()]
 
 
-def test_order_of_names_means_nothing_and_what_is_not_there_is_one_value() -> None:
+def test_order_of_names_is_ignored_and_absence_is_a_value() -> None:
     assert fields({"a": [{"x": 1, "y": 2}]}) == fields({"a": [{"y": 2, "x": 1}]})
     assert fields({"a": 1}, None)["a",] == fields({"a": 1}, {})["a",] != fields({"a": 1}, {"a": None})["a",]
     assert fields({"a": {"b": 1}}, {"a": "x"})["a", "b"] == fields({"a": {"b": 1}}, {})["a", "b"]
