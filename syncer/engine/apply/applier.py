@@ -129,7 +129,8 @@ class Applier:
             try:
                 made = await self._write(plan, plan.again(instead), recorder)
             except Invalid as again:
-                write, error = instead, again
+                write = instead
+                error = again
             else:
                 if not made:
                     break

@@ -24,10 +24,13 @@ from syncer.clusters.bodies import encoded
 from syncer.engine.reconcile.nulls import with_nulls
 from syncer.translate.alike import covers, of_same_types, same
 
-#: The longest annotation of field names, in characters, and the most labels and annotations whose
-#: parsed form is cached: those of usual objects, as tenants choose both. With the number of cached
-#: ones, this bounds each cache to some 5 MB.
-LONGEST_NOTE, MOST_NAMES, REMEMBERED = 2048, 32, 256
+#: The longest annotation of field names, in characters, of which the parsed form is cached: that of usual objects,
+#: as tenants choose it.
+LONGEST_NOTE = 2048
+#: The most labels and annotations of which the names are cached, for the same reason.
+MOST_NAMES = 32
+#: The number of cached ones, which with these two bounds each cache to some 5 MB.
+REMEMBERED = 256
 #: A tree of names: the fields that we set. A leaf is 1.
 FieldTree = dict[str, Any]
 #: Paths as nested mappings of their steps; None is the end of a path.
@@ -73,7 +76,8 @@ class Call:
         Raises:
             TooLarge: No API server accepts it.
         """
-        taken, self._json = self._json or encoded(self.body), b""
+        taken = self._json or encoded(self.body)
+        self._json = b""
         return taken
 
 
@@ -217,14 +221,16 @@ class _MissingField:
     """Stands for a missing field, since null may be a value."""
 
 
-_SAME, _ABSENT = _Same(), _MissingField()
+_SAME = _Same()
+_ABSENT = _MissingField()
 
 
 def _as_it_is(want: Obj, live: Obj, once: Nested) -> Obj:
     """Return the wanted object with the live values at some paths, so that these don't change."""
     result = dict(want)
     for step, below in once.items():
-        there, wanted = live.get(step), want.get(step)
+        there = live.get(step)
+        wanted = want.get(step)
         if below is None:
             result.pop(step, None)
             if there is not None:
@@ -301,7 +307,8 @@ def _metadata(want: Obj, live: Obj, before: FieldTree, exact: Nested) -> Obj:
     """Return the changes of labels and annotations; we never change other metadata."""
     patch: Obj = {}
     for part in ("labels", "annotations"):
-        ours, theirs = want.get(part) or {}, live.get(part) or {}
+        ours = want.get(part) or {}
+        theirs = live.get(part) or {}
         keys = exact.get(part) or NOWHERE
         change = (
             _SAME
@@ -479,7 +486,8 @@ def _read(text: str) -> FieldTree:
 def _names_of(want: Obj, exact: Nested, marks: Marks, *, partial: bool, verbatim: bool) -> FieldTree:
     tree: FieldTree = {}
     metadata = want["metadata"]
-    labels, annotations = tuple(metadata.get("labels") or ()), tuple(metadata.get("annotations") or ())
+    labels = tuple(metadata.get("labels") or ())
+    annotations = tuple(metadata.get("annotations") or ())
     are_few = len(labels) + len(annotations) <= MOST_NAMES
     own = (_metadata_names if are_few else _metadata_names.__wrapped__)(labels, annotations, marks.prefix)
     if own:
@@ -510,7 +518,8 @@ def _metadata_names(labels: tuple[str, ...], annotations: tuple[str, ...], prefi
 
     Cached, as many objects have the same, so the result must not be changed.
     """
-    found, marks = {}, Marks(prefix)
+    found = {}
+    marks = Marks(prefix)
     going = (marks.isolated_ingress, marks.isolated_egress)
     for part, names in (("labels", labels), ("annotations", annotations)):
         if own := {name: 1 for name in names if not name.startswith(prefix + "/") or name in going}:

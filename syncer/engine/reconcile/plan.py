@@ -72,7 +72,8 @@ class Observed:
 
     def take_error(self) -> Refused:
         """Return the error, and keep it no longer: once raised it refers to these objects."""
-        error, self.error = self.error, None
+        error = self.error
+        self.error = None
         assert error is not None
         return error
 

@@ -17,8 +17,10 @@ from syncer.engine.reconcile.plan import PlannedWrite, ServerAnswer
 
 #: Seconds until a value that was rewritten is sent again.
 AGAIN_SECONDS = 600.0
-#: Objects of which it is remembered, each with so many fields; the oldest are forgotten.
-REMEMBERED, MOST_FIELDS = 4096, 2 * FIELDS
+#: Objects of which it is remembered; the oldest are forgotten.
+REMEMBERED = 4096
+#: Fields of an object of which it is remembered; the oldest are forgotten.
+MOST_FIELDS = 2 * FIELDS
 
 
 class _Rewritten(NamedTuple):
@@ -33,7 +35,8 @@ class FutilePatches:
     """The values of a pair that an API server rewrote or dropped; ``clock`` returns seconds."""
 
     def __init__(self, marks: Marks, clock: Callable[[], float]) -> None:
-        self._marks, self._clock = marks, clock
+        self._marks = marks
+        self._clock = clock
         #: By object, and by the operation and path of a field.
         self._known: LRUCache[ObjectRef, dict[tuple[Operation, Path], _Rewritten]] = LRUCache(REMEMBERED)
 
@@ -62,7 +65,9 @@ class FutilePatches:
         """Learn from the answer to a call that creates or changes an object."""
         if answer is None or answer.obj is None:
             return
-        ref, reply, call = planned.ref, answer.obj, answer.call
+        ref = planned.ref
+        reply = answer.obj
+        call = answer.call
         kind: Operation = Operation.PATCH if call.kind is Operation.CREATE else call.kind
         if answer.changed:
             found = unmet(call, reply, verbatim=not ref.resource.is_built_in)

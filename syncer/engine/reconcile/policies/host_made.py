@@ -10,7 +10,9 @@ from syncer.engine.reconcile.plan import Observed
 
 def leave_to_the_host(observed: Observed) -> Decision | None:
     """Return that an object which the host creates has no copy; None for any other object."""
-    controller, host, ctx = observed.controller, observed.host, observed.ctx
+    controller = observed.controller
+    host = observed.host
+    ctx = observed.ctx
     resource = controller.syncer.resource
     maker = controller.view.references.maker(resource, observed.request.key)
     if maker is None:

@@ -20,7 +20,8 @@ class HostNamespaces:
     """The host namespaces that the copies of a virtual cluster may be written to."""
 
     def __init__(self, settings: Settings, informers: Informers) -> None:
-        self._settings, self._informers = settings, informers
+        self._settings = settings
+        self._informers = informers
         #: The host namespaces that the translator uses; None if a tenant's namespaces decide.
         self._fixed = settings.names.host_namespaces()
 

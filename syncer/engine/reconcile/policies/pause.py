@@ -72,7 +72,8 @@ class Pause:
 
         def notify_noted(names: Iterable[str]) -> None:
             paused = frozenset(self.notes.indexer.values(_INDEX))
-            self.is_on, self.syncers = YES in paused, paused - {YES}
+            self.is_on = YES in paused
+            self.syncers = paused - {YES}
             for name in names:
                 if name == YES:
                     changed(None)
@@ -101,7 +102,8 @@ class Pause:
 
     def answer(self, observed: Observed) -> Decision | None:
         """Return the decision about a paused request; None if nothing is paused."""
-        virtual, host = observed.virtual, observed.host
+        virtual = observed.virtual
+        host = observed.host
         if self.kept:
             self.kept.pop(observed.request, None)
         if virtual is None and host is None and not observed.controller.direction.fakes:
@@ -118,7 +120,8 @@ class Pause:
 
     def _paused_in_virtual(self, observed: Observed) -> Decision | None:
         """Return the wait for the end of a pause that is set in the virtual cluster."""
-        syncer, request = observed.controller.syncer, observed.request
+        syncer = observed.controller.syncer
+        request = observed.request
         if self.is_on:
             return self._wait(_NOTE)
         if syncer.name in self.syncers:
@@ -132,7 +135,9 @@ class Pause:
 
     def _has_ended(self, observed: Observed) -> bool:
         """Return True if the original's end is that of its copy, or the copy is that of an earlier object."""
-        virtual, host, direction = observed.virtual, observed.host, observed.controller.direction
+        virtual = observed.virtual
+        host = observed.host
+        direction = observed.controller.direction
         if not direction.goes_down:
             return direction.comes_up and (host is None or is_deleting(host))
         if virtual is None or direction.ends_copy(virtual):

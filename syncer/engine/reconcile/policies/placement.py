@@ -11,7 +11,8 @@ def refuse_other_place(observed: Observed) -> Decision | None:
     Raises:
         Refused: The copy is at another key.
     """
-    request, syncer = observed.request, observed.controller.syncer
+    request = observed.request
+    syncer = observed.controller.syncer
     if not request.host_key or not observed.controller.direction.goes_down:
         return None
     if observed.host is None:

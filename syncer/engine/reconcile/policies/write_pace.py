@@ -63,7 +63,8 @@ class WritePace:
         now = self._clock()
         if now >= self._turn:
             self._earlier = self._recent if now < self._turn + WINDOW else {}
-            self._recent, self._turn = {}, now + WINDOW
+            self._recent = {}
+            self._turn = now + WINDOW
         before = self._recent.get(ref) or self._earlier.get(ref) or _NEVER
         self._recent[ref] = (before[1], now)
 
