@@ -59,14 +59,6 @@ def syncer_faults(plugin: Any) -> list[Fault]:
     return []
 
 
-def deprecations(plugin: type[Syncer]) -> list[str]:
-    """Return a message for each deprecated feature that a syncer uses, with the replacement."""
-    if not issubclass(plugin, SyncUp) or issubclass(plugin, SyncDown | SyncFromHost):
-        return []
-    way_out = "derive it from SyncFromHost, and call its sync_up sync_from_host"
-    return [f"{plugin.__name__} has SyncUp without SyncDown, which ends with the next version: {way_out}"]
-
-
 def translator_faults(plugin: Any) -> list[Fault]:
     """Return the faults of a name translator."""
     if not inspect.isclass(plugin):
@@ -125,10 +117,14 @@ def _combination_faults(plugin: type[Syncer]) -> Iterator[Fault]:
     name = plugin.__name__
     if issubclass(plugin, SyncFromHost) and issubclass(plugin, SyncDown | SyncUp):
         yield Fault(f"{name} has SyncFromHost beside SyncDown or SyncUp; make two syncers of it")
-    if issubclass(plugin, Sync) and not issubclass(plugin, SyncDown | SyncUp | SyncFromHost):
+    if issubclass(plugin, SyncUp) and not issubclass(plugin, SyncDown | SyncFromHost):
+        why = "which is only about the copies of SyncDown"
+        way_out = "for objects that begin on the host, derive it from SyncFromHost and rename sync_up to sync_from_host"
+        yield Fault(f"{name} has SyncUp without SyncDown, {why}; {way_out}")
+    elif issubclass(plugin, Sync) and not issubclass(plugin, SyncDown | SyncFromHost):
         yield Fault(f"{name} has Sync alone, which is never asked; derive it from SyncDown or SyncFromHost, too")
-    from_host = issubclass(plugin, SyncFromHost | SyncUp) and not issubclass(plugin, SyncDown)
-    if from_host and issubclass(plugin, FakeSyncUp) and not getattr(plugin, "reverts_virtual_changes", False):
+    is_or_fake = issubclass(plugin, SyncFromHost) and issubclass(plugin, FakeSyncUp)
+    if is_or_fake and not issubclass(plugin, SyncDown) and not getattr(plugin, "reverts_virtual_changes", False):
         why = "so that a virtual key leads to the host object"
         yield Fault(f"{name} has FakeSyncUp beside SyncFromHost; set reverts_virtual_changes and host_key, {why}")
 
@@ -201,27 +197,29 @@ def _path_faults(made: Syncer, attribute: str) -> Iterator[Fault]:
 def _idle_faults(made: Syncer) -> Iterator[Fault]:
     """Yield the faults of paths that say more about fields which cross, and lie outside of those."""
     for attribute, first, second in (("create_only", "down", "both"), ("exact", "down", "up")):
-        said, crossing = getattr(made, attribute), (*getattr(made, first), *getattr(made, second))
-        idle = [path for path in said if not any(is_within(path, own) for own in crossing)]
-        if idle and said is not getattr(Syncer, attribute):
+        paths = getattr(made, attribute)
+        crossing = (*getattr(made, first), *getattr(made, second))
+        idle = [path for path in paths if not any(is_within(path, own) for own in crossing)]
+        if idle and paths is not getattr(Syncer, attribute):
             yield Fault(f"its {attribute} has {idle[0]!r}, which is neither in {first} nor in {second}", attribute)
 
 
 def _reference_faults(made: Refers) -> Iterator[Fault]:
     """Yield the faults of ``references``: its paths must cross, and its values must be references."""
-    said = made.references
-    if not isinstance(said, Mapping) or not all(isinstance(each, get_args(Referred)) for each in said.values()):
+    references = made.references
+    is_mapping = isinstance(references, Mapping)
+    if not is_mapping or not all(isinstance(each, get_args(Referred)) for each in references.values()):
         kinds = "a mapping of paths to Resource, Reference, Selects or Rewritten"
         yield Fault(f"its references is not {kinds}", "references")
         return
     try:
-        ReferencePaths(said)
+        ReferencePaths(references)
     except (TypeError, ValueError) as error:
         yield Fault(f"its references can't be: {error}", "references")
         return
     owners = (*made.down, *made.both, *made.up) if isinstance(made, Syncer) else ()
     shared = made.both if isinstance(made, Syncer) else ()
-    for path, each in said.items():
+    for path, each in references.items():
         holder = path_steps(path)[:-1]
         parted = [one for one in shared if is_within(path, one) and not is_within(holder, one)]
         if isinstance(each, Reference) and each.beside and parted:
@@ -318,5 +316,5 @@ def _attempt(call: Callable[[], Any]) -> tuple[Any, str]:
         options = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False))
         return None, "; ".join(options)
     except Exception as error:  # noqa: BLE001 — whatever a plugin's code raises is its fault, and named as such
-        said = "; ".join(line.strip() for line in str(error).splitlines()[:3])
-        return None, f"{type(error).__name__}: {said}"
+        text = "; ".join(line.strip() for line in str(error).splitlines()[:3])
+        return None, f"{type(error).__name__}: {text}"

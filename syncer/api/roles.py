@@ -180,36 +180,13 @@ class Sync(Role, Generic[C]):
 class SyncUp(Role, Generic[C]):
     """Role: the host copy exists and its virtual object doesn't.
 
-    Without this role, the copy is deleted.
-
-    Without ``SyncDown`` it acts as ``SyncFromHost``; that use is deprecated, and all attributes but
-    ``sync_up`` are only for it.
+    Without this role, the copy is deleted. It needs ``SyncDown``, which makes the copies;
+    for objects that begin on the host see ``SyncFromHost``.
     """
-
-    reverts_virtual_changes: ClassVar[bool] = False
-    host_marked: ClassVar[bool] = True
 
     @abstractmethod
     def sync_up(self, ctx: Context[C], host: Obj) -> Decision:
         """Return ``delete(host=…)``, or another decision about the orphan."""
-
-    def virtual_key(self, ctx: Context[C], host: Obj) -> Key | None:
-        """Return the virtual key of a host object; deprecated, see ``SyncFromHost.virtual_key``."""
-        if ctx.marks.is_ours(host, cluster=ctx.identity, resource=ctx.resource):
-            return ctx.marks.virtual_key(host)
-        return None
-
-    def host_gone(self, ctx: Context[C], virtual: Obj) -> Decision:
-        """Decide about a virtual object without host object; deprecated, see ``SyncFromHost.host_gone``."""
-        return delete(virtual=virtual, reason="the host object is gone")
-
-    def host_selector(self, settings: Settings) -> str:
-        """Return the selector of host objects; deprecated, see ``SyncFromHost.host_selector``."""
-        return ""
-
-    def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
-        """Return the host namespaces; deprecated, see ``SyncFromHost.host_namespaces``."""
-        return None
 
 
 class SyncFromHost(Role, Generic[C]):

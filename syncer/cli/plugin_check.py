@@ -1,11 +1,9 @@
 """Check plugins without a cluster: their contract, and that their code can be called."""
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from syncer.api import Key, NameTranslator, PluginError, Problem, Resource, Syncer
-from syncer.api.contract import deprecations
 from syncer.config import SyncerConfig, VirtualCluster, config_with
 from syncer.config.render import schema
 from syncer.names import SingleNamespace
@@ -25,25 +23,18 @@ def checked(
 ) -> list[FoundPlugin]:
     """Check the named plugins, and add their problems; ``more`` checks sound syncers further."""
     checked: list[FoundPlugin] = []
-    all_found = list(plugins.found(names))
-    # Deprecations are reported by :func:`note`.
-    with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):
-        for found in all_found:
-            problems = found.problems or tuple(_problems(found, more))
-            checked.append(found._replace(problems=problems))
+    for found in list(plugins.found(names)):
+        problems = found.problems or tuple(_problems(found, more))
+        checked.append(found._replace(problems=problems))
     return checked
 
 
 def note(found: FoundPlugin, plugins: Installed) -> str:
-    """Return a note about a sound plugin; ``""`` if there is none.
-
-    The note is about a deprecation, or about a built-in syncer that the plugin conflicts with.
+    """Return a note about a built-in syncer that a sound plugin conflicts with; ``""`` if there is
+    none.
     """
     if found.group != SYNCERS or found.problems or found.origin.package == OURS:
         return ""
-    deprecated = deprecations(found.plugin)
-    if deprecated:
-        return deprecated[0]
     enabled = [syncer for syncer in plugins.built_in if syncer.config().enabled]
     for syncer, other, what in clashes([*enabled, found.plugin]):
         if syncer is found.plugin:

@@ -19,6 +19,7 @@ from syncer.api import (
 )
 from syncer.directions import direction_of
 from syncer.engine.reconcile.dispatch import dispatch
+from syncer.engine.reconcile.plan import Observed
 from syncer.testing.memory import Sent
 from syncer.testing.world import World
 from syncer.translate.merge_patch import merged
@@ -207,12 +208,17 @@ class Trial:
         syncer = self.syncer
         key = self.scene.key
         virtual = self.world.virtual(syncer.resource.kind, key)
-        direction = direction_of(syncer)
+        ctx = self.world.context(syncer)  # adds the syncer to the world, if it isn't there yet
+        pair = self.world.pair
+        controller = pair.controllers[syncer.name]
+        direction = controller.direction
         found = self.world.copy_of(syncer, key) if direction.goes_down else next(iter(self.sources()), None)
         host = found if direction.by_host else None
+        host_key = key if host is None else key_of(host)
+        observed = Observed(controller, controller.request(key), ctx, virtual, host, host_key)
         before = copy.deepcopy((virtual, host))
         try:
-            dispatch(direction, self.world.context(syncer), key, virtual=virtual, host=host)
+            dispatch(observed, pair.reconciler.pipelines[syncer.name].requests.role_substitutes)
         finally:
             self.changed_inputs = self.changed_inputs or (virtual, host) != before
 

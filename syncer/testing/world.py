@@ -33,7 +33,8 @@ from syncer.config.checks import across
 from syncer.config.list_form import list_form
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.reconcile.controller import Reads
+from syncer.engine.reconcile.controller import View
+from syncer.engine.reconcile.plan import Decided
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import Informers
 from syncer.names import SingleNamespace
@@ -101,8 +102,8 @@ class World:
         self._sides = {side: MemoryCluster(side, self.sent, lambda: self.now) for side in Side}
         self._woken: list[SyncRequest] = []
         self._last: AnySyncer | None = None
-        #: The latest decision, with its reads.
-        self._decided: tuple[Decision, Reads] | None = None
+        #: The latest decision.
+        self._decided: Decided | None = None
         for syncer in installed().syncers() if syncers is None else syncers:
             self._add(syncer)
         self._pair = self._paired()
@@ -178,16 +179,8 @@ class World:
         place = _key(host_key) if host_key is not None else self._origin(made, virtual)
         request = SyncRequest(self.settings.cluster, made.name, virtual, place)
         controller = self._pair.controllers[made.name]
-        reads = self._reads(made)
-        reconciler = self._pair.reconciler
-        decision = reconciler.decide(
-            controller,
-            request,
-            reads,
-            reconciler.pipelines[controller.name].requests,
-        )[1]
-        self._decided = (decision, reads)
-        return decision
+        self._decided = self._pair.reconciler.decide(controller, request, self._view(made))
+        return self._decided.decision
 
     def left_out(self, syncer: SyncerName, key: str | Key) -> tuple[str, ...]:
         """Return the fields that the syncer's decision about a virtual key doesn't copy, of which
@@ -196,7 +189,7 @@ class World:
         Raises as :meth:`decide`.
         """
         self.decide(syncer, key)
-        return self._decided[1].left_out if self._decided else ()
+        return self._decided.left_out if self._decided else ()
 
     def apply(self, decision: Decision, *, by: SyncerName | None = None) -> list[Sent]:
         """Carry out a decision. Return the requests that it took; none if everything is in step.
@@ -212,9 +205,9 @@ class World:
         self._show()
         before = len(self.sent)
         try:
-            plan = self._pair.reconciler.plan(self._pair.controllers[syncer.name], decision)
-            if self._decided is not None and self._decided[0] is decision:
-                plan = replace(plan, vacant=self._decided[1].vacant)
+            plan = self._pair.reconciler.plan_decision(self._pair.controllers[syncer.name], decision)
+            if self._decided is not None and self._decided.decision is decision:
+                plan = replace(plan, vacant=self._decided.vacant)
             at_once(self._pair.applier.apply(plan, Deaf()))
         finally:
             self._show()
@@ -276,7 +269,7 @@ class World:
     def context(self, syncer: SyncerName) -> Any:
         """Return the context of a syncer."""
         made = self.syncer(syncer)
-        return self._pair.controllers[made.name].context(self._reads(made))
+        return self._pair.controllers[made.name].context(self._view(made).reads())
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -332,14 +325,14 @@ class World:
                 return resource
         return None
 
-    def _reads(self, syncer: AnySyncer) -> Reads:
-        """Return a reader restricted to the stores that the syncer declares: in a daemon, no other
+    def _view(self, syncer: AnySyncer) -> View:
+        """Return the view restricted to the stores that the syncer declares: in a daemon, no other
         syncer may be enabled.
         """
         declared = Declared(self._pair.informers, syncer, sources(syncer, settings=self.settings))
         if syncer.reads_copies:
             declared.allow(self._pair.reconciler.view.copies())
-        return replace(self._pair.reconciler.view, informers=cast("Informers", declared)).reads()
+        return replace(self._pair.reconciler.view, informers=cast("Informers", declared))
 
     def _show(self) -> None:
         """Update the stores, as watches would."""

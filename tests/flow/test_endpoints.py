@@ -16,13 +16,13 @@ from harness import ALL, Daemon, Tenant, built_in, configured, namespace, servin
 
 from hack.ports import free_port
 from hack.side_tasks import helped_by
-from syncer.api import Key, Obj, Side, SyncRequest, Unreachable
+from syncer.api import Key, Obj, ObjectRef, Side, SyncRequest, Unreachable
 from syncer.cache.reflector import ReflectorState
 from syncer.cli.daemon import Unanswered, ask
 from syncer.config import Loaded, SyncerConfig
 from syncer.daemon.pages import endpoints
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.reconcile.plan import Frozen, Place
+from syncer.engine.reconcile.plan import Frozen
 from syncer.engine.reconcile.policies.breaker import HeldDeletions
 from syncer.observe.catalogue import CATALOGUE, READ
 from syncer.observe.health import DEADLINE, Heartbeat
@@ -268,9 +268,10 @@ def test_control_answers_are_about_the_virtual_cluster_that_is_asked_about(tmp_p
 
 def freeze(pair: ClusterPair, request: SyncRequest) -> None:
     """Let a field count as one that another manager keeps setting back."""
-    contention, place = pair.policies.contention, Place(Side.HOST, CONFIG_MAPS, request.key)
-    field = Frozen(place, ("data", "color"), request, ours=1, until=math.inf, ends="")
-    contention._frozen[place] = {field.path: field}
+    contention = pair.policies.contention
+    ref = ObjectRef(Side.HOST, CONFIG_MAPS, request.key)
+    field = Frozen(ref, ("data", "color"), request, ours=1, until=math.inf, ends="")
+    contention._frozen[ref] = {field.path: field}
 
 
 async def scanned(daemon: Daemon) -> None:

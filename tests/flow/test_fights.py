@@ -294,7 +294,7 @@ def test_status_that_flows_up_and_is_set_back_there(two: Two) -> None:
             async with rival(lambda: shown().get("ready") is True, back):
                 await until(lambda: frozen(daemon))
                 [one] = frozen(daemon)
-                assert (one.place[0], one.field, one.other) == (Side.VIRTUAL, "status.ready", "kubectl-edit")
+                assert (one.ref.side, one.field, one.other) == (Side.VIRTUAL, "status.ready", "kubectl-edit")
                 two.host.put({**(two.copy(plural, "x") or {}), "status": {"ready": True, "phase": "Down"}})
                 await until(lambda: shown() == {"ready": False, "phase": "Down"})
 

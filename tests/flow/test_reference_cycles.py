@@ -12,7 +12,7 @@ import pytest
 from harness import Daemon, Tenant, Two, built_in, play, serving
 
 from kube_envtest import Rule
-from syncer.engine.reconcile.plan import Plan
+from syncer.engine.reconcile.plan import Plan, Reconciled
 from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.testing.objects import configmap, pod, service
 
@@ -86,7 +86,7 @@ def test_no_plan_is_held_while_the_next_one_of_its_request_is_made(two: Two, mon
     """Each holds both objects, and what is written."""
     reconcile, held = Reconciler.reconcile, list[int]()
 
-    def reconciling(self: Reconciler, *given: Any) -> Plan:
+    def reconciling(self: Reconciler, *given: Any) -> Reconciled:
         held.append(sum(isinstance(each, Plan) for each in gc.get_objects()))
         return reconcile(self, *given)
 

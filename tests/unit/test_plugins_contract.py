@@ -80,6 +80,16 @@ def test_good_one_is_taken(install: Install) -> None:
             "Widgets has SyncFromHost beside SyncDown or SyncUp; make two syncers of it",
             3,
         ),
+        (
+            derived("Syncer", "SyncUp") + "    sync_up = lambda self, ctx, host: None\n",
+            "for objects that begin on the host, derive it from SyncFromHost and rename sync_up to sync_from_host",
+            3,
+        ),
+        (
+            derived("Syncer", "SyncUp", "Sync") + "    sync_up = sync = lambda self, *args: None\n",
+            "Widgets has SyncUp without SyncDown",
+            3,
+        ),
         (derived("Syncer"), "Widgets has no role; derive it from SyncDown, Sync", 3),
         (with_("def heeds(self, virtual): return True"), "its heeds is called predicate now; rename it", 7),
         (with_("def concerns(self, settings): return True"), "its concerns is called applies_to now", 7),

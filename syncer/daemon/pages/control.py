@@ -184,7 +184,7 @@ def thaw(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
             "cluster": one.request.cluster,
             "syncer": one.request.syncer,
             "key": str(one.request.key),
-            "side": str(one.place[0]),
+            "side": str(one.ref.side),
             "field": one.field or "(all of it)",
         }
         for one in found

@@ -103,16 +103,18 @@ class Applier:
         """
         sides = set()
         for planned in plan.writes:
+            side = planned.write.side
             try:
                 if await self._write(plan, planned, recorder):
-                    sides.add(planned.write.side)
+                    sides.add(side)
             except _REFUSALS as error:
                 if planned.write.verb is Verb.MERGE:
-                    for note in plan.results.refused:
-                        recorder.refused(note(planned, error), error)
+                    for report in plan.results.refused:
+                        recorder.refused(report(planned, error), error)
                 elif isinstance(error, Invalid):
-                    sides |= {planned.write.side, await self._write_otherwise(plan, planned.write, error, recorder)}
-                    break  # what follows was decided without the refusal
+                    other_side = await self._write_otherwise(plan, planned.write, error, recorder)
+                    sides.update((side, other_side))
+                    break  # the other writes were decided without the refusal
                 else:
                     raise
         return sides
@@ -127,7 +129,8 @@ class Applier:
             try:
                 made = await self._write(plan, plan.again(instead), recorder)
             except Invalid as again:
-                write, error = instead, again
+                write = instead
+                error = again
             else:
                 if not made:
                     break
@@ -137,7 +140,10 @@ class Applier:
     # -- a single write ----------------------------------------------------------------------------
 
     async def _write(self, plan: Plan, planned: PlannedWrite, recorder: WriteRecorder) -> int:
-        made, write, results = 0, planned.write, plan.results
+        """Make the calls of a write. Return the number of calls."""
+        made = 0
+        write = planned.write
+        results = plan.results
         if planned is not plan.writes[0] and self._has_changed(planned):
             planned = plan.again(write)  # by an earlier write of this plan, or concurrently
         for _ in range(ROUNDS):
@@ -147,7 +153,7 @@ class Applier:
                 made += 1
                 answer = None
                 try:
-                    answer = await self._send(plan.seen.controller, planned, call)
+                    answer = await self._send(plan.observed.controller, planned, call)
                 finally:
                     for learn in results.sent:
                         learn(planned, call, answer)
@@ -155,6 +161,7 @@ class Applier:
                     recorder.wrote(write.side, call.kind)
                 else:
                     recorder.futile(write.side)
+
             if planned.held:
                 for hold in results.held:
                     hold(planned.held)
@@ -163,9 +170,12 @@ class Applier:
                     recorder.held(report(planned.held))
             if planned.refused:
                 recorder.held(planned.refused)
-            if not planned.calls or planned.calls[-1].kind is not Operation.CREATE or "status" not in write.obj:
+
+            has_created = bool(planned.calls) and planned.calls[-1].kind is Operation.CREATE
+            if not has_created or "status" not in write.obj:
                 break
-            planned = plan.again(write)
+            planned = plan.again(write)  # a status is written once the object is there
+
         for settle in results.settled:
             settle(planned)
         if made and write.afterwards is not None:
@@ -178,16 +188,18 @@ class Applier:
         self, plan: Plan, merged: PlannedWrite, annotations: Callable[[Obj], Mapping[str, str]], recorder: WriteRecorder
     ) -> int:
         """Set the annotations that follow from a merge that was accepted. Return the number of calls."""
-        place = merged.place
-        live = self.informers.store(place.side, place.resource).get(place.key)
+        ref = merged.ref
+        live = self.informers.store(ref.side, ref.resource).get(ref.key)
         if live is None:
             return 0
-        noted = {**live, "metadata": {**live["metadata"], "annotations": dict(annotations(live))}}
-        return await self._write(plan, plan.again(Write(place.side, Verb.NOTE, noted)), recorder)
+        metadata = {**live["metadata"], "annotations": dict(annotations(live))}
+        noted = {**live, "metadata": metadata}
+        return await self._write(plan, plan.again(Write(ref.side, Verb.NOTE, noted)), recorder)
 
     def _has_changed(self, planned: PlannedWrite) -> bool:
         """Return True if the object has changed since the write was planned."""
-        entry = self.informers.store(planned.place.side, planned.place.resource).entry(planned.place.key)
+        ref = planned.ref
+        entry = self.informers.store(ref.side, ref.resource).entry(ref.key)
         live = planned.live
         if entry is None or live is None:
             return (entry is None) is not (live is None)
@@ -197,10 +209,12 @@ class Applier:
         return self.virtual if side is Side.VIRTUAL else self.host
 
     async def _send(self, controller: BoundSyncer, planned: PlannedWrite, call: Call) -> ServerAnswer:
-        write, (side, resource, key) = planned.write, planned.place
-        cluster = self.virtual if side is Side.VIRTUAL else self.host
+        write = planned.write
+        side, resource, key = planned.ref
+        cluster = self._cluster(side)
         if write.tokens:
-            call = Call(call.kind, await with_tokens(write, call.body, virtual=self.virtual, marks=self.marks))
+            body_with_tokens = await with_tokens(write, call.body, virtual=self.virtual, marks=self.marks)
+            call = Call(call.kind, body_with_tokens)
         body = call.body
         store = self.informers.store(side, resource)
         with store.writing(key) as writing:
@@ -220,7 +234,7 @@ class Applier:
                     case _:
                         return await self._patch(cluster, resource, key, call, writing, write.subresource)
             except (Conflict, Exists, Missing) as error:
-                await self._look(cluster, resource, key, writing)
+                await self._refresh(cluster, resource, key, writing)
                 if write.subresource and isinstance(error, Missing) and store.entry(key):
                     why = f"the host doesn't serve {resource.plural}/{write.subresource}"
                     raise Refused(f"{why}; a newer version of Kubernetes may", reason="SyncFailed") from error
@@ -263,7 +277,7 @@ class Applier:
         try:
             return await cluster.patch(resource, key, operations, kind="json", subresource=subresource)
         except Invalid as error:
-            await self._look(cluster, resource, key, writing)
+            await self._refresh(cluster, resource, key, writing)
             entry = self.informers.store(cluster.side, resource).entry(key)
             if entry is not None and entry.version != version:
                 raise Conflict(f"{error}: it has changed meanwhile", side=cluster.side) from error
@@ -272,17 +286,21 @@ class Applier:
     async def _delete(
         self, controller: BoundSyncer, cluster: SideClient, resource: Resource, write: Write, writing: WriteInProgress
     ) -> bool:
-        key, uid = key_of(write.obj), uid_of(write.obj)
+        """Delete an object. Return True if that changed it: it is gone, or is being deleted now."""
+        key = key_of(write.obj)
+        uid = uid_of(write.obj)
         store = self.informers.store(cluster.side, resource)
         if write.only_if_none is not None:
             await must_be_unused(cluster, resource, key, users=write.only_if_none)
         if write.precondition is not None:
             await self._must_hold(controller, write.precondition)
+
         if write.side is Side.HOST:
             if write.precondition is not None:
                 await self.claim.must_hold()
             elif not self.claim.is_confirmed:
                 await self.claim.confirm()
+
         # A host copy may have ceased to be ours a moment ago; a virtual object can't.
         version = write.obj["metadata"].get("resourceVersion") if write.side is Side.HOST else None
         try:
@@ -303,28 +321,29 @@ class Applier:
             Conflict: The object is another one than was last seen.
             Refused: The object's namespace or kind is not as it was.
         """
-        side, resource, key = precondition.seen.side, precondition.seen.resource, precondition.seen.key
+        side, resource, key = precondition.seen
+        mark = self.marks.copied
         if side is Side.HOST and not precondition.uid and not await self._may_hold(controller, key):
             if precondition.since:
-                raise gone_with_its_namespace(
-                    key.namespace, "is gone, or not this virtual cluster's", mark=self.marks.copied
-                )
+                raise gone_with_its_namespace(key.namespace, "is gone, or not this virtual cluster's", mark=mark)
             return
+
         store = self.informers.store(side, resource)
         with store.writing(key) as writing:
-            await self._look(self._cluster(side), resource, key, writing)
+            await self._refresh(self._cluster(side), resource, key, writing)
         entry = store.entry(key)
-        same = (entry.uid if entry else "") == precondition.uid
-        if not same or (entry and precondition.version not in ("", entry.version)):
+        uid = entry.uid if entry is not None else ""
+        is_changed = entry is not None and precondition.version not in ("", entry.version)
+        if uid != precondition.uid or is_changed:
             raise Conflict(f"the {side} {resource.kind} {key} is not as it was last seen", side=side)
+
         if precondition.since:
-            then, mark = precondition.since, self.marks.copied
-            await must_be_served(self.host, resource, key.namespace, since=then, mark=mark)
+            await must_be_served(self.host, resource, key.namespace, since=precondition.since, mark=mark)
             if key.namespace:
-                await must_have_home(self.host, key.namespace, since=then, mark=mark)
+                await must_have_home(self.host, key.namespace, since=precondition.since, mark=mark)
 
     async def _may_hold(self, controller: BoundSyncer, key: Key) -> bool:
-        """Return True if there may be a host object of a syncer's at a key: only then is the key looked up."""
+        """Return True if there may be a host object of a syncer's at a key: only then is the key read."""
         if not key.namespace or not controller.is_among_copies:
             return True
         return await holds_copies(self.host, self.homes, key.namespace)
@@ -340,20 +359,21 @@ class Applier:
         Raises:
             Conflict: The object has another uid.
         """
-        meant = call.body.get("metadata", {}).get("uid")
-        if call.kind in (Operation.CREATE, Operation.DELETE, Operation.BIND) or not meant:
+        expected_uid = call.body.get("metadata", {}).get("uid")
+        if call.kind in (Operation.CREATE, Operation.DELETE, Operation.BIND) or not expected_uid:
             return
-        await self._look(cluster, resource, key, writing)
+        await self._refresh(cluster, resource, key, writing)
         entry = self.informers.store(cluster.side, resource).entry(key)
-        if entry is None or entry.uid != meant:
+        if entry is None or entry.uid != expected_uid:
             raise Conflict(f"{error}: it is another object of this name by now", side=cluster.side) from error
 
-    async def _look(self, cluster: SideClient, resource: Resource, key: Key, writing: WriteInProgress) -> None:
+    async def _refresh(self, cluster: SideClient, resource: Resource, key: Key, writing: WriteInProgress) -> None:
         """Read the live object into the store, which is behind, so that the next decision is made
         from fresh state.
 
-        On the host, an unmarked object stays out of the store, as the watch would never report its
-        deletion. It is in the way, which is the answer.
+        Raises:
+            NameTaken: An object that isn't ours is there. It stays out of the store, as the watch would
+                never report its deletion.
         """
         store = self.informers.store(cluster.side, resource)
         try:
@@ -361,8 +381,8 @@ class Applier:
         except Missing:
             store.gone_live(key, writing)
             return
-        ours = labels_of(live).get(self.marks.cluster) == self.identity
-        if ours or not self.informers.is_marked(cluster.side, resource):
+        is_ours = labels_of(live).get(self.marks.cluster) == self.identity
+        if is_ours or not self.informers.is_marked(cluster.side, resource):
             store.seen_live(live, writing)
         else:
             store.gone_live(key, writing)

@@ -20,7 +20,7 @@ async def name_others(frozen: Sequence[Frozen], cluster: SideClient) -> None:
     fields = [one for one in frozen if one.path and not one.announced]
     if not fields:
         return
-    _, resource, key = fields[0].place
+    _, resource, key = fields[0].ref
     try:
         live = await cluster.get(resource, key)
     except ClusterError:

@@ -25,8 +25,10 @@ class Claim:
     def __init__(self) -> None:
         #: Raises Refused if the identity is not stored; None if there is no identity.
         self.check: Callable[[], Awaitable[None]] | None = None
-        #: The number of lists of the virtual cluster so far, and at the latest confirmation.
-        self.lists = self._confirmed = 0
+        #: The number of lists of the virtual cluster so far.
+        self.lists = 0
+        #: The same at the latest confirmation.
+        self._confirmed = 0
         self._confirming = asyncio.Lock()
 
     @property
@@ -71,7 +73,7 @@ async def must_be_unused(cluster: SideClient, resource: Resource, key: Key, *, u
     try:
         found = [item async for page in cluster.list_pages(users, limit=1) for item in page.items[:1]]
     except Missing as error:
-        why = f"the {cluster.side} cluster doesn't serve {users} now, so nobody knows whether there are any"
+        why = f"the {cluster.side} cluster doesn't serve {users} now, so it is unknown whether there are any"
         raise Refused(f"{resource.kind} {key} is not deleted: {why}", reason="InUse") from error
     if found:
         why = f"{resource.kind} {key} is not deleted while the {cluster.side} cluster has any {users}"
@@ -79,9 +81,9 @@ async def must_be_unused(cluster: SideClient, resource: Resource, key: Key, *, u
 
 
 async def holds_copies(host: SideClient, homes: HostNamespaces, namespace: str) -> bool:
-    """Return True if copies may be in a host namespace. Nothing in any other is ours, so nobody reads it for a tenant.
+    """Return True if copies may be in a host namespace. Objects in any other aren't ours, and aren't read for a tenant.
 
-    The live Namespace tells if the cache, which may be stale, doesn't.
+    If the cache, which may be stale, lacks the Namespace, the live one decides.
 
     Raises:
         ClusterError: The request failed.
@@ -90,9 +92,10 @@ async def holds_copies(host: SideClient, homes: HostNamespaces, namespace: str) 
     if known is not None:
         return known
     try:
-        return homes.is_ours(await host.get(NAMESPACES, Key("", namespace)))
+        live = await host.get(NAMESPACES, Key("", namespace))
     except Missing:
         return False
+    return homes.is_ours(live)
 
 
 async def must_have_home(host: SideClient, namespace: str, *, since: str, mark: str) -> None:
@@ -145,35 +148,38 @@ async def must_be_served(host: SideClient, resource: Resource, namespace: str, *
 async def must_be_vacant(
     host: SideClient, vacant: Iterable[Vacant], calls: Iterable[Call], *, homes: HostNamespaces
 ) -> None:
-    """Check that nothing of others is where the names in a copy lead, now or later.
+    """Check that the names in a copy lead to no object of others, now or later.
 
     Names that the calls don't send are left out: they are on the host already.
 
     Raises:
-        Refused: Something is there, or the namespace is the host's own.
-        NotYet: Something is there, and may be the tenant's; or the namespace isn't there yet.
+        Refused: There is such an object, or the namespace is the host's own.
+        NotYet: There is an object that may be the tenant's, or the namespace isn't there yet.
     """
-    written = [call.body for call in calls if call.kind in _WITH_NAMES]
-    texts = {text for body in written for text in _texts(body)}
+    texts: set[str] = set()
+    for call in calls:
+        if call.kind in _WITH_NAMES:
+            texts.update(_texts(call.body))
     for each in vacant:
-        resource, place = each.resource, each.place
-        if not texts & {place.name, str(place)}:
+        resource = each.resource
+        host_key = each.host_key
+        if not texts & {host_key.name, str(host_key)}:
             continue
-        if place.namespace and all(one.is_among_copies for one in each.about):
+        if host_key.namespace and all(controller.is_among_copies for controller in each.about):
             _must_be_home(homes, each)
         try:
-            is_meant = each.is_meant(await host.get(resource, place))
+            found = await host.get(resource, host_key)
         except Missing:
             continue
+
+        is_meant = each.is_meant(found)
+        ref = ObjectRef(Side.HOST, resource, host_key)
+        names = f"it names the {resource.kind} {each.key}"
         if is_meant is None:
-            why = (
-                f"it names the {resource.kind} {each.key}, and whose object has that place on the host isn't known yet"
-            )
-            raise NotYet(why, on=ObjectRef(Side.HOST, resource, place))
+            raise NotYet(f"{names}, and whose object has that place on the host isn't known yet", on=ref)
         if not is_meant:
-            why = f"it names the {resource.kind} {each.key}, and an object of others has that place on the host"
-            why = f"{why}. Name another, or have that one removed"
-            raise Refused(why, reason="NameCollision", in_the_way=ObjectRef(Side.HOST, resource, place))
+            why = f"{names}, and an object of others has that place on the host"
+            raise Refused(f"{why}. Name another, or have that one removed", reason="NameCollision", in_the_way=ref)
 
 
 def _must_be_home(homes: HostNamespaces, named: Vacant) -> None:
@@ -183,13 +189,14 @@ def _must_be_home(homes: HostNamespaces, named: Vacant) -> None:
         Refused: It never is.
         NotYet: It isn't yet.
     """
-    namespace, what = named.place.namespace, f"it names the {named.resource.kind} {named.key}"
-    if why := homes.forbids(namespace):
-        raise Refused(f"{what}, and nothing of its namespace is synced: {why}", reason="NamespaceRefused")
+    namespace = named.host_key.namespace
+    names = f"it names the {named.resource.kind} {named.key}"
+    why = homes.forbids(namespace)
+    if why:
+        raise Refused(f"{names}, and nothing of its namespace is synced: {why}", reason="NamespaceRefused")
     if homes.holds_copies(namespace) is None:
-        raise NotYet(
-            f"{what}, whose host namespace is not there yet", on=ObjectRef(Side.HOST, NAMESPACES, Key("", namespace))
-        )
+        ref = ObjectRef(Side.HOST, NAMESPACES, Key("", namespace))
+        raise NotYet(f"{names}, whose host namespace is not there yet", on=ref)
 
 
 def _texts(body: Json) -> Iterator[str]:

@@ -13,7 +13,8 @@ async def with_tokens(write: Write, body: Obj, *, virtual: SideClient, marks: Ma
     """Return the object with the tokens that the write requests, and an annotation with their first
     expiry.
     """
-    data, ends = dict(body.get("data") or {}), []
+    data = dict(body.get("data") or {})
+    ends = []
     for token in write.tokens:
         request: Obj = {"audiences": list(token.audiences), "expirationSeconds": token.seconds}
         if token.bound_to is not None:

@@ -90,7 +90,7 @@ class ClusterPair:
             Refused: The request can't be carried out. Any other exception of the syncer is passed
                 on, too.
         """
-        return self.reconciler.reconcile(self.controllers[request.syncer], request)
+        return self.reconciler.plan(self.controllers[request.syncer], request)
 
     def is_gone(self, request: SyncRequest) -> bool:
         """Return True if neither object of a request exists."""

@@ -14,13 +14,13 @@ from syncer.api.decision import Decision, Outcome, Warned
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Side, SyncRequest, uid_of
 from syncer.api.texts import shortened
-from syncer.cache.entry import Entry
+from syncer.api.values import value_class
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestState, RequestStatuses
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
-from syncer.engine.reconcile.controller import MOST_NAMED, BoundSyncer, NamedCopy, Read, Reads
+from syncer.engine.reconcile.controller import MOST_NAMED, BoundSyncer, CheckedCopies, NamedCopy, Read
 from syncer.engine.reconcile.plan import Deferred, HeldFields, Plan
 from syncer.engine.reconcile.policies.contention import waiting
 from syncer.observe.logs import get_logger
@@ -36,15 +36,19 @@ BREATH = 3
 #: Seconds of a request, since its latest write, after which a worker lets other tasks run in any
 #: case. Others have run while it waited for the response to a write.
 LONG_SECONDS = 0.005
-#: Warnings whose object's owner was told, and is not told again.
-TOLD = 4096
+#: Warnings that are remembered, so that an object's owner gets each only once.
+REMEMBERED_WARNINGS = 4096
 #: The fields that an event names, and the characters of each.
-NAMED, NAMED_LENGTH = 10, 80
+NAMED = 10
+NAMED_LENGTH = 80
 #: Seconds that requests get to finish when leadership is lost; less than the rest of the Lease (15
 #: - 10).
 DRAIN_SECONDS = 3.0
 
 log = get_logger(__name__)
+
+#: The result of a request, as the metrics name it.
+_Result = Literal["success", "error", "requeue_after"]
 
 
 class WorkerEvents(Protocol):
@@ -76,10 +80,6 @@ class _Recorder:
     refusals: list[SyncerError] = field(default_factory=list)
     #: The events of the writes of the latest round.
     warnings: list[Warned] = field(default_factory=list)
-    #: The latest decision's reads of other objects.
-    reads: tuple[Read, ...] = ()
-    #: The fields that it left out.
-    left_out: tuple[str, ...] = ()
 
     def wrote(self, side: Side, verb: str) -> None:
         self.metrics.wrote(side, verb)
@@ -101,6 +101,20 @@ class _Recorder:
         self.refusals.append(error)
 
 
+@value_class
+class _Attempt:
+    """The end of the work on a request: its latest decision, or the error instead of it."""
+
+    #: None if there is an error.
+    decision: Decision | None
+    #: None if there is a decision.
+    error: Exception | None
+    #: The objects that were read besides the two of the request.
+    reads: tuple[Read, ...]
+    #: The fields of the virtual object that are not copied.
+    left_out: tuple[str, ...] = ()
+
+
 class Workers:
     """A number of workers on a queue."""
 
@@ -109,18 +123,22 @@ class Workers:
         queue: Queue,
         pairs: Mapping[str, ClusterPair],
         statuses: RequestStatuses,
-        told: WorkerEvents,
+        events: WorkerEvents,
         metrics: Metrics,
         *,
         clock: Callable[[], float],
     ) -> None:
-        self.queue, self.pairs, self.statuses, self.told = queue, pairs, statuses, told
-        self._metrics, self._clock = metrics, clock
+        self.queue = queue
+        self.pairs = pairs
+        self.statuses = statuses
+        self._events = events
+        self._metrics = metrics
+        self._clock = clock
         #: Where syncers have raised exceptions, by syncer: a single traceback suffices for each
         #: bug.
-        self._shown: set[tuple[str, int]] = set()
+        self._raised: set[tuple[str, int]] = set()
         #: By the hash of a request with the fields that stay behind, or with another warning.
-        self._told: LRUCache[int, None] = LRUCache(TOLD)
+        self._warned: LRUCache[int, None] = LRUCache(REMEMBERED_WARNINGS)
         self._busy: set[asyncio.Task[None] | None] = set()
         self._draining = False
         self.wakeups = Wakeups(queue)
@@ -165,29 +183,33 @@ class Workers:
             self._draining = False
 
     async def _work(self) -> None:
-        me, looked = asyncio.current_task(), 0
+        me = asyncio.current_task()
+        without_pause = 0
         while not self._draining:
-            if looked == BREATH:
-                looked = 0
+            if without_pause == BREATH:
+                without_pause = 0
                 await asyncio.sleep(0)  # requests without writes never wait, and others need the loop, too
             try:
                 request, changed = await self.queue.get()
             except QueueClosed:
                 return
-            start, metrics = self._clock(), self._metrics.queue(request.cluster)
+
+            start = self._clock()
+            metrics = self._metrics.queue(request.cluster)
             self._busy.add(me)
             metrics.waited(start - changed)
-            writes, written = 0, 0.0
+            writes = 0
+            written = 0.0
             try:
                 writes, written = await self.handle(request, changed)
-                looked = 0 if writes else looked + 1
+                without_pause = 0 if writes else without_pause + 1
             except asyncio.CancelledError:
                 self.queue.add(request)  # its progress is unknown
                 raise
             finally:
                 now = self._clock()
                 if now - max(start, written) > LONG_SECONDS:
-                    looked = BREATH
+                    without_pause = BREATH
                 seconds = now - start
                 metrics.worked(seconds)
                 self.queue.done(request, seconds=seconds, writes=writes)
@@ -204,120 +226,141 @@ class Workers:
             return 0, 0.0  # every key is queued when the syncer is ready
         metrics = self._metrics.syncer(request.cluster, request.syncer)
         start = time.perf_counter()
-        result: Literal["success", "error", "requeue_after"] = "success"
         recorder = _Recorder(metrics, self.statuses, request.cluster, request.syncer)
-        try:
-            decision = await self._in_step(pair, controller, request, changed, recorder)
-            if pair.controllers.get(request.syncer) is not controller:
-                return recorder.writes, recorder.written  # the syncer has left meanwhile, and its stores with it
-            result = self._settle(pair, request, decision, recorder.reads)
-            if recorder.left_out:
-                self._tell_left_out(pair, request, recorder.left_out)
-        except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
-            if pair.controllers.get(request.syncer) is not controller:
-                return recorder.writes, recorder.written
-            result = "error"
-            metrics.failed(type(error).__name__)
-            self._failed(pair, request, error, recorder.reads)
+        attempt = await self._in_step(pair, controller, request, changed, recorder)
+        if pair.controllers.get(request.syncer) is not controller:
+            return recorder.writes, recorder.written  # the syncer has left meanwhile, and its stores with it
+        if attempt.error is not None:
+            result = self._failed(pair, request, attempt.error, attempt.reads)
+        else:
+            try:
+                result = self._settle(pair, request, attempt)
+            except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
+                result = self._failed(pair, request, error, attempt.reads)
         metrics.reconciled(result, time.perf_counter() - start)
         return recorder.writes, recorder.written
 
     async def _in_step(
         self, pair: ClusterPair, controller: BoundSyncer, request: SyncRequest, changed: float, recorder: _Recorder
-    ) -> Decision:
-        """Reconcile until there is nothing left to write."""
-        metrics = recorder.metrics
+    ) -> _Attempt:
+        """Reconcile until there is nothing left to write, or until an error."""
         deferred: Deferred | None = None
         written_from: str | None = None
-        known: dict[NamedCopy, tuple[Entry | None, bool]] = _NOTHING_KNOWN
-        for _ in range(ROUNDS):
-            self.queue.absorb(request)
-            reads = pair.reconciler.view.reads(known)
-            try:
-                plan = pair.reconciler.reconcile(controller, request, reads)
-            finally:
-                recorder.reads, recorder.left_out = tuple(reads.noted), reads.left_out
-            decision = plan.decision
-            if reads.unread:
-                del plan
-                known = await _read_in_steps(reads)
-                continue
-            recorder.reads += _waited_for(pair, decision) if decision.on else ()
-            if recorder.frozen:
+        known: CheckedCopies = _NOTHING_KNOWN
+        reads: tuple[Read, ...] = ()
+        try:
+            for _ in range(ROUNDS):
+                self.queue.absorb(request)
+                reconciled = pair.reconciler.reconcile(controller, request, known)
+                plan = reconciled.plan
+                reads = reconciled.reads
+                left_out = reconciled.left_out
+                if plan is None:
+                    return _Attempt(None, reconciled.error, reads)
+                decision = plan.decision
+                unread = reconciled.unread
+                del reconciled  # it has the plan
+                if unread:
+                    del plan
+                    known = await _check_in_steps(unread)
+                    continue
+                if decision.on:
+                    reads += _waited_for(pair, decision)
                 recorder.frozen.clear()
-            deferred = pair.reconciler.admit(plan, written_from)
-            if deferred is not None:
-                if deferred.backs_off:
-                    at_least = deferred.seconds or 0.0
-                    self.queue.retry(request, at_least=at_least, at_most=controller.config.max_retry_delay)
-                decision = deferred.instead_of(decision)
-                break
-            written_from = plan.original
-            sides = await pair.applier.apply(plan, recorder)
-            if sides:
-                recorder.written = self._clock()
-            warnings = [warning for warning in (decision.warning, *recorder.warnings) if warning is not None]
-            recorder.warnings.clear()
-            for warning in warnings:
-                self._tell_warning(pair, request, plan, warning)
-            if recorder.frozen:
-                self._tell_frozen(pair, request, recorder)
-            if not sides or not _may_follow(controller, decision, sides):
-                self.queue.forget(request)
-                break
-            del plan  # its objects aren't held while those of the next one are decoded
-        else:
-            self.queue.retry(request, at_most=controller.config.max_retry_delay)
-            why = f"{decision.reason}; it still needed a write after {ROUNDS} rounds"
-            decision = replace(decision, outcome=Outcome.PENDING, reason=why)
-        for side in recorder.sides:
-            metrics.lag("down" if side is Side.HOST else "up", recorder.written - changed)
-        if not recorder.sides:
-            if deferred is None or deferred.seconds is None:
-                metrics.no_op()
-        elif log.is_verbose:
-            where = ",".join(sorted(recorder.sides))
-            log.debug("wrote", **_about(request), sides=where, reason=decision.reason)
-        return waiting(decision, recorder.frozen)
+                deferred = pair.reconciler.admit(plan, written_from)
+                if deferred is not None:
+                    if deferred.backs_off:
+                        at_least = deferred.seconds or 0.0
+                        self.queue.retry(request, at_least=at_least, at_most=controller.config.max_retry_delay)
+                    decision = deferred.instead_of(decision)
+                    break
+                written_from = plan.original
+                sides = await pair.applier.apply(plan, recorder)
+                if sides:
+                    recorder.written = self._clock()
+                if decision.warning is not None or recorder.warnings:
+                    self._send_warnings(pair, request, plan, recorder)
+                if recorder.frozen:
+                    self._send_frozen(pair, request, recorder)
+                if not sides or not _may_follow(controller, decision, sides):
+                    self.queue.forget(request)
+                    break
+                del plan  # its objects aren't held while those of the next one are decoded
+            else:
+                self.queue.retry(request, at_most=controller.config.max_retry_delay)
+                why = f"{decision.reason}; it still needed a write after {ROUNDS} rounds"
+                decision = replace(decision, outcome=Outcome.PENDING, reason=why)
+            for side in recorder.sides:
+                recorder.metrics.lag("down" if side is Side.HOST else "up", recorder.written - changed)
+            if not recorder.sides:
+                if deferred is None or deferred.seconds is None:
+                    recorder.metrics.no_op()
+            elif log.is_verbose:
+                where = ",".join(sorted(recorder.sides))
+                log.debug("wrote", **_about(request), sides=where, reason=decision.reason)
+            return _Attempt(waiting(decision, recorder.frozen), None, reads, left_out)
+        except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
+            return _Attempt(None, error, reads)
 
-    def _tell_warning(self, pair: ClusterPair, request: SyncRequest, plan: Plan, warning: Warned) -> None:
-        """Tell the owner of an object once of what its writes lack."""
-        virtual = plan.seen.virtual
-        told = hash((request, uid_of(virtual) if virtual else "", warning))
-        if told not in self._told:
-            self._told[told] = None
-            with contextlib.suppress(Exception):  # as below
-                self.told.warn(pair, request, *warning, about=virtual)  # which may be deleted by now
+    def _send_warnings(self, pair: ClusterPair, request: SyncRequest, plan: Plan, recorder: _Recorder) -> None:
+        """Notify the owner of the virtual object of the warnings of the decision and of its writes."""
+        if plan.decision.warning is not None:
+            self._send_warning(pair, request, plan, plan.decision.warning)
+        for warning in recorder.warnings:
+            self._send_warning(pair, request, plan, warning)
+        recorder.warnings.clear()
 
-    def _tell_frozen(self, pair: ClusterPair, request: SyncRequest, recorder: _Recorder) -> None:
+    def _send_warning(self, pair: ClusterPair, request: SyncRequest, plan: Plan, warning: Warned) -> None:
+        """Notify the owner of an object once of what its copy lacks."""
+        virtual = plan.observed.virtual
+        warned = hash((request, uid_of(virtual) if virtual else "", warning))
+        if warned in self._warned:
+            return
+        self._warned[warned] = None
+        # The object may be deleted by now.
+        self._notify(pair, request, warning.reason, warning.message, about=virtual)
+
+    def _send_frozen(self, pair: ClusterPair, request: SyncRequest, recorder: _Recorder) -> None:
+        """Notify the owner of an object of refused merges, and of fields that are newly frozen."""
         for error in recorder.refusals:
             message = shortened(str(error))
             log.warning("refused", **_about(request), error=message)
-            with contextlib.suppress(Exception):  # as below
-                self.told.warn(pair, request, retry_for(error, 0).event, for_tenant(error, message), about=None)
+            event = retry_for(error, 0).event
+            self._notify(pair, request, event, for_tenant(error, message))
         recorder.refusals.clear()
-        for held in recorder.frozen:
-            if held.new:
-                log.warning("frozen", **_about(request), reason=held.reason)
-                with contextlib.suppress(Exception):  # as below
-                    self.told.warn(pair, request, "FieldFrozen", held.reason, about=None)
 
-    def _tell_left_out(self, pair: ClusterPair, request: SyncRequest, fields: tuple[str, ...]) -> None:
-        """Tell the owner of an object once which fields are not copied to the host."""
-        told = hash((request, fields))
-        if told in self._told:
+        for report in recorder.frozen:
+            if report.new:
+                log.warning("frozen", **_about(request), reason=report.reason)
+                self._notify(pair, request, "FieldFrozen", report.reason)
+
+    def _send_left_out(self, pair: ClusterPair, request: SyncRequest, fields: tuple[str, ...]) -> None:
+        """Notify the owner of an object once of the fields that are not copied to the host."""
+        warned = hash((request, fields))
+        if warned in self._warned:
             return
-        self._told[told] = None
-        shown = [one if len(one) <= NAMED_LENGTH else f"{one[:NAMED_LENGTH]}…" for one in fields[:NAMED]]
-        more = f" and {len(fields) - NAMED} more" if len(fields) > NAMED else ""
-        message = f"not copied to the host, whose policy or version keeps it out: {', '.join(shown)}{more}"
-        log.debug("left out", **_about(request), fields=len(fields))
-        with contextlib.suppress(Exception):  # as below
-            self.told.warn(pair, request, "NotCopied", message, about=None)
+        self._warned[warned] = None
 
-    def _settle(
-        self, pair: ClusterPair, request: SyncRequest, decision: Decision, reads: Iterable[Read]
-    ) -> Literal["success", "requeue_after"]:
+        named = []
+        for field_path in fields[:NAMED]:
+            is_long = len(field_path) > NAMED_LENGTH
+            named.append(f"{field_path[:NAMED_LENGTH]}…" if is_long else field_path)
+        more = f" and {len(fields) - NAMED} more" if len(fields) > NAMED else ""
+        message = f"not copied to the host, whose policy or version keeps it out: {', '.join(named)}{more}"
+        log.debug("left out", **_about(request), fields=len(fields))
+        self._notify(pair, request, "NotCopied", message)
+
+    def _notify(
+        self, pair: ClusterPair, request: SyncRequest, reason: str, message: str, *, about: Obj | None = None
+    ) -> None:
+        # The names in an event are from the syncer's host_key, which may raise.
+        with contextlib.suppress(Exception):
+            self._events.warn(pair, request, reason, message, about=about)
+
+    def _settle(self, pair: ClusterPair, request: SyncRequest, attempt: _Attempt) -> _Result:
+        decision = attempt.decision
+        reads = attempt.reads
+        assert decision is not None
         if decision.outcome is Outcome.PENDING or decision.on:
             self.wakeups.wait(request, reads)
         else:
@@ -332,78 +375,94 @@ class Workers:
             case Outcome.PENDING:
                 if self.statuses.note(request, RequestState.PENDING, decision.reason, now=self._clock()):
                     log.debug("waits", **_about(request), reason=decision.reason)
-        if decision.after is None:
-            return "success"
-        self.queue.add(request, after=decision.after)
-        return "requeue_after"
+        result: _Result = "success"
+        if decision.after is not None:
+            self.queue.add(request, after=decision.after)
+            result = "requeue_after"
+        if attempt.left_out:
+            self._send_left_out(pair, request, attempt.left_out)
+        return result
 
-    def _failed(self, pair: ClusterPair, request: SyncRequest, error: Exception, reads: Iterable[Read]) -> None:
+    def _failed(self, pair: ClusterPair, request: SyncRequest, error: Exception, reads: Iterable[Read]) -> _Result:
+        self._metrics.syncer(request.cluster, request.syncer).failed(type(error).__name__)
         if isinstance(error, RecursionError):
             error = Refused("it is nested deeper than can be worked on; make it flatter", reason="Unreadable")
-        what = retry_for(error, self.queue.failures(request))
-        self._again(pair, request, error, what, reads)  # first of all, so that it is not lost whatever happens below
+        retry = retry_for(error, self.queue.failures(request))
+        self._again(pair, request, error, retry, reads)  # first of all, so that it is not lost whatever happens below
         try:
-            self._tell_failure(pair, request, error, what)
+            self._report_failure(pair, request, error, retry)
         except Exception:
-            log.exception("a failure could not be told of", **_about(request))
+            log.exception("a failure could not be reported", **_about(request))
+        return "error"
 
-    def _tell_failure(self, pair: ClusterPair, request: SyncRequest, error: Exception, what: Retry) -> None:
-        message = shortened(str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}")
-        state = RequestState.PARKED if what.action is RetryAction.PARK else RequestState.FAILING
-        new = self.statuses.note(request, state, message, error=type(error).__name__, now=self._clock())
-        if new:
+    def _report_failure(self, pair: ClusterPair, request: SyncRequest, error: Exception, retry: Retry) -> None:
+        text = str(error)
+        if not isinstance(error, SyncerError):
+            text = f"{type(error).__name__}: {error}"
+        message = shortened(text)
+        state = RequestState.PARKED if retry.action is RetryAction.PARK else RequestState.FAILING
+        is_new = self.statuses.note(request, state, message, error=type(error).__name__, now=self._clock())
+        if is_new:
             self._log(request, error, message)
         self._metrics.queue(request.cluster).retried()
-        if what.event and (new or what.action is RetryAction.BACK_OFF):
-            with contextlib.suppress(Exception):  # the names are from the syncer's host_key, which may have raised
-                about = getattr(error, "about", None)
-                self.told.warn(pair, request, what.event, for_tenant(error, message), about=about)
+        if retry.event and (is_new or retry.action is RetryAction.BACK_OFF):
+            about = getattr(error, "about", None)
+            self._notify(pair, request, retry.event, for_tenant(error, message), about=about)
 
     def _log(self, request: SyncRequest, error: Exception, message: str) -> None:
         keys = _about(request)
         if isinstance(error, SyncerError):
-            parked = retry_for(error, 0).action is RetryAction.PARK
-            log.warning("parked" if parked else "failed, will try again", **keys, error=message)
+            is_parked = retry_for(error, 0).action is RetryAction.PARK
+            log.warning("parked" if is_parked else "failed, will try again", **keys, error=message)
             return
-        place = (request.syncer, _way_of(error))
-        shown = {"error": message} if place in self._shown else {"exc_info": error}
-        self._shown.add(place)
-        log.error("a syncer raised", **keys, **shown)
+        raised = (request.syncer, _hash_of_traceback(error))
+        if raised in self._raised:
+            log.error("a syncer raised", **keys, error=message)
+        else:
+            self._raised.add(raised)
+            log.error("a syncer raised", **keys, exc_info=error)
 
     def _again(
-        self, pair: ClusterPair, request: SyncRequest, error: Exception, what: Retry, reads: Iterable[Read]
+        self, pair: ClusterPair, request: SyncRequest, error: Exception, retry: Retry, reads: Iterable[Read]
     ) -> None:
-        controller, side = pair.controllers.get(request.syncer), getattr(error, "side", None)
-        at_most = controller.config.max_retry_delay if controller else LAST_RETRY
-        if what.action is RetryAction.PARK:
-            if what.seconds == NEVER:
+        """Queue a request that failed once more, or park it."""
+        controller = pair.controllers.get(request.syncer)
+        at_most = controller.config.max_retry_delay if controller is not None else LAST_RETRY
+        if retry.action is RetryAction.PARK:
+            if retry.seconds == NEVER:
                 self.wakeups.forget(request)
                 return
-            if what.seconds:
-                self.queue.park(request, what.seconds)
+            if retry.seconds:
+                self.queue.park(request, retry.seconds)
             else:
                 self.queue.retry(request, at_most=at_most)
             self.wakeups.park(pair, request, reads, error)
             return
+
         self.wakeups.forget(request)
-        if what.action is RetryAction.RECONNECT and isinstance(error, SyncerError) and side is not None:
-            self.told.lost(pair, side, error)
-        self.queue.retry(request, at_least=what.seconds, at_most=at_most, at_once=what.action is RetryAction.AT_ONCE)
+        side = getattr(error, "side", None)
+        if retry.action is RetryAction.RECONNECT and isinstance(error, SyncerError) and side is not None:
+            self._events.lost(pair, side, error)
+        is_at_once = retry.action is RetryAction.AT_ONCE
+        self.queue.retry(request, at_least=retry.seconds, at_most=at_most, at_once=is_at_once)
 
 
 #: Stands for what is known of named copies before any was left unread.
-_NOTHING_KNOWN: "dict[NamedCopy, tuple[Entry | None, bool]]" = {}
+_NOTHING_KNOWN: CheckedCopies = {}
 
 
-async def _read_in_steps(reads: Reads) -> "dict[NamedCopy, tuple[Entry | None, bool]]":
-    """Read the named copies that a decision has left, and let other tasks run in between."""
-    known, room = {}, 0
-    for named in reads.unread:
+async def _check_in_steps(unread: Iterable[NamedCopy]) -> CheckedCopies:
+    """Check the named copies that a decision has left unread, and let other tasks run in between."""
+    known = {}
+    room = 0
+    for named in unread:
         if room <= 0:
             await asyncio.sleep(0)
             room = MOST_NAMED
-        known[named] = entry, _ = reads.read(named)
-        room -= entry.size if entry is not None else 0
+        checked = named.check()
+        known[named] = checked
+        if checked.entry is not None:
+            room -= checked.entry.size
     return known
 
 
@@ -412,15 +471,19 @@ def _about(request: SyncRequest) -> dict[str, Any]:
     return {"cluster": request.cluster, "syncer": request.syncer, "key": request.key}
 
 
-def _way_of(error: Exception) -> int:
+def _hash_of_traceback(error: Exception) -> int:
     """Return a hash of the lines that led to an error."""
-    return hash(tuple((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)))
+    lines = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    return hash(tuple(lines))
 
 
 def _waited_for(pair: ClusterPair, decision: Decision) -> tuple[Read, ...]:
     """Return the objects that a decision waits for, as they are now."""
-    stores = [(pair.informers.store(seen.side, seen.resource), seen.key) for seen in decision.on]
-    return tuple(Read.of(store, key) for store, key in stores)
+    reads = []
+    for ref in decision.on:
+        store = pair.informers.store(ref.side, ref.resource)
+        reads.append(Read.of(store, ref.key))
+    return tuple(reads)
 
 
 def _may_follow(controller: BoundSyncer, decision: Decision, sides: set[Side]) -> bool:

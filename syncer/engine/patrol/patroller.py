@@ -262,10 +262,10 @@ class Patroller:
         """Yield the drift of a request, including drift that a policy leaves alone."""
         pair, marks = self._pair, self._pair.settings.marks
         plan = pair.reconciler.scan(controller, request)
-        owner = other_owner(plan.seen.virtual, plan.seen.host, uid_mark=marks.uid)
+        owner = other_owner(plan.observed.virtual, plan.observed.host, uid_mark=marks.uid)
         for planned in plan.writes:
             if planned.calls:
-                resource, notes = planned.place.resource, (marks.fields, marks.base)
+                resource, notes = planned.ref.resource, (marks.fields, marks.base)
                 write, live = planned.write, planned.live
                 yield from drifts(write, planned.calls, live, resource=resource, owner=owner, notes=notes)
             elif not planned.held:

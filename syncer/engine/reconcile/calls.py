@@ -24,10 +24,13 @@ from syncer.clusters.bodies import encoded
 from syncer.engine.reconcile.nulls import with_nulls
 from syncer.translate.alike import covers, of_same_types, same
 
-#: The longest annotation of field names, in characters, and the most labels and annotations whose
-#: parsed form is cached: those of usual objects, as tenants choose both. With the number of cached
-#: ones, this bounds each cache to some 5 MB.
-LONGEST_NOTE, MOST_NAMES, REMEMBERED = 2048, 32, 256
+#: The longest annotation of field names, in characters, of which the parsed form is cached: that of usual objects,
+#: as tenants choose it.
+LONGEST_NOTE = 2048
+#: The most labels and annotations of which the names are cached, for the same reason.
+MOST_NAMES = 32
+#: The number of cached ones, which with these two bounds each cache to some 5 MB.
+REMEMBERED = 256
 #: A tree of names: the fields that we set. A leaf is 1.
 FieldTree = dict[str, Any]
 #: Paths as nested mappings of their steps; None is the end of a path.
@@ -73,7 +76,8 @@ class Call:
         Raises:
             TooLarge: No API server accepts it.
         """
-        taken, self._json = self._json or encoded(self.body), b""
+        taken = self._json or encoded(self.body)
+        self._json = b""
         return taken
 
 
@@ -149,11 +153,11 @@ def _nested(paths: tuple[FieldPath, ...]) -> Nested:
     tree: dict[str, Any] = {}
     for path in paths:
         *parents, last = path_steps(path)
-        place: Any = tree
+        node: Any = tree
         for step in parents:
-            place = None if place is None else place.setdefault(step, {})
-        if place is not None:
-            place[last] = None
+            node = None if node is None else node.setdefault(step, {})
+        if node is not None:
+            node[last] = None
     return tree
 
 
@@ -169,7 +173,7 @@ def _changes(
 ) -> list[Call]:
     want = _as_it_is(write.obj, live, once) if once else write.obj
     want = _with_names(want, exact, marks, partial=write.partial, once=once, verbatim=verbatim)
-    before = said_before(live, marks) if _is_marked(want, marks) else {}
+    before = fields_before(live, marks) if _is_marked(want, marks) else {}
     patch: Obj = {}
     for part in want.keys() | ((before.keys() | exact.keys()) & live.keys()):
         if part in _IDENTITY:
@@ -188,9 +192,11 @@ def _changes(
         )
         if change is not _SAME:
             patch[part] = change
-    said, exactly = _said_of_metadata(before, marks), exact.get("metadata") or NOWHERE
-    metadata = _metadata(want["metadata"], live["metadata"], said, exactly)
+    metadata_before = _metadata_before(before, marks)
+    exact_metadata = exact.get("metadata") or NOWHERE
+    metadata = _metadata(want["metadata"], live["metadata"], metadata_before, exact_metadata)
     status = {"status": patch.pop("status")} if has_status and "status" in patch else None
+
     if metadata:
         patch["metadata"] = metadata
     version = want["metadata"].get("resourceVersion")
@@ -198,8 +204,13 @@ def _changes(
         # A response of ours may have been lost: then the object has fields of ours that this
         # annotation would not name.
         version = version or live["metadata"].get("resourceVersion")
-    calls = [Call(Operation.PATCH, _guarded(patch, live, version))] if patch else []
-    return [*calls, Call(Operation.PATCH_STATUS, _guarded(status, live))] if status else calls
+
+    calls: list[Call] = []
+    if patch:
+        calls.append(Call(Operation.PATCH, _guarded(patch, live, version)))
+    if status:
+        calls.append(Call(Operation.PATCH_STATUS, _guarded(status, live)))
+    return calls
 
 
 class _Same:
@@ -210,14 +221,16 @@ class _MissingField:
     """Stands for a missing field, since null may be a value."""
 
 
-_SAME, _ABSENT = _Same(), _MissingField()
+_SAME = _Same()
+_ABSENT = _MissingField()
 
 
 def _as_it_is(want: Obj, live: Obj, once: Nested) -> Obj:
     """Return the wanted object with the live values at some paths, so that these don't change."""
     result = dict(want)
     for step, below in once.items():
-        there, wanted = live.get(step), want.get(step)
+        there = live.get(step)
+        wanted = want.get(step)
         if below is None:
             result.pop(step, None)
             if there is not None:
@@ -294,7 +307,8 @@ def _metadata(want: Obj, live: Obj, before: FieldTree, exact: Nested) -> Obj:
     """Return the changes of labels and annotations; we never change other metadata."""
     patch: Obj = {}
     for part in ("labels", "annotations"):
-        ours, theirs = want.get(part) or {}, live.get(part) or {}
+        ours = want.get(part) or {}
+        theirs = live.get(part) or {}
         keys = exact.get(part) or NOWHERE
         change = (
             _SAME
@@ -306,12 +320,14 @@ def _metadata(want: Obj, live: Obj, before: FieldTree, exact: Nested) -> Obj:
     return patch
 
 
-def _said_of_metadata(before: FieldTree, marks: Marks) -> FieldTree:
+def _metadata_before(before: FieldTree, marks: Marks) -> FieldTree:
     """Return the labels and annotations that we set; the annotation with the names is removed when
     it would be empty.
     """
-    said = before.get("metadata") or {}
-    return {**said, "annotations": {**(said.get("annotations") or {}), marks.fields: 1}} if before else said
+    metadata = before.get("metadata") or {}
+    if not before:
+        return metadata
+    return {**metadata, "annotations": {**(metadata.get("annotations") or {}), marks.fields: 1}}
 
 
 def _guarded(patch: Obj, live: Obj, version: str | None = None) -> Obj:
@@ -325,8 +341,8 @@ def _deletion(write: Write, live: Obj, *, verbatim: bool) -> list[Call]:
     if write.final_status is not None:
         change = _difference(write.final_status, live.get("status"), None, NOWHERE, whole=True, verbatim=verbatim)
         if change is not _SAME:
-            seen = write.obj["metadata"].get("resourceVersion")
-            calls.append(Call(Operation.PATCH_STATUS, _guarded({"status": change}, live, seen)))
+            version = write.obj["metadata"].get("resourceVersion")
+            calls.append(Call(Operation.PATCH_STATUS, _guarded({"status": change}, live, version)))
     if not _only_waits_for_finalizers(write, live):
         calls.append(Call(Operation.DELETE, write.obj))
     return calls
@@ -443,7 +459,7 @@ def _with_names(want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: 
     return {**want, "metadata": {**metadata, "annotations": annotations}}
 
 
-def said_before(live: Obj, marks: Marks) -> FieldTree:
+def fields_before(live: Obj, marks: Marks) -> FieldTree:
     """Return the names of the fields that we set on a live object.
 
     Empty if there is no annotation, or an unreadable one.
@@ -470,7 +486,8 @@ def _read(text: str) -> FieldTree:
 def _names_of(want: Obj, exact: Nested, marks: Marks, *, partial: bool, verbatim: bool) -> FieldTree:
     tree: FieldTree = {}
     metadata = want["metadata"]
-    labels, annotations = tuple(metadata.get("labels") or ()), tuple(metadata.get("annotations") or ())
+    labels = tuple(metadata.get("labels") or ())
+    annotations = tuple(metadata.get("annotations") or ())
     are_few = len(labels) + len(annotations) <= MOST_NAMES
     own = (_metadata_names if are_few else _metadata_names.__wrapped__)(labels, annotations, marks.prefix)
     if own:
@@ -501,7 +518,8 @@ def _metadata_names(labels: tuple[str, ...], annotations: tuple[str, ...], prefi
 
     Cached, as many objects have the same, so the result must not be changed.
     """
-    found, marks = {}, Marks(prefix)
+    found = {}
+    marks = Marks(prefix)
     going = (marks.isolated_ingress, marks.isolated_egress)
     for part, names in (("labels", labels), ("annotations", annotations)):
         if own := {name: 1 for name in names if not name.startswith(prefix + "/") or name in going}:

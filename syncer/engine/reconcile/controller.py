@@ -28,48 +28,47 @@ log = get_logger(__name__)
 #: Maximum number of recorded reads of a decision; changes of further objects wake no parked
 #: request.
 MOST_READS = 256
-
-
 #: Maximum number of names in an object that lead nowhere yet. Each is looked at on the live host
 #: before the copy is written.
 MOST_VACANT = 64
 #: Bytes of named copies whose marks a decision reads itself. Those of further ones are read in steps
-#: of about so many bytes before the decision is made anew: a Pod may name hundreds of large copies.
+#: of about so many bytes before the decision is made again: a Pod may name hundreds of large copies.
 MOST_NAMED = 1 << 20
 #: Longest kind and key in a reason, in characters. API servers check of most names in an object
 #: only that they aren't empty.
-LONGEST_TOLD = 400
+LONGEST_NAMED = 400
 
 
 class Vacant(NamedTuple):
-    """A place on the host that a copy names, and where nothing but the object of ``key`` may stand."""
+    """A host key that a copy names, and where no other object than the one of ``key`` may be."""
 
     #: The resource on the host.
     resource: Resource
-    place: Key
+    host_key: Key
     #: The virtual key of the named object.
     key: Key
     #: The controllers that may have put it there.
     about: "Sequence[BoundSyncer]"
 
     def is_meant(self, host: Obj) -> bool | None:
-        """Return True if an object at the place stands for the named one; None if that is not known
+        """Return True if an object at the host key stands for the named one; None if that is not known
         before every controller is ready.
         """
-        if any(each.is_meant(self.key, host) for each in self.about):
+        if any(each.match(self.key, host).is_meant for each in self.about):
             return True
         return False if all(each.ready for each in self.about) else None
 
 
 class Read(NamedTuple):
-    """A decision's read of an object, with what tells its state at that time from others; None if it did not exist.
+    """A decision's read of an object, with the state at that time.
 
     It keeps no object: thousands of requests may wait, each for hundreds of large ones.
     """
 
     store: SideInformer
     key: Key
-    #: The resourceVersion, the uid, and the bytes of JSON: an object that is quarantined keeps its version.
+    #: The resourceVersion, the uid, and the bytes of JSON, as an object that is quarantined keeps its version; None if
+    #: the object did not exist.
     state: tuple[str, str, int] | None
 
     @classmethod
@@ -87,11 +86,38 @@ def _state(entry: Entry | None) -> tuple[str, str, int] | None:
 
 
 class NamedCopy(NamedTuple):
-    """A copy that an object names: the controller of its kind, the virtual key, and the place on the host."""
+    """A copy that an object names: the controller of its kind, the virtual key, and the host key."""
 
-    about: "BoundSyncer"
+    controller: "BoundSyncer"
     key: Key
-    place: Key
+    host_key: Key
+
+    def check(self) -> "CheckedCopy":
+        """Return whether the host object, as it is now, is the named one."""
+        store = self.controller.host
+        if store is None:
+            return CheckedCopy(None, False)
+        entry = store.entry(self.host_key)
+        match = _match(self.controller, store, self.key, self.host_key)
+        return CheckedCopy(entry, match.is_meant)
+
+
+class CheckedCopy(NamedTuple):
+    """Whether a named copy is the right one, and the entry of the host object that was looked at."""
+
+    entry: Entry | None
+    is_meant: bool
+
+
+class Match(NamedTuple):
+    """Whether a host object stands for a virtual one, and the objects that were read to find out."""
+
+    is_meant: bool
+    reads: Sequence[Read] = ()
+
+
+#: What is known of the named copies that an earlier decision about the same request left unread.
+CheckedCopies = Mapping[NamedCopy, CheckedCopy]
 
 
 class Reads:
@@ -116,21 +142,23 @@ class Reads:
         informers: Informers,
         references: References,
         controllers: "Mapping[str, BoundSyncer]",
-        known: "Mapping[NamedCopy, tuple[Entry | None, bool]] | None" = None,
+        known: CheckedCopies | None = None,
         minor: Callable[[Side], int] = lambda side: 0,
     ) -> None:
-        self._informers, self._references, self._controllers = informers, references, controllers
+        self._informers = informers
+        self._references = references
+        self._controllers = controllers
         self._minor = minor
         #: Whether copies are the named ones, as found before; None: a decision reads all by itself.
         self._known = known
         self._room = MOST_NAMED
-        #: Named copies that the decision hasn't read, and took for the right ones: it is to be made anew.
+        #: Named copies that the decision hasn't read, and took for the right ones: it is to be made again.
         self.unread: list[NamedCopy] = []
         #: The objects that the decision read besides its own two, in order.
         self.noted: list[Read] = []
-        #: The fields of the virtual object that are not copied; its owner is told.
+        #: The fields of the virtual object that are not copied; its owner is notified.
         self.left_out: tuple[str, ...] = ()
-        #: The places that the decision's names lead to, and where the cache has nothing.
+        #: The host keys that the decision's names lead to, and where the cache has no object.
         self.vacant: tuple[Vacant, ...] = ()
         self._resolved: set[tuple[Resource, Key, bool]] | None = None
 
@@ -173,59 +201,56 @@ class Reads:
             self._resolve(resource, key, place, comes_later)
             self._resolved.add((resource, key, comes_later))
 
-    def _resolve(self, resource: Resource, key: Key, place: Key, comes_later: bool) -> None:
-        about = [each for each in self._controllers.values() if each.stands_for(resource)]
-        if any(self._leads_home(each, key, place) for each in about):
-            return
-        is_same = place.name == key.name
+    def _resolve(self, resource: Resource, key: Key, host_key: Key, comes_later: bool) -> None:
+        controllers = [each for each in self._controllers.values() if each.stands_for(resource)]
+        for controller in controllers:
+            if self._leads_home(controller, key, host_key):
+                return
+
+        is_same = host_key.name == key.name
         if comes_later and not is_same:
             return  # an earlier object of that name, which the host made, is as unmarked as the host's own
-        named = f"{resource.kind} {key}"[:LONGEST_TOLD]
+
+        named = f"{resource.kind} {key}"[:LONGEST_NAMED]
         if is_same and not (comes_later or self._references.maker(resource, key)):
-            if not about:
+            if not controllers:
                 why = f"it names the {named}, and no {resource.kind} is synced: the host's own would be meant"
                 raise Refused(why, reason="ReferenceUnsynced")
             why = f"it names the {named}, which has no copy on the host yet"
-            raise NotYet(why, on=ObjectRef(Side.HOST, about[0].syncer.host_resource, place))
-        if about:
-            host_resource = about[0].syncer.host_resource
+            raise NotYet(why, on=ObjectRef(Side.HOST, controllers[0].syncer.host_resource, host_key))
+
+        if controllers:
+            host_resource = controllers[0].syncer.host_resource
             if len(self.vacant) == MOST_VACANT:
                 why = f"it names more than {MOST_VACANT} objects that are not there, as the {named}"
-                raise NotYet(why, on=ObjectRef(Side.HOST, host_resource, place))
-            self.vacant += (Vacant(host_resource, place, key, about),)
+                raise NotYet(why, on=ObjectRef(Side.HOST, host_resource, host_key))
+            self.vacant += (Vacant(host_resource, host_key, key, controllers),)
 
-    def _leads_home(self, controller: "BoundSyncer", key: Key, place: Key) -> bool:
-        """Return True if the host object at a place stands for the virtual object of this key."""
+    def _leads_home(self, controller: "BoundSyncer", key: Key, host_key: Key) -> bool:
+        """Return True if the object at a host key stands for the virtual object of this key."""
         store = controller.host
         if store is None:
             return False
-        self.note(store, place)
-        if self._known is None:
-            return self._stands_for(controller, store, key, place)
-        entry = store.entry(place)
-        self._room -= entry.size if entry is not None else 0
-        if self._room >= 0:
-            return self._stands_for(controller, store, key, place)
-        named = NamedCopy(controller, key, place)
-        if named in self._known and self._known[named][0] is entry:
-            return self._known[named][1]
-        self.unread.append(named)
-        return True
+        self.note(store, host_key)
 
-    def read(self, named: NamedCopy) -> tuple[Entry | None, bool]:
-        """Return whether a named copy is the right one, and the entry of which that is known."""
-        store = named.about.host
-        entry = store.entry(named.place) if store is not None else None
-        return entry, store is not None and self._stands_for(named.about, store, named.key, named.place)
+        if self._known is not None:
+            entry = store.entry(host_key)
+            self._room -= entry.size if entry is not None else 0
+            if self._room < 0:
+                named = NamedCopy(controller, key, host_key)
+                checked = self._known.get(named)
+                if checked is not None and checked.entry is entry:
+                    return checked.is_meant
+                self.unread.append(named)
+                return True
 
-    def _stands_for(self, controller: "BoundSyncer", store: SideInformer, key: Key, place: Key) -> bool:
-        host, settings = store.outline(place), controller.settings
-        if host is not None and not settings.marks.is_in_place(host, cluster=settings.identity):
-            host = store.get(place)  # whether the host made it for the tenant may depend on the whole
-        return host is not None and controller.is_meant(key, host, self.noted)
+        match = _match(controller, store, key, host_key)
+        if match.reads:
+            self.noted += match.reads[: MOST_READS - len(self.noted)]
+        return match.is_meant
 
     def note(self, store: SideInformer, key: Key) -> None:
-        """Note a read of an object: a request that waits is asked again when it changes."""
+        """Note a read of an object: a request that waits is reconciled again when the object changes."""
         if len(self.noted) < MOST_READS:
             self.noted.append(Read.of(store, key))
 
@@ -238,12 +263,10 @@ class Reads:
         found = []
         for controller in self._controllers.values():
             syncer = controller.syncer
-            if not controller.direction.goes_down:
-                continue
-            if (syncer.host_resource.group, syncer.host_resource.kind) != (group, kind):
-                continue
-            host_key = partial(syncer.host_key, controller.settings)
-            found.append(CopiedKind(syncer.resource, syncer.host_resource, host_key, partial(_named, syncer)))
+            host_resource = syncer.host_resource
+            if controller.direction.goes_down and (host_resource.group, host_resource.kind) == (group, kind):
+                host_key = partial(syncer.host_key, controller.settings)
+                found.append(CopiedKind(syncer.resource, host_resource, host_key, partial(_named, syncer)))
         return found
 
     def synced(self, resource: Resource) -> bool:
@@ -263,18 +286,28 @@ class Reads:
         self.left_out = tuple(dict.fromkeys((*self.left_out, *fields)))
 
 
-def original(controllers: "Iterable[BoundSyncer]", place: Key) -> Key | None:
+def _match(controller: "BoundSyncer", store: SideInformer, key: Key, host_key: Key) -> Match:
+    """Return whether the object at a host key stands for the virtual object of this key."""
+    settings = controller.settings
+    host = store.outline(host_key)
+    if host is not None and not settings.marks.is_in_place(host, cluster=settings.identity):
+        host = store.get(host_key)  # whether the host made it for the tenant may depend on the whole
+    return Match(False) if host is None else controller.match(key, host)
+
+
+def original(controllers: "Iterable[BoundSyncer]", host_key: Key) -> Key | None:
     """Return the virtual key of the object of any kind that has its copy at a host key, or None.
 
     The controllers are those of a virtual cluster.
     """
-    for each in controllers:
-        store = each.host
-        marks = each.settings.marks
-        if store is None or not each.direction.goes_down:
+    for controller in controllers:
+        store = controller.host
+        marks = controller.settings.marks
+        if store is None or not controller.direction.goes_down or store.entry(host_key) is None:
             continue
-        copy = store.outline(place) if store.entry(place) is not None else None
-        if copy is not None and marks.is_ours(copy, cluster=each.settings.identity, resource=each.syncer.resource):
+        copy = store.outline(host_key)
+        identity = controller.settings.identity
+        if copy is not None and marks.is_ours(copy, cluster=identity, resource=controller.syncer.resource):
             return marks.virtual_key(copy)
     return None
 
@@ -301,7 +334,7 @@ class View:
     #: Returns the minor version of Kubernetes 1 of a side's API server, 0 if that is not known.
     minor: Callable[[Side], int] = lambda side: 0
 
-    def reads(self, known: "Mapping[NamedCopy, tuple[Entry | None, bool]] | None" = None) -> Reads:
+    def reads(self, known: CheckedCopies | None = None) -> Reads:
         """Return a reader for a decision; with ``known`` it leaves some named copies unread
         (:attr:`Reads.unread`).
         """
@@ -309,8 +342,11 @@ class View:
 
     def copies(self) -> list[SideInformer]:
         """Return the stores of copies and of their originals."""
-        going_down = (each for each in self.controllers.values() if each.direction.goes_down)
-        return [store for each in going_down for store in each.own_stores()]
+        stores: list[SideInformer] = []
+        for controller in self.controllers.values():
+            if controller.direction.goes_down:
+                stores += controller.own_stores()
+        return stores
 
 
 @dataclass(slots=True, eq=False)
@@ -348,20 +384,37 @@ class BoundSyncer:
     def __post_init__(self) -> None:
         self.exact = {side: exact_paths(self.syncer, side) for side in Side}
         self.settings = self.view.settings
-        down, sections = self.direction.goes_down, self.settings.sections.values()
-        # What patches have written up is no more the tenant's than what the kind brings up.
+        self.metadata = self._metadata_filter()
+
+        own: dict[Side, SideInformer] = {}
+        for side, resource in zip(Side, resources_of(self.syncer), strict=False):
+            if self.view.informers.has(side, resource):
+                own[side] = self.view.informers.store(side, resource)
+        self.virtual = own.get(Side.VIRTUAL)
+        self.host = own.get(Side.HOST)
+
+    def _metadata_filter(self) -> MetadataFilter:
+        goes_down = self.direction.goes_down
+        # Labels and annotations that patches have written up are no more the tenant's than those that the kind brings
+        # up.
         patched = {key[1] for patch in self.config.patches.up if (key := metadata_key(patch.path))}
-        self.metadata = MetadataFilter(
-            with_defaults(self.syncer.metadata, goes_down=down),
+
+        def is_note_or_patched(key: str) -> bool:
+            return is_note(key) or key in patched
+
+        reserved: set[str] = set()
+        if goes_down:
+            reserved.add(PUBLIC_LABEL)
+            for section in self.settings.sections.values():
+                reserved.update(section.reserved_labels())
+        return MetadataFilter(
+            with_defaults(self.syncer.metadata, goes_down=goes_down),
             self.config.metadata,
-            self.syncer.up if down else (),
+            self.syncer.up if goes_down else (),
             prefix=self.settings.marks.prefix,
-            is_note=lambda key: is_note(key) or key in patched,
-            reserved={PUBLIC_LABEL}.union(*(each.reserved_labels() for each in sections)) if down else (),
+            is_note=is_note_or_patched,
+            reserved=reserved,
         )
-        informers, resources = self.view.informers, zip(Side, resources_of(self.syncer), strict=False)
-        own = {place[0]: informers.store(*place) for place in resources if informers.has(*place)}
-        self.virtual, self.host = own.get(Side.VIRTUAL), own.get(Side.HOST)
 
     @property
     def name(self) -> str:
@@ -377,23 +430,19 @@ class BoundSyncer:
         """Return True if its host objects are in the namespaces that copies are put in, and in no others."""
         return self.direction.is_among_copies(self.settings)
 
-    def is_meant(self, key: Key, host: Obj, noted: list[Read] | None = None) -> bool:
-        """Return True if a host object stands for the virtual object of this key: it is its copy, or
+    def match(self, key: Key, host: Obj) -> Match:
+        """Return whether a host object stands for the virtual object of this key: it is its copy, or
         the host made it for the tenant.
-
-        The objects that this was read from are added to ``noted``.
         """
         marks = self.settings.marks
         if marks.is_in_place(host, cluster=self.settings.identity):
-            return marks.virtual_key(host) == key
+            return Match(marks.virtual_key(host) == key)
         reads = self.view.reads()
         try:
-            return self.direction.shows(self.context(reads), key, host)
-        except Exception:  # noqa: BLE001 — a bug of the syncer, whose own request tells of it
-            return False
-        finally:
-            if noted is not None:
-                noted += reads.noted[: MOST_READS - len(noted)]
+            is_shown = self.direction.shows(self.context(reads), key, host)
+        except Exception:  # noqa: BLE001 — a bug of the syncer, whose own request reports it
+            is_shown = False
+        return Match(is_shown, reads.noted)
 
     def store(self, side: Side) -> SideInformer | None:
         """Return the store of the syncer's objects on a side, or None if it has none there."""
@@ -416,9 +465,10 @@ class BoundSyncer:
         """Return the request for a virtual key."""
         return SyncRequest(self.view.settings.cluster, self.syncer.name, key, host_key)
 
-    def context(self, reads: Reads | None = None, place: Callable[[Settings, Key], Key] | None = None) -> Context:
-        """Return the syncer's context, as of now; ``place`` replaces its ``host_key``."""
-        syncer, view = self.syncer, self.view
+    def context(self, reads: Reads | None = None, host_key: Callable[[Settings, Key], Key] | None = None) -> Context:
+        """Return the syncer's context, as of now; ``host_key`` replaces that of the syncer."""
+        syncer = self.syncer
+        view = self.view
         return Context(
             settings=view.settings,
             config=self.config,
@@ -426,7 +476,7 @@ class BoundSyncer:
             host_resource=syncer.host_resource,
             reader=reads if reads is not None else view.reads(),
             now=view.utcnow(),
-            place=place or syncer.host_key,
+            place=host_key or syncer.host_key,
             metadata=self.metadata,
         )
 
@@ -457,8 +507,8 @@ def safely(cluster: str, syncer: Syncer, function: Callable[..., Any]) -> Callab
             return list(found) if found is not None else ()
         except Exception:
             if not logged:
-                what = "an index, a watch, a key function or predicate of a syncer raised"
-                log.exception(what, cluster=cluster, syncer=syncer.name)
+                message = "an index, a watch, a key function or predicate of a syncer raised"
+                log.exception(message, cluster=cluster, syncer=syncer.name)
             logged = True
             return ()
 

@@ -1,32 +1,32 @@
 """Call a syncer: exclusions before it, and its hooks around it."""
 
+from collections.abc import Callable, Sequence
+
 from syncer.api.context import Context
 from syncer.api.decision import Decision, skip
-from syncer.api.objects import Key, Obj, Side
+from syncer.api.objects import Obj, Side
 from syncer.api.optional_roles import AroundReconcile, Excludes
-from syncer.directions import Direction
+from syncer.engine.reconcile.plan import Observed
 
 
-def dispatch(direction: Direction, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
-    """Call a syncer about a key, between its ``reconcile_start`` and ``reconcile_end``.
+def dispatch(observed: Observed, substitutes: Sequence[Callable[[Observed], Decision | None]] = ()) -> Decision:
+    """Call a syncer about its two objects, between its ``reconcile_start`` and ``reconcile_end``.
 
-    Args:
-        direction: The direction of the syncer.
-        ctx: The context of the decision.
-        key: The virtual key.
-        virtual: A private copy of the cached virtual object, or None.
-        host: A private copy of the cached host object, or None.
+    ``substitutes`` may decide instead of a role that is to be called; the first decision counts.
 
     Raises:
         Refused: The syncer refuses the objects. Any other exception of it is passed on, too.
     """
-    syncer = direction.syncer
+    syncer = observed.controller.syncer
     if not isinstance(syncer, AroundReconcile):
-        return _decided(direction, ctx, key, virtual, host)
+        return _decided(observed, substitutes)
+
+    ctx = observed.ctx
+    key = observed.request.key
     error: Exception | None = None
     try:
         reason = syncer.reconcile_start(ctx, key)
-        return skip(reason) if reason else _decided(direction, ctx, key, virtual, host)
+        return skip(reason) if reason else _decided(observed, substitutes)
     except Exception as raised:
         error = raised
         raise
@@ -34,14 +34,33 @@ def dispatch(direction: Direction, ctx: Context, key: Key, *, virtual: Obj | Non
         syncer.reconcile_end(ctx, key, error)
 
 
-def _decided(direction: Direction, ctx: Context, key: Key, virtual: Obj | None, host: Obj | None) -> Decision:
-    syncer = direction.syncer
-    if isinstance(syncer, Excludes) and (reason := _excluded(syncer, ctx, virtual, host)):
-        return skip(reason)
-    found: object = direction.decide(ctx, key, virtual=virtual, host=host)
-    if not isinstance(found, Decision):
-        raise TypeError(f"{syncer.name} returned {found!r:.80} and not a Decision; a role's last line is a `return`")
-    return found
+def _decided(observed: Observed, substitutes: Sequence[Callable[[Observed], Decision | None]]) -> Decision:
+    ctx = observed.ctx
+    key = observed.request.key
+    virtual = observed.virtual
+    host = observed.host
+    syncer = observed.controller.syncer
+    direction = observed.controller.direction
+
+    if isinstance(syncer, Excludes):
+        reason = _excluded(syncer, ctx, virtual, host)
+        if reason:
+            return skip(reason)
+
+    answered = direction.answer(ctx, key, virtual=virtual, host=host)
+    if answered is not None:
+        return answered
+
+    for substitute in substitutes:
+        instead = substitute(observed)
+        if instead is not None:
+            return instead
+
+    decision: object = direction.call_role(ctx, key, virtual=virtual, host=host)
+    if not isinstance(decision, Decision):
+        why = f"{syncer.name} returned {decision!r:.80} and not a Decision"
+        raise TypeError(f"{why}; a role's last line is a `return`")
+    return decision
 
 
 def _excluded(syncer: Excludes, ctx: Context, virtual: Obj | None, host: Obj | None) -> str | None:

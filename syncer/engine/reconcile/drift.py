@@ -72,11 +72,16 @@ def drifts(
     pairs = [pair for call in needed for pair in _of(call, live or {}, owner)]
     if write.tokens and live is not None and needed:
         pairs.append(("field", None))  # the tokens are only created with the patch
-    told = [(kind, change) for kind, change in pairs if change is None or change.path[-1] not in notes]
+    # Notes are drift only where there is nothing else.
+    without_notes = [(kind, change) for kind, change in pairs if change is None or change.path[-1] not in notes]
+
     found: dict[DriftClass, list[Change]] = {}
-    for kind, change in told or pairs:
-        found.setdefault(kind, []).extend(() if change is None else (change,))
-    key, uid = key_of(write.obj), uid_of(live) if live else ""
+    for kind, change in without_notes or pairs:
+        of_class = found.setdefault(kind, [])
+        if change is not None:
+            of_class.append(change)
+    key = key_of(write.obj)
+    uid = uid_of(live) if live else ""
     return [Drift(kind, write.side, resource, key, tuple(changes), uid) for kind, changes in found.items()]
 
 
@@ -89,7 +94,9 @@ def other_owner(virtual: Obj | None, host: Obj | None, *, uid_mark: str) -> Chan
     if virtual is None or host is None:
         return None
     found = annotations_of(host).get(uid_mark, ABSENT)
-    return None if found == uid_of(virtual) else Change(("metadata", "annotations", uid_mark), uid_of(virtual), found)
+    if found == uid_of(virtual):
+        return None
+    return Change(("metadata", "annotations", uid_mark), uid_of(virtual), found)
 
 
 def _of(call: Call, live: Obj, owner: Change | None) -> Iterator[tuple[DriftClass, Change | None]]:
@@ -99,8 +106,8 @@ def _of(call: Call, live: Obj, owner: Change | None) -> Iterator[tuple[DriftClas
         case Operation.DELETE:
             yield ("wrongOwner" if owner else "orphan"), owner
         case Operation.BIND:
-            path = ("spec", "nodeName")
-            yield "status", Change(path, call.body["target"]["name"], (live.get("spec") or {}).get("nodeName", ABSENT))
+            node = (live.get("spec") or {}).get("nodeName", ABSENT)
+            yield "status", Change(("spec", "nodeName"), call.body["target"]["name"], node)
         case Operation.CONDITIONS:
             yield from (("status", change) for change in _of_conditions(call.body, live))
         case Operation.PATCH | Operation.PATCH_STATUS | Operation.MERGE:
@@ -153,10 +160,10 @@ def _elements(wanted: list[Any], found: list[Any], path: tuple[PathStep, ...]) -
     if len(wanted) != len(found) or not all(isinstance(one, dict) and isinstance(two, dict) for one, two in pairs):
         yield Change(path, wanted, found)
         return
-    for place, (one, two) in enumerate(pairs):
+    for index, (one, two) in enumerate(pairs):
         for name, value in one.items():
             if value is not None:
-                yield from _patched(value, two.get(name, ABSENT), (*path, place, name))
+                yield from _patched(value, two.get(name, ABSENT), (*path, index, name))
 
 
 def _of_conditions(body: Obj, live: Obj) -> Iterator[Change]:
@@ -173,7 +180,10 @@ def changed_by(live: Obj, path: tuple[PathStep, ...]) -> FieldManager | None:
     """Return the last other manager of a path, from the ``managedFields`` of a live object; None if
     not recorded.
     """
-    return next((manager for manager in holders(live, path) if manager.name != FIELD_MANAGER), None)
+    for manager in holders(live, path):
+        if manager.name != FIELD_MANAGER:
+            return manager
+    return None
 
 
 # -- for people ------------------------------------------------------------------------------------
@@ -199,7 +209,9 @@ def value_text(value: Any, *, hidden: bool = False) -> str:
     if hidden:
         return f"({_size(value)} bytes)"
     text = codec.encode(value).decode()
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… ({len(text)} characters)"
+    if len(text) <= LONGEST_VALUE:
+        return text
+    return f"{text[:LONGEST_VALUE]}… ({len(text)} characters)"
 
 
 def is_hidden(resource: Resource, path: tuple[PathStep, ...], prefix: str) -> bool:

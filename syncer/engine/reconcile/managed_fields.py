@@ -50,10 +50,10 @@ def _latest_first(entries: Any) -> list[FieldManager]:
 
 
 def _holds(fields: Any, live: Any, path: Sequence[PathStep]) -> bool:
-    for place, step in enumerate(path):
+    for index, step in enumerate(path):
         if not isinstance(fields, Mapping):
             return False
-        if place and not fields:
+        if index and not fields:
             return True  # held as a whole
         if isinstance(step, str):
             fields = fields.get(f"f:{step}")
@@ -64,24 +64,24 @@ def _holds(fields: Any, live: Any, path: Sequence[PathStep]) -> bool:
     return isinstance(fields, Mapping)
 
 
-def _of_element(fields: Mapping[str, Any], element: Any, place: int) -> Any:
+def _of_element(fields: Mapping[str, Any], element: Any, index: int) -> Any:
     for name, below in fields.items():
         kind, _, text = name.partition(":")
-        if kind in ("k", "v", "i") and _is_meant(kind, text, element, place):
+        if kind in ("k", "v", "i") and _is_meant(kind, text, element, index):
             return below
     return None
 
 
-def _is_meant(kind: str, text: str, element: Any, place: int) -> bool:
+def _is_meant(kind: str, text: str, element: Any, index: int) -> bool:
     try:
-        said: Any = codec.decode(text.encode())
+        expected: Any = codec.decode(text.encode())
     except codec.DecodeError:
         return False
     match kind:
         case "k":
-            named = isinstance(said, dict) and isinstance(element, dict)
-            return named and all(element.get(name) == value for name, value in said.items())
+            named = isinstance(expected, dict) and isinstance(element, dict)
+            return named and all(element.get(name) == value for name, value in expected.items())
         case "v":
-            return bool(said == element)
+            return bool(expected == element)
         case _:
-            return bool(said == place)
+            return bool(expected == index)

@@ -52,8 +52,10 @@ def _parsed(text: str | None) -> Base | None:
         return None
     if not isinstance(found, dict):
         return None
-    want, ups = found.get("want", ""), found.get("ups", 0)
-    both, earlier = found.get("both", {}), found.get("earlier", {})
+    want = found.get("want", "")
+    ups = found.get("ups", 0)
+    both = found.get("both", {})
+    earlier = found.get("earlier", {})
     can_be_read = _is_deep(both) and _is_deep(earlier) and isinstance(want, str) and isinstance(ups, int)
     return Base(want, both, ups, earlier) if can_be_read else None
 
@@ -81,7 +83,8 @@ def without(text: str | None, before: str | None, fields: Iterable[Sequence[str]
 
     None if that is impossible; then nothing is stored.
     """
-    new, old = _parsed(text), _parsed(before)
+    new = _parsed(text)
+    old = _parsed(before)
     if new is None or old is None or new.ups != old.ups:
         return None
     both: Any = new.both

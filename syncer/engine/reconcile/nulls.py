@@ -35,15 +35,15 @@ def json_patch(patch: Obj, live: Obj) -> list[Obj]:
 
 def _operations(patch: Obj, live: Obj, above: ValuePath) -> Iterator[Obj]:
     for name, value in patch.items():
-        place = (*above, name)
+        path = (*above, name)
         found = live.get(name)
         if value is None:
             if name in live:
-                yield {"op": "remove", "path": written(place)}
+                yield {"op": "remove", "path": written(path)}
         elif isinstance(value, dict) and isinstance(found, dict):
-            yield from _operations(value, found, place)
+            yield from _operations(value, found, path)
         else:
-            yield {"op": "add", "path": written(place), "value": _without_removals(value)}
+            yield {"op": "add", "path": written(path), "value": _without_removals(value)}
 
 
 def _without_removals(value: Any) -> Any:

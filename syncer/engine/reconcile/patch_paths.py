@@ -18,8 +18,10 @@ Path = tuple[str, ...]
 FIELDS = 8
 #: Depths to which a change is split, tried in order until there are few enough fields.
 DEPTHS = (8, 2, 1)
-#: Hashes of an unknown value and of a missing value. No other hash is -1.
-UNKNOWN, ABSENT = -1, hash(("absent",))
+#: The hash of an unknown value. No other hash is -1.
+UNKNOWN = -1
+#: The hash of a missing value.
+ABSENT = hash(("absent",))
 #: The hash of the new value of an object that is deleted.
 GONE = hash(("gone",))
 

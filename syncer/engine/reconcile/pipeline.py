@@ -30,6 +30,7 @@ from syncer.engine.reconcile.policies.preconditions import add_preconditions
 from syncer.engine.reconcile.policies.refusals import Refusals
 from syncer.engine.reconcile.policies.revocation import Revocation
 from syncer.engine.reconcile.policies.room import Room
+from syncer.engine.reconcile.policies.selection import deselect
 from syncer.engine.reconcile.policies.staleness import delay_unconfirmed_deletions, guard_pod_start
 from syncer.engine.reconcile.policies.write_pace import WritePace
 from syncer.resources.kinds import PODS
@@ -62,6 +63,9 @@ class Pipeline:
     answers: tuple[Answer, ...]
     #: Policies that may decide instead of the syncer; the first decision is treated as the syncer's own.
     substitutes: tuple[Answer, ...]
+    #: Policies that may decide instead of a role that is to be called, once exclusions, marks, uids and deletions
+    #: have been looked at; the first decision is treated as the syncer's own.
+    role_substitutes: tuple[Answer, ...]
     #: Policies for every decision.
     decisions: tuple[DecisionPolicy, ...]
     #: Policies for a decision that deletes an object, after the others.
@@ -104,8 +108,10 @@ def pipelines(controller: BoundSyncer, policies: Policies, patcher: Patcher, own
     That of the patroller is without the circuit breaker and the drift policy, and counts no new
     contention, so that all drift is found. It has no gates, as it writes nothing.
     """
-    requests, scan = (_pipeline(controller, policies, patcher, ownership, scan=scan) for scan in (False, True))
-    return Pipelines(requests, scan)
+    return Pipelines(
+        requests=_pipeline(controller, policies, patcher, ownership, scan=False),
+        scan=_pipeline(controller, policies, patcher, ownership, scan=True),
+    )
 
 
 def _pipeline(
@@ -113,7 +119,9 @@ def _pipeline(
 ) -> Pipeline:
     is_pod = PODS in resources_of(controller.syncer)[1:]
     binds = _sees_pods(controller)
+    selects = controller.direction.goes_down and controller.config.selector.narrows
     is_lenient = bool(policies.drift.lenient(controller.name))
+    drop_contended = policies.contention.drop_frozen if scan else policies.contention.drop_contended
     revocation = None
     if isinstance(controller.syncer, Grants) and controller.direction.goes_down:
         revocation = Revocation(controller.syncer, patcher, policies.pause.holds).revoked
@@ -122,6 +130,7 @@ def _pipeline(
         revocation=revocation,
         answers=(refuse_unreadable, policies.pause.answer, refuse_other_place),
         substitutes=(leave_to_the_host,) if controller.direction.goes_down else (),
+        role_substitutes=(deselect,) if selects else (),
         decisions=_those_on(
             _patched(patcher) if patcher.has_any else None,
             ownership.apply_owners if ownership else None,
@@ -136,9 +145,7 @@ def _pipeline(
         calls=_those_on(
             policies.bound_pods.drop_bound if binds else None,
             policies.drift.drop_tolerated if is_lenient and not scan else None,
-            (policies.contention.drop_frozen if scan else policies.contention.drop_contended)
-            if policies.contention.is_on
-            else None,
+            drop_contended if policies.contention.is_on else None,
             policies.futile.drop_futile,
             policies.refusals.drop_refused if _merges(controller.syncer) else None,
         ),
@@ -171,12 +178,18 @@ def _sees_pods(controller: BoundSyncer) -> bool:
 
 def _merges(syncer: Syncer) -> bool:
     """Return True if a syncer has a right to change a subresource of its copies."""
-    host = [right for right in syncer.rights if right.side is Side.HOST and right.resource == syncer.host_resource]
-    return any(right.subresource and "patch" in right.verbs for right in host)
+    for right in syncer.rights:
+        is_of_copies = right.side is Side.HOST and right.resource == syncer.host_resource
+        if is_of_copies and right.subresource and "patch" in right.verbs:
+            return True
+    return False
 
 
 def _patched(patcher: Patcher) -> DecisionPolicy:
-    return lambda seen, decision: patcher.apply(decision, ctx=seen.ctx, virtual=seen.virtual, host=seen.host)
+    def patch(observed: Observed, decision: Decision) -> Decision:
+        return patcher.apply(decision, ctx=observed.ctx, virtual=observed.virtual, host=observed.host)
+
+    return patch
 
 
 def _those_on(*policies: P | None) -> tuple[P, ...]:

@@ -7,23 +7,15 @@ from typing import NamedTuple
 from syncer.api.context import Context
 from syncer.api.decision import Decision, Outcome, Write
 from syncer.api.errors import Refused, SyncerError
-from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
+from syncer.api.objects import Key, Obj, ObjectRef, Side, SyncRequest
 from syncer.api.values import value_class
 from syncer.engine.reconcile.calls import Call
-from syncer.engine.reconcile.controller import BoundSyncer, Read, Vacant
-
-
-class Place(NamedTuple):
-    """An object on a side."""
-
-    side: Side
-    resource: Resource
-    key: Key
+from syncer.engine.reconcile.controller import BoundSyncer, NamedCopy, Read, Vacant
 
 
 @dataclass(frozen=True, slots=True)
 class HeldFields:
-    """The fields of a write that are held back: why, for how many more seconds, and whether that is news."""
+    """The fields of a write that are held back: the reason, for how many more seconds, and True if that is news."""
 
     reason: str
     after: float
@@ -34,7 +26,7 @@ class HeldFields:
 class Frozen:
     """A field that is not written for some time, because another manager reverts it each time."""
 
-    place: Place
+    ref: ObjectRef
     #: The field names from the top; ``()`` is the whole object.
     path: tuple[str, ...]
     request: SyncRequest
@@ -52,8 +44,10 @@ class Frozen:
     @property
     def field(self) -> str:
         """The path for people, ``metadata.labels["example.org/team"]``; ``""`` is the whole object."""
-        written = (f".{name}" if name.isidentifier() else f'["{name}"]' for name in self.path)
-        return "".join(written).removeprefix(".")
+        text = ""
+        for name in self.path:
+            text += f".{name}" if name.isidentifier() else f'["{name}"]'
+        return text.removeprefix(".")
 
 
 @dataclass(slots=True)
@@ -78,7 +72,8 @@ class Observed:
 
     def take_error(self) -> Refused:
         """Return the error, and keep it no longer: once raised it refers to these objects."""
-        error, self.error = self.error, None
+        error = self.error
+        self.error = None
         assert error is not None
         return error
 
@@ -91,7 +86,7 @@ class PlannedWrite(NamedTuple):
     """A write of a decision, with the API calls that it takes, often none."""
 
     write: Write
-    place: Place
+    ref: ObjectRef
     #: The cached object; None if there is none.
     live: Obj | None
     calls: Sequence[Call] = ()
@@ -130,25 +125,24 @@ class Results:
 
 @value_class
 class Plan:
-    """The plan of a request. Making it writes nothing; only policies remember what they have seen."""
+    """The plan of a request. Making it writes nothing; only policies remember anything of it."""
 
     decision: Decision
     writes: tuple[PlannedWrite, ...]
     #: The request with its two objects.
-    seen: Observed
-    #: The objects that the decision was made from besides these two.
-    reads: Sequence[Read]
+    observed: Observed
     #: Plans a write again if its object has changed since.
     again: Callable[[Write], PlannedWrite]
     #: The policies that learn how it was carried out.
     results: Results
-    #: The places that copies name, and where the live host must have nothing that isn't the tenant's.
+    #: The host keys that copies name, and where the live host must have no object but the tenant's.
     vacant: Sequence[Vacant] = ()
 
     @property
     def original(self) -> str:
         """The version of the virtual object that it was made from; ``""`` if there is none."""
-        version: str = self.seen.virtual["metadata"]["resourceVersion"] if self.seen.virtual else ""
+        virtual = self.observed.virtual
+        version: str = virtual["metadata"]["resourceVersion"] if virtual else ""
         return version
 
     @property
@@ -160,6 +154,36 @@ class Plan:
     def held(self) -> list[Frozen]:
         """The frozen fields, which the calls leave out."""
         return [field for write in self.writes for field in write.held]
+
+
+@value_class
+class Decided:
+    """The decision about a request, and what it was made from."""
+
+    decision: Decision
+    #: The objects that were read besides the two of the request.
+    reads: tuple[Read, ...]
+    #: As :attr:`Plan.vacant`.
+    vacant: tuple[Vacant, ...]
+    #: The fields of the virtual object that are not copied.
+    left_out: tuple[str, ...]
+
+
+@value_class
+class Reconciled:
+    """The plan of a request, or the error instead of it, and what the one or the other follows from."""
+
+    #: None if there is an error.
+    plan: Plan | None
+    #: None if there is a plan.
+    error: Exception | None
+    #: The objects that were read besides the two of the request.
+    reads: tuple[Read, ...]
+    #: The fields of the virtual object that are not copied.
+    left_out: tuple[str, ...]
+    #: The named copies that were not read, and taken for the right ones. If there are any, they are to be checked
+    #: and the request reconciled again, with the result.
+    unread: tuple[NamedCopy, ...]
 
 
 class Deferred(NamedTuple):

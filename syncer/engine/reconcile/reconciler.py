@@ -1,6 +1,6 @@
 """The reconciler makes the plan of a request from cached objects.
 
-It does no I/O and may be called at any time; only policies may remember what they have seen.
+It does no I/O and may be called at any time; only policies may remember anything.
 
 Used by workers, patroller, circuit breaker, dry run, and the World of the tests.
 """
@@ -17,10 +17,10 @@ from syncer.cache.parts import refuse_many_keys, refuse_many_parts
 from syncer.clusters import codec
 from syncer.directions import collision
 from syncer.engine.reconcile.calls import needed
-from syncer.engine.reconcile.controller import BoundSyncer, Reads, View
+from syncer.engine.reconcile.controller import BoundSyncer, CheckedCopies, Reads, View
 from syncer.engine.reconcile.dispatch import dispatch
 from syncer.engine.reconcile.pipeline import Answer, Pipeline, Pipelines
-from syncer.engine.reconcile.plan import Deferred, Observed, Place, Plan, PlannedWrite
+from syncer.engine.reconcile.plan import Decided, Deferred, Observed, Plan, PlannedWrite, Reconciled
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import SideInformer
 
@@ -38,34 +38,32 @@ class Reconciler:
     pipelines: MutableMapping[str, Pipelines] = field(default_factory=dict)
 
     def reconcile(
-        self,
-        controller: BoundSyncer,
-        request: SyncRequest,
-        reads: Reads | None = None,
-        pipeline: Pipeline | None = None,
-    ) -> Plan:
-        """Return the plan of a request.
+        self, controller: BoundSyncer, request: SyncRequest, known: CheckedCopies | None = None
+    ) -> Reconciled:
+        """Return the plan of a request or the error instead of it, and the objects that were read.
 
         Args:
             controller: The controller of the request.
             request: The request.
-            reads: Records the objects that are read, also if an exception is raised; None for a new
-                one.
-            pipeline: The policies to apply; None for the controller's own.
+            known: The named copies that were checked before; further ones may be left unread then. None
+                to read them all.
+        """
+        reads = self.view.reads(known)
+        try:
+            plan = self._plan(controller, request, reads, self.pipelines[request.syncer].requests)
+        except Exception as error:  # noqa: BLE001 — the caller judges it by its class
+            # No variable keeps the error: its traceback refers to this frame, which would be a cycle.
+            return Reconciled(None, error, tuple(reads.noted), reads.left_out, tuple(reads.unread))
+        return Reconciled(plan, None, tuple(reads.noted), reads.left_out, tuple(reads.unread))
+
+    def plan(self, controller: BoundSyncer, request: SyncRequest) -> Plan:
+        """Return the plan of a request.
 
         Raises:
             Refused: The request can't be carried out. Any other exception of the syncer is passed
                 on, too.
         """
-        reads = reads if reads is not None else self.view.reads()
-        pipeline = pipeline or self.pipelines[request.syncer].requests
-        seen, decision = self.decide(controller, request, reads, pipeline)
-
-        def again(write: Write) -> PlannedWrite:
-            return self.planned(seen, write, pipeline)
-
-        writes = tuple([self.planned(seen, write, pipeline, is_latest=True) for write in decision.writes])
-        return Plan(decision, writes, seen, reads.noted, again, pipeline.results, reads.vacant)
+        return self._plan(controller, request, self.view.reads(), self.pipelines[request.syncer].requests)
 
     def admit(self, plan: Plan, written_from: str | None = None) -> Deferred | None:
         """Return why the calls of a plan may not go out now; None if they may.
@@ -80,7 +78,7 @@ class Reconciler:
                 break
         else:
             return None
-        for gate in self.pipelines[plan.seen.request.syncer].requests.gates:
+        for gate in self.pipelines[plan.observed.request.syncer].requests.gates:
             deferred = gate(plan, written_from)
             if deferred is not None:
                 return deferred
@@ -90,75 +88,18 @@ class Reconciler:
         """Return the plan with everything that is not as it should be, including writes that a
         policy holds back.
 
-        Raises as :meth:`reconcile`.
+        Raises as :meth:`plan`.
         """
-        return self.reconcile(controller, request, pipeline=self.pipelines[controller.name].scan)
+        return self._plan(controller, request, self.view.reads(), self.pipelines[controller.name].scan)
 
-    def decide(
-        self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline
-    ) -> tuple[Observed, Decision]:
-        """Return the decision, and the objects that it was made from.
+    def decide(self, controller: BoundSyncer, request: SyncRequest, view: View) -> Decided:
+        """Return the decision about a request, as made with this view of the caches.
 
-        Raises as :meth:`reconcile`.
+        Raises as :meth:`plan`.
         """
-        try:
-            seen = self.observe(controller, request, reads)
-        except Refused as error:
-            seen = self._in_part(controller, request, reads, pipeline)
-            seen.error = error.with_traceback(None)  # which would refer to ``seen``
-        revoked = self._revoked(seen, pipeline.revocation, pipeline) if pipeline.revocation else None
-        if revoked is not None:
-            return seen, revoked
-        for answer in pipeline.answers:
-            answered = answer(seen)
-            if answered is not None:
-                return seen, answered
-        decision = None
-        for substitute in pipeline.substitutes:
-            decision = substitute(seen)
-            if decision is not None:
-                break
-        try:
-            if decision is None:
-                decision = dispatch(controller.direction, seen.ctx, request.key, virtual=seen.virtual, host=seen.host)
-            for policy in pipeline.decisions:
-                decision = policy(seen, decision)
-        except NotYet as missing:
-            return seen, wait(str(missing), on=(missing.on,))
-        return seen, _with_deletions(seen, decision, pipeline)
-
-    def observe(self, controller: BoundSyncer, request: SyncRequest, reads: Reads) -> Observed:
-        """Return a request with private copies of its two objects. A name that can't be translated has no host
-        object, so nothing is left of it once the virtual object is gone.
-
-        Raises:
-            Refused: An object can't be read.
-        """
-        syncer = controller.syncer
-        try:
-            virtual = self._virtual(controller, request.key)
-        except Refused:
-            if request.host_key is not None and controller.virtual is not None:
-                reads.note(controller.virtual, request.key)  # a change of it is another request than the host object's
-            raise
-        if not controller.direction.by_host:
-            return Observed(controller, request, controller.context(reads), virtual, None, request.key)
-        try:
-            translated = None if request.host_key else syncer.host_key(self.view.settings, request.key)
-        except Refused:
-            if virtual is not None or controller.direction.fakes:
-                raise
-            return Observed(controller, request, controller.context(reads), None, None, request.key)
-
-        def place(settings: Settings, key: Key) -> Key:
-            return translated if translated and key == request.key else syncer.host_key(settings, key)
-
-        ctx = controller.context(reads, place)
-        host_key = request.host_key or place(self.view.settings, request.key)
-        host = self._host(controller, host_key, virtual)
-        if host is not None and not controller.direction.is_about(ctx, request.key, host):
-            host = None
-        return Observed(controller, request, ctx, virtual, host, host_key)
+        reads = view.reads()
+        _, decision = self._decide(controller, request, reads, self.pipelines[controller.name].requests)
+        return Decided(decision, tuple(reads.noted), reads.vacant, reads.left_out)
 
     def is_gone(self, controller: BoundSyncer, request: SyncRequest) -> bool:
         """Return True if neither object of a request exists."""
@@ -170,19 +111,21 @@ class Reconciler:
             host_key = request.host_key or controller.place(request.key)
             if not controller.has(Side.HOST, host_key):
                 return True
-        return self.observe(controller, request, self.view.reads()).host is None
+        return self._observe(controller, request, self.view.reads()).host is None
 
-    def plan(self, controller: BoundSyncer, decision: Decision) -> Plan:
+    def plan_decision(self, controller: BoundSyncer, decision: Decision) -> Plan:
         """Return the plan of a decision that was made elsewhere, from the cached objects."""
-        request, pipeline = controller.request(Key("", "")), self.pipelines[controller.name].scan
-        seen = Observed(controller, request, controller.context(), None, None, request.key)
+        request = controller.request(Key("", ""))
+        pipeline = self.pipelines[controller.name].scan
+        observed = Observed(controller, request, controller.context(), None, None, request.key)
 
         def again(write: Write) -> PlannedWrite:
-            return self.planned(seen, write, pipeline)
+            return self.planned(observed, write, pipeline)
 
-        return Plan(decision, tuple(map(again, decision.writes)), seen, (), again, pipeline.results)
+        writes = tuple([again(write) for write in decision.writes])
+        return Plan(decision, writes, observed, again, pipeline.results)
 
-    def planned(self, seen: Observed, write: Write, pipeline: Pipeline, *, is_latest: bool = False) -> PlannedWrite:
+    def planned(self, observed: Observed, write: Write, pipeline: Pipeline, *, is_latest: bool = False) -> PlannedWrite:
         """Return a write with the calls that it takes.
 
         With ``is_latest`` the observed objects are still those in the cache, and aren't read again.
@@ -190,60 +133,157 @@ class Reconciler:
         Raises:
             Refused: The write is forbidden.
         """
-        controller, side, key = seen.controller, write.side, key_of(write.obj)
+        controller = observed.controller
+        side = write.side
+        key = key_of(write.obj)
         if side is Side.VIRTUAL:
-            store, own_key, own = controller.virtual, seen.request.key, seen.virtual
+            store = controller.virtual
+            own_key = observed.request.key
+            own = observed.virtual
         else:
-            store, own_key, own = controller.host, seen.host_key, seen.host
+            store = controller.host
+            own_key = observed.host_key
+            own = observed.host
         if store is None or write.resource is not None:
-            store, own = self._store(controller, write), None
+            store = self._store(controller, write)
+            own = None
+
+        if own is not None and is_latest and key == own_key:
+            live: Obj | None = own
+        else:
+            live = store.get(key)
         resource = store.resource
-        live = own if own is not None and is_latest and key == own_key else store.get(key)
         if side is Side.HOST:
             self._check(write, live, resource)
-        place = Place(side, resource, key)
+        ref = ObjectRef(side, resource, key)
+        exact = controller.exact[side] if write.exact is None else write.exact
+        is_copy = side is Side.HOST and write.resource is None
         calls = needed(
             write,
             live,
-            exact=controller.exact[side] if write.exact is None else write.exact,
-            create_only=controller.syncer.create_only if side is Side.HOST and write.resource is None else (),
+            exact=exact,
+            create_only=controller.syncer.create_only if is_copy else (),
             marks=self.view.settings.marks,
             has_status=live is not None and self.has_status(side, resource),
             verbatim=not resource.is_built_in,
         )
-        planned = PlannedWrite(write, place, live, calls)
+        planned = PlannedWrite(write, ref, live, calls)
         if calls:
             for policy in pipeline.calls:
-                planned = policy(planned, seen.request)
+                planned = policy(planned, observed.request)
         return planned
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _revoked(self, seen: Observed, revocation: Answer, pipeline: Pipeline) -> Decision | None:
+    def _plan(self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline) -> Plan:
+        observed, decision = self._decide(controller, request, reads, pipeline)
+
+        def again(write: Write) -> PlannedWrite:
+            return self.planned(observed, write, pipeline)
+
+        writes = tuple([self.planned(observed, write, pipeline, is_latest=True) for write in decision.writes])
+        return Plan(decision, writes, observed, again, pipeline.results, reads.vacant)
+
+    def _decide(
+        self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline
+    ) -> tuple[Observed, Decision]:
+        """Return the decision, and the objects that it was made from."""
+        try:
+            observed = self._observe(controller, request, reads)
+        except Refused as error:
+            observed = self._in_part(controller, request, reads, pipeline, error)
+
+        if pipeline.revocation is not None:
+            revoked = self._revoked(observed, pipeline.revocation, pipeline)
+            if revoked is not None:
+                return observed, revoked
+
+        for answer in pipeline.answers:
+            answered = answer(observed)
+            if answered is not None:
+                return observed, answered
+
+        decision = None
+        for substitute in pipeline.substitutes:
+            decision = substitute(observed)
+            if decision is not None:
+                break
+
+        try:
+            if decision is None:
+                decision = dispatch(observed, pipeline.role_substitutes)
+            for policy in pipeline.decisions:
+                decision = policy(observed, decision)
+        except NotYet as missing:
+            return observed, wait(str(missing), on=(missing.on,))
+        return observed, _with_deletions(observed, decision, pipeline)
+
+    def _observe(self, controller: BoundSyncer, request: SyncRequest, reads: Reads) -> Observed:
+        """Return a request with private copies of its two objects. A name that can't be translated has no host
+        object, so nothing is left of it once the virtual object is gone.
+
+        Raises:
+            Refused: An object can't be read.
+        """
+        syncer = controller.syncer
+        try:
+            virtual = self._virtual(controller, request.key)
+        except Refused:
+            if request.host_key is not None and controller.virtual is not None:
+                # A change of the virtual object is another request than that of the host object.
+                reads.note(controller.virtual, request.key)
+            raise
+
+        if not controller.direction.by_host:
+            return Observed(controller, request, controller.context(reads), virtual, None, request.key)
+
+        translated: Key | None = None
+        try:
+            if not request.host_key:
+                translated = syncer.host_key(self.view.settings, request.key)
+        except Refused:
+            if virtual is not None or controller.direction.fakes:
+                raise
+            return Observed(controller, request, controller.context(reads), None, None, request.key)
+
+        def host_key_of(settings: Settings, key: Key) -> Key:
+            return translated if translated and key == request.key else syncer.host_key(settings, key)
+
+        ctx = controller.context(reads, host_key_of)
+        host_key = request.host_key or host_key_of(self.view.settings, request.key)
+        host = self._host(controller, host_key, virtual)
+        if host is not None and not controller.direction.is_about(ctx, request.key, host):
+            host = None
+        return Observed(controller, request, ctx, virtual, host, host_key)
+
+    def _revoked(self, observed: Observed, revocation: Answer, pipeline: Pipeline) -> Decision | None:
         """Return the decision that takes out of a copy what is no longer granted; None if it changes nothing."""
-        revoked = revocation(seen)
+        revoked = revocation(observed)
         if revoked is None:
             return None
-        calls = [self.planned(seen, write, pipeline, is_latest=True).calls for write in revoked.writes]
-        return _with_deletions(seen, revoked, pipeline) if any(calls) else None
+        calls = [self.planned(observed, write, pipeline, is_latest=True).calls for write in revoked.writes]
+        return _with_deletions(observed, revoked, pipeline) if any(calls) else None
 
-    def _in_part(self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline) -> Observed:
+    def _in_part(
+        self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline, error: Refused
+    ) -> Observed:
         """Return a request of which an object can't be read, with its copy alone if that may be revoked."""
+        error = error.with_traceback(None)  # which refers to frames with these objects
         ctx = controller.context(reads)
         if pipeline.revocation is None:
-            return Observed(controller, request, ctx, None, None, request.key)
-        place = request.host_key or controller.place(request.key)
+            return Observed(controller, request, ctx, None, None, request.key, error=error)
+        host_key = request.host_key or controller.place(request.key)
         is_unreadable = False
         try:
-            host = _last_seen(controller.host, place)
+            host = _cached(controller.host, host_key)
         except Refused:
             is_unreadable = True
-            host = _remains(controller.host, place, self.view.settings.marks)
-        return Observed(controller, request, ctx, None, host, place, is_unreadable)
+            host = _remains(controller.host, host_key, self.view.settings.marks)
+        return Observed(controller, request, ctx, None, host, host_key, is_unreadable, error)
 
     def _virtual(self, controller: BoundSyncer, key: Key) -> Obj | None:
         try:
-            return _last_seen(controller.virtual, key)
+            return _cached(controller.virtual, key)
         except Refused:
             remains = _remains(controller.virtual, key, self.view.settings.marks)
             if not (remains and controller.direction.ends_copy(remains)):
@@ -252,7 +292,7 @@ class Reconciler:
 
     def _host(self, controller: BoundSyncer, key: Key, virtual: Obj | None) -> Obj | None:
         try:
-            return _last_seen(controller.host, key)
+            return _cached(controller.host, key)
         except Refused:
             remains = _remains(controller.host, key, self.view.settings.marks)
             direction = controller.direction
@@ -270,7 +310,8 @@ class Reconciler:
         """Refuse a forbidden write, whatever a syncer decided: to an unmarked object, or outside
         the host namespaces.
         """
-        mark, identity = self.view.settings.marks.cluster, self.view.settings.identity
+        mark = self.view.settings.marks.cluster
+        identity = self.view.settings.identity
         if (write.obj["metadata"].get("labels") or {}).get(mark) != identity:
             raise Refused(f"the host object {key_of(write.obj)} would be written without our mark")
         if live is not None and labels_of(live).get(mark) != identity:
@@ -278,7 +319,7 @@ class Reconciler:
         self.homes.check(write, resource)
 
 
-def _with_deletions(seen: Observed, decision: Decision, pipeline: Pipeline) -> Decision:
+def _with_deletions(observed: Observed, decision: Decision, pipeline: Pipeline) -> Decision:
     """Return a decision as the policies for deletions leave it.
 
     Raises:
@@ -286,18 +327,19 @@ def _with_deletions(seen: Observed, decision: Decision, pipeline: Pipeline) -> D
     """
     if decision.deletes:
         for policy in pipeline.deletions:
-            decision = policy(seen, decision)
+            decision = policy(observed, decision)
     return decision
 
 
-def _last_seen(store: SideInformer | None, key: Key) -> Obj | None:
-    """Return a private copy of an object.
+def _cached(store: SideInformer | None, key: Key) -> Obj | None:
+    """Return a private copy of a cached object, or None.
 
     Raises:
         Refused: It can't be read.
         TooLarge: It has too many parts.
     """
-    if store is None or (entry := store.entry(key)) is None:
+    entry = store.entry(key) if store is not None else None
+    if store is None or entry is None:
         return None
     of_copy = store.side is Side.HOST
     if entry.parts:
@@ -312,24 +354,25 @@ def _last_seen(store: SideInformer | None, key: Key) -> Obj | None:
 
 def _remains(store: SideInformer | None, key: Key, marks: Marks) -> Obj | None:
     """Return an object that is too large, or can't be read, as far as its deletion takes: its metadata, without
-    labels and annotations but for marks; None if it can't be told from a later one of its name. Nobody may hold
-    up a deletion by the contents of an object.
+    labels and annotations but for marks; None if it can't be distinguished from a later one of its name. The
+    contents of an object must not hold up its deletion.
     """
-    if store is None or (outline := store.outline(key)) is None or not outline["metadata"].get("uid"):
+    outline = store.outline(key) if store is not None else None
+    if store is None or outline is None or not outline["metadata"].get("uid"):
         return None
     metadata = outline["metadata"]
     for part in ("labels", "annotations"):
-        metadata[part] = {name: value for name, value in (metadata.get(part) or {}).items() if marks.is_mark(name)}
+        found = metadata.get(part) or {}
+        metadata[part] = {name: value for name, value in found.items() if marks.is_mark(name)}
     resource = store.resource
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": {}, "status": {}}
 
 
 def cannot_be_read(store: SideInformer, key: Key) -> str:
     """Return why a quarantined object isn't synced, and what to do; it names the object before the first colon."""
-    why = (store.get(key) or {}).get(codec.UNREADABLE) or "an index or a watch of a syncer raised, as the log says"
+    obj = store.get(key) or {}
+    why = obj.get(codec.UNREADABLE) or "an index or a watch of a syncer raised, as the log says"
     if key in store.left_out:
-        return (
-            f"the {store.side} {store.resource.kind} {key} isn't synced as it is now: {why}. Delete objects of its "
-            "namespace, or have the limit raised"
-        )
-    return f"the {store.side} {store.resource.kind} {key} can't be read: {why}. Write it anew, or delete it"
+        way_out = "Delete objects of its namespace, or have the limit raised"
+        return f"the {store.side} {store.resource.kind} {key} isn't synced as it is now: {why}. {way_out}"
+    return f"the {store.side} {store.resource.kind} {key} can't be read: {why}. Write the object again, or delete it"

@@ -22,7 +22,7 @@ INTERNAL |= {"LONGEST_CLUSTER", "LONGEST_FIELD"}
 INTERNAL |= {"HOST", "MOST_TEXT", "MOST_WORDS"}
 #: Reached through the module, which is exported.
 INTERNAL |= set(vars(syncer.api.selectors)) - set(syncer.api.__all__)
-INTERNAL |= {"ASKED", "Fault", "ROLES", "registered", "deprecations", "syncer_faults", "translator_faults"}
+INTERNAL |= {"ASKED", "Fault", "ROLES", "registered", "syncer_faults", "translator_faults"}
 INTERNAL |= {
     "FAMILIES",
     "Family",

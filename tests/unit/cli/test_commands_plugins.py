@@ -121,24 +121,6 @@ def test_plugin_for_the_kind_of_a_built_in_syncer_is_refused_until_either_is_off
     assert typed("config", "validate", file).exit_code == 0
 
 
-def test_check_warns_of_uses_that_end_with_the_next_version(install: Install) -> None:
-    code = """\
-from syncer.api import *
-
-class Reports(Syncer, SyncUp):
-    name = "reports"
-    section = "fromHost.reports"
-    resource = Resource("example.org/v1", "Report", "reports")
-
-    def sync_up(self, ctx, host):
-        return skip("never")
-"""
-    install("acme-reports", code, reports="Reports")
-    told = records("plugins", "check", "reports")["reports"]
-    assert told["ok"] == "yes"
-    assert told["what"].startswith("Reports has SyncUp without SyncDown, which ends with the next version: derive it")
-
-
 def test_plugin_without_a_resource_has_all_commands(install: Install, file: str) -> None:
     code = """\
 from syncer.api import *

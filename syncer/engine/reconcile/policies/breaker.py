@@ -14,7 +14,7 @@ from typing import Protocol
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.errors import Refused
-from syncer.api.objects import Key, Side, SyncRequest, key_of, uid_of
+from syncer.api.objects import Key, Obj, Side, SyncRequest, key_of, uid_of
 from syncer.engine.reconcile.controller import BoundSyncer, safely
 from syncer.engine.reconcile.drift import other_owner
 from syncer.engine.reconcile.plan import Observed
@@ -24,12 +24,17 @@ from syncer.observe.logs import get_logger
 
 #: The reason of a parked request.
 REASON = "DeletionsHeld"
-#: Seconds between checks whether a list is complete, and until a request that waits for a count counts its next step.
-LOOK, NEXT = 1.0, 0.01
+#: Seconds between checks whether a list is complete.
+LOOK = 1.0
+#: Seconds until a request that waits for a count counts its next step.
+NEXT = 0.01
 #: Deletions are counted in steps of so many bytes of JSON, up to 15 ms: the sizes of the objects that are decided
-#: about, and so many bytes more for each decision, for each copy whose original is missing, and for each key. A text
-#: that is only searched, or whose metadata alone is decoded, takes an eighth of its size.
-STEP, DECIDED, ORPHAN, LOOKED_AT = 1 << 20, 4 << 10, 1 << 10, 256
+#: about. A text that is only searched, or whose metadata alone is decoded, takes an eighth of its size.
+STEP = 1 << 20
+#: So many bytes more are counted for each decision, for each copy whose original is missing, and for each key.
+DECIDED = 4 << 10
+ORPHAN = 1 << 10
+LOOKED_AT = 256
 
 log = get_logger(__name__)
 
@@ -72,10 +77,9 @@ class HeldDeletions:
         object.__setattr__(self, "requests", frozenset(self.objects.values()))
 
     def __str__(self) -> str:
-        return (
-            f"{len(self.objects)} of {self.total} {self.syncer} on the {self.side} side would be deleted, and none is: "
-            "see that both clusters are the right ones and complete, then run `syncer patrol --confirm`"
-        )
+        number = f"{len(self.objects)} of {self.total} {self.syncer} on the {self.side} side"
+        way_out = "see that both clusters are the right ones and complete, then run `syncer patrol --confirm`"
+        return f"{number} would be deleted, and none is: {way_out}"
 
 
 class CircuitBreaker:
@@ -89,7 +93,10 @@ class CircuitBreaker:
         limits: Limits | None,
     ) -> None:
         """``decide`` returns the decision about a request as a scan of the patroller would make it."""
-        self._settings, self._controllers, self._decide, self.limits = settings, controllers, decide, limits
+        self._settings = settings
+        self._controllers = controllers
+        self._decide = decide
+        self.limits = limits
         self.held: dict[tuple[str, Side], HeldDeletions] = {}
         self._confirmed: set[tuple[str, Side, Key, str]] = set()
         #: Syncers with a new list since deletions were last counted.
@@ -101,26 +108,31 @@ class CircuitBreaker:
         """Handle a store that was filled by a list: missing objects are counted before any
         counterpart is deleted.
         """
-        self._listed |= {name for name, one in self._controllers.items() if store in one.own_stores()}
+        for name, controller in self._controllers.items():
+            if store in controller.own_stores():
+                self._listed.add(name)
 
     def recount(self) -> None:
         """Count again: a pause has ended, so that waiting requests may go on and delete objects."""
         self._listed |= self._controllers.keys()
 
-    def admit(self, seen: Observed, decision: Decision) -> Decision:
+    def admit(self, observed: Observed, decision: Decision) -> Decision:
         """Return the decision without the deletions that a drift policy leaves alone.
 
         Raises:
             Refused: A deletion is held.
         """
-        controller = seen.controller
-        unseen = [write for write in decision.writes if write.verb is Verb.DELETE and self._is_unseen(seen, write)]
+        controller = observed.controller
+        deletions = [write for write in decision.writes if write.verb is Verb.DELETE]
+        unseen = [write for write in deletions if self._is_unseen(observed, write)]
         if unseen and any(store.is_in_part for store in controller.own_stores()):
             # Counting waits for the complete list, as each page may show hundreds.
             return wait(f"{decision.reason}, as a list shows that is not complete yet", after=LOOK)
-        alone = [write for write in unseen if self._is_left_alone(seen, write)]
+
+        alone = [write for write in unseen if self._is_left_alone(observed, write)]
         if len(alone) < len(unseen) and not self._is_counted(controller):
             return wait(f"{decision.reason}; how many more would be deleted is being counted", after=NEXT)
+
         left = tuple(write for write in decision.writes if not any(write is one for one in alone))
         for write in left:
             held = self.held.get((controller.name, write.side)) if write.verb is Verb.DELETE else None
@@ -129,12 +141,13 @@ class CircuitBreaker:
         if not alone:
             return decision
         why = f"{decision.reason}; but what is missing was not seen to go, and drift of this class is not repaired"
-        return replace(decision, writes=left, reason=why, outcome=Outcome.IN_STEP if left else Outcome.SKIPPED)
+        outcome = Outcome.IN_STEP if left else Outcome.SKIPPED
+        return replace(decision, writes=left, reason=why, outcome=outcome)
 
     def scanned(self, controller: BoundSyncer, doomed: Iterable[PlannedDeletion]) -> Iterator[int]:
         """Hold the deletions of a whole kind that a scan found, if they are too many.
 
-        Yield what each step takes, as :data:`STEP` measures it. Deletions that are held already stay held while they
+        Yield the cost of each step, as :data:`STEP` measures it. Deletions that are held already stay held while they
         are due: a list may have come since the scan.
         """
         found = {(one.side, one.key, one.uid): one for one in doomed}
@@ -158,7 +171,11 @@ class CircuitBreaker:
 
     def requests(self, syncer: str) -> Collection[SyncRequest]:
         """Return the requests whose deletions are held."""
-        return frozenset().union(*(held.requests for (name, _), held in self.held.items() if name == syncer))
+        found: set[SyncRequest] = set()
+        for (name, _), held in self.held.items():
+            if name == syncer:
+                found |= held.requests
+        return found
 
     def holds(self, request: SyncRequest) -> bool:
         """Return True if a deletion of this request is held."""
@@ -172,10 +189,10 @@ class CircuitBreaker:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _is_left_alone(self, seen: Observed, write: Write) -> bool:
+    def _is_left_alone(self, observed: Observed, write: Write) -> bool:
         """Return True if a drift policy leaves an object alone whose counterpart went missing unseen."""
-        is_orphan = seen.on(write.side.other) is None
-        return is_orphan and policies(self._settings, seen.controller.name).of("orphan") not in (None, "repair")
+        is_orphan = observed.on(write.side.other) is None
+        return is_orphan and policies(self._settings, observed.controller.name).of("orphan") not in (None, "repair")
 
     def _is_counted(self, controller: BoundSyncer) -> bool:
         """Count for a step. Return True once all deletions that the latest list makes due are counted.
@@ -199,8 +216,8 @@ class CircuitBreaker:
         return True
 
     def _count(self, controller: BoundSyncer) -> Iterator[int]:
-        """Hold the deletions of objects whose counterpart went missing unseen, if they are too many; yield what it
-        takes.
+        """Hold the deletions of objects whose counterpart went missing unseen, if they are too many; yield the cost
+        of each step.
         """
         for side in Side:
             suspects: list[SyncRequest] = []
@@ -209,62 +226,78 @@ class CircuitBreaker:
                     suspects.append(request)
                 yield cost
             doomed: list[PlannedDeletion] = []
-            for request in suspects if self.limits is not None and len(suspects) > self.limits.count else ():
-                doomed += [one for one in self._doomed_by(controller, request) if one.side is side]
-                yield self._weight(controller, request)
+            may_be_many = self.limits is not None and len(suspects) > self.limits.count
+            if may_be_many:
+                for request in suspects:
+                    doomed += [one for one in self._doomed_by(controller, request) if one.side is side]
+                    yield self._weight(controller, request)
             yield from self._judge(controller, side, doomed)
 
     @staticmethod
     def _weight(controller: BoundSyncer, request: SyncRequest) -> int:
-        """Return what a decision about a request takes."""
+        """Return the cost of a decision about a request."""
         weight = DECIDED
         for store in controller.own_stores():
-            of_host = request.host_key or controller.place(request.key)
-            entry = store.entry(of_host if store.side is Side.HOST else request.key)
-            weight += entry.size if entry is not None else 0
+            host_key = request.host_key or controller.place(request.key)
+            entry = store.entry(host_key if store.side is Side.HOST else request.key)
+            if entry is not None:
+                weight += entry.size
         return weight
 
-    def _is_unseen(self, seen: Observed, write: Write) -> bool:
+    def _is_unseen(self, observed: Observed, write: Write) -> bool:
         """Return True if a deletion follows from a missing or different object whose deletion no
         watch reported.
         """
         other = write.side.other
-        store = seen.controller.store(other)
+        store = observed.controller.store(other)
         if store is None:
             return False
-        if seen.on(other) is None:
-            return not store.saw_go(seen.request.key if other is Side.VIRTUAL else seen.host_key)
-        return other_owner(seen.virtual, seen.host, uid_mark=self._settings.marks.uid) is not None
+        if observed.on(other) is None:
+            return not store.saw_go(observed.request.key if other is Side.VIRTUAL else observed.host_key)
+        return other_owner(observed.virtual, observed.host, uid_mark=self._settings.marks.uid) is not None
 
     def _judge(self, controller: BoundSyncer, side: Side, doomed: list[PlannedDeletion]) -> Iterator[int]:
-        """Hold these deletions if they are too many, otherwise release them; yield what it takes."""
+        """Hold these deletions if they are too many, otherwise release them; yield the cost of each step."""
         name = controller.syncer.name
-        may_be_many = self.limits is not None and len(doomed) > self.limits.count
-        total = (yield from self._total(controller, side)) if may_be_many else 0
-        now = {one for one in self._confirmed if one[:2] == (name, side)}
-        meant = {(one.key, one.uid): one.request for one in doomed if (name, side, one.key, one.uid) not in now}
-        self._confirmed -= now - {(name, side, one.key, one.uid) for one in doomed}
+        total = 0
+        if self.limits is not None and len(doomed) > self.limits.count:
+            total = yield from self._total(controller, side)
+
+        confirmed = {one for one in self._confirmed if one[:2] == (name, side)}
+        due = {(name, side, one.key, one.uid) for one in doomed}
+        unconfirmed: dict[tuple[Key, str], SyncRequest] = {}
+        for one in doomed:
+            if (name, side, one.key, one.uid) not in confirmed:
+                unconfirmed[one.key, one.uid] = one.request
+        self._confirmed -= confirmed - due
+
         before = self.held.pop((name, side), None)
-        if self.limits is None or len(meant) <= self.limits.count:
+        if self.limits is None or len(unconfirmed) <= self.limits.count:
             return
-        if len(meant) * 100 <= self.limits.percent * total:
+        if len(unconfirmed) * 100 <= self.limits.percent * total:
             return
-        held = self.held[name, side] = HeldDeletions(name, side, total, meant)
-        if before is None or before.objects.keys() != meant.keys():
+        held = HeldDeletions(name, side, total, unconfirmed)
+        self.held[name, side] = held
+        if before is None or before.objects.keys() != unconfirmed.keys():
             about = {"cluster": self._settings.cluster, "syncer": name, "side": side}
             log.error("too many deletions at once, they are held", **about, what=held)
 
     def _total(self, controller: BoundSyncer, side: Side) -> Generator[int, None, int]:
-        """Count the objects of a kind on a side, on the host only the copies of this kind; yield what it takes."""
-        store, virtual = controller.store(side), controller.virtual
+        """Count the objects of a kind on a side, on the host only the copies of this kind; yield the cost of each
+        step.
+        """
+        store = controller.store(side)
+        virtual = controller.virtual
         if store is None:
             return 0
         if side is Side.VIRTUAL or virtual is None or not controller.direction.goes_down:
             return len(store)
-        expected, total = set(), 0
+        expected = set()
+        total = 0
         for key in list(virtual.keys()):
-            expected.add(place := controller.place(key))
-            total += place in store
+            host_key = controller.place(key)
+            expected.add(host_key)
+            total += host_key in store
             yield LOOKED_AT
         for request, cost in self._orphans(controller, store, expected):
             total += request is not None
@@ -274,7 +307,7 @@ class CircuitBreaker:
     def _doomed_by(self, controller: BoundSyncer, request: SyncRequest) -> Iterator[PlannedDeletion]:
         try:
             decision = self._decide(controller, request)
-        except Exception:  # noqa: BLE001 — it deletes nothing either, and says so itself when it is asked
+        except Exception:  # noqa: BLE001 — it deletes nothing either, and its own request reports it
             return
         for write in decision.writes:
             if write.verb is Verb.DELETE:
@@ -282,35 +315,41 @@ class CircuitBreaker:
 
     def _suspects(self, controller: BoundSyncer, side: Side) -> Iterator[tuple[SyncRequest | None, int]]:
         """Yield the requests of objects on a side whose counterpart went missing unseen, or is
-        another one; or None for one that isn't; each with what it took.
+        another one, and None for other objects; each with its cost.
         """
-        direction, virtual, host = controller.direction, controller.virtual, controller.host
+        direction = controller.direction
+        virtual = controller.virtual
+        host = controller.host
         if not (direction.by_virtual and direction.by_host):
             return
         assert virtual is not None
         assert host is not None
         expected = set()
         for key in list(virtual.keys()):
-            expected.add(place := controller.place(key))
-            is_lost = (self._is_alone if side is Side.VIRTUAL else self._is_of_another)(virtual, key, host, place)
-            searched = host.entry(place) if side is Side.HOST else None
-            cost = LOOKED_AT + (searched.size // 8 if searched is not None else 0)
+            host_key = controller.place(key)
+            expected.add(host_key)
+            cost = LOOKED_AT
+            if side is Side.VIRTUAL:
+                is_lost = host.entry(host_key) is None and not host.saw_go(host_key)
+            else:
+                is_lost = self._is_of_another(virtual, key, host, host_key)
+                searched = host.entry(host_key)
+                if searched is not None:
+                    cost += searched.size // 8
             yield controller.request(key) if is_lost else None, cost
+
         if side is Side.HOST and direction.goes_down:
             for request, cost in self._orphans(controller, host, expected):
                 yield None if request is None or virtual.saw_go(request.key) else request, cost
 
     @staticmethod
-    def _is_alone(_virtual: SideInformer, _key: Key, host: SideInformer, place: Key) -> bool:
-        return host.entry(place) is None and not host.saw_go(place)
-
-    @staticmethod
-    def _is_of_another(virtual: SideInformer, key: Key, host: SideInformer, place: Key) -> bool:
+    def _is_of_another(virtual: SideInformer, key: Key, host: SideInformer, host_key: Key) -> bool:
         """Return True if the copy is of another virtual object, whose replacement no watch reported.
 
         Searching the copy's text for the uid takes a tenth of the time of reading the mark.
         """
-        copy, original = host.entry(place), virtual.entry(key)
+        copy = host.entry(host_key)
+        original = virtual.entry(key)
         if copy is None or original is None or virtual.saw_replaced(key):
             return False
         return original.uid.encode() not in copy.raw
@@ -318,15 +357,18 @@ class CircuitBreaker:
     def _orphans(
         self, controller: BoundSyncer, host: SideInformer, expected: Collection[Key]
     ) -> Iterator[tuple[SyncRequest | None, int]]:
-        """Yield the requests of copies of this kind that have no original, and None for other objects, each with what
-        it took.
+        """Yield the requests of copies of this kind that have no original, and None for other objects, each with its
+        cost.
         """
-        request_of = safely(
-            self._settings.cluster, controller.syncer, lambda key, obj: [controller.request_for(Side.HOST, key, obj)]
-        )
-        read = host.outline if controller.direction.marked else host.get
+
+        def requests_for(key: Key, obj: Obj | None) -> list[SyncRequest | None]:
+            return [controller.request_for(Side.HOST, key, obj)]
+
+        requests_or_none = safely(self._settings.cluster, controller.syncer, requests_for)
+        is_marked = controller.direction.marked
+        read = host.outline if is_marked else host.get
         for key in set(host.keys()) - set(expected):
             entry = host.entry(key)
             if entry is not None:
-                [request] = request_of(key, read(key)) or [None]
-                yield request, ORPHAN + entry.size // (8 if controller.direction.marked else 1)
+                [request] = requests_or_none(key, read(key)) or [None]
+                yield request, ORPHAN + entry.size // (8 if is_marked else 1)

@@ -7,15 +7,17 @@ each write its turn. A name whose object has its copy costs nothing.
 
 from collections.abc import Callable
 
-from syncer.api.objects import Side
-from syncer.engine.reconcile.plan import Deferred, Place, Plan
+from syncer.api.objects import ObjectRef, Side
+from syncer.engine.reconcile.plan import Deferred, Plan
 from syncer.token_bucket import TokenBucket
 
 #: Names in a write that are confirmed without a turn.
 FREE = 4
-#: Further confirmations per second, and as many as may be made at once.
-PER_SECOND, AT_ONCE = 50.0, 500
-#: Longest wait for a turn, in seconds. What would wait for longer gets no turn, and asks again then.
+#: Further confirmations per second.
+PER_SECOND = 50.0
+#: Further confirmations that may be made at once.
+AT_ONCE = 500
+#: Longest wait for a turn, in seconds. A write that would wait for longer gets no turn, and asks again then.
 LONGEST = 60.0
 #: Turns that are kept at least before those of writes that didn't come back are dropped.
 _KEPT = 1024
@@ -29,8 +31,9 @@ class ConfirmationPace:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._bucket = TokenBucket(rate=PER_SECOND, burst=AT_ONCE, now=clock())
-        #: When the writes that wait have their turns, and the number of these at which old ones are dropped.
-        self._turns: dict[Place, float] = {}
+        #: When the writes that wait have their turns.
+        self._turns: dict[ObjectRef, float] = {}
+        #: The number of turns at which old ones are dropped.
         self._most = _KEPT
 
     def __len__(self) -> int:
@@ -41,11 +44,11 @@ class ConfirmationPace:
         further = len(plan.vacant) - FREE
         if further <= 0:
             return None
-        place = next((each.place for each in plan.writes if each.calls and each.place.side is Side.HOST), None)
-        if place is None:
+        ref = next((each.ref for each in plan.writes if each.calls and each.ref.side is Side.HOST), None)
+        if ref is None:
             return None
         now = self._clock()
-        turn = self._turns.pop(place, None)
+        turn = self._turns.pop(ref, None)
         if turn is None:
             wait = max(self._bucket.take(now) for _ in range(further))
             if wait > LONGEST:
@@ -55,7 +58,7 @@ class ConfirmationPace:
             turn = now + wait
         if turn <= now:
             return None
-        self._turns[place] = turn
+        self._turns[ref] = turn
         if len(self._turns) > self._most:
             self._turns = {each: at for each, at in self._turns.items() if at > now - LONGEST}
             self._most = 2 * len(self._turns) + _KEPT

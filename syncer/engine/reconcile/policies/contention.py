@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 
 from syncer.api.decision import Decision, Outcome
 from syncer.api.marks import Marks
-from syncer.api.objects import Obj, SyncRequest, annotations_of, labels_of
+from syncer.api.objects import Obj, ObjectRef, SyncRequest, annotations_of, labels_of
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.config import VirtualCluster
 from syncer.engine.reconcile import merge_base as base
@@ -41,12 +41,13 @@ from syncer.engine.reconcile.patch_paths import (
     wanted,
     without,
 )
-from syncer.engine.reconcile.plan import Frozen, HeldFields, Place, PlannedWrite, ServerAnswer
+from syncer.engine.reconcile.plan import Frozen, HeldFields, PlannedWrite, ServerAnswer
 from syncer.translate.times import written
 
-#: Number of objects whose changes are remembered, and of objects with frozen fields; the oldest are
-#: forgotten.
-REMEMBERED, FROZEN = 10_000, 10_000
+#: Number of objects whose changes are remembered; the oldest are forgotten.
+REMEMBERED = 10_000
+#: Number of objects with frozen fields; the oldest are forgotten.
+FROZEN = 10_000
 #: Integers for a remembered change: the hashes of path, new value and old value, and the time in
 #: milliseconds, which differs for each write of an object.
 WIDTH = 4
@@ -77,10 +78,12 @@ class Contention:
     def __init__(
         self, rules: ContentionRules, marks: Marks, *, clock: Callable[[], float], utcnow: Callable[[], datetime]
     ) -> None:
-        self.rules, self._marks = rules, marks
-        self._clock, self._utcnow = clock, utcnow
-        self._past: dict[Place, array[int]] = {}
-        self._frozen: dict[Place, dict[Path, Frozen]] = {}
+        self.rules = rules
+        self._marks = marks
+        self._clock = clock
+        self._utcnow = utcnow
+        self._past: dict[ObjectRef, array[int]] = {}
+        self._frozen: dict[ObjectRef, dict[Path, Frozen]] = {}
         #: Number of fields frozen so far, by syncer.
         self.count: Counter[str] = Counter()
 
@@ -93,79 +96,92 @@ class Contention:
 
     def drop_frozen(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without its frozen fields."""
-        return self._sifted(planned, self._frozen_now(planned.place)) if planned.place in self._frozen else planned
+        if planned.ref not in self._frozen:
+            return planned
+        return self._without_frozen(planned, self._frozen_now(planned.ref))
 
     def drop_contended(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without fields that are frozen, or that it would set once too often.
 
         The latter are frozen when the write is made (:meth:`freeze`).
         """
-        place = planned.place
-        if place not in self._past and (not self._frozen or place not in self._frozen):
+        ref = planned.ref
+        if ref not in self._past and (not self._frozen or ref not in self._frozen):
             return planned
         due = {one.path: one for one in self._due(planned, request)}
-        frozen = [one for one in self._frozen_now(place) if one.path not in due]
-        return self._sifted(planned, [*frozen, *due.values()])
+        frozen = [one for one in self._frozen_now(ref) if one.path not in due]
+        return self._without_frozen(planned, [*frozen, *due.values()])
 
-    def _frozen_now(self, place: Place) -> list[Frozen]:
+    def _frozen_now(self, ref: ObjectRef) -> list[Frozen]:
         now = self._clock()
-        return [one for one in self._frozen.get(place, {}).values() if one.until > now]
+        return [one for one in self._frozen.get(ref, {}).values() if one.until > now]
 
-    def _sifted(self, planned: PlannedWrite, frozen: Sequence[Frozen]) -> PlannedWrite:
+    def _without_frozen(self, planned: PlannedWrite, frozen: Sequence[Frozen]) -> PlannedWrite:
         if not frozen:
             return planned
-        left: list[Call] = []
+        calls: list[Call] = []
         held: list[Frozen] = []
         for call in planned.calls:
-            out = [one for one in frozen if wanted(call, one.path, self._marks) == one.ours]
-            rest = call if not out else self._without(call, [one.path for one in out], planned.live)
-            held += out
-            left += [rest] if rest else []
-        return planned._replace(calls=left, held=held)
+            left_out = [one for one in frozen if wanted(call, one.path, self._marks) == one.ours]
+            held += left_out
+            rest: Call | None = call
+            if left_out:
+                rest = self._without(call, [one.path for one in left_out], planned.live)
+            if rest is not None:
+                calls.append(rest)
+        return planned._replace(calls=calls, held=held)
 
     def _without(self, call: Call, paths: Sequence[Path], live: Obj | None) -> Call | None:
         """Return the call without these fields, and without recording them in the merge base."""
-        noted = ("metadata", "annotations", self._marks.base)
-        rest = without(call, [*paths, noted])
-        text = ((call.body.get("metadata") or {}).get("annotations") or {}).get(self._marks.base)
-        before = annotations_of(live).get(self._marks.base) if live else None
-        kept = base.without(text, before, paths)
+        base_mark = self._marks.base
+        rest = without(call, [*paths, ("metadata", "annotations", base_mark)])
+        annotations = (call.body.get("metadata") or {}).get("annotations") or {}
+        before = annotations_of(live).get(base_mark) if live else None
+        kept = base.without(annotations.get(base_mark), before, paths)
         if rest is None or kept is None or kept == before:
             return rest
+
         metadata = rest.body.get("metadata") or {}
-        annotations = {**(metadata.get("annotations") or {}), self._marks.base: kept}
+        annotations = {**(metadata.get("annotations") or {}), base_mark: kept}
         return Call(rest.kind, {**rest.body, "metadata": {**metadata, "annotations": annotations}})
 
     def _due(self, planned: PlannedWrite, request: SyncRequest) -> Iterator[Frozen]:
         """Yield the fields that the write would set once too often."""
-        place, past = planned.place, self._past.get(planned.place)
-        if not past or (place not in self._frozen and _writes(past) < self.rules.times):
+        ref = planned.ref
+        past = self._past.get(ref)
+        if not past or (ref not in self._frozen and _writes(past) < self.rules.times):
             return
         now = self._clock()
+        begin = now - self.rules.window
+        until = now + self.rules.thaw
         for call in planned.calls:
             for change in changes(call, planned.live, self._marks):
-                most = self._most(place, change.path)
-                often = past[::WIDTH].count(hash(change.path)) >= most
-                if often and _times(past, change, now - self.rules.window) >= most:
+                most = self._most(ref, change.path)
+                # The cheaper count of all changes of the field comes first.
+                if past[::WIDTH].count(hash(change.path)) >= most and _times(past, change, begin) >= most:
                     ends = written(self._utcnow() + timedelta(seconds=self.rules.thaw))
-                    yield Frozen(place, change.path, request, change.ours, now + self.rules.thaw, ends)
+                    yield Frozen(ref, change.path, request, change.ours, until, ends)
 
     def freeze(self, held: Iterable[Frozen]) -> None:
         """Freeze the fields that :meth:`drop_contended` has left out."""
         for one in held:
-            fields = self._frozen.get(one.place, {})
+            fields = self._frozen.get(one.ref, {})
             if fields.get(one.path) is not one:
-                self._frozen.pop(one.place, None)
-                self._frozen[one.place] = {**fields, one.path: one}
-                self._past[one.place] = _others(self._past[one.place], one.path)
+                self._frozen.pop(one.ref, None)
+                self._frozen[one.ref] = {**fields, one.path: one}
+                self._past[one.ref] = _others(self._past[one.ref], one.path)
                 self.count[one.request.syncer] += 1
-        now = self._clock()
-        while len(self._frozen) > FROZEN or (self._frozen and self._is_over(next(iter(self._frozen.values())), now)):
-            del self._frozen[next(iter(self._frozen))]
 
-    def _most(self, place: Place, path: Path) -> int:
+        now = self._clock()
+        while self._frozen:
+            oldest, fields = next(iter(self._frozen.items()))
+            if len(self._frozen) <= FROZEN and not self._is_over(fields, now):
+                break
+            del self._frozen[oldest]
+
+    def _most(self, ref: ObjectRef, path: Path) -> int:
         """Return how often a change may be made; once if the field was frozen recently."""
-        before = self._frozen.get(place, {}).get(path)
+        before = self._frozen.get(ref, {}).get(path)
         again = before is not None and self._clock() < before.until + self.rules.window
         return 1 if again else self.rules.times
 
@@ -179,16 +195,20 @@ class Contention:
 
         A call that failed or changed nothing still shows the wanted value.
         """
-        place, live = planned.place, planned.live
+        ref = planned.ref
+        live = planned.live
         changed = answer is not None and answer.changed
         if call.kind is Operation.DELETE:
-            self._deleted(place, live, changed=changed)
+            self._deleted(ref, live, changed=changed)
             return
         made = changes(call, live, self._marks) if self.is_on else []
         if not made:
             return
-        now, frozen = self._clock(), self._frozen.get(place) if self._frozen else None
-        past, at = self._past.pop(place, None), int(now * 1000)
+
+        now = self._clock()
+        frozen = self._frozen.get(ref) if self._frozen else None
+        past = self._past.pop(ref, None)
+        at = int(now * 1000)
         if past:
             past = _since(past, now - self.rules.window)
             at = max(at, past[-1] + 1 if past else 0)
@@ -199,26 +219,34 @@ class Contention:
             if frozen and path in frozen and frozen[path].ours != ours:
                 frozen[path].until = min(now, frozen[path].until)
         most = WIDTH * FIELDS * (self.rules.times + 1)
-        self._past[place] = past if len(past) <= most else past[-most:]
-        if len(self._past) > REMEMBERED:
-            del self._past[next(iter(self._past))]
+        self._remember(ref, past if len(past) <= most else past[-most:])
 
-    def _deleted(self, place: Place, live: Obj | None, *, changed: bool) -> None:
+    def _deleted(self, ref: ObjectRef, live: Obj | None, *, changed: bool) -> None:
         """Forget an object that we deleted, but for how often that was since we last made it."""
-        past, frozen = self._past.pop(place, None), self._frozen.pop(place, {})
-        if ended := {path: one for path, one in frozen.items() if one.ours == GONE}:
-            self._frozen[place] = ended
+        past = self._past.pop(ref, None)
+        frozen = self._frozen.pop(ref, {})
+        ended = {path: one for path, one in frozen.items() if one.ours == GONE}
+        if ended:
+            self._frozen[ref] = ended
         if not (changed and self.is_on and live is not None and self._marks.cluster in labels_of(live)):
             return
-        now, whole = self._clock(), hash(())
+
+        now = self._clock()
+        whole = hash(())
         rows = []
         if past and GONE in past[1::WIDTH]:
             rows = [row for row in _rows(_since(past, now - self.rules.window)) if row[0] == whole]
             if any(row[1] != GONE for row in rows):
                 rows = []
         at = max(int(now * 1000), rows[-1][-1] + 1 if rows else 0)
-        kept = [*rows[-self.rules.times :], (whole, GONE, ABSENT, at)]
-        self._past[place] = array("q", [number for row in kept for number in row])
+        kept = array("q")
+        for row in rows[-self.rules.times :]:
+            kept.extend(row)
+        kept.extend((whole, GONE, ABSENT, at))
+        self._remember(ref, kept)
+
+    def _remember(self, ref: ObjectRef, past: "array[int]") -> None:
+        self._past[ref] = past
         if len(self._past) > REMEMBERED:
             del self._past[next(iter(self._past))]
 
@@ -251,7 +279,7 @@ class Contention:
         new = [one for one in frozen if not one.announced]
         for one in new:
             one.announced = True
-        reasons = dict.fromkeys(_told(one, frozen) for one in frozen)
+        reasons = dict.fromkeys(_reason(one, frozen) for one in frozen)
         after = min(one.until for one in frozen) - self._clock()
         return HeldFields("; ".join(reasons), max(after, 0.0), bool(new))
 
@@ -260,7 +288,9 @@ def waiting(decision: Decision, held: Sequence[HeldFields]) -> Decision:
     """Return the decision as pending, because parts of it are held back."""
     if not held:
         return decision
-    times = [one.after for one in held] + ([] if decision.after is None else [decision.after])
+    times = [one.after for one in held]
+    if decision.after is not None:
+        times.append(decision.after)
     reason = "; ".join(dict.fromkeys(one.reason for one in held))
     return replace(decision, reason=reason, outcome=Outcome.PENDING, after=min(times))
 
@@ -273,14 +303,15 @@ def _writes(past: "array[int]") -> int:
 
 
 def _rows(past: "array[int]") -> list[Sequence[int]]:
-    return [past[place : place + WIDTH] for place in range(0, len(past), WIDTH)]
+    return [past[start : start + WIDTH] for start in range(0, len(past), WIDTH)]
 
 
 def _times(past: "array[int]", change: ChangedField, since: float) -> int:
     """Count how often this change was made recently, since another value was last wanted."""
-    number, its_path = 0, hash(change.path)
+    number = 0
+    path_hash = hash(change.path)
     for path, ours, theirs, at in reversed(_rows(past)):
-        if path != its_path:
+        if path != path_hash:
             continue
         if ours != change.ours or at < since * 1000:
             break
@@ -292,20 +323,26 @@ def _since(past: "array[int]", since: float) -> "array[int]":
     """Drop the changes that are too old to count."""
     if not past or past[WIDTH - 1] >= since * 1000:
         return past
-    return past[bisect_left(past[WIDTH - 1 :: WIDTH], since * 1000) * WIDTH :]
+    row = bisect_left(past[WIDTH - 1 :: WIDTH], since * 1000)
+    return past[row * WIDTH :]
 
 
 def _others(past: "array[int]", path: Path) -> "array[int]":
     """Drop the changes of a field."""
-    return array("q", [number for row in _rows(past) if row[0] != hash(path) for number in row])
+    path_hash = hash(path)
+    others = array("q")
+    for row in _rows(past):
+        if row[0] != path_hash:
+            others.extend(row)
+    return others
 
 
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _told(one: Frozen, among: Iterable[Frozen]) -> str:
+def _reason(one: Frozen, among: Iterable[Frozen]) -> str:
     """Return the sentence about a field and those that are frozen for the same reason."""
-    side, resource, _ = one.place
+    side, resource, _ = one.ref
     end = f"frozen until {one.ends}; to try again now: syncer thaw {one.request.syncer} {one.request.key}"
     if one.ours == GONE:
         return f"the {side} {resource.kind} is deleted by {FIELD_MANAGER} and made by somebody else each time; {end}"

@@ -15,11 +15,11 @@ from syncer.api.context import Settings
 from syncer.api.decision import Verb, Write
 from syncer.api.drift import DriftClass, DriftPolicies
 from syncer.api.marks import Marks
-from syncer.api.objects import Obj, Side, SyncRequest
+from syncer.api.objects import Obj, ObjectRef, Side, SyncRequest
 from syncer.engine.reconcile import merge_base as base
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.drift import patch_of
-from syncer.engine.reconcile.plan import Place, PlannedWrite
+from syncer.engine.reconcile.plan import PlannedWrite
 from syncer.translate.three_way import digest
 
 #: Number of virtual objects whose last wanted state is remembered.
@@ -44,40 +44,45 @@ class DriftPolicy:
     marks: Marks
     policies: Callable[[str], DriftPolicies] = lambda syncer: DriftPolicies()
     _lenient: dict[str, frozenset[DriftClass]] = field(default_factory=dict)
-    _wanted: MutableMapping[Place, Any] = field(default_factory=lambda: LRUCache(REMEMBERED))
+    _wanted: MutableMapping[ObjectRef, Any] = field(default_factory=lambda: LRUCache(REMEMBERED))
 
     def lenient(self, syncer: str) -> frozenset[DriftClass]:
         """Return the classes of drift that are not repaired for a syncer's kind."""
-        found = self._lenient.get(syncer)
-        if found is None:
-            found = self._lenient[syncer] = frozenset(self.policies(syncer).lenient())
-        return found
+        classes = self._lenient.get(syncer)
+        if classes is None:
+            classes = frozenset(self.policies(syncer).lenient())
+            self._lenient[syncer] = classes
+        return classes
 
     def drop_tolerated(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without the changes that a drift policy leaves alone; a revocation repairs no drift."""
         if planned.live is None or planned.write.verb is Verb.REVOKE:
             return planned
-        return planned._replace(calls=list(self._left(planned, planned.live, self.lenient(request.syncer))))
+        lenient = self.lenient(request.syncer)
+        return planned._replace(calls=list(self._left(planned, planned.live, lenient)))
 
     def settled(self, planned: PlannedWrite) -> None:
         """Record the wanted state of a write that was made, or that needed no call."""
         write = planned.write
         if write.verb in (Verb.APPLY, Verb.CONDITIONS):
-            self._wanted[planned.place] = _hash(write)
+            self._wanted[planned.ref] = _hash(write)
 
     def _left(self, planned: PlannedWrite, live: Obj, lenient: frozenset[DriftClass]) -> Iterator[Call]:
         for call in planned.calls:
             is_patch = call.kind in _PATCHES
-            if not is_patch or not self._wanted_before(planned.write, call, place=planned.place, live=live):
+            if not is_patch or not self._wanted_before(planned.write, call, ref=planned.ref, live=live):
                 yield call
-            elif (body := _without(call, lenient)) is not None:
+                continue
+            body = _without(call, lenient)
+            if body is not None:
                 yield Call(call.kind, body)
 
-    def _wanted_before(self, write: Write, call: Call, *, place: Place, live: Obj) -> bool:
+    def _wanted_before(self, write: Write, call: Call, *, ref: ObjectRef, live: Obj) -> bool:
         if write.side is Side.VIRTUAL or call.kind is not Operation.PATCH:
-            return self._wanted.get(place) == _hash(write)
-        now, then = base.read(write.obj, self.marks), base.read(live, self.marks)
-        return now is not None and then is not None and now.want == then.want
+            return self._wanted.get(ref) == _hash(write)
+        now = base.read(write.obj, self.marks)
+        before = base.read(live, self.marks)
+        return now is not None and before is not None and now.want == before.want
 
 
 def _hash(write: Write) -> str:

@@ -10,15 +10,17 @@ from typing import NamedTuple
 from cachetools import LRUCache
 
 from syncer.api.marks import Marks
-from syncer.api.objects import Obj, SyncRequest
+from syncer.api.objects import Obj, ObjectRef, SyncRequest
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, Path, changes, unmet, without
-from syncer.engine.reconcile.plan import Place, PlannedWrite, ServerAnswer
+from syncer.engine.reconcile.plan import PlannedWrite, ServerAnswer
 
 #: Seconds until a value that was rewritten is sent again.
 AGAIN_SECONDS = 600.0
-#: Objects of which it is remembered, each with so many fields; the oldest are forgotten.
-REMEMBERED, MOST_FIELDS = 4096, 2 * FIELDS
+#: Objects of which it is remembered; the oldest are forgotten.
+REMEMBERED = 4096
+#: Fields of an object of which it is remembered; the oldest are forgotten.
+MOST_FIELDS = 2 * FIELDS
 
 
 class _Rewritten(NamedTuple):
@@ -33,13 +35,14 @@ class FutilePatches:
     """The values of a pair that an API server rewrote or dropped; ``clock`` returns seconds."""
 
     def __init__(self, marks: Marks, clock: Callable[[], float]) -> None:
-        self._marks, self._clock = marks, clock
+        self._marks = marks
+        self._clock = clock
         #: By object, and by the operation and path of a field.
-        self._known: LRUCache[Place, dict[tuple[Operation, Path], _Rewritten]] = LRUCache(REMEMBERED)
+        self._known: LRUCache[ObjectRef, dict[tuple[Operation, Path], _Rewritten]] = LRUCache(REMEMBERED)
 
     def drop_futile(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without the fields that are as the API server makes them of what they are to be."""
-        known = self._known.get(planned.place) if self._known and planned.live is not None else None
+        known = self._known.get(planned.ref) if self._known and planned.live is not None else None
         if known is None:
             return planned
         left = [self._without_futile(call, planned.live, known) for call in planned.calls]
@@ -62,17 +65,19 @@ class FutilePatches:
         """Learn from the answer to a call that creates or changes an object."""
         if answer is None or answer.obj is None:
             return
-        place, reply, call = planned.place, answer.obj, answer.call
+        ref = planned.ref
+        reply = answer.obj
+        call = answer.call
         kind: Operation = Operation.PATCH if call.kind is Operation.CREATE else call.kind
         if answer.changed:
-            found = unmet(call, reply, verbatim=not place.resource.is_built_in)
+            found = unmet(call, reply, verbatim=not ref.resource.is_built_in)
         else:
             found = changes(call, reply, self._marks)
         ended = self._clock() + AGAIN_SECONDS
         new = {(kind, path): _Rewritten(ours, theirs, ended) for path, ours, theirs in found if ours != theirs}
         if call.kind is not Operation.CREATE and self._known:
-            new = {**self._known.get(place, {}), **new}
+            new = {**self._known.get(ref, {}), **new}
         if new:
-            self._known[place] = dict(list(new.items())[-MOST_FIELDS:])
+            self._known[ref] = dict(list(new.items())[-MOST_FIELDS:])
         elif self._known:
-            self._known.pop(place, None)
+            self._known.pop(ref, None)

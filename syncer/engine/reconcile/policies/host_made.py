@@ -8,11 +8,13 @@ from syncer.api.objects import is_deleting
 from syncer.engine.reconcile.plan import Observed
 
 
-def leave_to_the_host(seen: Observed) -> Decision | None:
+def leave_to_the_host(observed: Observed) -> Decision | None:
     """Return that an object which the host creates has no copy; None for any other object."""
-    controller, host, ctx = seen.controller, seen.host, seen.ctx
+    controller = observed.controller
+    host = observed.host
+    ctx = observed.ctx
     resource = controller.syncer.resource
-    maker = controller.view.references.maker(resource, seen.request.key)
+    maker = controller.view.references.maker(resource, observed.request.key)
     if maker is None:
         return None
     reason = f"the host makes it, for {maker[0].kind} {maker[1]}"

@@ -20,7 +20,8 @@ class HostNamespaces:
     """The host namespaces that the copies of a virtual cluster may be written to."""
 
     def __init__(self, settings: Settings, informers: Informers) -> None:
-        self._settings, self._informers = settings, informers
+        self._settings = settings
+        self._informers = informers
         #: The host namespaces that the translator uses; None if a tenant's namespaces decide.
         self._fixed = settings.names.host_namespaces()
 
@@ -68,7 +69,7 @@ class HostNamespaces:
         """Return True if it needs no mark of ours: the translator or the configuration names it."""
         return self._fixed is not None or namespace in self._settings.namespaces
 
-    def hold_back(self, seen: Observed, decision: Decision) -> Decision:
+    def hold_back(self, observed: Observed, decision: Decision) -> Decision:
         """Return the decision without what would be written to a host namespace that isn't ready.
 
         Deletions go on, and so does what goes up.
@@ -76,7 +77,7 @@ class HostNamespaces:
         Raises:
             Refused: Copies are never written there.
         """
-        resource = seen.controller.syncer.host_resource
+        resource = observed.controller.syncer.host_resource
         held = [write for write in decision.writes if self._puts(write, resource)]
         for write in held:
             namespace = write.obj["metadata"].get("namespace", "")

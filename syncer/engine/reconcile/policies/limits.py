@@ -4,13 +4,13 @@ from syncer.api.decision import Decision
 from syncer.engine.reconcile.plan import Observed
 
 
-def refuse_unreadable(seen: Observed) -> Decision | None:
+def refuse_unreadable(observed: Observed) -> Decision | None:
     """Refuse a request whose objects weren't decoded.
 
     Raises:
         TooLarge: One has too many parts.
         Refused: One can't be read, or has no name on the host.
     """
-    if seen.error is not None:
-        raise seen.take_error()
+    if observed.error is not None:
+        raise observed.take_error()
     return None

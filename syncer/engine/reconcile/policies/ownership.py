@@ -36,24 +36,26 @@ class Ownership:
     #: The host deletion policy; None: a deleted copy is created again.
     deletions: Deletions | None
 
-    def apply_owners(self, seen: Observed, decision: Decision) -> Decision:
+    def apply_owners(self, observed: Observed, decision: Decision) -> Decision:
         """Apply the rules to a decision.
 
         Raises:
             Refused: A rule forbids it.
         """
-        virtual, host, settings = seen.virtual, seen.host, seen.ctx.settings
-        if virtual is None or self.marks.is_from_here(virtual, cluster=settings.identity):
+        virtual = observed.virtual
+        host = observed.host
+        if virtual is None or self.marks.is_from_here(virtual, cluster=observed.ctx.settings.identity):
             return decision  # the object came from the host
         if self.authority.owners or self.keeps_base:
-            decision = self._owned(seen.ctx, decision, virtual, host)
+            decision = self._owned(observed.ctx, decision, virtual, host)
         if self.deletions is not None:
-            place = ObjectRef(Side.HOST, self.syncer.host_resource, seen.host_key)
-            decision = self.deletions.ruled(decision, virtual=virtual, host=host, place=place)
+            copy = ObjectRef(Side.HOST, self.syncer.host_resource, observed.host_key)
+            decision = self.deletions.ruled(decision, virtual=virtual, host=host, place=copy)
         return decision
 
     def _owned(self, ctx: Context, decision: Decision, virtual: Obj, host: Obj | None) -> Decision:
-        on_host, risen = read(host, self.marks), read(virtual, self.marks) or Base()
+        on_host = read(host, self.marks)
+        risen = read(virtual, self.marks) or Base()
         ups = max(on_host.ups if on_host else 0, risen.ups)
         ruling = self.authority.ruled(
             ctx,
@@ -71,7 +73,8 @@ class Ownership:
                 write = replace(write, obj=self._with_base(write.obj, base))
             writes.append(write)
             if is_copy and ruling.up is not None:
-                writes.append(self._up(ruling.up, ruling.risen, Base(both=_pending(on_host, risen), ups=ups)))
+                before = Base(both=_pending(on_host, risen), ups=ups)
+                writes.append(self._up(ruling.up, ruling.risen, before))
         return replace(ruling.decision, writes=tuple(writes))
 
     def _exact(self, write: Write) -> tuple[FieldPath, ...]:
@@ -110,14 +113,18 @@ def ownership_of(syncer: Syncer, config: Config, settings: Settings) -> Ownershi
 
 def _known(on_host: Base | None, risen: Base) -> Mapping[str, Tree] | None:
     """Return the base of shared fields: values that went up and that the copy doesn't record yet win."""
-    return None if on_host is None else _laid(on_host.both, _pending(on_host, risen))
+    if on_host is None:
+        return None
+    return _laid(on_host.both, _pending(on_host, risen))
 
 
 def _pending(on_host: Base | None, risen: Base) -> Mapping[str, Tree]:
     """Return the base of values that went up and that the copy doesn't record yet."""
     if on_host is None or on_host.ups >= risen.ups:
         return {}
-    return risen.both if on_host.ups == risen.ups - 1 else _laid(risen.earlier, risen.both)
+    if on_host.ups == risen.ups - 1:
+        return risen.both
+    return _laid(risen.earlier, risen.both)
 
 
 def _laid(below: Mapping[str, Tree], risen: Mapping[str, Tree]) -> Mapping[str, Tree]:

@@ -72,7 +72,8 @@ class Pause:
 
         def notify_noted(names: Iterable[str]) -> None:
             paused = frozenset(self.notes.indexer.values(_INDEX))
-            self.is_on, self.syncers = YES in paused, paused - {YES}
+            self.is_on = YES in paused
+            self.syncers = paused - {YES}
             for name in names:
                 if name == YES:
                     changed(None)
@@ -99,45 +100,49 @@ class Pause:
         """Forget a syncer that has stopped."""
         self.kept = {request: why for request, why in self.kept.items() if request.syncer != syncer}
 
-    def answer(self, seen: Observed) -> Decision | None:
+    def answer(self, observed: Observed) -> Decision | None:
         """Return the decision about a paused request; None if nothing is paused."""
-        virtual, host = seen.virtual, seen.host
+        virtual = observed.virtual
+        host = observed.host
         if self.kept:
-            self.kept.pop(seen.request, None)
-        if virtual is None and host is None and not seen.controller.direction.fakes:
+            self.kept.pop(observed.request, None)
+        if virtual is None and host is None and not observed.controller.direction.fakes:
             return None
         if host is not None and self.holds(host):
-            decision = self._wait(ObjectRef(Side.HOST, seen.controller.syncer.host_resource, key_of(host)))
-            if self._has_ended(seen):
-                self.kept[seen.request] = decision.reason
+            decision = self._wait(ObjectRef(Side.HOST, observed.controller.syncer.host_resource, key_of(host)))
+            if self._has_ended(observed):
+                self.kept[observed.request] = decision.reason
             return decision
-        waits = self._paused_in_virtual(seen)
-        return None if waits is None or self._has_ended(seen) else waits
+        waits = self._paused_in_virtual(observed)
+        return None if waits is None or self._has_ended(observed) else waits
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _paused_in_virtual(self, seen: Observed) -> Decision | None:
+    def _paused_in_virtual(self, observed: Observed) -> Decision | None:
         """Return the wait for the end of a pause that is set in the virtual cluster."""
-        syncer, request = seen.controller.syncer, seen.request
+        syncer = observed.controller.syncer
+        request = observed.request
         if self.is_on:
             return self._wait(_NOTE)
         if syncer.name in self.syncers:
             why = f"paused: take {syncer.name} out of the annotation {self._marks.paused} of {_NOTE} to go on"
             return wait(why, on=(_NOTE,))
-        if seen.virtual is not None and self._mark_of(seen.virtual) == YES:
+        if observed.virtual is not None and self._mark_of(observed.virtual) == YES:
             return self._wait(ObjectRef(Side.VIRTUAL, syncer.resource, request.key))
         if request.key.namespace in self._paused_namespaces:
             return self._wait(ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", request.key.namespace)))
         return None
 
-    def _has_ended(self, seen: Observed) -> bool:
+    def _has_ended(self, observed: Observed) -> bool:
         """Return True if the original's end is that of its copy, or the copy is that of an earlier object."""
-        virtual, host, direction = seen.virtual, seen.host, seen.controller.direction
+        virtual = observed.virtual
+        host = observed.host
+        direction = observed.controller.direction
         if not direction.goes_down:
             return direction.comes_up and (host is None or is_deleting(host))
         if virtual is None or direction.ends_copy(virtual):
             return True
-        if host is None or seen.controller.syncer.adopts:
+        if host is None or observed.controller.syncer.adopts:
             return False
         return annotations_of(host).get(self._marks.uid, uid_of(virtual)) != uid_of(virtual)
 

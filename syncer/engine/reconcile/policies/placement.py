@@ -5,18 +5,19 @@ from syncer.api.errors import Refused
 from syncer.engine.reconcile.plan import Observed
 
 
-def refuse_other_place(seen: Observed) -> Decision | None:
+def refuse_other_place(observed: Observed) -> Decision | None:
     """Refuse a request about such a copy.
 
     Raises:
         Refused: The copy is at another key.
     """
-    request, syncer = seen.request, seen.controller.syncer
-    if not request.host_key or not seen.controller.direction.goes_down:
+    request = observed.request
+    syncer = observed.controller.syncer
+    if not request.host_key or not observed.controller.direction.goes_down:
         return None
-    if seen.host is None:
+    if observed.host is None:
         return skip("the copy at another place is gone")
-    place = seen.ctx.host_key(request.key)
+    place = observed.ctx.host_key(request.key)
     raise Refused(
         f"{syncer.host_resource.kind} {request.host_key} on the host is marked as the copy of {request.key},"
         f" which is now translated to {place}; set names.translator back, or delete it by hand",

@@ -13,53 +13,59 @@ from syncer.engine.reconcile.policies.staleness import was_just_listed
 from syncer.engine.stores.informers import SideInformer
 
 
-def add_preconditions(seen: Observed, decision: Decision) -> Decision:
+def add_preconditions(observed: Observed, decision: Decision) -> Decision:
     """Return the decision with a precondition on each deletion that no watch event confirms."""
-    writes = tuple([_with_precondition(seen, write) for write in decision.writes])
+    writes = tuple([_with_precondition(observed, write) for write in decision.writes])
     return decision if writes == decision.writes else replace(decision, writes=writes)
 
 
-def _with_precondition(seen: Observed, write: Write) -> Write:
+def _with_precondition(observed: Observed, write: Write) -> Write:
     if write.verb is not Verb.DELETE or write.precondition is not None:
         return write
-    if not seen.controller.direction.goes_down:
-        return _with_origin(seen, write)
+    if not observed.controller.direction.goes_down:
+        return _with_origin(observed, write)
+
     other = write.side.other
-    cause, copied_from = seen.on(other), annotations_of(write.obj).get(seen.ctx.marks.uid)
+    cause = observed.on(other)
+    copied_from = annotations_of(write.obj).get(observed.ctx.marks.uid)
     if cause is None:
-        is_known = write.final_status is None and _saw_go(seen, other, write, copied_from)
-        return write if is_known else replace(write, precondition=Precondition(_ref(seen, other)))
-    is_earlier = write.side is Side.HOST and copied_from not in (None, uid_of(cause))
-    return replace(write, precondition=Precondition(_ref(seen, other), uid_of(cause))) if is_earlier else write
+        if write.final_status is None and _saw_go(observed, other, write, copied_from):
+            return write
+        return replace(write, precondition=Precondition(_ref(observed, other)))
+
+    if write.side is Side.HOST and copied_from not in (None, uid_of(cause)):
+        return replace(write, precondition=Precondition(_ref(observed, other), uid_of(cause)))
+    return write
 
 
-def _with_origin(seen: Observed, write: Write) -> Write:
+def _with_origin(observed: Observed, write: Write) -> Write:
     """Add a precondition to a write of a syncer from the host: its host object is gone.
 
     An object that merely left the selection is added to the cache, and decided about as it is.
     """
-    host = seen.controller.host
-    if not seen.controller.direction.comes_up or write.side is Side.HOST or seen.host is not None:
+    host = observed.controller.host
+    if not observed.controller.direction.comes_up or write.side is Side.HOST or observed.host is not None:
         return write
     assert host is not None, "what comes up is watched on the host"
-    is_known = seen.host_key in host or (host.saw_go(seen.host_key) and not was_just_listed(host))
-    return write if is_known else replace(write, precondition=Precondition(_ref(seen, Side.HOST)))
+    if observed.host_key in host or (host.saw_go(observed.host_key) and not was_just_listed(host)):
+        return write
+    return replace(write, precondition=Precondition(_ref(observed, Side.HOST)))
 
 
-def _ref(seen: Observed, side: Side) -> ObjectRef:
-    syncer = seen.controller.syncer
+def _ref(observed: Observed, side: Side) -> ObjectRef:
+    syncer = observed.controller.syncer
     if side is Side.VIRTUAL:
-        return ObjectRef(side, syncer.resource, seen.request.key)
-    return ObjectRef(side, syncer.host_resource, seen.host_key)
+        return ObjectRef(side, syncer.resource, observed.request.key)
+    return ObjectRef(side, syncer.host_resource, observed.host_key)
 
 
-def _saw_go(seen: Observed, side: Side, write: Write, copied_from: str | None) -> bool:
+def _saw_go(observed: Observed, side: Side, write: Write, copied_from: str | None) -> bool:
     """Return True if a watch reported the deletion of exactly the object that the write follows from."""
-    store: SideInformer | None = seen.controller.store(side)
+    store: SideInformer | None = observed.controller.store(side)
     if store is None:
         return True
     if side is Side.VIRTUAL:
-        return store.saw_go(seen.request.key, copied_from)
+        return store.saw_go(observed.request.key, copied_from)
     # The deleted object may be an earlier copy; that matters unless the tenant deleted the virtual
     # object.
-    return is_deleting(write.obj) and store.saw_go(seen.host_key)
+    return is_deleting(write.obj) and store.saw_go(observed.host_key)

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from cachetools import LRUCache
 
 from syncer.api.decision import Write
-from syncer.api.objects import SyncRequest, uid_of
+from syncer.api.objects import ObjectRef, SyncRequest, uid_of
 from syncer.api.texts import shortened
-from syncer.engine.reconcile.plan import HeldFields, Place, PlannedWrite
+from syncer.engine.reconcile.plan import HeldFields, PlannedWrite
 from syncer.translate.three_way import digest
 
 #: Seconds until a refused merge is sent again, as for a parked request.
@@ -32,21 +32,24 @@ class Refusals:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._known: LRUCache[tuple[Place, str], _Refusal] = LRUCache(REMEMBERED)
+        self._known: LRUCache[tuple[ObjectRef, str], _Refusal] = LRUCache(REMEMBERED)
 
     def drop_refused(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without its calls if it was refused recently."""
         if not self._known or not planned.write.subresource:
             return planned
-        known = self._known.get((planned.place, _hash(planned.write)))
-        if known is None or (left := known.until - self._clock()) <= 0:
+        known = self._known.get((planned.ref, _hash(planned.write)))
+        if known is None:
+            return planned
+        left = known.until - self._clock()
+        if left <= 0:
             return planned
         return planned._replace(calls=(), refused=HeldFields(known.why, left, new=False))
 
     def note(self, planned: PlannedWrite, error: Exception) -> HeldFields:
         """Record that a merge was refused, and return the report about it; the error itself is the news."""
-        why = shortened(f"{planned.place.resource}/{planned.write.subresource} is refused: {error}")
-        self._known[planned.place, _hash(planned.write)] = _Refusal(why, self._clock() + AGAIN_SECONDS)
+        why = shortened(f"{planned.ref.resource}/{planned.write.subresource} is refused: {error}")
+        self._known[planned.ref, _hash(planned.write)] = _Refusal(why, self._clock() + AGAIN_SECONDS)
         return HeldFields(why, AGAIN_SECONDS, new=False)
 
 

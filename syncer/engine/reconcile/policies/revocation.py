@@ -14,7 +14,7 @@ from syncer.api.optional_roles import Grants
 from syncer.engine.reconcile.plan import Observed
 from syncer.translate.patches import Patcher
 
-#: The reason of the event that tells a tenant.
+#: The reason of the event for the tenant.
 EVENT = "GrantRevoked"
 
 
@@ -25,42 +25,44 @@ class Revocation:
     """
 
     def __init__(self, syncer: Grants, patcher: Patcher, is_held: Callable[[Obj], bool]) -> None:
-        self._syncer, self._patcher, self._is_held = syncer, patcher, is_held
+        self._syncer = syncer
+        self._patcher = patcher
+        self._is_held = is_held
 
-    def revoked(self, seen: Observed) -> Decision | None:
+    def revoked(self, observed: Observed) -> Decision | None:
         """Return the decision that takes it out of the copy, or deletes the copy; None if all is granted.
 
         A copy without contents, as it can't be read, is deleted.
         """
-        host = seen.host
-        if host is None or self._is_held(host) or not seen.controller.direction.is_real(seen.ctx, host):
+        host = observed.host
+        if host is None or self._is_held(host) or not observed.controller.direction.is_real(observed.ctx, host):
             return None
-        if seen.unreadable_host:
-            return _deleted(seen, host, "nobody can tell what its copy on the host grants: the copy can't be read")
-        left = self._syncer.still_granted(seen.ctx, host)
+        if observed.unreadable_host:
+            return _deleted(observed, host, "nobody can tell what its copy on the host grants: the copy can't be read")
+        left = self._syncer.still_granted(observed.ctx, host)
         if left is None:
-            return _deleted(seen, host, "its copy on the host grants what this virtual cluster may no longer have")
+            return _deleted(observed, host, "its copy on the host grants what this virtual cluster may no longer have")
         if left == host:
             return None
         parts = ", ".join(_parts(left, host))
         why = f"its copy on the host had what this virtual cluster may no longer have, in {parts}: it was taken out"
         decision = Decision((Write(Side.HOST, Verb.REVOKE, left),), why, warning=Warned(EVENT, why), is_step=True)
-        return self._patched(seen, decision)
+        return self._patched(observed, decision)
 
-    def _patched(self, seen: Observed, decision: Decision) -> Decision:
+    def _patched(self, observed: Observed, decision: Decision) -> Decision:
         """Return the decision with the operator's own patches, which may put in what a tenant may not have.
 
         Where they can't be applied, nothing is put in.
         """
         try:
-            return self._patcher.apply(decision, ctx=seen.ctx, virtual=seen.virtual, host=seen.host)
+            return self._patcher.apply(decision, ctx=observed.ctx, virtual=observed.virtual, host=observed.host)
         except Refused:
             return decision
 
 
-def _deleted(seen: Observed, host: Obj, why: str) -> Decision:
+def _deleted(observed: Observed, host: Obj, why: str) -> Decision:
     """Return the deletion of a copy as it is now."""
-    ref = ObjectRef(Side.HOST, seen.controller.syncer.host_resource, key_of(host))
+    ref = ObjectRef(Side.HOST, observed.controller.syncer.host_resource, key_of(host))
     as_it_is = Precondition(ref, uid_of(host), version=host["metadata"].get("resourceVersion", ""))
     write = Write(Side.HOST, Verb.DELETE, host, precondition=as_it_is)
     return Decision((write,), why, warning=Warned(EVENT, why), is_step=True)

@@ -27,15 +27,15 @@ class Room:
         They are held until its writes are answered.
         """
         size = 0
-        seen = plan.seen
-        controller = seen.controller
-        for store, key in ((controller.virtual, seen.request.key), (controller.host, seen.host_key)):
+        observed = plan.observed
+        controller = observed.controller
+        for store, key in ((controller.virtual, observed.request.key), (controller.host, observed.host_key)):
             if store is not None and (entry := store.entry(key)) is not None:
                 size += entry.size
         for planned in plan.writes:
             for call in planned.calls:
                 if call.kind is Operation.CREATE:
                     size += call.size
-        if size <= SMALL or self._may_hold(seen.request, size):
+        if size <= SMALL or self._may_hold(observed.request, size):
             return None
         return Deferred(TOO_HEAVY)

@@ -9,9 +9,9 @@ are never delayed: a Pod's status comes in bursts while it starts, and people wa
 from collections.abc import Callable
 from math import inf
 
-from syncer.api.objects import Side
+from syncer.api.objects import ObjectRef, Side
 from syncer.engine.reconcile.calls import Call
-from syncer.engine.reconcile.plan import Deferred, Place, Plan, PlannedWrite, ServerAnswer
+from syncer.engine.reconcile.plan import Deferred, Plan, PlannedWrite, ServerAnswer
 
 #: Seconds within which a host object is written twice at most.
 WINDOW = 1.0
@@ -31,8 +31,8 @@ class WritePace:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         #: The times of the last write but one and of the last write.
-        self._recent: dict[Place, tuple[float, float]] = {}
-        self._earlier: dict[Place, tuple[float, float]] = {}
+        self._recent: dict[ObjectRef, tuple[float, float]] = {}
+        self._earlier: dict[ObjectRef, tuple[float, float]] = {}
         #: When the recent writes become the earlier ones.
         self._turn = -inf
 
@@ -48,7 +48,7 @@ class WritePace:
         seconds = 0.0
         for planned in plan.writes:
             if planned.calls:
-                times = self._recent.get(planned.place) or self._earlier.get(planned.place)
+                times = self._recent.get(planned.ref) or self._earlier.get(planned.ref)
                 if times:
                     seconds = max(seconds, times[len(planned.calls) >= MOST] + WINDOW - self._clock())
         if seconds <= 0:
@@ -57,15 +57,16 @@ class WritePace:
 
     def sent(self, planned: PlannedWrite, call: Call, answer: ServerAnswer | None) -> None:
         """Record a call to the host, also one that failed, and forget those that were long ago."""
-        place = planned.place
-        if place.side is not Side.HOST:
+        ref = planned.ref
+        if ref.side is not Side.HOST:
             return
         now = self._clock()
         if now >= self._turn:
             self._earlier = self._recent if now < self._turn + WINDOW else {}
-            self._recent, self._turn = {}, now + WINDOW
-        before = self._recent.get(place) or self._earlier.get(place) or _NEVER
-        self._recent[place] = (before[1], now)
+            self._recent = {}
+            self._turn = now + WINDOW
+        before = self._recent.get(ref) or self._earlier.get(ref) or _NEVER
+        self._recent[ref] = (before[1], now)
 
 
 _NEVER = (-inf, -inf)

@@ -118,7 +118,7 @@ class Bench:
         """Return the writes that the servers got."""
         before = len(self.host.requests), len(self.virtual.requests)
         try:
-            plan = self.pair.reconciler.plan(self.pair.controllers[self.syncer.name], decision)
+            plan = self.pair.reconciler.plan_decision(self.pair.controllers[self.syncer.name], decision)
             await self.pair.applier.apply(plan, self)
         finally:
             self.sent = [

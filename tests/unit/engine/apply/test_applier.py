@@ -98,7 +98,7 @@ def unmarked(obj: Obj) -> Obj:
         (apply(host=merged(copy(), {"metadata": {"namespace": "elsewhere"}})), "host namespace elsewhere"),
     ],
 )
-def test_forbidden_write_is_refused_whatever_a_syncer_decides(decision: Decision, why: str) -> None:
+def test_forbidden_write_is_refused_for_any_decision(decision: Decision, why: str) -> None:
     async def scenario(bench: Bench) -> None:
         with pytest.raises(Refused, match=why):
             await bench.apply(decision)
@@ -405,7 +405,7 @@ def with_widget(bench: Bench, spec: Obj) -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, {"a": {"b": 2, "c": 3}}])
-def test_null_is_written_over_a_version_that_is_no_longer_the_live_one_after_another_look(spec: Obj) -> None:
+def test_null_over_an_old_version_is_a_conflict_and_a_refresh(spec: Obj) -> None:
     """The places that a JSON patch names may be gone there."""
 
     async def scenario(bench: Bench) -> None:
@@ -449,7 +449,7 @@ def test_status_that_went_the_wrong_way_in_vain_still_goes_the_right_one() -> No
     play(scenario)
 
 
-def test_error_of_the_server_leaves_what_was_seen_as_it_was() -> None:
+def test_error_of_the_server_leaves_the_store_unchanged() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         bench.host.faults.add(Rule(verb="patch", status=500))

@@ -39,7 +39,7 @@ def test_pod_is_bound_through_its_subresource() -> None:
     play(scenario)
 
 
-def test_conditions_leave_those_of_others_alone_even_if_they_are_newer_than_what_was_seen() -> None:
+def test_conditions_leave_newer_ones_of_others_alone() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.see(Side.HOST, PODS, bench.host.put(ours(pod("web", namespace="vc-ns"))))
         ready = {"type": "Ready", "status": "True"}

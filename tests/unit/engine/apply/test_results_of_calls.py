@@ -34,7 +34,7 @@ class Learning:
             sent=(self._learn, lambda planned, call, answer: self.order.append("second")),
             settled=(lambda planned: self.order.append("settled"),),
         )
-        plan = pair.reconciler.plan(pair.controllers[self.bench.syncer.name], decision)
+        plan = pair.reconciler.plan_decision(pair.controllers[self.bench.syncer.name], decision)
         await pair.applier.apply(replace(plan, results=results), self.bench)
 
 

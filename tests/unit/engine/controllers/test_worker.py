@@ -72,7 +72,7 @@ class Unplaced(Maps):
         pytest.param(skip("enough"), False, id="skipped"),
     ],
 )
-def test_change_of_what_was_read_wakes_a_request_that_waits(act: Decision | Exception, woken: bool) -> None:
+def test_change_of_a_read_object_wakes_a_waiting_request(act: Decision | Exception, woken: bool) -> None:
     async def scenario(bench: Bench) -> None:
         def read(ctx: Context, virtual: Obj) -> Decision:
             ctx.virtual(SECRETS, DB.key)
@@ -98,7 +98,7 @@ def test_object_that_is_too_large_is_decided_again_when_it_changes_itself() -> N
     play(scenario)
 
 
-def test_object_whose_name_has_no_place_on_the_host_is_forgotten_when_it_is_gone() -> None:
+def test_object_without_a_host_name_is_forgotten_once_gone() -> None:
     async def scenario(bench: Bench) -> None:
         await bench.work()
         assert (bench.status(), bench.comes_back()) == ((RequestState.PARKED, "no room for the suffix"), SLOWLY)
@@ -111,7 +111,7 @@ def test_object_whose_name_has_no_place_on_the_host_is_forgotten_when_it_is_gone
     play(scenario, Unplaced)
 
 
-def test_warning_of_a_decision_is_told_once_its_writes_are_made() -> None:
+def test_warning_of_a_decision_is_sent_after_its_writes() -> None:
     async def scenario(bench: Bench) -> None:
         sync_down, sync = bench.maps.sync_down, bench.maps.sync
         bench.maps.sync_down = lambda ctx, virtual: sync_down(ctx, virtual).warn("Odd", "half")  # type: ignore
@@ -138,7 +138,7 @@ def test_warning_is_about_the_object_also_when_the_decision_has_deleted_it() -> 
     play(scenario)
 
 
-def test_refused_merge_is_told_once_and_tried_again_after_five_minutes() -> None:
+def test_refused_merge_warns_once_and_retries_in_five_minutes() -> None:
     """Nothing else of the object is held up: it is pending, not parked."""
 
     async def scenario(bench: Bench) -> None:
@@ -165,7 +165,7 @@ def test_refused_merge_is_told_once_and_tried_again_after_five_minutes() -> None
     play(scenario, Merging)
 
 
-def test_owner_is_told_once_which_fields_are_left_out_and_again_when_they_are_others() -> None:
+def test_left_out_fields_are_reported_once_and_when_they_change() -> None:
     async def scenario(bench: Bench) -> None:
         many = {f"eks.amazonaws.com/{number:02}": "x" for number in range(12)}
         long = "iam.gke.io/" + "x" * 100
@@ -215,7 +215,7 @@ def test_decision_decides_state_and_delay(
     play(scenario)
 
 
-def test_request_whose_objects_are_gone_is_in_step() -> None:
+def test_request_without_objects_is_in_step() -> None:
     async def scenario(bench: Bench) -> None:
         bench.does(Refused("no"))
         await bench.work()
@@ -326,7 +326,7 @@ def test_request_of_a_syncer_that_is_not_at_work_is_dropped(away: str) -> None:
         pytest.param({"status": 500}, id="and fails"),
     ],
 )
-def test_request_whose_syncer_leaves_meanwhile_leaves_nothing_behind(fault: dict[str, Any]) -> None:
+def test_request_of_a_syncer_that_leaves_keeps_no_state(fault: dict[str, Any]) -> None:
     async def scenario(bench: Bench) -> None:
         bench.host.faults.add(Rule(verb="create", latency=2.0))
         bench.host.faults.add(Rule(verb="create", **fault))
@@ -345,7 +345,7 @@ def test_request_whose_syncer_leaves_meanwhile_leaves_nothing_behind(fault: dict
 # -- many requests -------------------------------------------------------------------------------------------------
 
 
-def test_request_tells_when_it_wrote_as_others_have_run_until_then() -> None:
+def test_handled_request_returns_the_time_of_its_write() -> None:
     async def scenario(bench: Bench) -> None:
         bench.host.faults.add(Rule(verb="create", latency=2.0))
         begun = bench.loop.time()

@@ -124,7 +124,7 @@ def test_max_retry_delay_bounds_the_delay(longest: str, back: float) -> None:
         pytest.param(["no", "nor this", "no"], ["no", "nor this", "no"], id="others"),
     ],
 )
-def test_refusal_is_told_once_while_it_is_no_news(errors: list[str], events: list[str]) -> None:
+def test_refusal_is_sent_once_until_it_changes(errors: list[str], events: list[str]) -> None:
     async def scenario(bench: Bench) -> None:
         bench.does(*map(Refused, errors))
         for _ in errors:
@@ -185,7 +185,7 @@ def test_traceback_is_for_bugs_and_not_for_refusals(capsys: pytest.CaptureFixtur
     play(scenario)
 
 
-def test_failure_that_can_not_be_told_is_queued_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_that_cannot_be_reported_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(bench: Bench) -> None:
         def deaf(*about: Any, **more: Any) -> bool:
             raise RuntimeError("no memory")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from syncer.api import FieldPath, Marks, Obj, Resource, Side, Syncer, Token, TooLarge, Verb, Write
 from syncer.clusters.bodies import LARGEST
-from syncer.engine.reconcile.calls import Call, Operation, exact_paths, needed, said_before
+from syncer.engine.reconcile.calls import Call, Operation, exact_paths, fields_before, needed
 from syncer.testing.merge import merged
 
 MARKS = Marks()
@@ -153,7 +153,7 @@ def test_missing_object_is_created_whole_with_a_note_of_its_fields() -> None:
     want = host(labels={"app": "web"}, data={"color": "blue"}, spec={"a": {"b": 1}, "list": [1]})
     [call] = calls(want, None, "data")
     assert call.kind is Operation.CREATE
-    assert said_before(call.body, MARKS) == {"metadata": {"labels": {"app": 1}}, "spec": {"a": {"b": 1}, "list": 1}}
+    assert fields_before(call.body, MARKS) == {"metadata": {"labels": {"app": 1}}, "spec": {"a": {"b": 1}, "list": 1}}
     assert call.body["data"] == {"color": "blue"}
 
 
@@ -172,7 +172,7 @@ def test_patch_has_only_the_difference_and_the_uid() -> None:
     assert call == Call(Operation.PATCH, {"data": {"color": "red"}, "metadata": {"uid": "u1"}})
 
 
-def test_resource_version_in_what_is_wanted_is_a_precondition() -> None:
+def test_wanted_resource_version_is_a_precondition() -> None:
     live = created(host(spec={"ports": [1]}))
     [call] = calls(host(version="6", spec={"ports": [2]}), live)
     assert call.body["metadata"] == {"uid": "u1", "resourceVersion": "6"}
@@ -216,7 +216,7 @@ def test_note_that_somebody_spoilt_counts_as_none() -> None:
     live = stored(host(annotations={MARKS.fields: "{not json"}, spec={"a": 1}))
     [call] = calls(host(spec={"b": 1}), live)
     assert call.body["spec"] == {"b": 1}
-    assert said_before(stored(host(annotations={MARKS.fields: "[1]"})), MARKS) == {}
+    assert fields_before(stored(host(annotations={MARKS.fields: "[1]"})), MARKS) == {}
 
 
 def test_field_set_as_a_whole_is_removed_as_a_whole() -> None:
@@ -234,7 +234,7 @@ def test_fields_of_others_beside_ours_stay_when_ours_go() -> None:
 
 def test_partial_takes_away_labels_only() -> None:
     live = created(host(labels={"old": "1"}, spec={"a": 1}), partial=True)
-    assert said_before(live, MARKS) == {"metadata": {"labels": {"old": 1}}}
+    assert fields_before(live, MARKS) == {"metadata": {"labels": {"old": 1}}}
     [call] = calls(host(), live, partial=True)
     assert call.body["metadata"]["labels"] == {"old": None}
     assert "spec" not in call.body
@@ -296,7 +296,7 @@ def test_numbers_are_the_same_by_their_value() -> None:
     assert calls(host(spec={"values": {"x": 1.0, "list": [2]}}), live) == []
 
 
-def test_list_is_right_where_each_element_says_what_we_say_and_more() -> None:
+def test_list_with_more_in_its_elements_is_kept() -> None:
     live = created(host(spec={"ports": [{"port": 80}]}))
     live["spec"]["ports"][0] |= {"nodePort": 30000, "protocol": "TCP"}
     assert calls(host(spec={"ports": [{"port": 80}]}), live) == []
@@ -390,7 +390,7 @@ def test_conditions_are_set_by_type_and_only_those_that_differ() -> None:
     assert calls(want, None, verb=Verb.CONDITIONS) == []
 
 
-def test_merge_has_only_what_the_live_object_lacks() -> None:
+def test_merge_has_only_fields_that_the_live_object_lacks() -> None:
     containers = [{"name": "a", "size": "1"}, {"name": "b", "size": "1"}, {"name": "host's"}]
     live = stored(host(spec={"containers": containers, "whole": {"size": "1", "other": 1}}))
     spec: Obj = {"containers": [{"name": "a", "size": "2"}, {"name": "b", "size": "1"}], "whole": {"size": "1"}}
@@ -421,7 +421,7 @@ def test_object_with_tokens_is_written_though_nothing_else_differs() -> None:
 # -- labels and annotations by their keys ----------------------------------------------------------
 
 
-def test_exact_annotation_that_is_not_said_goes_and_others_stay() -> None:
+def test_exact_annotation_goes_if_unset_and_others_stay() -> None:
     live = stored(host(annotations={"example.org/team": "theirs", "example.org/other": "theirs"}))
     [call] = calls(host(), live, "/metadata/annotations/example.org~1team")
     assert call.body["metadata"]["annotations"] == {"example.org/team": None}
@@ -496,14 +496,14 @@ def test_exact_path_removes_other_fields_in_list_elements() -> None:
 # -- below exact paths, and what is to go ----------------------------------------------------------
 
 
-def test_below_an_exact_path_what_is_not_said_goes_however_deep_it_is() -> None:
+def test_unset_field_below_an_exact_path_goes_at_any_depth() -> None:
     live = stored(host(spec={"a": {"b": 1, "kept": 2}, "c": 3}))
     for want in (host(), host(spec={}), host(spec={"a": {}}), host(spec={"c": 3})):
         [call] = calls(want, live, "spec.a.b")
         assert carried_out(live, [call])["spec"] == {"a": {"kept": 2}, "c": 3}
 
 
-def test_exact_path_that_is_all_there_is_takes_what_is_around_it_along() -> None:
+def test_exact_path_that_empties_its_parent_removes_it() -> None:
     live = stored(host(spec={"a": {"b": 1}}))
     [call] = calls(host(), live, "spec.a.b")
     assert "spec" not in carried_out(live, [call])
@@ -518,7 +518,7 @@ def test_note_may_take_an_annotation_away() -> None:
     assert calls(want, carried_out(live, [call]), verb=Verb.NOTE) == []
 
 
-def test_revocation_takes_out_what_is_left_out_and_nothing_else() -> None:
+def test_revocation_removes_only_fields_that_are_left_out() -> None:
     live = stored(host(labels={"x": "1", "y": "2"}, spec={"a": {"b": 1, "c": 2}, "list": [1, 2]}, kept={"d": 1}))
     want = copy.deepcopy(live)
     del want["metadata"]["labels"]["x"]

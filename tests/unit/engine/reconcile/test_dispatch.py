@@ -16,6 +16,7 @@ from engine_fakes import (
     context,
     copy_of,
     deleting,
+    observed,
     virtual,
 )
 
@@ -31,16 +32,16 @@ from syncer.api import (
     Resource,
     Side,
     Syncer,
+    SyncRequest,
     Verb,
     apply,
 )
-from syncer.directions import direction_of
 from syncer.engine.reconcile.dispatch import dispatch
 from syncer.testing.merge import merged
 
 
 def ask(syncer: Syncer, *, v: Obj | None = None, h: Obj | None = None) -> Decision:
-    return dispatch(direction_of(syncer), context(syncer), KEY, virtual=v, host=h)
+    return dispatch(observed(SyncRequest("vc", syncer.name, KEY), virtual=v, host=h, syncer=syncer))
 
 
 def deleted(decision: Decision) -> tuple[Side, str]:
@@ -154,7 +155,7 @@ def test_copy_stays_and_is_kept_in_step_until_the_original_is_gone() -> None:
     assert deleted(ask(ReadOnly(), v=deleting(virtual(uid="v2")), h=COPY)) == (Side.HOST, "h1")
 
 
-def test_wait_for_the_end_of_an_earlier_copy_is_told() -> None:
+def test_wait_for_an_earlier_copy_warns_the_tenant() -> None:
     waits = ask(Widgets(), v=virtual(uid="v2"), h=deleting(COPY))
     assert waits.warning
     assert waits.warning.reason == "EarlierCopyEnds"
@@ -188,7 +189,7 @@ REPORT = {
 FROM_HERE = virtual(metadata={"labels": {MARKS.cluster: context(Reports()).identity}})
 
 
-def test_host_object_is_told_upwards_whether_or_not_the_virtual_one_is_there() -> None:
+def test_host_object_comes_up_with_or_without_a_virtual_one() -> None:
     assert ask(Reports(), h=REPORT).reason == "sync_from_host"
     assert ask(Reports(), h=REPORT, v=FROM_HERE).reason == "sync_from_host"
     assert ask(KeptReports(), h=REPORT, v=FROM_HERE).reason == "sync"
@@ -214,7 +215,7 @@ def test_object_deleted_on_the_host_is_deleted_in_the_virtual_cluster() -> None:
 # -- what exists nowhere ---------------------------------------------------------------------------
 
 
-def test_stand_in_is_made_where_there_is_none_and_kept_where_it_is_ours() -> None:
+def test_fake_is_made_if_missing_and_kept_if_ours() -> None:
     assert ask(Stands()).reason == f"fake_sync_up {KEY}"
     assert ask(Stands(), v=FROM_HERE).reason == "fake_sync"
     assert "not one that we made" in ask(Stands(), v=virtual()).reason
@@ -276,13 +277,13 @@ def test_request_is_surrounded() -> None:
     assert syncer.heard == [("start", KEY), "asked", ("end", KEY, None)]
 
 
-def test_request_can_be_skipped_before_anything_is_asked() -> None:
+def test_reconcile_start_can_skip_a_request() -> None:
     syncer = Around(reason="not now")
     assert around(syncer).reason == "not now"
     assert syncer.heard == [("start", KEY), ("end", KEY, None)]
 
 
-def test_end_is_told_also_of_an_error() -> None:
+def test_reconcile_end_gets_the_error() -> None:
     error = ValueError("oh")
     syncer = Around(error=error)
     with pytest.raises(ValueError, match="oh"):
@@ -290,7 +291,7 @@ def test_end_is_told_also_of_an_error() -> None:
     assert syncer.heard[-1] == ("end", KEY, error)
 
 
-def test_syncer_that_says_nothing_of_requests_is_just_asked() -> None:
+def test_syncer_without_hooks_is_called_alone() -> None:
     syncer = DownOnly()
     assert ask(syncer, v=ORIGINAL).reason == "sync_down"
     assert syncer.resource == Resource("example.org/v1", "Widget", "widgets") == WIDGETS

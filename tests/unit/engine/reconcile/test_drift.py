@@ -69,7 +69,7 @@ def test_patch_may_be_drift_of_several_classes() -> None:
     }
 
 
-def test_patch_whose_contents_are_made_when_it_is_sent_is_drift_without_paths() -> None:
+def test_patch_with_tokens_is_drift_without_paths() -> None:
     write = Write(Side.HOST, Verb.APPLY, LIVE, tokens=(Token("token", "default", "shop", 600),))
     patch = Call(Operation.PATCH, {"metadata": {"uid": "u1"}})
     [drift] = drifts(write, [patch], LIVE, resource=SECRETS, owner=None)
@@ -77,7 +77,7 @@ def test_patch_whose_contents_are_made_when_it_is_sent_is_drift_without_paths() 
     assert drifts(write, [], LIVE, resource=SECRETS, owner=None) == []
 
 
-def test_notes_of_what_we_have_set_are_drift_only_where_nothing_else_is() -> None:
+def test_notes_are_drift_only_without_other_changes() -> None:
     note = {"metadata": {"annotations": {"vsyncer.dev/fields": "{}"}}}
     write = Write(Side.HOST, Verb.APPLY, LIVE)
     for body, kinds in ((merged(note, {"spec": {"type": "x"}}), ["field"]), (note, ["metadata"])):
@@ -88,17 +88,17 @@ def test_notes_of_what_we_have_set_are_drift_only_where_nothing_else_is() -> Non
 
 
 @pytest.mark.parametrize("wanted", [[], [{"port": 80}, {"port": 81}], ["text"]])
-def test_list_that_has_other_elements_is_told_whole(wanted: list[Any]) -> None:
+def test_list_with_other_elements_is_one_change(wanted: list[Any]) -> None:
     assert list(changes({"spec": {"ports": wanted}}, LIVE)) == [
         Change(("spec", "ports"), wanted, LIVE["spec"]["ports"])
     ]
 
 
-def test_null_that_takes_away_what_is_not_there_is_no_change() -> None:
+def test_null_for_a_missing_field_is_no_change() -> None:
     assert list(changes({"spec": {"gone": None}}, LIVE)) == []
 
 
-def test_another_owner_is_told_by_the_uid_mark_and_only_where_both_are_there() -> None:
+def test_other_owner_follows_from_the_uid_mark_of_both() -> None:
     virtual = {"metadata": {"uid": "now"}}
     copy = {"metadata": {"annotations": {MARK: "then"}}}
     path = ("metadata", "annotations", MARK)
@@ -200,7 +200,7 @@ def test_holders_have_a_time_and_objects_without_managed_fields_have_none() -> N
 # -- for people ------------------------------------------------------------------------------------
 
 
-def test_values_are_short_and_absence_is_said() -> None:
+def test_value_texts_are_short_and_name_absence() -> None:
     assert value_text(80) == "80"
     assert value_text("a b") == '"a b"'
     assert value_text(None) == "null"

@@ -94,6 +94,6 @@ def test_malformed_managed_fields_have_no_managers(entries: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["k:{", "k:7", "v:", "i:x", "k", "z:1"])
-def test_element_named_in_an_unknown_way_is_nobodys(name: str) -> None:
+def test_element_with_an_unknown_key_has_no_manager(name: str) -> None:
     entries = [{"manager": "x", "fieldsV1": {"f:spec": {name: {}}}}]
     assert holders({"metadata": {"managedFields": entries}, "spec": [{}]}, ("spec", 0)) == []

@@ -76,14 +76,14 @@ def test_value_is_written_with_its_nulls(value: Obj) -> None:
 
 
 @given(OBJECTS, OBJECTS)
-def test_json_patch_does_what_the_merge_patch_says(live: Obj, wanted: Obj) -> None:
+def test_json_patch_equals_the_merge_patch(live: Obj, wanted: Obj) -> None:
     removals = dict.fromkeys(live.keys() - wanted.keys())
     operations = plain(json_patch({**removals, "x": with_nulls(wanted), "y": None}, live))
     left = {name: value for name, value in live.items() if name in wanted}
     assert patched(live, operations) == {**left, "x": wanted}
 
 
-def test_json_patch_goes_into_maps_that_are_there_and_replaces_what_is_none() -> None:
+def test_json_patch_changes_maps_and_replaces_other_values() -> None:
     live = {"metadata": {"uid": "u"}, "spec": {"a": {"b": 1, "c": 2}, "d": None}}
     patch = {"metadata": {"uid": "u"}, "spec": {"a": {"b": NULL, "c": None}, "d": {"e": NULL, "f": None}}}
     assert plain(json_patch(patch, live)) == [

@@ -26,7 +26,7 @@ from syncer.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.clusters import codec
 from syncer.engine.reconcile.controller import MOST_READS
 from syncer.engine.reconcile.pipeline import AdmissionGate
-from syncer.engine.reconcile.plan import Deferred, Observed, Plan
+from syncer.engine.reconcile.plan import Deferred, Observed, Plan, Reconciled
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret
@@ -57,6 +57,10 @@ def request(name: str) -> SyncRequest:
 
 def plan(world: World, name: str) -> Plan:
     return world.pair.plan(request(name))
+
+
+def reconciled(world: World, name: str) -> Reconciled:
+    return world.pair.reconciler.reconcile(world.pair.controllers["maps"], request(name))
 
 
 def shown(*objects: Obj) -> World:
@@ -141,7 +145,7 @@ def test_object_with_many_parts_is_synced(obj: Obj) -> None:
     assert plan(shown(obj), "a").calls
 
 
-def test_plan_of_what_is_in_step_has_no_calls() -> None:
+def test_plan_of_an_object_in_step_has_no_calls() -> None:
     world = shown(configmap("a"))
     world.settle(Maps, "shop/a")
     made = plan(world, "a")
@@ -155,14 +159,14 @@ def test_plan_made_twice_is_the_same_and_writes_nothing() -> None:
     assert world.sent == []
 
 
-def test_plan_has_the_reads_of_its_own_decision_and_of_no_other() -> None:
+def test_reconciled_request_has_only_its_own_reads() -> None:
     world = shown(configmap("a"), configmap("b"), secret("a"))
-    one = plan(world, "a")
-    plan(world, "b")
+    one = reconciled(world, "a")
+    reconciled(world, "b")
     assert [(str(read.key), read.state is not None) for read in one.reads] == [("shop/a", True)]
 
 
-def test_reads_of_another_request_that_a_policy_asks_about_are_not_among_them() -> None:
+def test_reads_exclude_those_of_requests_in_a_policy() -> None:
     """The circuit breaker asks about other requests while it looks at this one."""
     world = shown(configmap("a"), configmap("b"))
     controller, reconciler = world.pair.controllers["maps"], world.pair.reconciler
@@ -173,10 +177,10 @@ def test_reads_of_another_request_that_a_policy_asks_about_are_not_among_them() 
 
     own = reconciler.pipelines["maps"]
     reconciler.pipelines["maps"] = replace(own, requests=replace(own.requests, decisions=(counting,)))
-    assert [str(read.key) for read in plan(world, "a").reads] == ["shop/a"]
+    assert [str(read.key) for read in reconciled(world, "a").reads] == ["shop/a"]
 
 
-def test_first_gate_that_defers_a_plan_decides_and_no_gate_is_asked_about_a_plan_without_calls() -> None:
+def test_first_gate_that_defers_decides_about_a_plan_with_calls() -> None:
     world = shown(configmap("a"))
     reconciler, asked = world.pair.reconciler, list[str]()
 
@@ -197,12 +201,19 @@ def test_first_gate_that_defers_a_plan_decides_and_no_gate_is_asked_about_a_plan
     assert len(asked) == 2
 
 
-def test_reads_are_noted_where_the_syncer_refuses() -> None:
-    world = shown(configmap("a", {"refused": ""}))
-    reads = world.pair.reconciler.view.reads()
-    with pytest.raises(Refused):
-        world.pair.reconciler.reconcile(world.pair.controllers["maps"], request("a"), reads)
-    assert [str(read.key) for read in reads.noted] == ["shop/a"]
+def test_error_comes_with_the_reads_before_it_and_without_a_plan() -> None:
+    found = reconciled(shown(configmap("a", {"refused": ""})), "a")
+    assert isinstance(found.error, Refused)
+    assert found.plan is None
+    assert [str(read.key) for read in found.reads] == ["shop/a"]
+
+
+def test_reconciled_request_has_its_plan_and_no_error() -> None:
+    world = shown(configmap("a"))
+    found = reconciled(world, "a")
+    assert found.plan is not None
+    assert found.error is None
+    assert found.plan.calls == plan(world, "a").calls
 
 
 @pytest.mark.parametrize(
@@ -215,7 +226,7 @@ def test_reads_are_noted_where_the_syncer_refuses() -> None:
         pytest.param(None, False, id="gone"),
     ],
 )
-def test_noted_read_keeps_no_object_and_knows_whether_it_is_as_it_was(later: Obj | None, is_current: bool) -> None:
+def test_noted_read_keeps_no_object_and_notices_changes(later: Obj | None, is_current: bool) -> None:
     world, key = shown(), Key("shop", "a")
     store = world.pair.informers.store(Side.VIRTUAL, SECRETS)
     obj = secret("a", metadata={"resourceVersion": "7", "uid": "one"})
@@ -235,10 +246,10 @@ def test_noted_read_keeps_no_object_and_knows_whether_it_is_as_it_was(later: Obj
 
 
 def test_reads_are_bounded() -> None:
-    assert len(plan(shown(configmap("a", {"reads": "1000"})), "a").reads) == MOST_READS
+    assert len(reconciled(shown(configmap("a", {"reads": "1000"})), "a").reads) == MOST_READS
 
 
-def test_write_is_planned_anew_over_what_is_there_by_then() -> None:
+def test_write_is_planned_again_over_the_latest_object() -> None:
     world = shown(configmap("a"))
     made = plan(world, "a")
     world.apply(made.decision, by=Maps)
@@ -259,7 +270,7 @@ class Twice(Mirror):
         return apply(virtual=labelled).then(apply(virtual=labelled))
 
 
-def test_second_write_of_one_object_takes_only_what_the_first_has_left() -> None:
+def test_second_write_of_an_object_has_only_further_changes() -> None:
     world = World([Twice]).given(virtual=[pod("web")])
     calls = [sent for sent in world.settle(Twice, "shop/web") if sent.side is Side.VIRTUAL]
     assert len(calls) == 1, "a second patch would change nothing"

@@ -102,12 +102,12 @@ def test_pod_is_not_made_while_something_of_others_is_where_its_name_leads(
 
 
 @pytest.mark.parametrize("translator", OTHER)
-def test_pod_with_a_copy_where_its_name_leads_asks_nobody(translator: type[NameTranslator]) -> None:
+def test_pod_with_a_resolved_name_needs_no_live_read(translator: type[NameTranslator]) -> None:
     world = shop(translator, WAYS[0]).given(virtual=[secret("db")])
     world.settle("secrets", "shop/db")
     decision = world.decide("pods", "shop/web")
     assert world._decided is not None
-    assert (len(decision.writes), world._decided[1].vacant) == (1, ())
+    assert (len(decision.writes), world._decided.vacant) == (1, ())
 
 
 @pytest.mark.parametrize("translator", ALL)
@@ -167,9 +167,7 @@ def unready(world: World) -> World:
 
 @pytest.mark.parametrize("translator", OTHER)
 @pytest.mark.parametrize("spec", WAYS)
-def test_pod_waits_until_it_is_known_whose_object_its_name_leads_to(
-    translator: type[NameTranslator], spec: Obj
-) -> None:
+def test_pod_waits_until_the_owner_of_a_named_object_is_known(translator: type[NameTranslator], spec: Obj) -> None:
     world = unready(shop(translator, spec))
     world.given(host=[foreign(world)])
     with pytest.raises(
@@ -213,7 +211,7 @@ def certified(translator: type[NameTranslator]) -> World:
 
 
 @pytest.mark.parametrize("translator", ALL)
-def test_object_that_the_host_makes_for_the_tenant_is_what_the_name_means(translator: type[NameTranslator]) -> None:
+def test_name_may_lead_to_an_object_that_the_host_makes(translator: type[NameTranslator]) -> None:
     world = certified(translator)
     assert world.settle(str(CERTIFICATES), "shop/c"), "nothing has to be there before"
     world.given(host=[merged(foreign(world), {"metadata": {"labels": {"made": "yes"}}})])
@@ -222,7 +220,7 @@ def test_object_that_the_host_makes_for_the_tenant_is_what_the_name_means(transl
 
 
 @pytest.mark.parametrize("translator", SAME)
-def test_operator_is_never_asked_to_make_what_the_host_has(translator: type[NameTranslator]) -> None:
+def test_operator_need_not_create_existing_host_objects(translator: type[NameTranslator]) -> None:
     world = certified(translator)
     world.given(host=[foreign(world)])
     with pytest.raises(Refused, match="it names the Secret shop/db, and an object of others has that place"):
@@ -232,7 +230,7 @@ def test_operator_is_never_asked_to_make_what_the_host_has(translator: type[Name
 
 
 @pytest.mark.parametrize("translator", OTHER)
-def test_pod_is_not_made_because_the_tenant_asks_the_host_for_a_name_that_others_have(
+def test_pod_is_refused_if_its_name_leads_to_a_foreign_object(
     translator: type[NameTranslator],
 ) -> None:
     world = certified(translator)
@@ -251,7 +249,7 @@ def test_pod_is_woken_by_the_copy_for_which_the_host_made_its_secret() -> None:
         world.settle("pods", "shop/web")
     assert world._decided is not None
     copy = world.settings.names.to_host(CERTIFICATES, Key("shop", "c"))
-    assert (CERTIFICATES, copy) in [(read.store.resource, read.key) for read in world._decided[1].noted]
+    assert (CERTIFICATES, copy) in [(read.store.resource, read.key) for read in world._decided.reads]
     world.settle(str(CERTIFICATES), "shop/c")
     assert makes_it(world)
 

@@ -9,10 +9,10 @@ import pytest
 from cachetools import LRUCache
 from engine_fakes import MARKS
 
-from syncer.api import Key, Marks, Obj, Resource, Side, Verb, Write
+from syncer.api import Key, Marks, Obj, ObjectRef, Resource, Side, Verb, Write
 from syncer.clusters.discovery import GONE_BYTES, OVERHEAD, Discovery
-from syncer.engine.reconcile.calls import Call, Operation, _metadata_names, _read, needed, said_before
-from syncer.engine.reconcile.plan import Place, PlannedWrite, ServerAnswer
+from syncer.engine.reconcile.calls import Call, Operation, _metadata_names, _read, fields_before, needed
+from syncer.engine.reconcile.plan import PlannedWrite, ServerAnswer
 from syncer.engine.reconcile.policies.futile import FutilePatches
 from syncer.engine.stores.selections import SELECTOR_BYTES, _selector
 from syncer.names import PerNamespace, SingleNamespace, Unchanged, VclusterCompat
@@ -62,7 +62,7 @@ def test_notes_and_names_of_fields_are_remembered_up_to_a_number_of_bytes() -> N
     for number in range(1000):
         note = ",".join(f'"{number}-{name}":1' for name in range(120))
         text = f'{{"data":{{{note}}}}}'
-        said = said_before({"metadata": {"annotations": {MARKS.fields: text}}}, MARKS)
+        said = fields_before({"metadata": {"annotations": {MARKS.fields: text}}}, MARKS)
         assert said
         notes.append(size(text) + size(said))
         annotations = {f"{number}-{name}".ljust(317, "x"): "" for name in range(31)}
@@ -81,10 +81,10 @@ def test_long_note_of_fields_is_not_remembered() -> None:
     before = _read.cache_info()
     for number in range(MANY):
         note = f'{{"data":{{"{long(number)}":1}}}}'
-        assert said_before({"metadata": {"annotations": {MARKS.fields: note}}}, MARKS)["data"]
+        assert fields_before({"metadata": {"annotations": {MARKS.fields: note}}}, MARKS)["data"]
     assert _read.cache_info() == before
     usual: Obj = {"metadata": {"annotations": {MARKS.fields: '{"data":{"a":1}}'}}}
-    assert said_before(usual, MARKS) is said_before(usual, MARKS)
+    assert fields_before(usual, MARKS) is fields_before(usual, MARKS)
 
 
 def test_names_of_many_annotations_are_not_remembered() -> None:
@@ -113,8 +113,8 @@ def test_value_that_is_rewritten_is_remembered_by_its_hash() -> None:
     known = FutilePatches(Marks(), clock=lambda: 0.0)
     for number in range(MANY):
         call = Call(Operation.PATCH, {"data": {"a": long(number)}})
-        place = Place(Side.HOST, MAPS, Key("shop", str(number)))
-        planned = PlannedWrite(Write(Side.HOST, Verb.APPLY, {}), place, None, [call])
+        ref = ObjectRef(Side.HOST, MAPS, Key("shop", str(number)))
+        planned = PlannedWrite(Write(Side.HOST, Verb.APPLY, {}), ref, None, [call])
         known.answered(planned, call, ServerAnswer(call, {"data": {}}, changed=number % 2 == 0))
     assert len(known._known) == MANY
     assert max(size(value) for value in known._known.values()) < 1000

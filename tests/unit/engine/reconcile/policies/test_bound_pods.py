@@ -2,9 +2,9 @@
 
 import pytest
 
-from syncer.api import Key, Side, SyncRequest, Verb, Write
+from syncer.api import Key, ObjectRef, Side, SyncRequest, Verb, Write
 from syncer.engine.reconcile.calls import Call, Operation
-from syncer.engine.reconcile.plan import Place, PlannedWrite, ServerAnswer
+from syncer.engine.reconcile.plan import PlannedWrite, ServerAnswer
 from syncer.engine.reconcile.policies.bound_pods import BoundPods
 from syncer.resources.kinds import PODS
 from syncer.testing.objects import pod
@@ -14,8 +14,8 @@ BIND = Call(Operation.BIND, {})
 
 
 def planned(uid: str, verb: Verb = Verb.BIND) -> PlannedWrite:
-    place = Place(Side.VIRTUAL, PODS, REQUEST.key)
-    return PlannedWrite(Write(Side.VIRTUAL, verb, pod("web", metadata={"uid": uid}), node="n1"), place, None, (BIND,))
+    ref = ObjectRef(Side.VIRTUAL, PODS, REQUEST.key)
+    return PlannedWrite(Write(Side.VIRTUAL, verb, pod("web", metadata={"uid": uid}), node="n1"), ref, None, (BIND,))
 
 
 def bound(uid: str) -> BoundPods:

@@ -79,7 +79,7 @@ def test_single_deletion_among_many_objects_in_step_waits_for_a_moment(monkeypat
     assert scene.is_deleted()
 
 
-def test_list_during_a_count_begins_it_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_during_a_count_restarts_it(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Lost(1000)
     scene.lose(400)
     scene.listed()
@@ -90,7 +90,7 @@ def test_list_during_a_count_begins_it_anew(monkeypatch: pytest.MonkeyPatch) -> 
     assert scene.held() == {"host": 600}
 
 
-def test_count_that_fails_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_count_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Lost()
     scene.lose(6)
     scene.listed()
@@ -102,7 +102,7 @@ def test_count_that_fails_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not scene.is_deleted()
 
 
-def test_deletions_are_held_while_they_are_counted_anew() -> None:
+def test_deletions_are_held_during_a_recount() -> None:
     scene = Lost(1000)
     scene.lose(600)
     scene.scanned(600)

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 from typing import cast
 
-from syncer.api import Key, Side
-from syncer.engine.reconcile.plan import Place, Plan
+from syncer.api import Key, ObjectRef, Side
+from syncer.engine.reconcile.plan import Plan
 from syncer.engine.reconcile.policies.confirmation_pace import AT_ONCE, FREE, LONGEST, PER_SECOND, ConfirmationPace
 from syncer.resources.kinds import PODS
 
@@ -18,7 +18,7 @@ class Scene:
 
     def delay(self, name: str, further: int, *, calls: int = 1, side: Side = Side.HOST) -> float:
         """Return the delay of a write that names so many objects more than are free."""
-        write = SimpleNamespace(place=Place(side, PODS, Key("vc-ns", name)), calls=[None] * calls)
+        write = SimpleNamespace(ref=ObjectRef(side, PODS, Key("vc-ns", name)), calls=[None] * calls)
         plan = cast("Plan", SimpleNamespace(writes=[write], vacant=[None] * (FREE + further)))
         deferred = self.pace.admit(plan, None)
         return deferred.seconds or 0.0 if deferred is not None else 0.0
@@ -45,7 +45,7 @@ def test_each_write_has_its_turn_at_the_rate_of_all() -> None:
     assert len(scene.pace) == 2
 
 
-def test_nobody_waits_for_longer_than_a_minute_and_turns_that_are_not_taken_are_dropped() -> None:
+def test_wait_is_a_minute_at_most_and_unused_turns_are_dropped() -> None:
     scene = Scene()
     most = AT_ONCE + int(LONGEST * PER_SECOND)
     assert [scene.delay(f"a{number}", 1) for number in range(most)][-1] == LONGEST

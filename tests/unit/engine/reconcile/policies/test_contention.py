@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncer.api import Decision, Key, Marks, Obj, Outcome, Resource, Side, SyncRequest, Verb, Write, apply
+from syncer.api import Decision, Key, Marks, Obj, ObjectRef, Outcome, Resource, Side, SyncRequest, Verb, Write, apply
 from syncer.config import config_with
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Path, changes, wanted
-from syncer.engine.reconcile.plan import Frozen, HeldFields, Place, PlannedWrite, ServerAnswer
+from syncer.engine.reconcile.plan import Frozen, HeldFields, PlannedWrite, ServerAnswer
 from syncer.engine.reconcile.policies import contention
 from syncer.engine.reconcile.policies.contention import Contention, ContentionRules, contention_rules, waiting
 from syncer.names import SingleNamespace
@@ -27,13 +27,13 @@ MARKED = {"metadata": {"labels": {MARKS.cluster: "vc"}}}
 GUARD = {"uid": "u1", "resourceVersion": "7"}
 
 
-def place(key: Key = KEY) -> Place:
-    return Place(Side.HOST, DEPLOYMENTS, key)
+def ref(key: Key = KEY) -> ObjectRef:
+    return ObjectRef(Side.HOST, DEPLOYMENTS, key)
 
 
 def planned_write(*calls: Call, live: Obj | None = None, key: Key = KEY) -> PlannedWrite:
     there = None if live is None else {"metadata": {}, **live}
-    return PlannedWrite(Write(Side.HOST, Verb.APPLY, {}), place(key), there, calls)
+    return PlannedWrite(Write(Side.HOST, Verb.APPLY, {}), ref(key), there, calls)
 
 
 def patch(body: Obj, kind: Operation = Operation.PATCH) -> Call:
@@ -159,7 +159,7 @@ def test_others_may_take_turns_with_several_values(ring: Ring) -> None:
     assert written.count(True) == 10
 
 
-def test_fields_of_an_object_and_objects_are_told_apart(ring: Ring) -> None:
+def test_fields_and_objects_are_counted_separately(ring: Ring) -> None:
     for turn in range(4):
         other = Key("vc-ns", f"other-{turn}")
         assert ring.write(patch({"spec": {"replicas": 3}}), {"spec": {"replicas": 1}}, key=other)
@@ -174,7 +174,7 @@ def test_object_that_somebody_deletes_each_time_is_not_made_for_ever(ring: Ring)
     assert ring.scale(3, over=1), "where it is there after all, its fields are written"
 
 
-def test_object_that_is_made_anew_on_the_virtual_side_is_another_one(ring: Ring) -> None:
+def test_recreated_virtual_object_is_counted_separately(ring: Ring) -> None:
     for turn in range(50):
         assert ring.write(create(f"v{turn}"), None)
 
@@ -186,7 +186,7 @@ def test_deletions_of_our_own_are_no_contention(ring: Ring) -> None:
         assert ring.write(DELETE, MARKED)
 
 
-def test_deletion_of_what_somebody_makes_each_time_is_frozen(ring: Ring) -> None:
+def test_deletion_of_a_recreated_object_is_frozen(ring: Ring) -> None:
     assert sum(bool(ring.write(DELETE, MARKED)) for _ in range(20)) == 5
     assert ring.frozen() == [()]
     [one] = ring.contention.frozen()
@@ -245,7 +245,7 @@ def test_fields_with_one_fate_share_a_sentence(ring: Ring) -> None:
     )
 
 
-def test_whole_object_is_told_without_a_field(ring: Ring) -> None:
+def test_report_about_a_whole_object_names_no_field(ring: Ring) -> None:
     for _ in range(6):
         ring.write(create(), None)
     held = ring.contention.drop_frozen(planned_write(create()), REQUEST).held
@@ -362,7 +362,7 @@ def test_different_values_have_different_hashes(one: Obj, other: Obj) -> None:
     assert [ours for ours, _ in fields(one).values()] != [ours for ours, _ in fields(other).values()]
 
 
-def test_order_of_names_means_nothing_and_what_is_not_there_is_one_value() -> None:
+def test_order_of_names_is_ignored_and_absence_is_a_value() -> None:
     assert fields({"a": [{"x": 1, "y": 2}]}) == fields({"a": [{"y": 2, "x": 1}]})
     assert fields({"a": 1}, None)["a",] == fields({"a": 1}, {})["a",] != fields({"a": 1}, {"a": None})["a",]
     assert fields({"a": {"b": 1}}, {"a": "x"})["a", "b"] == fields({"a": {"b": 1}}, {})["a", "b"]
@@ -401,20 +401,20 @@ def test_memory_of_changes_is_bounded(ring: Ring, monkeypatch: pytest.MonkeyPatc
         for _ in range(6):
             ring.write(patch({"spec": {"replicas": 3}}), {"spec": {"replicas": 1}}, key=Key("vc-ns", str(number)))
     held: list[Frozen] = ring.contention.frozen()
-    assert [one.place[2].name for one in held] == [str(number) for number in range(23, 30)]
+    assert [one.ref.key.name for one in held] == [str(number) for number in range(23, 30)]
     past = ring.contention._past
     assert [key.name for _, _, key in past] == [str(number) for number in range(20, 30)]
     for number in range(500):
         ring.write(patch({"spec": {"replicas": number}}), {"spec": {"replicas": 1}})
     assert len(past) == 10
-    assert len(past[place()]) <= contention.WIDTH * FIELDS * 6
+    assert len(past[ref()]) <= contention.WIDTH * FIELDS * 6
 
 
 def test_changes_that_are_too_old_take_no_memory(ring: Ring) -> None:
     for number in range(40):
         ring.now += 100
         assert ring.scale(number, over=number - 1)
-    assert len(ring.contention._past[place()]) == 7 * contention.WIDTH
+    assert len(ring.contention._past[ref()]) == 7 * contention.WIDTH
 
 
 def test_contention_that_is_over_is_forgotten(ring: Ring) -> None:
@@ -423,7 +423,7 @@ def test_contention_that_is_over_is_forgotten(ring: Ring) -> None:
             ring.write(patch({"spec": {"replicas": 3}}), {"spec": {"replicas": 1}}, key=Key("vc-ns", str(number)))
     ring.now = 2000
     ring.round(6)
-    assert list(ring.contention._frozen) == [place()]
+    assert list(ring.contention._frozen) == [ref()]
 
 
 def test_rules_come_from_the_configuration() -> None:

@@ -100,7 +100,7 @@ def test_namespace_that_every_cluster_has_is_used_only_if_it_is_listed(name: str
     assert listed.settle("configmaps", f"{name}/web")
 
 
-def test_namespace_of_ours_is_no_built_in_one_whatever_its_name_begins_with() -> None:
+def test_own_namespace_with_a_built_in_prefix_is_allowed() -> None:
     world = world_of(PerNamespace, space="kube-system")
     world.settle("namespaces", "kube-system")
     assert world.settle("configmaps", "kube-system/web")

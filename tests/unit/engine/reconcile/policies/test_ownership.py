@@ -189,7 +189,7 @@ def test_write_that_goes_up_changes_no_later_version() -> None:
     assert write.obj["metadata"]["resourceVersion"] == host(world)["metadata"]["resourceVersion"]
 
 
-def test_base_holds_no_value_and_what_it_wants_is_stable() -> None:
+def test_base_has_no_values_and_is_stable() -> None:
     world = started({**BOTH, "drift": {"field": "report"}}, password="correct-horse")
     before = read(host(world), world.settings.marks)
     assert before is not None

@@ -100,7 +100,7 @@ def test_annotations_without_the_mark_pause_nothing(annotations: object) -> None
     assert made.answer(observed(REQUEST, virtual=obj, host=None)) is None
 
 
-def test_namespace_and_the_note_pause_what_they_are_about() -> None:
+def test_marks_on_namespace_and_note_pause_their_objects() -> None:
     made = pause()
     made.namespaces.seen_live(paused(SPACE))
     assert made.answer(observed(REQUEST, virtual=virtual(), host=None))

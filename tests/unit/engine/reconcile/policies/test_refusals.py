@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Key, Obj, Side, SyncRequest, merge
+from syncer.api import Key, Obj, ObjectRef, Side, SyncRequest, merge
 from syncer.engine.reconcile.calls import Call, Operation
-from syncer.engine.reconcile.plan import HeldFields, Place, PlannedWrite
+from syncer.engine.reconcile.plan import HeldFields, PlannedWrite
 from syncer.engine.reconcile.policies.refusals import AGAIN_SECONDS, REMEMBERED, Refusals
 from syncer.resources.kinds import PODS
 
@@ -16,7 +16,7 @@ REQUEST = SyncRequest("vc", "pods", Key("shop", "web"))
 def planned(size: str = "1", *, subresource: str = "resize", name: str = "web", **metadata: Any) -> PlannedWrite:
     obj: Obj = {"metadata": {"name": name, "uid": "u", **metadata}, "spec": {"size": size}}
     [write] = merge(host=obj, subresource=subresource).writes
-    return PlannedWrite(write, Place(Side.HOST, PODS, Key("h", name)), obj, [Call(Operation.MERGE, obj)])
+    return PlannedWrite(write, ObjectRef(Side.HOST, PODS, Key("h", name)), obj, [Call(Operation.MERGE, obj)])
 
 
 class Scene:

@@ -129,6 +129,6 @@ def test_field_of_one_owner_is_restored() -> None:
     assert [spec["own"] for spec in specs(world)] == ["a", on_host("a")]
 
 
-def test_copies_are_read_by_whose_marks_names_are_told() -> None:
+def test_copies_are_read_for_the_marks_of_named_objects() -> None:
     assert Source(Side.HOST, SECRETS, marked=True) in sources(Widgets())
     assert all(source.resource != SECRETS for source in sources(type("Own", (Widgets,), {"both": ()})()))

@@ -7,9 +7,9 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncer.api import Key, Side
+from syncer.api import Key, ObjectRef, Side
 from syncer.engine.reconcile.calls import Call, Operation
-from syncer.engine.reconcile.plan import Deferred, Place, Plan, PlannedWrite
+from syncer.engine.reconcile.plan import Deferred, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.write_pace import MOST, PACED, WINDOW, WritePace
 from syncer.resources.kinds import CONFIG_MAPS
 
@@ -24,7 +24,7 @@ class Scene:
         self.pace = WritePace(lambda: self.now)
 
     def plan(self, *keys: Key, calls: int = 1, side: Side = Side.HOST) -> Plan:
-        writes = [SimpleNamespace(place=Place(side, CONFIG_MAPS, key), calls=[None] * calls) for key in keys]
+        writes = [SimpleNamespace(ref=ObjectRef(side, CONFIG_MAPS, key), calls=[None] * calls) for key in keys]
         return cast("Plan", SimpleNamespace(writes=writes, original="1"))
 
     def delay(self, plan: Plan) -> float:
@@ -38,7 +38,7 @@ class Scene:
 
     def call(self, key: Key, side: Side) -> None:
         """Make a call that is not answered."""
-        planned = SimpleNamespace(place=Place(side, CONFIG_MAPS, key))
+        planned = SimpleNamespace(ref=ObjectRef(side, CONFIG_MAPS, key))
         self.pace.sent(cast("PlannedWrite", planned), Call(Operation.CREATE, {}), None)
 
 

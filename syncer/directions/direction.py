@@ -1,0 +1,204 @@
+"""The interface of directions, and what they have in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import ClassVar, Protocol
+
+from syncer.api.context import Context, Settings
+from syncer.api.decision import Decision, delete
+from syncer.api.errors import NameTaken
+from syncer.api.objects import Key, Obj, ObjectRef, Pair, Resource, Side, SyncRequest, is_deleting
+from syncer.api.paths import FieldPath, path_steps
+from syncer.api.roles import Syncer
+from syncer.api.sources import Right, Source
+
+#: Objects are created by POST, changed by PATCH and removed by DELETE; never replaced by PUT.
+WRITE = ("create", "patch", "delete")
+
+
+class SyncerView(Protocol):
+    """The view that a direction has of its controller."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the virtual cluster."""
+        ...
+
+    def context(self) -> Context:
+        """Return the syncer's context, as of now."""
+        ...
+
+    def request(self, key: Key, host_key: Key | None = None) -> SyncRequest:
+        """Return the request for a virtual key."""
+        ...
+
+    def place(self, key: Key) -> Key:
+        """Return the host key of a virtual key; the virtual key itself if the syncer refuses to
+        translate it.
+        """
+        ...
+
+    def has(self, side: Side, key: Key) -> bool:
+        """Return True if the cache has an object of the syncer's resource at this key."""
+        ...
+
+    def may_have_copy(self, virtual: Obj) -> bool:
+        """Return the result of the syncer's ``predicate``; True if it raises."""
+        ...
+
+
+class Direction(ABC):
+    """The way of a syncer's objects."""
+
+    #: True if virtual objects have copies on the host.
+    goes_down: ClassVar[bool] = False
+    #: True if host objects appear on the virtual side.
+    comes_up: ClassVar[bool] = False
+    #: True if it makes objects that exist on the virtual side alone.
+    fakes: ClassVar[bool] = False
+
+    def __init__(self, syncer: Syncer) -> None:
+        self.syncer = syncer
+        #: True if changes of host objects lead to requests.
+        self.by_host = self.goes_down or self.comes_up
+
+    @property
+    def syncs(self) -> bool:
+        """True if the syncer is called with objects at all."""
+        return self.goes_down or self.comes_up or self.fakes
+
+    @property
+    def by_virtual(self) -> bool:
+        """Return True if every key of the virtual side is a request."""
+        return self.goes_down or self.fakes
+
+    @property
+    def remakes(self) -> bool:
+        """Return True if a copy that is deleted on the host is created again, unless a policy forbids it."""
+        return self.goes_down and not self.syncer.own_deletion
+
+    @property
+    def outlasts_mark(self) -> bool:
+        """Return True if a copy stays while its original is being deleted, until that is gone."""
+        return self.remakes and self.syncer.deletion == "whenGone"
+
+    def ends_copy(self, virtual: Obj) -> bool:
+        """Return True if an original is being deleted, and its copy is to go with that mark already."""
+        return is_deleting(virtual) and self.goes_down and not self.outlasts_mark
+
+    @property
+    def marked(self) -> bool:
+        """Return True if the request of a host object follows from its metadata alone: from our marks."""
+        return self.goes_down and not self.comes_up
+
+    @abstractmethod
+    def sources(self) -> Iterable[Source]:
+        """Yield the sources of the syncer's own resources."""
+
+    @abstractmethod
+    def rights(self) -> Iterable[Right]:
+        """Yield the rights to write that follow from the syncer's roles and paths."""
+
+    @abstractmethod
+    def request_for(self, view: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
+        """Return the request that a changed object of the syncer's resource belongs to, or None.
+
+        ``obj`` is None for a virtual object of which only the key is known. An exception of the
+        syncer is passed on.
+        """
+
+    @abstractmethod
+    def answer(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
+        """Return the decision about objects that no role is to be called with: they aren't ours, are
+        being deleted, or don't belong together. Return None if the role decides.
+
+        Args:
+            ctx: The syncer's context.
+            key: The virtual key.
+            virtual: A private copy of the cached virtual object, or None.
+            host: A private copy of the cached host object, or None.
+
+        Raises:
+            Refused: The objects can't be synced.
+        """
+
+    @abstractmethod
+    def call_role(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
+        """Call the role for the objects of a key, which :meth:`answer` has returned None about.
+
+        Raises:
+            Refused: The objects can't be synced. Any other exception of the syncer is passed on,
+                too.
+        """
+
+    def deselected(self, ctx: Context, pair: Pair, reason: str) -> Decision:
+        """Return the decision about the copy of an object that the section's ``selector`` no longer matches."""
+        return delete(host=pair.host, reason=reason)
+
+    def is_among_copies(self, settings: Settings) -> bool:
+        """Return True if its host objects are in the namespaces that copies are put in, and in no others."""
+        return True
+
+    def is_about(self, ctx: Context, key: Key, host: Obj) -> bool:
+        """Return True if the host object at the host key of ``key`` is the one that the request is about."""
+        return True
+
+    def is_real(self, ctx: Context, host: Obj) -> bool:
+        """Return True if the host object is the syncer's, rather than another one with its key."""
+        return True
+
+    def shows(self, ctx: Context, key: Key, host: Obj) -> bool:
+        """Return True if an unmarked host object appears at this virtual key, now or at its next request."""
+        return False
+
+    def narrowed(self, source: Source, settings: Settings) -> Source:
+        """Narrow a source of the syncer to the objects that can concern it."""
+        return source
+
+
+def resources_of(syncer: Syncer | type[Syncer]) -> tuple[Resource, ...]:
+    """Return the virtual and the host resource of a syncer; empty if it has none, because it syncs
+    nothing.
+    """
+    return (syncer.resource, syncer.host_resource) if hasattr(syncer, "resource") else ()
+
+
+def came_up(ctx: Context, virtual: Obj) -> bool:
+    """Return True if we made a virtual object."""
+    settings = ctx.settings
+    return settings.marks.is_from_here(virtual, cluster=settings.identity)
+
+
+def collision(taken: ObjectRef, virtual: Obj | None = None, *, is_watched: bool = True) -> NameTaken:
+    """Return the refusal for an object that is not ours at the key where ours would be.
+
+    Args:
+        taken: The object. A tenant sees it only on the virtual side.
+        virtual: The object itself, on the virtual side: it gets the event.
+        is_watched: False for an object that no watch shows.
+    """
+    side, resource, key = taken
+    kind = resource.kind
+    if side is Side.HOST:
+        why = f"another {kind} on the host has the name that this object's copy would get"
+        why = f"{why}. Rename this object, or ask the operator"
+    else:
+        why = f"the host has a {kind} that would have the name of this one here, which is left alone"
+        why = f"{why}. Rename or remove this one to have that of the host"
+
+    operator = f"the {side} cluster has a {kind} {key} that is not ours; it is left alone"
+    return NameTaken(
+        why,
+        about=virtual,
+        for_operator=f"{operator}. Rename or remove one of the two",
+        in_the_way=None if is_watched else taken,
+    )
+
+
+def by_path(side: Side, resource: Resource, paths: Iterable[FieldPath]) -> Iterator[Right]:
+    """Yield the rights to patch the fields; ``status`` is a subresource with a right of its own."""
+    top_fields = {path_steps(path)[0] for path in paths}
+    if "status" in top_fields:
+        yield Right(side, resource, ("patch",), "status")
+    if top_fields - {"status"}:
+        yield Right(side, resource, ("patch",))

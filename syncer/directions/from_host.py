@@ -1,0 +1,112 @@
+"""Host objects appear on the virtual side."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from syncer.api.context import Context, Settings
+from syncer.api.decision import Decision, skip
+from syncer.api.objects import Key, Obj, ObjectRef, Pair, Side, SyncRequest, is_deleting, key_of
+from syncer.api.roles import Sync, Syncer, SyncFromHost
+from syncer.api.sources import Right, Source
+from syncer.directions.direction import WRITE, Direction, SyncerView, by_path, came_up, collision
+
+
+class FromHost(Direction):
+    """Host objects appear on the virtual side; our objects there bear the cluster mark."""
+
+    comes_up = True
+
+    def __init__(self, syncer: Syncer) -> None:
+        super().__init__(syncer)
+        assert isinstance(syncer, SyncFromHost)
+        self._role: SyncFromHost = syncer
+        self._sync = syncer if isinstance(syncer, Sync) else None
+
+    @property
+    def by_virtual(self) -> bool:
+        """Return True if a virtual key leads to the host object, so that virtual changes can be reverted."""
+        return self._role.reverts_virtual_changes
+
+    def sources(self) -> Iterable[Source]:
+        """Yield our virtual objects, and the host objects that they are made from."""
+        yield Source(Side.VIRTUAL, self.syncer.resource, marked=True)
+        yield Source(Side.HOST, self.syncer.host_resource, marked=self._role.host_marked)
+
+    def narrowed(self, source: Source, settings: Settings) -> Source:
+        """Narrow the source of host objects to the syncer's selector and namespaces, unless the
+        source sets its own.
+        """
+        if source != Source(Side.HOST, self.syncer.host_resource, optional_with=source.optional_with):
+            return source
+        namespaces = self._role.host_namespaces(settings) or ()
+        return replace(source, selector=self._role.host_selector(settings), namespaces=namespaces)
+
+    def is_among_copies(self, settings: Settings) -> bool:
+        """Return True unless the syncer names the host namespaces."""
+        return self._role.host_namespaces(settings) is None
+
+    def rights(self) -> Iterable[Right]:
+        """Yield the rights to write virtual objects, and the fields that are copied down."""
+        syncer = self.syncer
+        down = syncer.down if self._sync is not None else ()
+        up = syncer.up if self._sync is not None else ()
+        yield Right(Side.VIRTUAL, syncer.resource, WRITE)
+        yield from by_path(Side.VIRTUAL, syncer.resource, (*up, *syncer.both))
+        yield from by_path(Side.HOST, syncer.host_resource, down)
+
+    def request_for(self, view: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
+        """Return the request of a host object that appears, or of our virtual object.
+
+        A virtual object that was deleted may have been a tenant's own, in the way of ours: it is a
+        request too.
+        """
+        if side is Side.VIRTUAL:
+            marks = view.settings.marks
+            is_ours = obj is not None and marks.is_from_here(obj, cluster=view.settings.identity)
+            return view.request(key) if is_ours or not view.has(side, key) else None
+
+        if obj is None:
+            return None
+        virtual_key = self._role.virtual_key(view.context(), obj)
+        if virtual_key is None:
+            return None
+        is_usual = self.by_virtual and self.syncer.host_key(view.settings, virtual_key) == key
+        return view.request(virtual_key, None if is_usual else key)
+
+    def is_about(self, ctx: Context, key: Key, host: Obj) -> bool:
+        """Return True if the host object appears at this virtual key."""
+        return self._role.virtual_key(ctx, host) == key
+
+    def shows(self, ctx: Context, key: Key, host: Obj) -> bool:
+        """Return True if the role would put the host object at this virtual key.
+
+        The virtual object that is there makes no difference: a tenant can put any mark on it.
+        """
+        if self._role.virtual_key(ctx, host) != key:
+            return False
+        decision = self._role.sync_from_host(ctx, host)
+        return any(write.side is Side.VIRTUAL and key_of(write.obj) == key for write in decision.writes)
+
+    def answer(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
+        """Return the decision about objects of the tenant's, and about host objects that are gone."""
+        if host is None:
+            return self._answer_gone(ctx, virtual)
+        if virtual is not None and not came_up(ctx, virtual):
+            raise collision(ObjectRef(Side.VIRTUAL, self.syncer.resource, key), virtual)
+        return None
+
+    def _answer_gone(self, ctx: Context, virtual: Obj | None) -> Decision | None:
+        if virtual is None or self._sync is None or not came_up(ctx, virtual):
+            return skip("the host object is gone")
+        if is_deleting(virtual) and not self.syncer.own_deletion:
+            return skip("the host object is gone, and the virtual object is being deleted")
+        return None
+
+    def call_role(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
+        """Call the role for the objects that exist: the host object, our virtual object, or both."""
+        if host is None:
+            assert virtual is not None
+            return self._role.host_gone(ctx, virtual)
+        if virtual is not None and self._sync is not None:
+            return self._sync.sync(ctx, Pair(virtual, host))
+        return self._role.sync_from_host(ctx, host)

@@ -1,0 +1,132 @@
+"""Virtual objects have copies on the host."""
+
+from collections.abc import Iterable
+
+from syncer.api.context import Context
+from syncer.api.decision import Decision, delete, skip, wait
+from syncer.api.errors import NameTaken
+from syncer.api.objects import Key, Obj, ObjectRef, Pair, Side, SyncRequest, annotations_of, is_deleting, key_of, uid_of
+from syncer.api.roles import Sync, SyncDown, Syncer, SyncUp
+from syncer.api.sources import Right, Source
+from syncer.directions.direction import WRITE, Direction, SyncerView, by_path, came_up, collision
+
+
+class ToHost(Direction):
+    """Virtual objects have copies on the host, which bear our marks and are deleted with them."""
+
+    goes_down = True
+
+    def __init__(self, syncer: Syncer) -> None:
+        super().__init__(syncer)
+        assert isinstance(syncer, SyncDown)
+        self._down: SyncDown = syncer
+        self._sync = syncer if isinstance(syncer, Sync) else None
+        self._up = syncer if isinstance(syncer, SyncUp) else None
+
+    def sources(self) -> Iterable[Source]:
+        """Yield the virtual objects that may have copies, and the marked copies."""
+        yield Source(Side.VIRTUAL, self.syncer.resource, selector=self._down.virtual_selector)
+        yield Source(Side.HOST, self.syncer.host_resource, marked=True)
+
+    def rights(self) -> Iterable[Right]:
+        """Yield the rights to write copies, and the fields that are copied up."""
+        syncer = self.syncer
+        up = syncer.up if self._sync is not None else ()
+        yield Right(Side.HOST, syncer.host_resource, WRITE)
+        yield from by_path(Side.HOST, syncer.host_resource, syncer.down)
+        yield from by_path(Side.VIRTUAL, syncer.resource, (*up, *syncer.both))
+
+    def request_for(self, view: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
+        """Return the request of a virtual object that may have a copy, or of a copy."""
+        if side is Side.VIRTUAL:
+            is_concerned = obj is None or view.may_have_copy(obj) or view.has(Side.HOST, view.place(key))
+            return view.request(key) if is_concerned else None
+
+        settings = view.settings
+        if obj is None or not settings.marks.is_ours(obj, cluster=settings.identity, resource=self.syncer.resource):
+            return None
+        virtual_key = settings.marks.virtual_key(obj)
+        if virtual_key is None:
+            return None
+        is_usual = self.syncer.host_key(settings, virtual_key) == key
+        return view.request(virtual_key, None if is_usual else key)
+
+    def answer(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
+        """Return the decision about objects of others, orphans, earlier copies and deletions."""
+        if virtual is None:
+            return skip("neither side has it") if host is None else self._answer_orphan(ctx, key, host)
+        if came_up(ctx, virtual) and not (host is not None and self.is_real(ctx, host)):
+            return skip("the virtual object came from the host")
+        if host is not None:
+            return self._answer_pair(ctx, Pair(virtual, host))
+        if self.ends_copy(virtual) and not self.syncer.own_deletion:
+            return skip("the virtual object is being deleted")
+        return None
+
+    def _answer_orphan(self, ctx: Context, key: Key, host: Obj) -> Decision | None:
+        if not self.is_real(ctx, host):
+            return skip("the host object is not ours")
+        if ctx.marks.virtual_key(host) != key:
+            return skip("the host object is the copy of another object")
+        if self._up is not None:
+            return None
+        if is_deleting(host):
+            return skip("the host copy is being deleted")
+        return delete(host=host, reason="the virtual object is gone")
+
+    def _answer_pair(self, ctx: Context, pair: Pair) -> Decision | None:
+        if not self.is_real(ctx, pair.host):
+            raise collision(ObjectRef(Side.HOST, self.syncer.host_resource, key_of(pair.host)))
+
+        is_earlier = annotations_of(pair.host).get(ctx.marks.uid) != uid_of(pair.virtual)
+        if is_earlier:
+            self._refuse_copy_of_another(ctx, pair)
+            if not self.syncer.adopts:
+                if is_deleting(pair.host):
+                    return _wait_for_earlier(pair)
+                why = "it is the copy of an earlier object of this name (its uid differs)"
+                return delete(host=pair.host, reason=why)
+
+        if not self.syncer.own_deletion:
+            if is_deleting(pair.host):
+                return wait("the host copy is being deleted; it is made again when it is gone")
+            if self.ends_copy(pair.virtual):
+                return delete(host=pair.host, reason="the virtual object is being deleted")
+        return None
+
+    def _refuse_copy_of_another(self, ctx: Context, pair: Pair) -> None:
+        """Check that the host object isn't the copy of another virtual object that exists.
+
+        Raises:
+            NameTaken: It is.
+        """
+        other = ctx.marks.virtual_key(pair.host)
+        if other and other != key_of(pair.virtual) and ctx.virtual(self.syncer.resource, other) is not None:
+            other_one = f"the virtual {self.syncer.resource.kind} {other}"
+            raise NameTaken(f"{other_one} has the same name on the host, and keeps it. Rename or remove one of the two")
+
+    def call_role(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
+        """Call the role for the objects that exist: the virtual object, its copy, or both."""
+        if virtual is None:
+            assert self._up is not None
+            assert host is not None
+            return self._up.sync_up(ctx, host)
+        if host is not None and self._sync is not None:
+            return self._sync.sync(ctx, Pair(virtual, host))
+        return self._down.sync_down(ctx, virtual)
+
+    def deselected(self, ctx: Context, pair: Pair, reason: str) -> Decision:
+        """Return the role's decision about the copy of an object that isn't selected any more."""
+        return self._down.deselected(ctx, pair, reason)
+
+    def is_real(self, ctx: Context, host: Obj) -> bool:
+        """Return True if the host object is our copy."""
+        return ctx.marks.is_ours(host, cluster=ctx.identity, resource=self.syncer.resource)
+
+
+def _wait_for_earlier(pair: Pair) -> Decision:
+    """Wait for the end of the copy of an earlier object, which only the host can finish, and notify the tenant."""
+    kind = pair.virtual.get("kind", "object")
+    why = f"the copy of an earlier {kind} of this name is still being deleted on the host"
+    decision = wait("the host copy of an earlier object of this name is being deleted")
+    return decision.warn("EarlierCopyEnds", f"{why}; this one is copied once that is gone")
