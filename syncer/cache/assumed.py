@@ -35,7 +35,9 @@ class Verdict(StrEnum):
 
 
 class Assumed(NamedTuple):
-    """Knowledge of an object ahead of the watch: the versions that we made, or the uid that we deleted."""
+    """Knowledge of an object ahead of the watch: the versions that we made, or the uid that we
+    deleted.
+    """
 
     versions: tuple[str, ...]
     gone: str
@@ -47,13 +49,19 @@ class WriteInProgress:
 
     Only the response tells which of the states that the watch shows meanwhile is our own doing. So
     handlers are notified when the block ends, except of our own state; of a deletion they are
-    notified whoever did it. If there are many states, they are notified of the oldest at once, which may be our own:
-    once too often is better than never.
+    notified whoever did it. If there are many states, they are notified of the oldest at once,
+    which may be our own: once too often is better than never.
     """
 
     __slots__ = ("_key", "_notify", "_under_way", "before", "held", "shown", "void")
 
-    def __init__(self, under_way: "dict[Key, list[WriteInProgress]]", key: Key, before: str, notify: Handler) -> None:
+    def __init__(
+        self,
+        under_way: "dict[Key, list[WriteInProgress]]",
+        key: Key,
+        before: str,
+        notify: Handler,
+    ) -> None:
         #: The version of the object when the write began; ``""`` if there was none.
         self.before = before
         #: The versions that the watch has shown meanwhile.
@@ -63,7 +71,9 @@ class WriteInProgress:
         #: True if a list began meanwhile that can't be ordered in time, so that the response may be
         #: older or newer.
         self.void = False
-        self._under_way, self._key, self._notify = under_way, key, notify
+        self._under_way = under_way
+        self._key = key
+        self._notify = notify
 
     def __enter__(self) -> Self:
         self._under_way.setdefault(self._key, []).append(self)
@@ -103,7 +113,9 @@ class AssumedObjects:
         """Record a write of ours whose response came after that of a later one."""
         known = self.table.get(key)
         if known is not None and known.versions:
-            self.table[key] = known._replace(versions=(version, *known.versions[1 - MOST_VERSIONS :]))
+            self.table[key] = known._replace(
+                versions=(version, *known.versions[1 - MOST_VERSIONS :]),
+            )
 
     def deleted(self, key: Key, uid: str) -> None:
         """Assume that the object with this uid is gone, until the watch shows its deletion."""
@@ -120,7 +132,9 @@ class AssumedObjects:
         return known is not None and bool(known.versions)
 
     def judge(self, head: codec.Head, *, deleted: bool, uid: str, ordered: bool) -> Verdict:
-        """Return the meaning of an event for an object in the table; ``uid`` is that of the cached object."""
+        """Return the meaning of an event for an object in the table; ``uid`` is that of the cached
+        object.
+        """
         key, version = head.key, head.resource_version
         known = self.table[key]
         if not known.versions:

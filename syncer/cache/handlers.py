@@ -16,8 +16,8 @@ log = get_logger(__name__)
 
 @dataclass(slots=True)
 class MapFunction:
-    """Maps an object to keys of another resource, or other values, and calls ``notify`` with those that a
-    change concerns.
+    """Maps an object to keys of another resource, or other values, and calls ``notify`` with those
+    that a change concerns.
 
     With ``when="keys"`` these are the keys that the object begins or ceases to name, with
     ``"change"`` all that it names or named.
@@ -29,8 +29,8 @@ class MapFunction:
     notify: Callable[[Iterable[Any]], None]
     #: Counts what the keys that an object names take.
     charge: Charge = uncharged
-    #: Called with the key of an object for which one of the functions raised, and with the error; None: that is
-    #: logged, the first time only.
+    #: Called with the key of an object for which one of the functions raised, and with the error;
+    #: None: that is logged, the first time only.
     on_error: Callable[[Key, Exception], None] | None = None
     named: dict[Key, frozenset[Any]] = field(default_factory=dict)
     #: The keys of objects for which one of the functions raised.

@@ -128,7 +128,8 @@ class Indexer:
         return self._by_name[index].by_value.get(value, ())
 
     def doubted(self, index: str) -> Collection[Key]:
-        """Return the keys of the objects whose values aren't known, so that those of the index are earlier ones.
+        """Return the keys of the objects whose values aren't known, so that those of the index are
+        earlier ones.
 
         Raises:
             KeyError: There is no such index.

@@ -11,11 +11,11 @@ A list is the truth, whatever was known before, except for writes that are certa
 may be an older state, or versions have no order, the table of our own writes is cleared, and
 pending responses are ignored; the following watch shows everything again.
 
-An object enters whole only if it can be decoded, is of the collection, and has metadata of the right
-types. Otherwise it is quarantined: it exists without its contents (:data:`.codec.UNREADABLE`), so that
-it stops no other object and its copy is no orphan, until a later state of it is well-formed. Indexes
-keep its earlier values. So is one that there is no room for. An item without a name of the collection is only
-counted.
+An object enters whole only if it can be decoded, is of the collection, and has metadata of the
+right types. Otherwise it is quarantined: it exists without its contents
+(:data:`.codec.UNREADABLE`), so that it stops no other object and its copy is no orphan, until a
+later state of it is well-formed. Indexes keep its earlier values. So is one that there is no room
+for. An item without a name of the collection is only counted.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -38,7 +38,8 @@ from syncer.observe.logs import get_logger
 
 #: Number of observed deletions that are remembered.
 WITNESSED = 10_000
-#: Bytes of labels, and of annotations, that an object keeps for which there is no room; with more, it has neither.
+#: Bytes of labels, and of annotations, that an object keeps for which there is no room; with more,
+#: it has neither.
 MOST_WITHOUT_ROOM = 1 << 10
 
 log = get_logger(__name__)
@@ -51,11 +52,12 @@ class Informer(Store):
     """The store of a resource, its indexes, and its subscribers.
 
     ``clock`` returns seconds. ``ordered`` says whether the API server guarantees that versions can
-    be compared. ``budget`` counts the memory of its objects. The responses of a ``trusted`` API server to writes
-    aren't checked.
+    be compared. ``budget`` counts the memory of its objects. The responses of a ``trusted`` API
+    server to writes aren't checked.
     """
 
-    #: No index or map function is shown an object of more fields and items: it would only be refused afterwards.
+    #: No index or map function is shown an object of more fields and items: it would only be
+    #: refused afterwards.
     most_parts: float = MOST_PARTS
 
     def __init__(
@@ -78,8 +80,12 @@ class Informer(Store):
         #: True if the latest list was older than a state seen before; never without ordered
         #: versions.
         self.went_back = False
-        self.indexer, self.handlers, self.waiters = Indexer(), Handlers(), Waiters()
-        self._clock, self._ordered, self._trusted = clock, ordered, trusted
+        self.indexer = Indexer()
+        self.handlers = Handlers()
+        self.waiters = Waiters()
+        self._clock = clock
+        self._ordered = ordered
+        self._trusted = trusted
         self._assumed = AssumedObjects(clock)
         #: The uids of objects whose deletion was observed, by a watch or by our own doing; kept if
         #: the key exists again.
@@ -117,7 +123,9 @@ class Informer(Store):
         when: Literal["values", "change"] = "values",
         keeps: bool = True,
     ) -> None:
-        """Index objects by the values of a function; ``notify`` and ``keeps`` are those of :class:`ValueIndex`."""
+        """Index objects by the values of a function; ``notify`` and ``keeps`` are those of
+        :class:`ValueIndex`.
+        """
         index = ValueIndex(owner, values, notify, when, self.charge, keeps)
         self.newcomers.add(index)
         self.indexer.add(name, index)
@@ -131,8 +139,8 @@ class Informer(Store):
         owner: str = "",
         on_error: Callable[[Key, Exception], None] | None = None,
     ) -> None:
-        """Map each object to keys, and call ``notify`` with those that a change concerns, or ``on_error`` if a
-        function raises; see :class:`MapFunction`.
+        """Map each object to keys, and call ``notify`` with those that a change concerns, or
+        ``on_error`` if a function raises; see :class:`MapFunction`.
         """
         function = MapFunction(owner, keys, when, notify, self.charge, on_error)
         self.newcomers.add(function)
@@ -183,7 +191,9 @@ class Informer(Store):
         return key in self._witnessed and key in self._entries
 
     def knows(self, key: Key, uid: str) -> bool:
-        """Return True if the object with this uid is stored, or the watch has yet to show our write to its key."""
+        """Return True if the object with this uid is stored, or the watch has yet to show our write
+        to its key.
+        """
         entry = self._entries.get(key)
         return (entry is not None and entry.uid == uid) or (bool(self._assumed.table) and key in self._assumed.table)
 
@@ -216,8 +226,14 @@ class Informer(Store):
             self.ignore(str(error))
             return None
 
-    def _each(self, items: Iterable[codec.Undecoded], take: Callable[[codec.Head, codec.Undecoded], None]) -> None:
-        """Call ``take`` for each item of a list that has an identity; an exception ends nothing but this item."""
+    def _each(
+        self,
+        items: Iterable[codec.Undecoded],
+        take: Callable[[codec.Head, codec.Undecoded], None],
+    ) -> None:
+        """Call ``take`` for each item of a list that has an identity; an exception ends nothing but
+        this item.
+        """
         for raw in items:
             try:
                 head = self._head(raw)
@@ -227,7 +243,9 @@ class Informer(Store):
                 self._went_wrong(raw, error)
 
     def _went_wrong(self, raw: codec.Undecoded, error: Exception) -> None:
-        """Quarantine an object after an unexpected exception, which must end nothing but this object."""
+        """Quarantine an object after an unexpected exception, which must end nothing but this
+        object.
+        """
         log.exception("an object can't be processed", of=str(self))
         try:
             head = self._head(raw)
@@ -249,7 +267,9 @@ class Informer(Store):
                 return
             if version:
                 self.version = version
-            entry, deleted, assumed = self._entries.get(key), kind == "DELETED", self._assumed
+            entry = self._entries.get(key)
+            deleted = kind == "DELETED"
+            assumed = self._assumed
             if key in assumed.under_way:
                 for writing in assumed.under_way[key]:
                     writing.shown.add(version)
@@ -318,7 +338,9 @@ class Informer(Store):
             elif self._assumed.is_written(key):
                 if entry is not None and entry.version == version:
                     del self._assumed.table[key]  # no watch will show it
-                self._notify_anew(key)  # the list may include someone else's change that we decided without
+                self._notify_anew(
+                    key,
+                )  # the list may include someone else's change that we decided without
             elif self.went_back or entry is None or entry.version != version:
                 self._put(key, self.items.decoded(key, raw))
 
@@ -328,11 +350,15 @@ class Informer(Store):
             self._replacing = False
         for key in self._entries.keys() - listed - self._assumed.written():
             self._remove(key, missed=True)
-        self._listed_at, self._in_part, self._overtaken = self._clock(), False, False
+        self._listed_at = self._clock()
+        self._in_part = False
+        self._overtaken = False
         self.synced = True
 
     def _take_up(self, version: str, known: Iterable[str]) -> None:
-        """Begin with the first page of a list, and the versions that were known when it was requested."""
+        """Begin with the first page of a list, and the versions that were known when it was
+        requested.
+        """
         self.is_ordered = self._ordered() and is_decimal(version)
         self.went_back = self.is_ordered and any(is_later(each, version) for each in known)
         is_surely_later = self.is_ordered and not self.went_back
@@ -353,7 +379,8 @@ class Informer(Store):
             WentBack: The list is older than the watch; raised by the first page.
         """
         listed: set[Key] = set()
-        passed, of_list = self.version, ""
+        passed = self.version
+        of_list = ""
         gone = self._gone = set()
 
         def page(items: Iterable[codec.Undecoded], version_of_list: str) -> None:
@@ -389,17 +416,25 @@ class Informer(Store):
                 if is_wrong:
                     wrong(key)
                 self._remove(key, missed=True, quiet=is_wrong)
-        for key in self._assumed.catch_up(of_list):  # the events with the earlier states are dropped
+        for key in self._assumed.catch_up(
+            of_list,
+        ):  # the events with the earlier states are dropped
             self._notify_anew(key)
         if is_later(of_list, self.version):
-            self.version, self._overtaken = of_list, True
+            self.version = of_list
+            self._overtaken = True
 
     # -- input from our own writes -----------------------------------------------------------------
 
     def writing(self, key: Key) -> WriteInProgress:
         """Surround a write of ours; :meth:`wrote` or :meth:`deleted` is called in the block."""
         entry = self._entries.get(key)
-        return WriteInProgress(self._assumed.under_way, key, entry.version if entry else "", self.handlers.notify)
+        return WriteInProgress(
+            self._assumed.under_way,
+            key,
+            entry.version if entry else "",
+            self.handlers.notify,
+        )
 
     def wrote(self, key: Key, writing: WriteInProgress, reply: Obj) -> bool:
         """Process the response to a create or change.
@@ -407,7 +442,8 @@ class Informer(Store):
         Return False if it changed nothing: the version is the old one.
 
         Raises:
-            DecodeError: It is malformed, or about another object, of an API server that isn't trusted.
+            DecodeError: It is malformed, or about another object, of an API server that isn't
+            trusted.
         """
         if not self._trusted:
             codec.check(reply, key)
@@ -450,7 +486,8 @@ class Informer(Store):
             self._remove(key, missed=True)
 
     def let_in(self, key: Key, obj: Obj) -> None:
-        """Store an object whole for which there was no room, as it was just read, unless it has changed since.
+        """Store an object whole for which there was no room, as it was just read, unless it has
+        changed since.
 
         Raises:
             DecodeError: It is malformed.
@@ -463,7 +500,8 @@ class Informer(Store):
     def _take(self, key: Key, obj: Obj, writing: WriteInProgress | None, *, own: bool) -> bool:
         """Store a response and return True, if it is newer than the cached state."""
         metadata = obj["metadata"]
-        version, entry = metadata["resourceVersion"], self._entries.get(key)
+        version = metadata["resourceVersion"]
+        entry = self._entries.get(key)
         if writing is not None and writing.void:
             is_news = False
         elif entry is not None:
@@ -475,7 +513,11 @@ class Informer(Store):
             is_ahead = not self.is_ordered or is_later(version, self.version)
             if is_ahead:
                 self._assumed.wrote(key, version)
-            self._put(key, obj, own=own and is_ahead)  # otherwise no event will show changes that others made before us
+            self._put(
+                key,
+                obj,
+                own=own and is_ahead,
+            )  # otherwise no event will show changes that others made before us
         return is_news
 
     # -- changes -----------------------------------------------------------------------------------
@@ -485,7 +527,15 @@ class Informer(Store):
         if len(self._witnessed) > WITNESSED:
             del self._witnessed[next(iter(self._witnessed))]
 
-    def _put(self, key: Key, obj: Obj, *, by_watch: bool = False, own: bool = False, quiet: bool = False) -> None:
+    def _put(
+        self,
+        key: Key,
+        obj: Obj,
+        *,
+        by_watch: bool = False,
+        own: bool = False,
+        quiet: bool = False,
+    ) -> None:
         """Store an object.
 
         Only a watch can show that another object of this name was deleted before.
@@ -498,12 +548,17 @@ class Informer(Store):
         except RecursionError as error:  # a text that could just be decoded may be too deep to be encoded
             obj = self.keep(key, codec.identity(obj, error))
         except NoRoom as error:
-            obj, own = self._leave_out(key, obj, error), False
+            obj = self._leave_out(key, obj, error)
+            own = False
         state = obj["metadata"]["resourceVersion"] if by_watch else ""
         try:
             self._changed(key, obj, obj, state=state, own=own, quiet=quiet)
         except NoRoom as error:  # for what it takes in the indexes
-            obj = self._leave_out(key, obj, NoRoom(error.size + len(self._entries[key].packed) + OVERHEAD))
+            obj = self._leave_out(
+                key,
+                obj,
+                NoRoom(error.size + len(self._entries[key].packed) + OVERHEAD),
+            )
             self._changed(key, obj, obj, state=state, quiet=quiet)
 
     def _leave_out(self, key: Key, obj: Obj, error: NoRoom) -> Obj:
@@ -511,7 +566,14 @@ class Informer(Store):
         self.left_out[key] = error.size
         return self.keep(key, codec.identity(obj, error, most=MOST_WITHOUT_ROOM))
 
-    def _remove(self, key: Key, *, by_watch: bool = False, missed: bool = False, quiet: bool = False) -> None:
+    def _remove(
+        self,
+        key: Key,
+        *,
+        by_watch: bool = False,
+        missed: bool = False,
+        quiet: bool = False,
+    ) -> None:
         """Remove an object; ``missed`` if its deletion was not observed."""
         if missed:
             self._witnessed.pop(key, None)
@@ -520,14 +582,28 @@ class Informer(Store):
         self.left_out.pop(key, None)
         last = self.drop(key)
         if last is not None:
-            self._changed(key, None, last, state=last["metadata"].get("uid", "") if by_watch else "", quiet=quiet)
+            self._changed(
+                key,
+                None,
+                last,
+                state=last["metadata"].get("uid", "") if by_watch else "",
+                quiet=quiet,
+            )
 
     def _changed(
-        self, key: Key, now: Obj | None, last: Obj, *, state: str, own: bool = False, quiet: bool = False
+        self,
+        key: Key,
+        now: Obj | None,
+        last: Obj,
+        *,
+        state: str,
+        own: bool = False,
+        quiet: bool = False,
     ) -> None:
         """Notify subscribers of a change.
 
-        A ``state`` shown by a watch is held back while a write is in progress that may have made it.
+        A ``state`` shown by a watch is held back while a write is in progress that may have made
+        it.
         """
         if now is not None and codec.UNREADABLE in now:
             self.quarantined.setdefault(key, self._clock())
@@ -552,7 +628,9 @@ class Informer(Store):
             self.handlers.notify(key, last, quiet=quiet)
 
     def _notify_anew(self, key: Key) -> None:
-        """Notify subscribers of an object whose state is known already, since others may have contributed to it."""
+        """Notify subscribers of an object whose state is known already, since others may have
+        contributed to it.
+        """
         obj = self.get(key)
         if obj is not None:
             self.handlers.notify(key, obj)

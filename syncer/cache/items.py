@@ -11,7 +11,9 @@ class Items:
 
     def __init__(self, resource: Resource) -> None:
         # Compared with each item.
-        self._kind, self._api_version, self._namespaced = resource.kind, resource.api_version, resource.namespaced
+        self._kind = resource.kind
+        self._api_version = resource.api_version
+        self._namespaced = resource.namespaced
         self._group = resource.group
         #: A large item that isn't processed yet, and its object.
         self._ahead: tuple[codec.Undecoded, Obj] | None = None
@@ -35,7 +37,9 @@ class Items:
             self._ahead = None  # it is raised when the item is processed
 
     def forget_ahead(self) -> None:
-        """Hold no longer what was decoded ahead: the item is processed, which may have needed no object."""
+        """Hold no longer what was decoded ahead: the item is processed, which may have needed no
+        object.
+        """
         self._ahead = None
 
     def decoded(self, key: Key, raw: codec.Undecoded) -> Obj:
@@ -50,14 +54,17 @@ class Items:
             else:
                 obj = codec.lean(raw)
             codec.check(obj, key)
-            if obj.get("apiVersion") != self._api_version and not self._is_of_group(obj.get("apiVersion")):
+            if obj.get("apiVersion") != self._api_version and not self._is_of_group(
+                obj.get("apiVersion"),
+            ):
                 raise codec.DecodeError("it is of another API group than was asked for")
         except codec.DecodeError as error:
             return self.without_contents(key, raw, error)
         return obj
 
     def without_contents(self, key: Key, raw: codec.Undecoded, error: Exception) -> Obj:
-        """Return an object without its contents, with the key that it was listed by: it may have two.
+        """Return an object without its contents, with the key that it was listed by: it may have
+        two.
 
         Raises:
             DecodeError: Not even its name is readable.
@@ -67,7 +74,9 @@ class Items:
         return obj
 
     def _is_of_group(self, api_version: Json) -> bool:
-        """Return True for the apiVersion of an item that may be another version of the resource; lists leave it out."""
+        """Return True for the apiVersion of an item that may be another version of the resource;
+        lists leave it out.
+        """
         if api_version is None:
             return True
         return isinstance(api_version, str) and api_version.rpartition("/")[0] == self._group

@@ -19,19 +19,28 @@ MANY = 100
 class Newcomers:
     """The indexes and map functions of a store that haven't seen all of its objects yet.
 
-    An index is uncertain about these objects (:attr:`~syncer.cache.indexer.ValueIndex.doubted`). Changes
-    reach it as any other.
+    An index is uncertain about these objects (:attr:`~syncer.cache.indexer.ValueIndex.doubted`).
+    Changes reach it as any other.
     """
 
-    def __init__(self, entries: Mapping[Key, Entry], quarantined: Container[Key], most_parts: float) -> None:
-        self._entries, self._quarantined, self._most_parts = entries, quarantined, most_parts
+    def __init__(
+        self,
+        entries: Mapping[Key, Entry],
+        quarantined: Container[Key],
+        most_parts: float,
+    ) -> None:
+        self._entries = entries
+        self._quarantined = quarantined
+        self._most_parts = most_parts
         self._behind: list[tuple[ValueIndex | MapFunction, list[Key]]] = []
 
     def __bool__(self) -> bool:
         return bool(self._behind)
 
     def hides(self, key: Key) -> bool:
-        """Return True if no index or map function is shown the object: it is quarantined, or has too many parts."""
+        """Return True if no index or map function is shown the object: it is quarantined, or has
+        too many parts.
+        """
         entry = self._entries.get(key)
         return key in self._quarantined or (entry is not None and entry.parts > self._most_parts)
 

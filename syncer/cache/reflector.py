@@ -7,10 +7,11 @@
                 │           └───────────┼───────┘
                 └───────────────────────┘  410, as a status or in the stream; versions went back: list anew
 
-Every way back waits: a little after a watch that lived, exponentially longer after failures, always with jitter.
-The rules are those of client-go's Reflector (bookmarks, ``timeoutSeconds`` at random, relist on 410), and one more. An
-API server whose etcd was restored from a snapshot shows nothing to a watch from a version that it has yet to reach,
-and says nothing of it. So before a watch that was cut short is opened again, the version is compared.
+Every way back waits: a little after a watch that lived, exponentially longer after failures, always
+with jitter. The rules are those of client-go's Reflector (bookmarks, ``timeoutSeconds`` at random,
+relist on 410), and one more. An API server whose etcd was restored from a snapshot shows nothing to
+a watch from a version that it has yet to reach, and says nothing of it. So before a watch that was
+cut short is opened again, the version is compared.
 """
 
 import asyncio
@@ -32,8 +33,9 @@ from syncer.steps import STEP_BYTES, STEP_OBJECTS
 
 #: Requested lifetime of a watch in seconds, random so that not all watches end at once.
 WATCH_SECONDS = (300.0, 600.0)
-#: Seconds without a byte after which a watch counts as dead: API servers send a bookmark about each minute, so two are
-#: missing. A peer that has vanished is noticed sooner, by the kernel (``clusters/sockets.py``).
+#: Seconds without a byte after which a watch counts as dead: API servers send a bookmark about each
+#: minute, so two are missing. A peer that has vanished is noticed sooner, by the kernel
+#: (``clusters/sockets.py``).
 SILENCE_SECONDS = 130.0
 #: Seconds before a reconnect: after a watch that lived, and the limit of the exponential growth.
 FIRST_WAIT, LAST_WAIT = 0.05, 30.0
@@ -78,7 +80,9 @@ class ReflectorEvents(Protocol):
         ...
 
     def went_back(self, reflector: "Reflector") -> None:
-        """Handle a list that is older than a state seen before: etcd was restored, or a cache is behind."""
+        """Handle a list that is older than a state seen before: etcd was restored, or a cache is
+        behind.
+        """
         ...
 
     def working(self, reflector: "Reflector") -> None:
@@ -100,8 +104,12 @@ class Reflector:
         fields: str = "",
         rng: random.Random | None = None,
     ) -> None:
-        self.cluster, self.store, self.listener = cluster, store, listener
-        self.namespace, self.selector, self.fields = namespace, selector, fields
+        self.cluster = cluster
+        self.store = store
+        self.listener = listener
+        self.namespace = namespace
+        self.selector = selector
+        self.fields = fields
         self.state = ReflectorState.EMPTY
         #: The reason why it doesn't work at present, or None.
         self.error: SyncerError | None = None
@@ -133,7 +141,11 @@ class Reflector:
             except (codec.DecodeError, RecursionError) as error:
                 self._fail(SyncerError(f"{self}: the API server sent what can't be read: {error}"))
             except Exception as error:  # a bug of ours must end neither the other reflectors nor the process
-                log.exception("a list or watch raised", cluster=self.cluster.virtual_cluster, what=self)
+                log.exception(
+                    "a list or watch raised",
+                    cluster=self.cluster.virtual_cluster,
+                    what=self,
+                )
                 self._fail(SyncerError(f"{self}: {type(error).__name__}: {error}"))
             await self._pause()
 
@@ -196,7 +208,9 @@ class Reflector:
                 nonlocal has_begun
                 page(items, version)
                 if self.store.went_back and not has_begun:
-                    self.listener.went_back(self)  # before any decision is made from the older state
+                    self.listener.went_back(
+                        self,
+                    )  # before any decision is made from the older state
                 has_begun = True
 
             await self._pages(page_or_older)
@@ -220,14 +234,21 @@ class Reflector:
         Raises:
             WentBack: The server's version is older.
         """
-        async for page in self.cluster.list_pages(self.store.resource, namespace=self.namespace, limit=1):
+        async for page in self.cluster.list_pages(
+            self.store.resource,
+            namespace=self.namespace,
+            limit=1,
+        ):
             if is_later(self.store.version, page.resource_version):
                 raise WentBack
             break
 
     async def _pages(self, page: TakePage) -> None:
         async for part in self.cluster.list_pages(
-            self.store.resource, namespace=self.namespace, selector=self.selector, fields=self.fields
+            self.store.resource,
+            namespace=self.namespace,
+            selector=self.selector,
+            fields=self.fields,
         ):
             for start in range(0, len(part.items) or 1, STEP_OBJECTS):
                 items = part.items[start : start + STEP_OBJECTS]
@@ -239,7 +260,9 @@ class Reflector:
                 await asyncio.sleep(0)
 
     async def _in_two_steps(self, large: codec.Undecoded, process: Callable[[], T]) -> T:
-        """Decode a large item in a step of its own, unless it is stored already, and process it in the next."""
+        """Decode a large item in a step of its own, unless it is stored already, and process it in
+        the next.
+        """
         if not self.store.has_stored(large):
             self.store.items.read_ahead(large)
             await asyncio.sleep(0)
@@ -269,7 +292,10 @@ class Reflector:
                 try:
                     async for batch in events:
                         if len(batch) == 1 and batch[0].type != "DELETED" and codec.size(batch[0].object) > STEP_BYTES:
-                            known = await self._in_two_steps(batch[0].object, partial(self._take, batch))
+                            known = await self._in_two_steps(
+                                batch[0].object,
+                                partial(self._take, batch),
+                            )
                         else:
                             known = self._take(batch)
                         if known:

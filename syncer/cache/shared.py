@@ -1,13 +1,14 @@
 """One watch of a collection for the reflectors of many virtual clusters.
 
-Each cluster keeps a reflector and an informer of its own, and lists its own objects, which the API server selects
-by their mark. The watch alone is shared: it selects all objects with a mark, and the label of an object says whose
-reflector gets its events, as the same bytes. Nobody gets those of other clusters. While the watch serves a single
-cluster, the API server selects that cluster's objects. Sources without a mark are the same for all, so each event
-goes to each reflector.
+Each cluster keeps a reflector and an informer of its own, and lists its own objects, which the API
+server selects by their mark. The watch alone is shared: it selects all objects with a mark, and the
+label of an object says whose reflector gets its events, as the same bytes. Nobody gets those of
+other clusters. While the watch serves a single cluster, the API server selects that cluster's
+objects. Sources without a mark are the same for all, so each event goes to each reflector.
 
-A watch with a label selector shows the object that loses its label as deleted. Here that is done for each cluster
-that knows an object which has come to bear another's mark; the event has nothing of the object but its identity.
+A watch with a label selector shows the object that loses its label as deleted. Here that is done
+for each cluster that knows an object which has come to bear another's mark; the event has nothing
+of the object but its identity.
 
 No event is missed::
 
@@ -16,8 +17,8 @@ No event is missed::
               │         └─────┤ the watch ended: it goes on from its version, and the seat kept what came meanwhile
               └───────────────┘ 410, or too much waits: list anew
 
-A join begins where the watch is, or where the first list of all is, as a list is never older than a state shown
-before it was asked for. If one is, etcd was restored, and everybody lists anew.
+A join begins where the watch is, or where the first list of all is, as a list is never older than a
+state shown before it was asked for. If one is, etcd was restored, and everybody lists anew.
 """
 
 import asyncio
@@ -30,7 +31,14 @@ from typing import NamedTuple
 from syncer.api.errors import ClusterError, Expired
 from syncer.api.objects import Key, Resource
 from syncer.cache.informer import Informer, TakePage
-from syncer.cache.reflector import CHANGES, SILENCE_SECONDS, Batches, Reflector, ReflectorEvents, ReflectorState
+from syncer.cache.reflector import (
+    CHANGES,
+    SILENCE_SECONDS,
+    Batches,
+    Reflector,
+    ReflectorEvents,
+    ReflectorState,
+)
 from syncer.cache.versions import is_later
 from syncer.clusters import codec
 from syncer.clusters.client import Client
@@ -48,8 +56,8 @@ log = get_logger(__name__)
 
 
 class WatchedPart(NamedTuple):
-    """The part of a collection that is watched: a namespace (``""``: all), objects with a label of the name
-    ``mark`` (``""``: all), and with these labels.
+    """The part of a collection that is watched: a namespace (``""``: all), objects with a label of
+    the name ``mark`` (``""``: all), and with these labels.
     """
 
     resource: Resource
@@ -72,7 +80,8 @@ class Seat:
     """
 
     def __init__(self, store: Informer, cluster: str) -> None:
-        self.store, self.cluster = store, cluster
+        self.store = store
+        self.cluster = cluster
         #: The version of the watch when the seat was taken.
         self.since = ""
         #: True if events may be missing, so that a list is needed.
@@ -91,16 +100,20 @@ class Seat:
     def begin(self, version: str) -> None:
         """Keep all events from now on; the watch is at this version."""
         self._clear()
-        self.since, self.is_behind = version, False
+        self.since = version
+        self.is_behind = False
 
     def open(self, version: str, *, ordered: bool) -> None:
         """Take events; with ordered versions, those after this one."""
         self._floor = version if ordered else ""
-        self.is_open, self.has_ended, self.reason = True, False, None
+        self.is_open = True
+        self.has_ended = False
+        self.reason = None
 
     def end(self, reason: Exception | None) -> None:
         """End the watch of the reflector, after the events that wait."""
-        self.has_ended, self.reason = True, reason
+        self.has_ended = True
+        self.reason = reason
         self.wake()
 
     def fall_behind(self, reason: Exception) -> None:
@@ -116,7 +129,9 @@ class Seat:
         self._waiting.append((event, lost))
         self._size += codec.size(event.object)
         if self._size > MOST_WAITING:
-            self.fall_behind(Expired(f"{self.store}: more than {MOST_WAITING >> 20} MiB of events wait"))
+            self.fall_behind(
+                Expired(f"{self.store}: more than {MOST_WAITING >> 20} MiB of events wait"),
+            )
         self.wake()
 
     async def room(self) -> None:
@@ -202,12 +217,13 @@ class SharedWatch:
     """A watch that is open while any reflector takes its events."""
 
     def __init__(self, client: Client, part: WatchedPart) -> None:
-        self.client, self.part = client, part
+        self.client = client
+        self.part = part
         #: The version up to which all events were passed on; ``""`` if everybody has to list.
         self.version = ""
         self._seats: dict[str, list[Seat]] = {}
-        #: While the version is unknown and a list has been asked for that will tell it: done with its first page,
-        #: or with the error of the list, which is then everybody's.
+        #: While the version is unknown and a list has been asked for that will tell it: done with
+        #: its first page, or with the error of the list, which is then everybody's.
         self._first: asyncio.Future[ClusterError | None] | None = None
         self._reader: asyncio.Task[None] | None = None
         self._is_open = False
@@ -225,7 +241,8 @@ class SharedWatch:
 
     @asynccontextmanager
     async def joining(self, seat: Seat) -> AsyncIterator[Callable[[str], None]]:
-        """Surround the list of a reflector: all events since its beginning are kept for the watch that follows.
+        """Surround the list of a reflector: all events since its beginning are kept for the watch
+        that follows.
 
         The block calls the function with the version of the first page.
         """
@@ -261,7 +278,8 @@ class SharedWatch:
 
     @asynccontextmanager
     async def watching(self, seat: Seat, *, seconds: int) -> AsyncIterator[Batches]:
-        """Yield the events after the version of the seat's store; ``seconds`` is the life of a watch that is opened.
+        """Yield the events after the version of the seat's store; ``seconds`` is the life of a
+        watch that is opened.
 
         Raises:
             ClusterError: The watch is refused, or must be preceded by a list.
@@ -311,7 +329,9 @@ class SharedWatch:
         self._reader = asyncio.create_task(self._read(before))
 
     async def _close(self) -> None:
-        reader, self._reader, self._is_open = self._reader, None, False
+        reader = self._reader
+        self._reader = None
+        self._is_open = False
         if reader:
             reader.cancel()
             await asyncio.wait({reader})
@@ -340,7 +360,8 @@ class SharedWatch:
             reason = error
         if self._reader is not asyncio.current_task():
             return  # closed meanwhile
-        self._reader, self._is_open = None, False
+        self._reader = None
+        self._is_open = False
         if isinstance(reason, Expired):
             self._begin_anew(reason)
         for seat in self._all():
@@ -357,7 +378,8 @@ class SharedWatch:
         self.version = ""
         if self._reader:
             self._reader.cancel()
-            self._reader, self._is_open = None, False
+            self._reader = None
+            self._is_open = False
         for seat in self._all():
             seat.fall_behind(reason)
 
@@ -394,8 +416,8 @@ class SharedWatch:
     def _change(self, event: codec.WatchEvent, head: codec.Head) -> None:
         """Give an event about an object to its cluster, and its end to those that had it before.
 
-        Nobody had it before it was added; and once it has been shown as a cluster's, nobody else has it.
-        An object whose labels can't be read stays with those that know it.
+        Nobody had it before it was added; and once it has been shown as a cluster's, nobody else
+        has it. An object whose labels can't be read stays with those that know it.
         """
         if not self.part.mark or self._only is not None:
             for seat in self._seats.get(self._only or "", ()):
@@ -405,8 +427,13 @@ class SharedWatch:
         try:
             owner = self._seats.get(codec.label(event.object, self.part.mark) or "", NOBODY)
         except codec.DecodeError as error:
-            log.warning("the labels of an object can't be read", of=str(self.part.resource), error=str(error))
-            owner, end = NOBODY, event
+            log.warning(
+                "the labels of an object can't be read",
+                of=str(self.part.resource),
+                error=str(error),
+            )
+            owner = NOBODY
+            end = event
         for seat in owner:
             seat.add(event)
         before = self._owners.pop(head.uid, None)
@@ -427,8 +454,16 @@ class SharedWatch:
 def _deleted(head: codec.Head) -> codec.WatchEvent:
     """Return the event of a deletion with nothing of the object but its identity."""
     key = head.key
-    metadata = {"name": key.name, "namespace": key.namespace, "uid": head.uid, "resourceVersion": head.resource_version}
-    return codec.WatchEvent("DELETED", codec.Raw(codec.encode({"kind": head.kind, "metadata": metadata})))
+    metadata = {
+        "name": key.name,
+        "namespace": key.namespace,
+        "uid": head.uid,
+        "resourceVersion": head.resource_version,
+    }
+    return codec.WatchEvent(
+        "DELETED",
+        codec.Raw(codec.encode({"kind": head.kind, "metadata": metadata})),
+    )
 
 
 class SharedReflector(Reflector):
@@ -445,8 +480,16 @@ class SharedReflector(Reflector):
         selector: str,
         rng: Random,
     ) -> None:
-        super().__init__(watches.client, store, listener, namespace=part.namespace, selector=selector, rng=rng)
-        self._watches, self._part = watches, part
+        super().__init__(
+            watches.client,
+            store,
+            listener,
+            namespace=part.namespace,
+            selector=selector,
+            rng=rng,
+        )
+        self._watches = watches
+        self._part = part
         self._seat = Seat(store, cluster)
 
     async def run(self) -> None:
@@ -489,7 +532,9 @@ class SharedWatches:
         selector: str,
         rng: Random,
     ) -> SharedReflector:
-        """Return a reflector for a store; ``mark`` is the label on a cluster's objects, and the cluster's identity."""
+        """Return a reflector for a store; ``mark`` is the label on a cluster's objects, and the
+        cluster's identity.
+        """
         first, _, others = selector.partition(",")
         (label, cluster), rest = (mark, others) if first == f"{mark[0]}={mark[1]}" else (("", ""), selector)
         part = WatchedPart(store.resource, namespace, label, rest)

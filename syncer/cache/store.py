@@ -13,7 +13,8 @@ class Store:
     """The entries of a resource; not thread-safe."""
 
     def __init__(self, resource: Resource, budget: Account) -> None:
-        self.resource, self.budget = resource, budget
+        self.resource = resource
+        self.budget = budget
         self._entries: dict[Key, Entry] = {}
 
     def __len__(self) -> int:
@@ -28,7 +29,9 @@ class Store:
         return codec.stored(entry.raw) if entry else None
 
     def outline(self, key: Key) -> Obj | None:
-        """Return a private copy of the object's metadata alone, in an object; None if there is none."""
+        """Return a private copy of the object's metadata alone, in an object; None if there is
+        none.
+        """
         entry = self._entries.get(key)
         return codec.outline(entry.raw) if entry else None
 
@@ -53,7 +56,12 @@ class Store:
         if "kind" not in obj:
             obj = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}
         raw = codec.encode(obj)
-        entry = Entry(metadata["resourceVersion"], metadata.get("uid", ""), packed(raw), parts_of(raw))
+        entry = Entry(
+            metadata["resourceVersion"],
+            metadata.get("uid", ""),
+            packed(raw),
+            parts_of(raw),
+        )
         before, takes = self._entries.get(key), len(entry.packed)
         more = takes + OVERHEAD if before is None else takes - len(before.packed)
         if not self.budget.has_room(key.namespace, more) and codec.UNREADABLE not in obj:

@@ -41,7 +41,13 @@ def write_query(field_manager: str) -> str:
 WRITE = write_query(FIELD_MANAGER)
 
 
-def get(resource: Resource, key: Key, subresource: str = "", *, timeout: float = REQUEST_SECONDS) -> HttpRequest:
+def get(
+    resource: Resource,
+    key: Key,
+    subresource: str = "",
+    *,
+    timeout: float = REQUEST_SECONDS,
+) -> HttpRequest:
     """Return the request to read an object."""
     return HttpRequest("GET", object_path(resource, key, subresource), timeout=timeout)
 
@@ -64,7 +70,12 @@ def create(
     :func:`write_query`, in writes alone.
     """
     path = object_path(resource, key, subresource) if subresource else resource.collection(key.namespace)
-    return HttpRequest("POST", path + query + (DRY_RUN if dry_run else ""), body or encoded(obj), timeout=timeout)
+    return HttpRequest(
+        "POST",
+        path + query + (DRY_RUN if dry_run else ""),
+        body or encoded(obj),
+        timeout=timeout,
+    )
 
 
 def replace(
@@ -138,7 +149,12 @@ def list_page(
 
     ``limit`` 0 is no limit. ``most`` is the largest response that is read, in bytes.
     """
-    query = _query(labelSelector=selector, fieldSelector=fields, limit=limit or "", **{"continue": token})
+    query = _query(
+        labelSelector=selector,
+        fieldSelector=fields,
+        limit=limit or "",
+        **{"continue": token},
+    )
     path = resource.collection(namespace) + query
     return HttpRequest("GET", path, accept=accept, timeout=timeout, most=most)
 

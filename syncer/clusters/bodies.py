@@ -1,10 +1,11 @@
 """Encode the bodies of requests, and refuse those that no API server accepts.
 
-An API server reads 3 MiB of a body (``MaxRequestBodyBytes`` in k8s.io/apiserver/pkg/server/config.go)
-and etcd stores 1.5 MiB of an object (``--max-request-bytes``). The first is twice the second because
-JSON takes more space than the stored form: a Secret with 1 MiB of data is 1.4 MiB of JSON. So the
-bound here is the API server's. An object between the two is refused by etcd, and that answer is
-treated alike (:mod:`syncer.clusters.errors`).
+An API server reads 3 MiB of a body (``MaxRequestBodyBytes`` in
+k8s.io/apiserver/pkg/server/config.go) and etcd stores 1.5 MiB of an object
+(``--max-request-bytes``). The first is twice the second because JSON takes more space than the
+stored form: a Secret with 1 MiB of data is 1.4 MiB of JSON. So the bound here is the API server's.
+An object between the two is refused by etcd, and that answer is treated alike
+(:mod:`syncer.clusters.errors`).
 
 The check is a comparison of a known length. Contents that grow with a product, such as variables
 times containers, are bounded by their kind before they are built.
@@ -38,7 +39,8 @@ def encoded(value: Any) -> bytes:
 
 
 def _largest_part(value: Any, size: int) -> tuple[str, int]:
-    """Return the path and the encoded size of the deepest part with most of the bytes of its parent.
+    """Return the path and the encoded size of the deepest part with most of the bytes of its
+    parent.
 
     A list is not divided, as its items have no names.
     """
@@ -49,5 +51,6 @@ def _largest_part(value: Any, size: int) -> tuple[str, int]:
         if sizes[name] < size * _SHARE or len(name) > LONGEST_FIELD:
             break
         path.append(name)
-        value, size = value[name], sizes[name]
+        value = value[name]
+        size = sizes[name]
     return ".".join(path), size

@@ -24,7 +24,9 @@ class Validity(NamedTuple):
     ends: datetime
 
     def wrong(self, now: datetime) -> str:
-        """Return ``"expired at …"`` or ``"is valid only from …"``; ``""`` if the certificate is valid now."""
+        """Return ``"expired at …"`` or ``"is valid only from …"``; ``""`` if the certificate is
+        valid now.
+        """
         if now < self.begins:
             return f"is valid only from {self.begins:%Y-%m-%d %H:%M:%S}Z on"
         return f"expired at {self.ends:%Y-%m-%d %H:%M:%S}Z" if now >= self.ends else ""
@@ -74,12 +76,16 @@ class _Element(NamedTuple):
 
 def _elements(data: bytes) -> list[_Element]:
     """Split DER data into its elements."""
-    found, at = [], 0
+    found = []
+    at = 0
     while at < len(data):
-        tag, length, start = data[at], data[at + 1], at + 2
+        tag = data[at]
+        length = data[at + 1]
+        start = at + 2
         if length & 0x80:
             size = length & 0x7F
-            length, start = int.from_bytes(data[start : start + size], "big"), start + size
+            length = int.from_bytes(data[start : start + size], "big")
+            start = start + size
         at = start + length
         if at > len(data):
             raise ValueError("cut off")
@@ -113,7 +119,12 @@ def client_context(*, ca: bytes | None, insecure: bool) -> ssl.SSLContext:
     return context
 
 
-def proxy_context(proxy: Proxy | None, *, ca: bytes | None, insecure: bool) -> ssl.SSLContext | None:
+def proxy_context(
+    proxy: Proxy | None,
+    *,
+    ca: bytes | None,
+    insecure: bool,
+) -> ssl.SSLContext | None:
     """Return a context for an https proxy: it trusts the system's CAs and the cluster's.
 
     None if there is no proxy, or it isn't https: to load the system's CAs takes some 40 ms.

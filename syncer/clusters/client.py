@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 #: Items in a page of a list; larger pages block the event loop for longer.
 PAGE = 500
-#: Largest page of several objects that is read, in bytes: 500 Pods with their ``managedFields`` take
-#: half of it.
+#: Largest page of several objects that is read, in bytes: 500 Pods with their ``managedFields``
+#: take half of it.
 LARGEST_PAGE = 8 << 20
 #: Most pages of a list without an object. API servers send none but as the last.
 _MOST_EMPTY = 10
@@ -83,12 +83,15 @@ class Client:
         self.observer = observer
         self.timeout = timeout
         self._write = api_requests.write_query(field_manager)
-        #: Opens connections whose bytes another protocol reads; None if the transport has no network.
+        #: Opens connections whose bytes another protocol reads; None if the transport has no
+        #: network.
         self.dialer = dialer
 
     @property
     def virtual_cluster(self) -> str:
-        """The name of the cluster in log lines; ``""`` for the host, which all virtual clusters share."""
+        """The name of the cluster in log lines; ``""`` for the host, which all virtual clusters
+        share.
+        """
         return "" if self.side is Side.HOST else self.name
 
     async def get(self, resource: Resource, key: Key, *, subresource: str = "") -> Obj:
@@ -97,17 +100,30 @@ class Client:
         return codec.decode((await self._send(request, "get", resource, key, subresource)).body)
 
     async def create(
-        self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None, body: bytes | None = None
+        self,
+        resource: Resource,
+        obj: Obj,
+        *,
+        subresource: str = "",
+        key: Key | None = None,
+        body: bytes | None = None,
     ) -> Obj:
         """Create an object (POST), and return it as the server stored it, mostly without
         ``managedFields``.
 
         With a ``subresource`` (``binding``, ``token``, ``eviction``), ``key`` is the parent object,
-        if the metadata of ``obj`` doesn't name it. ``body`` is the object's JSON, if the caller has it.
+        if the metadata of ``obj`` doesn't name it. ``body`` is the object's JSON, if the caller has
+        it.
         """
         target = key or target_of(obj)
         request = api_requests.create(
-            resource, target, obj, subresource, timeout=self.timeout, body=body, query=self._write
+            resource,
+            target,
+            obj,
+            subresource,
+            timeout=self.timeout,
+            body=body,
+            query=self._write,
         )
         response = await self._send(request, "create", resource, target, subresource)
         del request, body  # large ones aren't held while the response is decoded
@@ -116,13 +132,28 @@ class Client:
     async def try_create(self, resource: Resource, obj: Obj) -> Obj:
         """Ask whether an object could be created, and return it as it would be stored. Nothing is."""
         target = target_of(obj)
-        request = api_requests.create(resource, target, obj, dry_run=True, timeout=self.timeout, query=self._write)
+        request = api_requests.create(
+            resource,
+            target,
+            obj,
+            dry_run=True,
+            timeout=self.timeout,
+            query=self._write,
+        )
         return codec.decode((await self._send(request, "create", resource, target)).body)
 
     async def replace(self, resource: Resource, obj: Obj, *, subresource: str = "") -> Obj:
         """Replace an object (PUT); with a ``resourceVersion`` in it only that version."""
-        request = api_requests.replace(resource, obj, subresource, timeout=self.timeout, query=self._write)
-        return codec.decode((await self._send(request, "update", resource, key_of(obj), subresource)).body)
+        request = api_requests.replace(
+            resource,
+            obj,
+            subresource,
+            timeout=self.timeout,
+            query=self._write,
+        )
+        return codec.decode(
+            (await self._send(request, "update", resource, key_of(obj), subresource)).body,
+        )
 
     async def patch(
         self,
@@ -139,7 +170,14 @@ class Client:
         ``force`` takes fields from other managers, for ``apply`` only.
         """
         request = api_requests.patch(
-            resource, key, patch, subresource, kind=kind, force=force, timeout=self.timeout, query=self._write
+            resource,
+            key,
+            patch,
+            subresource,
+            kind=kind,
+            force=force,
+            timeout=self.timeout,
+            query=self._write,
         )
         response = await self._send(request, "patch", resource, key, subresource)
         del request
@@ -177,19 +215,28 @@ class Client:
         return answer if _only_marked(answer) else None
 
     async def list_pages(
-        self, resource: Resource, *, namespace: str = "", selector: str = "", fields: str = "", limit: int = PAGE
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        selector: str = "",
+        fields: str = "",
+        limit: int = PAGE,
     ) -> AsyncIterator[Page]:
         """Yield the pages of a list, with undecoded items.
 
         A page that is too large to be read, or to be cut up where it is malformed, is requested
         again with fewer objects. An object that is too large to be read by itself comes without its
-        contents (:data:`~syncer.clusters.codec.UNREADABLE`). A large page is yielded in several parts.
+        contents (:data:`~syncer.clusters.codec.UNREADABLE`). A large page is yielded in several
+        parts.
 
         Raises:
             Expired: The list took too long; begin again.
             DecodeError: The response is malformed, whatever its size, or the list never ends.
         """
-        token, most, empty = "", limit, 0
+        token = ""
+        most = limit
+        empty = 0
         while True:
             request = api_requests.list_page(
                 resource,
@@ -242,18 +289,36 @@ class Client:
         items = [codec.Raw(codec.encode({**named, "metadata": codec.decode(raw)["metadata"]})) for raw in page.items]
         return page._replace(items=items)
 
-    async def list(self, resource: Resource, *, namespace: str = "", selector: str = "", fields: str = "") -> Objs:
-        """List all objects, decoded, with their ``apiVersion`` and ``kind``, which the server leaves out."""
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        selector: str = "",
+        fields: str = "",
+    ) -> Objs:
+        """List all objects, decoded, with their ``apiVersion`` and ``kind``, which the server
+        leaves out.
+        """
         found: Objs = []
         named = {"apiVersion": resource.api_version, "kind": resource.kind}
-        async for page in self.list_pages(resource, namespace=namespace, selector=selector, fields=fields):
+        async for page in self.list_pages(
+            resource,
+            namespace=namespace,
+            selector=selector,
+            fields=fields,
+        ):
             found.extend({**named, **codec.decode(raw)} for raw in page.items)
         return found
 
     async def first(self, resource: Resource, limit: int) -> Page:
         """Return the metadata of the first objects of a resource, by namespace and name."""
         request = api_requests.list_page(
-            resource, limit=limit, timeout=self.timeout, most=LARGEST_PAGE, accept=api_requests.METADATA_ONLY
+            resource,
+            limit=limit,
+            timeout=self.timeout,
+            most=LARGEST_PAGE,
+            accept=api_requests.METADATA_ONLY,
         )
         return codec.split_list((await self._send(request, "list", resource)).body)
 
@@ -269,7 +334,8 @@ class Client:
         idle_timeout: float | None = None,
         metadata_only: bool = False,
     ) -> WatchStream:
-        """Watch changes from a version on, with bookmarks, in batches of the events that have arrived.
+        """Watch changes from a version on, with bookmarks, in batches of the events that have
+        arrived.
 
         The server ends the watch after ``timeout_seconds``. ``idle_timeout`` seconds without a
         byte, or a lost connection, raise :class:`~syncer.api.errors.Unreachable`. ERROR events are
@@ -336,7 +402,8 @@ class Client:
         subresource: str = "",
     ) -> HttpResponse:
         """Send a request; the other parameters are for the error message."""
-        start, code = time.perf_counter(), 0
+        start = time.perf_counter()
+        code = 0
         try:
             response = await self.transport.send(request)
             code = response.status
@@ -371,11 +438,20 @@ class SideClient(Client):
         timeout: float = REQUEST_SECONDS,
         dialer: Dialer | None = None,
     ) -> None:
-        super().__init__(name, transport, origin=origin, observer=observer, timeout=timeout, dialer=dialer)
+        super().__init__(
+            name,
+            transport,
+            origin=origin,
+            observer=observer,
+            timeout=timeout,
+            dialer=dialer,
+        )
         self.side = side
 
     def patient(self) -> "SideClient":
-        """Return a client of the same cluster that waits while the API server asks to come back later."""
+        """Return a client of the same cluster that waits while the API server asks to come back
+        later.
+        """
         return self.over(Patient(self.transport))
 
     def over(self, transport: Transport) -> "SideClient":
@@ -394,7 +470,10 @@ class SideClient(Client):
 def target_of(obj: Obj) -> Key:
     """Return the key of a new object; the name may be left to the server."""
     metadata = obj.get("metadata") or {}
-    return Key(metadata.get("namespace") or "", metadata.get("name") or metadata.get("generateName") or "")
+    return Key(
+        metadata.get("namespace") or "",
+        metadata.get("name") or metadata.get("generateName") or "",
+    )
 
 
 def _only_marked(answer: Obj) -> bool:

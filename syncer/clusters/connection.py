@@ -26,10 +26,10 @@ class ConnectionSettings:
 
     Without ``kubeconfig`` it is found as by kubectl, or the Pod's service account is used;
     ``in_cluster`` requires the latter. ``server`` is a URL to use instead of the kubeconfig's.
-    ``qps`` and ``burst`` limit requests per second; 0 is no
-    limit. ``timeout`` is the deadline of a request, in seconds. ``user_agent`` is how audit logs name
-    the program, and ``field_manager`` how ``managedFields`` do; by default that is the user agent up to
-    its first ``/``, as API servers take it.
+    ``qps`` and ``burst`` limit requests per second; 0 is no limit. ``timeout`` is the deadline of a
+    request, in seconds. ``user_agent`` is how audit logs name the program, and ``field_manager``
+    how ``managedFields`` do; by default that is the user agent up to its first ``/``, as API
+    servers take it.
     """
 
     kubeconfig: str = ""
@@ -55,19 +55,28 @@ def connect(
     name: str = "",
     moved: Callable[[], None] = _nothing,
 ) -> SideClient:
-    """Create the client of a virtual cluster or of the host, in a running event loop; nothing is sent yet.
+    """Create the client of a virtual cluster or of the host, in a running event loop; nothing is
+    sent yet.
 
-    Its kubeconfig is read again when it changes. ``moved`` is called if it then leads to another server;
-    the client stays with the former one.
+    Its kubeconfig is read again when it changes. ``moved`` is called if it then leads to another
+    server; the client stays with the former one.
 
     Raises:
         ConfigError: The kubeconfig can't be used.
     """
-    return SideClient(name or side, side, **_parts(_credentials(settings, environ, moved), settings))
+    return SideClient(
+        name or side,
+        side,
+        **_parts(_credentials(settings, environ, moved), settings),
+    )
 
 
 def client(
-    settings: ConnectionSettings, *, name: str, environ: Mapping[str, str], moved: Callable[[], None] = _nothing
+    settings: ConnectionSettings,
+    *,
+    name: str,
+    environ: Mapping[str, str],
+    moved: Callable[[], None] = _nothing,
 ) -> Client:
     """Create the client of a cluster, in a running event loop; nothing is sent yet.
 
@@ -77,7 +86,11 @@ def client(
         ConfigError: The kubeconfig can't be used.
     """
     manager = settings.field_manager or manager_of(settings.user_agent)
-    return Client(name, **_parts(_credentials(settings, environ, moved), settings), field_manager=manager)
+    return Client(
+        name,
+        **_parts(_credentials(settings, environ, moved), settings),
+        field_manager=manager,
+    )
 
 
 def client_of(credentials: LoginCredentials, *, name: str) -> Client:
@@ -86,11 +99,18 @@ def client_of(credentials: LoginCredentials, *, name: str) -> Client:
 
 
 def _credentials(
-    settings: ConnectionSettings, environ: Mapping[str, str], moved: Callable[[], None]
+    settings: ConnectionSettings,
+    environ: Mapping[str, str],
+    moved: Callable[[], None],
 ) -> LoginCredentials:
     if settings.in_cluster:
         return LoginCredentials(kubeconfig.in_cluster(environ))
-    files = LoginFiles(settings.kubeconfig, context=settings.context, environ=environ, server=settings.server)
+    files = LoginFiles(
+        settings.kubeconfig,
+        context=settings.context,
+        environ=environ,
+        server=settings.server,
+    )
     return LoginCredentials(files.login, reread=files.reread, moved=moved)
 
 
@@ -102,7 +122,10 @@ class HeldLogin:
         self._users: WeakSet[LoginCredentials] = WeakSet()
 
     def put(self, login: Login) -> None:
-        """Use a login from now on. Who connected by the former one is told if it doesn't renew that."""
+        """Use a login from now on.
+
+        Who connected by the former one is told if it doesn't renew that.
+        """
         self.login = login
         for each in list(self._users):
             each.look()
@@ -123,9 +146,16 @@ class HeldLogin:
 
 
 def connect_held(
-    login: HeldLogin, settings: ConnectionSettings, *, side: Side, name: str, moved: Callable[[], None] = _nothing
+    login: HeldLogin,
+    settings: ConnectionSettings,
+    *,
+    side: Side,
+    name: str,
+    moved: Callable[[], None] = _nothing,
 ) -> SideClient:
-    """Create the client of a cluster with a login that somebody holds; otherwise like :func:`connect`."""
+    """Create the client of a cluster with a login that somebody holds; otherwise like
+    :func:`connect`.
+    """
     return SideClient(name, side, **_parts(login.credentials(moved), settings))
 
 
@@ -133,7 +163,13 @@ def origin_of(credentials: LoginCredentials) -> ClusterOrigin:
     """Return the origin of a cluster for its messages."""
     endpoint = credentials.login.endpoint
     said = lambda: str(credentials.login)  # noqa: E731  (the login changes)
-    return ClusterOrigin(endpoint.authority, endpoint.source, said, credentials.complaint, credentials.ends)
+    return ClusterOrigin(
+        endpoint.authority,
+        endpoint.source,
+        said,
+        credentials.complaint,
+        credentials.ends,
+    )
 
 
 class _Parts(TypedDict):
@@ -150,7 +186,12 @@ def _parts(credentials: LoginCredentials, settings: ConnectionSettings) -> _Part
     transport: Transport = http
     if settings.qps:
         transport = RateLimited(transport, qps=settings.qps, burst=settings.burst)
-    return _Parts(transport=transport, origin=origin_of(credentials), timeout=settings.timeout, dialer=http.dialer)
+    return _Parts(
+        transport=transport,
+        origin=origin_of(credentials),
+        timeout=settings.timeout,
+        dialer=http.dialer,
+    )
 
 
 def manager_of(user_agent: str) -> str:
@@ -166,7 +207,12 @@ def read_login(settings: ConnectionSettings, environ: Mapping[str, str]) -> Logi
     """
     if settings.in_cluster:
         return kubeconfig.in_cluster(environ)
-    return kubeconfig.read(settings.kubeconfig, context=settings.context, server=settings.server, environ=environ)
+    return kubeconfig.read(
+        settings.kubeconfig,
+        context=settings.context,
+        server=settings.server,
+        environ=environ,
+    )
 
 
 async def first_contact(cluster: SideClient) -> str:

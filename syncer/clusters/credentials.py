@@ -1,11 +1,11 @@
 """Credentials of requests, kept fresh while tokens, exec credentials and certificates rotate.
 
-An :class:`Access` is a value; a new one is created when a kubeconfig, a token file, a certificate or an
-exec credential changes. Connections remember the TLS context that they were made with, so new ones use
-the new certificate while running watches go on. A new token changes no connection.
+An :class:`Access` is a value; a new one is created when a kubeconfig, a token file, a certificate
+or an exec credential changes. Connections remember the TLS context that they were made with, so new
+ones use the new certificate while running watches go on. A new token changes no connection.
 
-A kubeconfig that has come to lead to another server is another matter: what was read from the former says
-nothing of it, so whoever opened the connection is told to begin anew.
+A kubeconfig that has come to lead to another server is another matter: what was read from the
+former says nothing of it, so whoever opened the connection is told to begin anew.
 """
 
 import asyncio
@@ -30,7 +30,14 @@ from syncer.clusters.certificates import (
 )
 from syncer.clusters.diagnose import why_not_trusted
 from syncer.clusters.exec_plugin import Issued, issue
-from syncer.clusters.login import ExecPlugin, Impersonation, LegacyProvider, Login, PluginFailed, signature
+from syncer.clusters.login import (
+    ExecPlugin,
+    Impersonation,
+    LegacyProvider,
+    Login,
+    PluginFailed,
+    signature,
+)
 from syncer.clusters.transport import CredentialsAwaited, CredentialsFailed
 
 log = logging.getLogger(__name__)
@@ -85,9 +92,9 @@ def _nothing() -> None:
 class LoginCredentials:
     """The credentials of a :class:`Login`, renewed with its files and plugins.
 
-    ``reread`` returns a login that has come in place of this one, or None: it is asked whenever files
-    are checked. ``moved`` is called once, when such a login doesn't renew this one, but leads to another
-    server or runs another program; this one stays in use then.
+    ``reread`` returns a login that has come in place of this one, or None: it is asked whenever
+    files are checked. ``moved`` is called once, when such a login doesn't renew this one, but leads
+    to another server or runs another program; this one stays in use then.
     """
 
     def __init__(
@@ -99,7 +106,9 @@ class LoginCredentials:
         moved: Callable[[], None] = _nothing,
     ) -> None:
         self.login = login
-        self._clock, self._reread, self._moved = clock, reread, moved
+        self._clock = clock
+        self._reread = reread
+        self._moved = moved
         self._access: Access | None = None
         self._seen: object = None
         self._has_moved = False
@@ -112,8 +121,8 @@ class LoginCredentials:
     async def access(self, deadline: float | None = None) -> Access:
         """Return the current access.
 
-        Checks the files every ten seconds, and runs a plugin shortly before its credentials expire; until they do,
-        or there are none, no request waits for it.
+        Checks the files every ten seconds, and runs a plugin shortly before its credentials expire;
+        until they do, or there are none, no request waits for it.
         """
         now = self._clock()
         if self._access is not None and now < self._checked_at + CHECK_SECONDS and not self._ended(now):
@@ -138,7 +147,11 @@ class LoginCredentials:
             self.use(login)
         elif not self._has_moved:
             self._has_moved = True
-            log.warning("%s has come to be of another server or program: %s", login, login.endpoint.authority)
+            log.warning(
+                "%s has come to be of another server or program: %s",
+                login,
+                login.endpoint.authority,
+            )
             self._moved()
 
     async def refused(self, access: Access, deadline: float | None = None) -> bool:
@@ -213,7 +226,8 @@ class LoginCredentials:
             headers = self._headers()
             seen = _material(self.login, self._issued)
             if self._access is None or seen != self._seen:
-                self._access, self._seen = self._build(headers), seen
+                self._access = self._build(headers)
+                self._seen = seen
             elif headers != self._access.headers:
                 self._access = replace(self._access, headers=headers)
         except CredentialsAwaited:
@@ -236,7 +250,8 @@ class LoginCredentials:
         if plugin is None or (self._issued is not None and not self._ended(now)):
             return
         if self._asking is None and now >= self._asked_at + PLUGIN_PAUSE:
-            self._asked_at, self._failed = now, None
+            self._asked_at = now
+            self._failed = None
             self._asking = asyncio.create_task(self._ask(plugin))
         if self._asking is not None and (self._issued is None or now >= self._issued.expires):
             try:
@@ -257,7 +272,8 @@ class LoginCredentials:
             self._checked_at = float("-inf")  # the next request uses what has come
 
     def _awaited(self) -> str:
-        login, seconds = self.login, self._clock() - self._asked_at
+        login = self.login
+        seconds = self._clock() - self._asked_at
         return f"{login.plugin} of {login.endpoint.source} has given no answer for {seconds:.0f} s"
 
     def _build(self, headers: tuple[Header, ...]) -> Access:
@@ -267,10 +283,15 @@ class LoginCredentials:
         return Access(headers, tls, proxy_tls)
 
     def _context(self) -> ssl.SSLContext:
-        login, issued = self.login, self._issued
+        login = self.login
+        issued = self._issued
         context = client_context(ca=login.ca.read(), insecure=login.insecure)
         if login.certificate:
-            load_client_certificate(context, certificate=login.certificate.read(), key=login.key.read())
+            load_client_certificate(
+                context,
+                certificate=login.certificate.read(),
+                key=login.key.read(),
+            )
         elif issued is not None and issued.certificate:
             load_client_certificate(context, certificate=issued.certificate, key=issued.key)
         return context
@@ -297,7 +318,9 @@ def _token(login: Login) -> str:
 
 
 def _material(login: Login, issued: Issued | None) -> object:
-    """Return a value that changes when a certificate does, whether inline, in a file or of a plugin."""
+    """Return a value that changes when a certificate does, whether inline, in a file or of a
+    plugin.
+    """
     inline = (login.ca, login.certificate, login.key, login.insecure)
     files = [signature(each.path) for each in inline[:3] if each.path is not None]
     return inline, files, (issued.certificate, issued.key) if issued else None

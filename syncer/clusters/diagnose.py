@@ -1,4 +1,6 @@
-"""Explain why a server's certificate is not trusted: which certificate, since when, from which file."""
+"""Explain why a server's certificate is not trusted: which certificate, since when, from which
+file.
+"""
 
 import asyncio
 import ssl
@@ -40,8 +42,8 @@ async def why_not_trusted(login: Login, error: ssl.SSLError) -> str:
 async def why_not_for(login: Login, host: str, port: int) -> str:
     """Return why clients that use another address of the server don't trust it; ``""`` if they do.
 
-    The server at that address is asked. If it isn't reached from here, the certificate at the login's own
-    address tells whether it names the other one. ``""``, too, if neither is reached.
+    The server at that address is asked. If it isn't reached from here, the certificate at the
+    login's own address tells whether it names the other one. ``""``, too, if neither is reached.
     """
     address = replace(login.endpoint, host=host, port=port, server_name="", proxy=None)
     for endpoint in (address, replace(login.endpoint, server_name=host)):
@@ -64,7 +66,8 @@ async def _shake_hands(endpoint: Endpoint, login: Login) -> None:
         OSError: There is no connection; ``ssl.SSLError`` if the server is not trusted.
         ConnectionFailed: The proxy refuses.
     """
-    ca, look = login.ca.read(), _Look()
+    ca = login.ca.read()
+    look = _Look()
     proxy_tls = proxy_context(endpoint.proxy, ca=ca, insecure=login.insecure)
     async with asyncio.timeout(LOOK_SECONDS):
         await dial(look, endpoint, client_context(ca=ca, insecure=False), proxy_tls)
@@ -73,7 +76,8 @@ async def _shake_hands(endpoint: Endpoint, login: Login) -> None:
 
 async def _which_is_out_of_date(login: Login) -> str:
     """Return the certificate that is out of date, the server's or the CA's, with its date."""
-    address, now = login.endpoint.authority, datetime.now(UTC)
+    address = login.endpoint.authority
+    now = datetime.now(UTC)
     found = []
     if login.ca:
         wrong = validity(first_certificate(login.ca.read())).wrong(now)
@@ -91,7 +95,8 @@ async def _peer_certificate(login: Login) -> bytes:
     connection.
     """
     endpoint = login.endpoint
-    context, look = client_context(ca=None, insecure=True), _Look()
+    context = client_context(ca=None, insecure=True)
+    look = _Look()
     proxy_tls = proxy_context(endpoint.proxy, ca=login.ca.read(), insecure=True)
     async with asyncio.timeout(LOOK_SECONDS):
         await dial(look, endpoint, context, proxy_tls)

@@ -33,7 +33,11 @@ async def dial(
     if endpoint.proxy is None:
         name = (endpoint.server_name or endpoint.host) if tls is not None else None
         made, _ = await loop.create_connection(
-            lambda: protocol, endpoint.host, endpoint.port, ssl=tls, server_hostname=name
+            lambda: protocol,
+            endpoint.host,
+            endpoint.port,
+            ssl=tls,
+            server_hostname=name,
         )
         tune_transport(made)
     elif tls is None:
@@ -47,9 +51,16 @@ async def _reach(protocol: asyncio.BaseProtocol, proxy: Proxy, tls: ssl.SSLConte
     loop = asyncio.get_running_loop()
     context = tls if proxy.tls else None
     try:
-        made, _ = await loop.create_connection(lambda: protocol, proxy.host, proxy.port, ssl=context)
+        made, _ = await loop.create_connection(
+            lambda: protocol,
+            proxy.host,
+            proxy.port,
+            ssl=context,
+        )
     except ssl.SSLCertVerificationError as error:
-        raise ConnectionFailed(f"the certificate of {proxy} is not trusted: {error.verify_message}") from error
+        raise ConnectionFailed(
+            f"the certificate of {proxy} is not trusted: {error.verify_message}",
+        ) from error
     except OSError as error:
         raise ConnectionFailed(f"no connection to {proxy}: {error}") from error
     tune_transport(made)
@@ -85,12 +96,17 @@ class _Asking(asyncio.Protocol):
 
     def __init__(self, target: str, proxy: Proxy) -> None:
         self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._target, self._proxy = target, proxy
+        self._target = target
+        self._proxy = proxy
         self._head = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        lines = [f"CONNECT {self._target} HTTP/1.1", f"Host: {self._target}", f"User-Agent: {USER_AGENT}"]
+        lines = [
+            f"CONNECT {self._target} HTTP/1.1",
+            f"Host: {self._target}",
+            f"User-Agent: {USER_AGENT}",
+        ]
         if self._proxy.authorization:
             lines.append(f"Proxy-Authorization: {self._proxy.authorization}")
         self.transport.write("".join(f"{line}\r\n" for line in (*lines, "")).encode("ascii"))
@@ -110,7 +126,9 @@ class _Asking(asyncio.Protocol):
         elif found[1] == b"407" and self._proxy.authorization:
             self._fail("does not accept the user and password in its URL")
         elif found[1] == b"407":
-            self._fail("wants a user and a password. Write them into its URL: http://USER:PASSWORD@HOST:PORT")
+            self._fail(
+                "wants a user and a password. Write them into its URL: http://USER:PASSWORD@HOST:PORT",
+            )
         else:
             said = f"{found[1].decode()} {(found[2] or b'').decode()}".strip()
             self._fail(f"refuses a tunnel to {self._target}: {said}")

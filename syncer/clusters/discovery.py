@@ -28,7 +28,7 @@ _AGGREGATED = ",".join(
         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
         "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
         "application/json",
-    ]
+    ],
 )
 
 
@@ -66,8 +66,8 @@ class Changes(NamedTuple):
         return bool(self.added or self.removed)
 
 
-#: Memory for the resources of a cluster that are gone, and for an entry besides its text, in bytes. A
-#: tenant may define and delete as many as it likes.
+#: Memory for the resources of a cluster that are gone, and for an entry besides its text, in bytes.
+#: A tenant may define and delete as many as it likes.
 GONE_BYTES, OVERHEAD = 1 << 20, 1000
 
 #: The first minor version of Kubernetes 1 that guarantees ordered resourceVersions (KEP-5504).
@@ -101,7 +101,8 @@ class Discovery:
         #: Group versions whose resources were unknown at the last discovery: their API server is
         #: down.
         self.silent: tuple[str, ...] = ()
-        #: The minor version of Kubernetes 1 that the server is of, as of the first discovery; 0: not known.
+        #: The minor version of Kubernetes 1 that the server is of, as of the first discovery; 0:
+        #: not known.
         self.minor = 0
 
     @property
@@ -128,7 +129,8 @@ class Discovery:
             found = await _look(self.cluster)
             if not self._last_good:  # an upgrade is not worth a request each time
                 self.minor = await minor_version(self.cluster)
-            self._last_good, self._begun = this_look, begun
+            self._last_good = this_look
+            self._begun = begun
             return self._take_over(found)
 
     def find(self, name: str) -> Resource:
@@ -212,7 +214,8 @@ class Discovery:
 async def _look(cluster: Client) -> _Found:
     try:
         core, groups = await asyncio.gather(
-            cluster.fetch("/api", accept=_AGGREGATED), cluster.fetch("/apis", accept=_AGGREGATED)
+            cluster.fetch("/api", accept=_AGGREGATED),
+            cluster.fetch("/apis", accept=_AGGREGATED),
         )
         found = _aggregated(core) if core.get("kind") == _LIST else await _one_by_one(cluster, core)
         rest = _aggregated(groups) if groups.get("kind") == _LIST else await _one_by_one(cluster, groups)
@@ -228,7 +231,8 @@ async def orders_versions(cluster: Client) -> bool:
 
 
 async def minor_version(cluster: Client) -> int:
-    """Return the minor version of Kubernetes 1 that a server is of; 0 if it isn't known, or of no Kubernetes 1.
+    """Return the minor version of Kubernetes 1 that a server is of; 0 if it isn't known, or of no
+    Kubernetes 1.
 
     Providers write it as ``35+``.
     """
@@ -243,7 +247,9 @@ async def minor_version(cluster: Client) -> int:
 def _aggregated(document: Obj) -> _Found:
     found: _Found = {}
     for group in _entries(document, "items"):
-        with contextlib.suppress(*_MALFORMED):  # without a name of it, nothing is known of the group
+        with contextlib.suppress(
+            *_MALFORMED,
+        ):  # without a name of it, nothing is known of the group
             name = _text((group.get("metadata") or {}).get("name"))
             for version in _entries(group, "versions"):
                 own = _name(version["version"])
@@ -263,7 +269,12 @@ def _aggregated_version(group: str, version: Obj) -> list[Served] | None:
 
 def _served_by_aggregated(api_version: str, entry: Obj) -> Served:
     kind = _text((entry.get("responseKind") or {}).get("kind"))
-    resource = Resource(api_version, kind, _name(entry["resource"]), entry.get("scope") == "Namespaced")
+    resource = Resource(
+        api_version,
+        kind,
+        _name(entry["resource"]),
+        entry.get("scope") == "Namespaced",
+    )
     return Served(
         resource,
         frozenset(_texts(entry, "verbs")),
@@ -282,7 +293,9 @@ async def _one_by_one(cluster: Client, document: Obj) -> _Found:
             listed = [_group_version(version["groupVersion"]) for version in _entries(group, "versions")]
             listed.sort(key=lambda version: version != preferred)
             names.extend((version, f"/apis/{version}") for version in listed)
-    documents = await asyncio.gather(*(_resource_list(cluster, version, path) for version, path in names))
+    documents = await asyncio.gather(
+        *(_resource_list(cluster, version, path) for version, path in names),
+    )
     return {version: found for (version, _), found in zip(names, documents, strict=True)}
 
 
@@ -308,7 +321,12 @@ def _served_by_list(api_version: str, document: Obj) -> list[Served]:
         subresources.setdefault(_name(plural), set()).update({sub} - {""})
     return [
         Served(
-            Resource(api_version, _text(entry["kind"]), entry["name"], bool(entry.get("namespaced"))),
+            Resource(
+                api_version,
+                _text(entry["kind"]),
+                entry["name"],
+                bool(entry.get("namespaced")),
+            ),
             frozenset(_texts(entry, "verbs")),
             frozenset(subresources[entry["name"]]),
             _text(entry.get("singularName")),
@@ -319,7 +337,8 @@ def _served_by_list(api_version: str, document: Obj) -> list[Served]:
     ]
 
 
-# -- an aggregated API server may write anything -------------------------------------------------------
+# -- an aggregated API server may write anything
+# -------------------------------------------------------
 
 
 def _entries(holder: Obj, field: str) -> list[Any]:
@@ -344,7 +363,9 @@ def _text(value: object) -> str:
 
 
 def _name(value: object) -> str:
-    """Return a text that may be a part of a URL's path; metrics are served by names with many characters."""
+    """Return a text that may be a part of a URL's path; metrics are served by names with many
+    characters.
+    """
     name = _text(value)
     if name in ("", ".", "..") or not name.isprintable() or not _FORBIDDEN.isdisjoint(name):
         raise ValueError("it has a name that a URL can't have")

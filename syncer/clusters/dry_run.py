@@ -30,7 +30,9 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 @dataclass(frozen=True, slots=True)
 class UnsentWrite:
-    """A write that was not sent: the RBAC verb, the target, and the object, patch or delete options in it."""
+    """A write that was not sent: the RBAC verb, the target, and the object, patch or delete options
+    in it.
+    """
 
     verb: str
     target: Target
@@ -63,7 +65,11 @@ class DryRun:
             seen = target is not None and target.path in self._would_be
             return await self._live(target, request) if target and seen else await self._transport.send(request)
         if target is None:
-            return _status(405, "MethodNotAllowed", "a dry run sends no write, and this one leads to no resource")
+            return _status(
+                405,
+                "MethodNotAllowed",
+                "a dry run sends no write, and this one leads to no resource",
+            )
         if request.method == "POST" and (target.group in _QUESTIONS or request.path.endswith(DRY_RUN)):
             return await self._transport.send(request)
         try:
@@ -117,7 +123,12 @@ class DryRun:
         try:
             changed = _put(there, content, target) if request.method == "PUT" else _patched_by(there, content, request)
         except Unfit as error:
-            return _status(422, "Invalid", f"the JSON patch of {target} can't be applied: {error}", target)
+            return _status(
+                422,
+                "Invalid",
+                f"the JSON patch of {target} can't be applied: {error}",
+                target,
+            )
         return live if request.method == "PATCH" and same(changed, there) else self._keep(target, changed)
 
     async def _delete(self, target: Target, options: Obj, request: HttpRequest) -> HttpResponse:
@@ -136,19 +147,27 @@ class DryRun:
             self._would_be[target.path] = None
             return _status(200, "", "")
         if not is_deleting(there):
-            mark = {"deletionTimestamp": written(datetime.now(UTC)), "deletionGracePeriodSeconds": 0}
+            mark = {
+                "deletionTimestamp": written(datetime.now(UTC)),
+                "deletionGracePeriodSeconds": 0,
+            }
             there["metadata"] |= mark
         return self._keep(target, there)
 
     async def _live(self, target: Target, request: HttpRequest) -> HttpResponse:
         """Return the object as it is, or as it would be after the writes so far."""
         if target.path not in self._would_be:
-            return await self._transport.send(HttpRequest("GET", target.path, timeout=request.timeout))
+            return await self._transport.send(
+                HttpRequest("GET", target.path, timeout=request.timeout),
+            )
         obj = self._would_be[target.path]
         return _response(200, obj) if obj is not None else _status(404, "NotFound", f"{target} would be gone", target)
 
     def _keep(self, target: Target, obj: Obj, status: int = 200) -> HttpResponse:
-        kept = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(LATEST + next(self._numbers))}}
+        kept = {
+            **obj,
+            "metadata": {**obj["metadata"], "resourceVersion": str(LATEST + next(self._numbers))},
+        }
         self._would_be[target.path] = kept
         return _response(status, kept)
 
@@ -168,7 +187,10 @@ def _status(code: int, reason: str, message: str, target: Target | None = None) 
     details = {"name": target.key.name, "group": target.group, "kind": target.plural} if target else {}
     said = {"reason": reason, "message": message, "details": details} if reason else {}
     outcome = {"status": "Failure" if reason else "Success", "code": code}
-    return _response(code, {"apiVersion": "v1", "kind": "Status", "metadata": {}, **outcome, **said})
+    return _response(
+        code,
+        {"apiVersion": "v1", "kind": "Status", "metadata": {}, **outcome, **said},
+    )
 
 
 def _is_other(live: Obj, said: Obj) -> bool:

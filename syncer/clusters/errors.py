@@ -40,19 +40,21 @@ DEFAULT_RETRY_AFTER = 1.0
 LONGEST_RETRY_AFTER = 60.0
 #: The message of an authorizer's refusal (``ForbiddenMessage`` in k8s.io/apiserver).
 _REFUSAL = re.compile(
-    r'User "([^"]*)" cannot (\S+) resource "([^"]*)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?'
+    r'User "([^"]*)" cannot (\S+) resource "([^"]*)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?',
 )
 #: The user of a request whose credentials count for nothing, as a refusal names it.
 _ANONYMOUS = 'User "system:anonymous" cannot '
 #: The message of the quota plugin, and that of a webhook's or policy's refusal, with any status.
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)(?:, requested: (.*?), used: )?")
-_BY_POLICY = re.compile(r"admission webhook \S+ denied the request|ValidatingAdmissionPolicy \S+ .*denied request")
+_BY_POLICY = re.compile(
+    r"admission webhook \S+ denied the request|ValidatingAdmissionPolicy \S+ .*denied request",
+)
 #: The message of admission; ``could not find the requested resource`` and the like are no such
 #: refusals.
 _ADMISSION = re.compile(r"is forbidden: ")
 _TERMINATING = "being terminated"
-#: etcd's refusal of an object over its ``--max-request-bytes`` (by default 1.5 MiB), and that of the
-#: API server's client of etcd over 2 MiB. The API server passes both on with status 500.
+#: etcd's refusal of an object over its ``--max-request-bytes`` (by default 1.5 MiB), and that of
+#: the API server's client of etcd over 2 MiB. The API server passes both on with status 500.
 _TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
 #: Causes of a refusal that are shown whole.
 _MOST_CAUSES = 5
@@ -81,8 +83,8 @@ def _never() -> float | None:
 class ClusterOrigin:
     """The origin of a cluster in messages: its address, its file, and its credentials.
 
-    ``credentials`` describes them; ``complaint`` is their known problem, or ``""``; ``ends`` is the end
-    of the client certificate in seconds since 1970, or None.
+    ``credentials`` describes them; ``complaint`` is their known problem, or ``""``; ``ends`` is the
+    end of the client certificate in seconds since 1970, or None.
     """
 
     address: str = ""
@@ -129,13 +131,21 @@ class FailedRequest:
         }
 
 
-def from_response(reply: HttpResponse, where: FailedRequest, origin: ClusterOrigin = UNKNOWN_ORIGIN) -> ClusterError:
+def from_response(
+    reply: HttpResponse,
+    where: FailedRequest,
+    origin: ClusterOrigin = UNKNOWN_ORIGIN,
+) -> ClusterError:
     """Return the error for a response whose status is not 2xx."""
     return from_status(_status_of(reply), where, origin, retry_after=_retry_after(reply))
 
 
 def from_status(
-    status: Obj, where: FailedRequest, origin: ClusterOrigin = UNKNOWN_ORIGIN, *, retry_after: float | None = None
+    status: Obj,
+    where: FailedRequest,
+    origin: ClusterOrigin = UNKNOWN_ORIGIN,
+    *,
+    retry_after: float | None = None,
 ) -> ClusterError:
     """Return the error for a ``Status`` object: a refused request, or an ERROR event of a watch."""
     status = _with_types(status)
@@ -145,21 +155,32 @@ def from_status(
     details = status["details"]
     if retry_after is None and details.get("retryAfterSeconds"):
         retry_after = float(min(details["retryAfterSeconds"], LONGEST_RETRY_AFTER))
-    fields = {**where.fields(), "status": code, "reason": status["reason"], "details": _harmless(details)}
+    fields = {
+        **where.fields(),
+        "status": code,
+        "reason": status["reason"],
+        "details": _harmless(details),
+    }
     if code == 429 or (code == 503 and retry_after is not None):
         wait = min(DEFAULT_RETRY_AFTER if retry_after is None else retry_after, LONGEST_RETRY_AFTER)
-        return TooMany(f"{where}: the API server asks to come back in {wait:g} s", retry_after=wait, **fields)
+        return TooMany(
+            f"{where}: the API server asks to come back in {wait:g} s",
+            retry_after=wait,
+            **fields,
+        )
     kind, message = _kind_and_message(code, status, where, origin)
     return kind(message, **fields)
 
 
 def _with_types(status: Obj) -> Obj:
-    """Return what is read of a Status, with the types of Kubernetes' API and short texts, whatever its server says:
-    an error may be kept as long as what it is about isn't in step.
+    """Return what is read of a Status, with the types of Kubernetes' API and short texts, whatever
+    its server says: an error may be kept as long as what it is about isn't in step.
     """
-    code, given = status.get("code"), status.get("details")
+    code = status.get("code")
+    given = status.get("details")
     given = given if isinstance(given, dict) else {}
-    causes, after = given.get("causes"), given.get("retryAfterSeconds")
+    causes = given.get("causes")
+    after = given.get("retryAfterSeconds")
     listed = causes[:_MOST_KEPT] if isinstance(causes, list) else []
     objects = [each for each in listed if isinstance(each, dict)]
     shown = [_texts(each, ("field", "message", "reason")) for each in objects[:_MOST_CAUSES]]
@@ -172,17 +193,24 @@ def _with_types(status: Obj) -> Obj:
 
 
 def _texts(given: Obj, names: tuple[str, ...]) -> Obj:
-    """Return those of the fields that are texts, short and without the values that API servers quote in messages."""
+    """Return those of the fields that are texts, short and without the values that API servers
+    quote in messages.
+    """
     found = {name: given[name] for name in names if isinstance(given.get(name), str)}
     return {name: without_values(text)[:_MOST_MESSAGE] for name, text in found.items()}
 
 
 def from_failure(
-    failure: ConnectionFailed, where: FailedRequest, origin: ClusterOrigin = UNKNOWN_ORIGIN
+    failure: ConnectionFailed,
+    where: FailedRequest,
+    origin: ClusterOrigin = UNKNOWN_ORIGIN,
 ) -> ClusterError:
     """Return the error for a request without a response."""
     if isinstance(failure, CredentialsAwaited):
-        return NoCredentials(f"{where.place}: there are no credentials yet: {failure}", **where.fields())
+        return NoCredentials(
+            f"{where.place}: there are no credentials yet: {failure}",
+            **where.fields(),
+        )
     if isinstance(failure, CredentialsFailed):
         source = f" in {origin.source}" if origin.source else ""
         complaint = _complaint(origin)
@@ -206,7 +234,12 @@ def _complaint(origin: ClusterOrigin) -> str:
     return f"; {complaint}" if complaint else ""
 
 
-def _kind_and_message(code: int, status: Obj, where: FailedRequest, origin: ClusterOrigin) -> tuple[ErrorFactory, str]:
+def _kind_and_message(
+    code: int,
+    status: Obj,
+    where: FailedRequest,
+    origin: ClusterOrigin,
+) -> tuple[ErrorFactory, str]:
     said = status["message"] or status["reason"] or f"status {code}"
     if code < 500 and _BY_POLICY.search(said):
         return Denied, f"{where} is not accepted: {said}"
@@ -214,7 +247,10 @@ def _kind_and_message(code: int, status: Obj, where: FailedRequest, origin: Clus
         case 401:
             return Unauthorized, f"{where.place} says 401: {_not_accepted(origin)}"
         case 403 if _ANONYMOUS in said:
-            return Unauthorized, f"{where.place} takes us for system:anonymous: {_not_accepted(origin)}"
+            return (
+                Unauthorized,
+                f"{where.place} takes us for system:anonymous: {_not_accepted(origin)}",
+            )
         case 403:
             return _forbidden(said, where)
         case 404:
@@ -222,15 +258,24 @@ def _kind_and_message(code: int, status: Obj, where: FailedRequest, origin: Clus
         case 409 if status.get("reason") == "AlreadyExists":
             return Exists, f"{where}: another object has the name"
         case 409:
-            return Conflict, f"{where}: the object has changed meanwhile or is not the one that was meant"
+            return (
+                Conflict,
+                f"{where}: the object has changed meanwhile or is not the one that was meant",
+            )
         case 410:
             return Expired, f"{where}: the version asked for is too old"
         case 413:
-            return Invalid, f"{where} is not accepted: {said}. Make it smaller, or divide it into several objects"
+            return (
+                Invalid,
+                f"{where} is not accepted: {said}. Make it smaller, or divide it into several objects",
+            )
         case 400 | 405 | 406 | 415 | 422:
             return Invalid, f"{where} is not accepted: {_causes(status) or said}"
         case _ if code >= 500:
-            return Unreachable, f"{where}: the API server failed with {code}: {said}{_reached_by(origin, said)}"
+            return (
+                Unreachable,
+                f"{where}: the API server failed with {code}: {said}{_reached_by(origin, said)}",
+            )
         case _:
             return ClusterError, f"{where}: unexpected status {code}: {said}"
 
@@ -249,13 +294,18 @@ def _what_is_missing(status: Obj, where: FailedRequest) -> str:
 
 
 def _forbidden(said: str, where: FailedRequest) -> tuple[ErrorFactory, str]:
-    """Return why a request is forbidden: a right is missing, a quota is exceeded, or admission refuses."""
+    """Return why a request is forbidden: a right is missing, a quota is exceeded, or admission
+    refuses.
+    """
     if refusal := _REFUSAL.search(said):
         user, verb, resource, group, namespace = (part or "" for part in refusal.groups())
         place = f" in namespace {namespace}" if namespace else ""
         rule = f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
         right = MissingRight(verb, group, resource, namespace)
-        return partial(Forbidden, right=right), f"{where} is forbidden. Missing RBAC rule for {user}: {rule}{place}."
+        return partial(
+            Forbidden,
+            right=right,
+        ), f"{where} is forbidden. Missing RBAC rule for {user}: {rule}{place}."
     message = f"{where} is forbidden. {said}"
     if quota := _QUOTA.search(said):
         requested = dict(part.split("=", 1) for part in (quota[2] or "").split(",") if "=" in part)
@@ -277,7 +327,9 @@ def _causes(status: Obj) -> str:
 
 
 def _harmless(details: Obj) -> Obj:
-    """Return the details of a Status with the fields of its causes alone: the messages may quote values."""
+    """Return the details of a Status with the fields of its causes alone: the messages may quote
+    values.
+    """
     fields = [{"field": cause["field"]} for cause in details["causes"] if "field" in cause]
     return {name: value for name, value in details.items() if name != "causes"} | ({"causes": fields} if fields else {})
 
@@ -302,7 +354,8 @@ def _retry_after(reply: HttpResponse) -> float | None:
     except ValueError:
         pass
     try:
-        date, now = parsedate_to_datetime(text), parsedate_to_datetime(reply.headers["date"])
+        date = parsedate_to_datetime(text)
+        now = parsedate_to_datetime(reply.headers["date"])
     except (ValueError, KeyError):
         return DEFAULT_RETRY_AFTER
     return max((date - now).total_seconds(), 0.0)

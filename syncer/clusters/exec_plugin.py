@@ -43,7 +43,10 @@ async def issue(plugin: ExecPlugin | LegacyProvider, *, seconds: float = PLUGIN_
         PluginFailed: There are none.
     """
     if isinstance(plugin, LegacyProvider):
-        return Issued(token=await asyncio.to_thread(_legacy_token, plugin), expires=time.time() + LEGACY_SECONDS)
+        return Issued(
+            token=await asyncio.to_thread(_legacy_token, plugin),
+            expires=time.time() + LEGACY_SECONDS,
+        )
     return parse(plugin, await _run(plugin, seconds))
 
 
@@ -55,7 +58,8 @@ def parse(plugin: ExecPlugin, output: bytes) -> Issued:
     """
     try:
         answer = json.loads(output)
-        version, status = answer["apiVersion"], answer["status"]
+        version = answer["apiVersion"]
+        status = answer["status"]
         issued = Issued(
             token=status.get("token") or "",
             certificate=(status.get("clientCertificateData") or "").encode(),
@@ -63,14 +67,18 @@ def parse(plugin: ExecPlugin, output: bytes) -> Issued:
             expires=_timestamp(status.get("expirationTimestamp")),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise PluginFailed(f"exec plugin {plugin.command} printed no ExecCredential with a status") from None
+        raise PluginFailed(
+            f"exec plugin {plugin.command} printed no ExecCredential with a status",
+        ) from None
     if version != plugin.api_version:
         raise PluginFailed(
             f"exec plugin {plugin.command} answered as {version}, the kubeconfig says {plugin.api_version}. "
-            f"Use one of {', '.join(_API_VERSIONS)} in both."
+            f"Use one of {', '.join(_API_VERSIONS)} in both.",
         )
     if not issued.token and not (issued.certificate and issued.key):
-        raise PluginFailed(f"exec plugin {plugin.command} gave neither a token nor a client certificate with its key")
+        raise PluginFailed(
+            f"exec plugin {plugin.command} gave neither a token nor a client certificate with its key",
+        )
     return issued
 
 
@@ -91,13 +99,17 @@ async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
         )
     except OSError as error:
         hint = f" {plugin.install_hint.strip()}" if plugin.install_hint else " Is it installed and in the PATH?"
-        raise PluginFailed(f"exec plugin {plugin.command} can't be started: {error.strerror}.{hint}") from None
+        raise PluginFailed(
+            f"exec plugin {plugin.command} can't be started: {error.strerror}.{hint}",
+        ) from None
     try:
         async with asyncio.timeout(seconds):
             output, complaint = await asyncio.gather(_read(process.stdout), _read(process.stderr))
             await process.wait()
     except TimeoutError:
-        raise PluginFailed(f"exec plugin {plugin.command} gave no answer in {seconds:g} s") from None
+        raise PluginFailed(
+            f"exec plugin {plugin.command} gave no answer in {seconds:g} s",
+        ) from None
     finally:
         if process.returncode is None:
             _kill(process.pid)
@@ -105,7 +117,7 @@ async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
     if process.returncode:
         said = complaint[-_MOST_COMPLAINT:].decode(errors="replace").strip() or "nothing"
         raise PluginFailed(
-            f"exec plugin {plugin.command} failed with exit status {process.returncode}; it said: {said}"
+            f"exec plugin {plugin.command} failed with exit status {process.returncode}; it said: {said}",
         )
     return output
 

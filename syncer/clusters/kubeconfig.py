@@ -34,7 +34,9 @@ class KubeconfigSection:
     """A mapping of a kubeconfig, with its file and path for error messages."""
 
     def __init__(self, values: Mapping[str, Any], *, file: Path, path: str) -> None:
-        self.values, self.file, self.path = values, file, path
+        self.values = values
+        self.file = file
+        self.path = path
 
     def refuse(self, name: str, message: str, *, hint: str = "") -> Never:
         """Refuse an entry.
@@ -43,7 +45,9 @@ class KubeconfigSection:
             ConfigError: Always.
         """
         path = ".".join(part for part in (self.path, name) if part)
-        raise ConfigError(Problem(_sentence(message, hint), path=path, file=str(self.file), hint=hint))
+        raise ConfigError(
+            Problem(_sentence(message, hint), path=path, file=str(self.file), hint=hint),
+        )
 
     def text(self, name: str) -> str:
         """Return a string, ``""`` if it is not set."""
@@ -92,7 +96,11 @@ class KubeconfigSection:
         try:
             return Material(data=base64.b64decode(data, validate=True))
         except binascii.Error:
-            self.refuse(f"{name}-data", "not base64", hint="It must be the base64 of the whole PEM file.")
+            self.refuse(
+                f"{name}-data",
+                "not base64",
+                hint="It must be the base64 of the whole PEM file.",
+            )
 
 
 class Kubeconfig:
@@ -125,19 +133,26 @@ class Kubeconfig:
     def login(self, context: str = "", *, server: str = "") -> Login:
         """Return the login of a context, or of the current context for ``""``.
 
-        ``server`` is a URL to use instead of the cluster's own. Its certificate is verified for that, unless the
-        kubeconfig has a ``tls-server-name``.
+        ``server`` is a URL to use instead of the cluster's own. Its certificate is verified for
+        that, unless the kubeconfig has a ``tls-server-name``.
 
         Raises:
             ConfigError: The context can't be used.
         """
         name = context or self.current_context
         if not name:
-            self._refuse("no context is named and there is no current-context", self._choices("contexts"))
+            self._refuse(
+                "no context is named and there is no current-context",
+                self._choices("contexts"),
+            )
         chosen = self._entry("contexts", name)
         cluster = self._entry("clusters", chosen.text("cluster"), chosen)
         if server:
-            cluster = KubeconfigSection({**cluster.values, "server": server}, file=cluster.file, path=cluster.path)
+            cluster = KubeconfigSection(
+                {**cluster.values, "server": server},
+                file=cluster.file,
+                path=cluster.path,
+            )
         user_name = chosen.text("user")
         user = (
             self._entry("users", user_name, chosen) if user_name else KubeconfigSection({}, file=chosen.file, path="")
@@ -146,7 +161,10 @@ class Kubeconfig:
         login = _with_user(_cluster_login(cluster, source), user)
         if user.values.get("auth-provider"):
             provider = user.section("auth-provider")
-            login = replace(login, plugin=LegacyProvider(provider.text("name"), provider.section("config").values))
+            login = replace(
+                login,
+                plugin=LegacyProvider(provider.text("name"), provider.section("config").values),
+            )
         elif user.values.get("exec"):
             login = replace(login, plugin=_exec_plugin(user.section("exec"), cluster))
         return login
@@ -155,10 +173,19 @@ class Kubeconfig:
         self.current_context = self.current_context or whole.text("current-context")
         for list_name, inner in _LISTS.items():
             for index, (name, values) in enumerate(whole.named(list_name, inner).items()):
-                entry = KubeconfigSection({inner: values}, file=whole.file, path=f"{list_name}[{index}]")
+                entry = KubeconfigSection(
+                    {inner: values},
+                    file=whole.file,
+                    path=f"{list_name}[{index}]",
+                )
                 self._entries[list_name].setdefault(name, entry.section(inner))
 
-    def _entry(self, list_name: str, name: str, asked_by: KubeconfigSection | None = None) -> KubeconfigSection:
+    def _entry(
+        self,
+        list_name: str,
+        name: str,
+        asked_by: KubeconfigSection | None = None,
+    ) -> KubeconfigSection:
         entry = self._entries[list_name].get(name)
         if entry is None:
             what = _LISTS[list_name]
@@ -171,7 +198,9 @@ class Kubeconfig:
         return f"There are: {', '.join(names)}." if names else f"There are no {list_name} in it at all."
 
     def _refuse(self, message: str, hint: str) -> Never:
-        raise ConfigError(Problem(_sentence(message, hint), file=os.pathsep.join(map(str, self.files)), hint=hint))
+        raise ConfigError(
+            Problem(_sentence(message, hint), file=os.pathsep.join(map(str, self.files)), hint=hint),
+        )
 
 
 class NoKubeconfig(ConfigError):
@@ -186,11 +215,19 @@ def find_files(path: str, environ: Mapping[str, str]) -> list[Path]:
         return [Path(path).expanduser()]
     listed = environ.get("KUBECONFIG", "")
     names = [name for name in listed.split(os.pathsep) if name]
-    candidates = [Path(name).expanduser() for name in names] or [_home(environ) / ".kube" / "config"]
+    candidates = [Path(name).expanduser() for name in names] or [
+        _home(environ) / ".kube" / "config",
+    ]
     return [file for file in candidates if file.exists()]
 
 
-def read(path: str = "", *, context: str = "", server: str = "", environ: Mapping[str, str]) -> Login:
+def read(
+    path: str = "",
+    *,
+    context: str = "",
+    server: str = "",
+    environ: Mapping[str, str],
+) -> Login:
     """Return the login of a kubeconfig, or of the Pod's service account if there is no kubeconfig.
 
     ``server`` as in :meth:`Kubeconfig.login`.
@@ -215,9 +252,15 @@ def in_cluster(environ: Mapping[str, str], *, directory: Path = _SERVICE_ACCOUNT
         ConfigError: This is not a Pod, or it has no service account.
     """
     host = environ.get("KUBERNETES_SERVICE_HOST", "")
-    token, ca = directory / "token", directory / "ca.crt"
+    token = directory / "token"
+    ca = directory / "ca.crt"
     if not host:
-        raise ConfigError(Problem("KUBERNETES_SERVICE_HOST is not set: this is not a Pod.", hint="Name a kubeconfig."))
+        raise ConfigError(
+            Problem(
+                "KUBERNETES_SERVICE_HOST is not set: this is not a Pod.",
+                hint="Name a kubeconfig.",
+            ),
+        )
     if not token.exists():
         hint = "Does the Pod have automountServiceAccountToken: false?"
         raise ConfigError(Problem("no service account token.", file=str(token), hint=hint))
@@ -238,7 +281,9 @@ def _load(file: Path) -> Mapping[str, Any]:
     try:
         return _parse(file.read_bytes(), file)
     except FileNotFoundError:
-        raise NoKubeconfig(Problem("can't be read: there is no such file", file=str(file))) from None
+        raise NoKubeconfig(
+            Problem("can't be read: there is no such file", file=str(file)),
+        ) from None
     except OSError as error:
         raise ConfigError(Problem(f"can't be read: {error.strerror}", file=str(file))) from None
 
@@ -252,7 +297,9 @@ def _parse(data: bytes, file: Path) -> Mapping[str, Any]:
         problem = getattr(error, "problem", None) or "broken"
         raise ConfigError(Problem(f"not YAML: {problem}", file=str(file), line=line)) from None
     if not isinstance(loaded, Mapping):
-        raise ConfigError(Problem("not a kubeconfig: expected a mapping at the top", file=str(file)))
+        raise ConfigError(
+            Problem("not a kubeconfig: expected a mapping at the top", file=str(file)),
+        )
     return loaded
 
 
@@ -260,11 +307,18 @@ def _cluster_login(cluster: KubeconfigSection, source: str) -> Login:
     server = cluster.text("server")
     try:
         parts = urlsplit(server)
-        host, port = parts.hostname or "", parts.port
+        host = parts.hostname or ""
+        port = parts.port
     except ValueError:
-        parts, host, port = urlsplit(""), "", None
+        parts = urlsplit("")
+        host = ""
+        port = None
     if parts.scheme not in ("https", "http") or not host:
-        cluster.refuse("server", f"not a URL of an API server: {server!r}", hint="Such as https://10.0.0.1:6443.")
+        cluster.refuse(
+            "server",
+            f"not a URL of an API server: {server!r}",
+            hint="Such as https://10.0.0.1:6443.",
+        )
     tls = parts.scheme == "https"
     endpoint = Endpoint(
         host,
@@ -278,7 +332,11 @@ def _cluster_login(cluster: KubeconfigSection, source: str) -> Login:
     insecure = cluster.values.get("insecure-skip-tls-verify") is True
     ca = cluster.material("certificate-authority")
     if ca and insecure:
-        cluster.refuse("insecure-skip-tls-verify", "can't stand beside a certificate-authority", hint="Remove one.")
+        cluster.refuse(
+            "insecure-skip-tls-verify",
+            "can't stand beside a certificate-authority",
+            hint="Remove one.",
+        )
     return Login(endpoint, ca=ca, insecure=insecure)
 
 
@@ -300,7 +358,12 @@ def through_proxy(login: Login, environ: Mapping[str, str]) -> Login:
     if endpoint.proxy is not None:
         return login
     try:
-        found = proxy.from_environment(endpoint.host, endpoint.port, tls=endpoint.tls, environ=environ)
+        found = proxy.from_environment(
+            endpoint.host,
+            endpoint.port,
+            tls=endpoint.tls,
+            environ=environ,
+        )
     except ValueError as error:
         hint = "Set a URL such as http://proxy.example.com:3128, or list the API server in NO_PROXY."
         raise ConfigError(Problem(_sentence(f"{error}", hint), hint=hint)) from None
@@ -308,9 +371,13 @@ def through_proxy(login: Login, environ: Mapping[str, str]) -> Login:
 
 
 def _with_user(login: Login, user: KubeconfigSection) -> Login:
-    certificate, key = user.material("client-certificate"), user.material("client-key")
+    certificate = user.material("client-certificate")
+    key = user.material("client-key")
     if bool(certificate) != bool(key):
-        user.refuse("client-key" if certificate else "client-certificate", "missing: a certificate needs its key")
+        user.refuse(
+            "client-key" if certificate else "client-certificate",
+            "missing: a certificate needs its key",
+        )
     return replace(
         login,
         certificate=certificate,
@@ -332,7 +399,10 @@ def _impersonation(user: KubeconfigSection) -> Impersonation | None:
         {name: extra.strings(name) for name in extra.values},
     )
     if not who.user and who != Impersonation():
-        user.refuse("as", "missing: groups, uid and extra can be impersonated only together with a user")
+        user.refuse(
+            "as",
+            "missing: groups, uid and extra can be impersonated only together with a user",
+        )
     return who if who.user else None
 
 
@@ -341,7 +411,11 @@ def _exec_plugin(section: KubeconfigSection, cluster: KubeconfigSection) -> Exec
     if not command:
         section.refuse("command", "missing")
     if section.text("interactiveMode") == "Always":
-        section.refuse("interactiveMode", "this plugin wants to ask a person, and there is none", hint="Use another.")
+        section.refuse(
+            "interactiveMode",
+            "this plugin wants to ask a person, and there is none",
+            hint="Use another.",
+        )
     if os.sep in command:
         command = str(section.file.parent / command)
     return ExecPlugin(

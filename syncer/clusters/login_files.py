@@ -13,11 +13,18 @@ _Signature = tuple[int, int, int] | None
 class LoginFiles:
     """A context of kubeconfig files.
 
-    The files and the context are chosen once, so a later ``kubectl config use-context`` doesn't lead a running
-    process to another cluster.
+    The files and the context are chosen once, so a later ``kubectl config use-context`` doesn't
+    lead a running process to another cluster.
     """
 
-    def __init__(self, path: str, *, context: str, environ: Mapping[str, str], server: str = "") -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        context: str,
+        environ: Mapping[str, str],
+        server: str = "",
+    ) -> None:
         """Read the files that kubectl would read, or the Pod's service account if there is none.
 
         ``server`` is a URL to use instead of that in the files.
@@ -25,17 +32,23 @@ class LoginFiles:
         Raises:
             ConfigError: They can't be used.
         """
-        self._files, self._environ, self._server = kubeconfig.find_files(path, environ), environ, server
+        self._files = kubeconfig.find_files(path, environ)
+        self._environ = environ
+        self._server = server
         self._seen = self._signatures()
         if self._files:
             whole = kubeconfig.Kubeconfig(self._files)
             self._context = context or whole.current_context
-            self.login = kubeconfig.through_proxy(whole.login(self._context, server=server), environ)
+            self.login = kubeconfig.through_proxy(
+                whole.login(self._context, server=server),
+                environ,
+            )
         else:
             self.login = kubeconfig.read(path, context=context, server=server, environ=environ)
 
     def reread(self) -> Login | None:
-        """Return the login that the files have now; None if they haven't changed since they were read.
+        """Return the login that the files have now; None if they haven't changed since they were
+        read.
 
         Raises:
             ConfigError: They can't be used any more.

@@ -46,10 +46,17 @@ class Target:
         steps = found["rest"].split("/")
         namespace = ""
         if steps[0] == "namespaces" and len(steps) > 2 and steps[2] not in _OF_NAMESPACES:
-            namespace, steps = steps[1], steps[2:]
+            namespace = steps[1]
+            steps = steps[2:]
         plural, name, *below = (*steps, "")[: max(len(steps), 2)]
         root = path.removesuffix(found["rest"]).rstrip("/")
-        return cls(root, found["group"] or "", plural, Key(namespace, unquote(name)), "/".join(below))
+        return cls(
+            root,
+            found["group"] or "",
+            plural,
+            Key(namespace, unquote(name)),
+            "/".join(below),
+        )
 
     @property
     def path(self) -> str:

@@ -9,24 +9,29 @@ from syncer.clusters import errors
 from syncer.clusters.errors import FailedRequest
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
 
-#: Most seconds that a request waits in all. The API server of a CRD that is seconds old asks for a second, some times.
+#: Most seconds that a request waits in all. The API server of a CRD that is seconds old asks for a
+#: second, some times.
 PATIENCE = 60.0
 #: Least seconds between two attempts, whatever the server says.
 LEAST_WAIT = 0.5
 
 
 class Patient:
-    """Sends a request again that was answered with 429, or with 503 and Retry-After, when the answer says.
+    """Sends a request again that was answered with 429, or with 503 and Retry-After, when the
+    answer says.
 
-    An API server answers so in place of carrying the request out. It is for requests that nothing else tries again:
-    those of a start, of discovery and of commands. Queues, reflectors and Leases go on with other things meanwhile.
+    An API server answers so in place of carrying the request out. It is for requests that nothing
+    else tries again: those of a start, of discovery and of commands. Queues, reflectors and Leases
+    go on with other things meanwhile.
     """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """Send a request; return the last answer if the server still asks to come back after :data:`PATIENCE`."""
+        """Send a request; return the last answer if the server still asks to come back after
+        :data:`PATIENCE`.
+        """
         retrying = AsyncRetrying(
             retry=retry_if_result(lambda response: _seconds(response) is not None),
             wait=_wait,

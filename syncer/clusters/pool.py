@@ -19,10 +19,12 @@ CONNECTIONS = 32
 #: kube-apiserver closes it, so that no request is lost to a connection that is closed at the same
 #: moment.
 IDLE_SECONDS = 60.0
-#: Seconds after which a connection that the others did without is closed: each takes 60 kB, and an API server's too.
+#: Seconds after which a connection that the others did without is closed: each takes 60 kB, and an
+#: API server's too.
 SPARE_SECONDS = 10.0
-#: Maximum number of idle connections whose buffers a large response has stretched: as many such requests as a virtual
-#: cluster has at a time, for the handshake of another one takes 0.7 ms of CPU.
+#: Maximum number of idle connections whose buffers a large response has stretched: as many such
+#: requests as a virtual cluster has at a time, for the handshake of another one takes 0.7 ms of
+#: CPU.
 STRETCHED = 4
 
 Open = Callable[[Access, float], Awaitable[Exchange]]
@@ -35,16 +37,24 @@ class Pool:
     one; so there are never more connections than slots, but for those of urgent requests.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, open_connection: Open, *, size: int = CONNECTIONS) -> None:
-        self._loop, self._open, self._size = loop, open_connection, size
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        open_connection: Open,
+        *,
+        size: int = CONNECTIONS,
+    ) -> None:
+        self._loop = loop
+        self._open = open_connection
+        self._size = size
         self._places = size
         self._idle: list[Exchange] = []
         self._busy: set[Exchange] = set()
         self._waiters: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self, access: Access, *, deadline: float, urgent: bool = False) -> Exchange:
-        """Return a connection made with the TLS context of this access, once there is a slot for it; if it is
-        ``urgent``, at once.
+        """Return a connection made with the TLS context of this access, once there is a slot for
+        it; if it is ``urgent``, at once.
 
         Raises:
             DeadlineExceeded: All slots were taken until the deadline.
@@ -77,7 +87,9 @@ class Pool:
         self._free_place()
 
     def discard(self, connection: Exchange) -> None:
-        """Return a connection that must not be used again; whoever is at its other end isn't waited for."""
+        """Return a connection that must not be used again; whoever is at its other end isn't waited
+        for.
+        """
         connection.abort()
         self.release(connection)
 
@@ -94,8 +106,8 @@ class Pool:
             connection.abort()
 
     def take(self, tls: ssl.SSLContext | None) -> Exchange | None:
-        """Return the idle connection of this TLS context that was used last, which the pool forgets; None if
-        there is none.
+        """Return the idle connection of this TLS context that was used last, which the pool
+        forgets; None if there is none.
         """
         fresh = self._loop.time() - IDLE_SECONDS
         while self._idle:
@@ -115,7 +127,9 @@ class Pool:
             if waiter.done() and not waiter.cancelled():
                 self._free_place()
             if isinstance(error, TimeoutError):
-                raise DeadlineExceeded(f"all {self._size} connections were busy until the deadline") from None
+                raise DeadlineExceeded(
+                    f"all {self._size} connections were busy until the deadline",
+                ) from None
             raise
 
     def _free_place(self) -> None:

@@ -44,11 +44,14 @@ def parse(url: str, *, source: str) -> Proxy:
     """
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        host = parts.hostname
+        port = parts.port
     except ValueError:
         raise ValueError("not a URL of a proxy") from None
     if parts.scheme not in _PORTS:
-        raise ValueError(f"only http and https proxies are supported, not {parts.scheme or 'a URL without a scheme'}")
+        raise ValueError(
+            f"only http and https proxies are supported, not {parts.scheme or 'a URL without a scheme'}",
+        )
     if not host:
         raise ValueError("a URL of a proxy without a host")
     authorization = ""
@@ -58,7 +61,13 @@ def parse(url: str, *, source: str) -> Proxy:
     return Proxy(host, port or _PORTS[parts.scheme], parts.scheme == "https", authorization, source)
 
 
-def from_environment(host: str, port: int, *, tls: bool, environ: Mapping[str, str]) -> Proxy | None:
+def from_environment(
+    host: str,
+    port: int,
+    *,
+    tls: bool,
+    environ: Mapping[str, str],
+) -> Proxy | None:
     """Return the environment's proxy for an API server, None for a direct connection.
 
     Raises:
@@ -68,7 +77,11 @@ def from_environment(host: str, port: int, *, tls: bool, environ: Mapping[str, s
     name = "HTTPS_PROXY" if tls else "HTTP_PROXY"
     source = name if environ.get(name) else name.lower()
     url = environ.get(source, "").strip()
-    if not url or _is_excepted(host, port, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
+    if not url or _is_excepted(
+        host,
+        port,
+        environ.get("NO_PROXY") or environ.get("no_proxy") or "",
+    ):
         return None
     try:
         return parse(url if "://" in url else f"http://{url}", source=source)
@@ -77,7 +90,9 @@ def from_environment(host: str, port: int, *, tls: bool, environ: Mapping[str, s
 
 
 def _is_excepted(host: str, port: int, no_proxy: str) -> bool:
-    """Return True if ``NO_PROXY``, or the rule for this host itself, exempts an address from the proxy."""
+    """Return True if ``NO_PROXY``, or the rule for this host itself, exempts an address from the
+    proxy.
+    """
     host = host.lower()
     address = _address(host)
     if host == "localhost" or (address is not None and address.is_loopback):

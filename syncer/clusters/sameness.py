@@ -17,7 +17,9 @@ _SERVICE_ACCOUNTS = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def is_same_server(one: str, other: str) -> bool:
-    """Return True if two addresses (``host:port``) are the same, also after their names are looked up."""
+    """Return True if two addresses (``host:port``) are the same, also after their names are looked
+    up.
+    """
     if one == other:
         return True
     (host, _, port), (other_host, _, other_port) = one.rpartition(":"), other.rpartition(":")
@@ -32,11 +34,15 @@ def _looked_up(host: str) -> frozenset[str]:
     return frozenset(str(address[0]) for *_, address in found)
 
 
-async def is_same_cluster(virtual: SideClient, host: SideClient, host_namespaces: Sequence[str] | None) -> bool | None:
+async def is_same_cluster(
+    virtual: SideClient,
+    host: SideClient,
+    host_namespaces: Sequence[str] | None,
+) -> bool | None:
     """Return True if a namespace has the same uid on both sides; None if that can't be read.
 
-    ``host_namespaces`` are those that the host's user surely may read; None for all. Where none of them
-    tells, ``kube-system`` is asked for.
+    ``host_namespaces`` are those that the host's user surely may read; None for all. Where none of
+    them tells, ``kube-system`` is asked for.
 
     Raises:
         ClusterError: A request failed.
@@ -67,7 +73,9 @@ def dangers(login: Login, side: Side) -> Iterator[str]:
 
 
 def is_own_token(login: Login) -> bool:
-    """Return True if the token is that of the Pod's own service account, which is one of the host's."""
+    """Return True if the token is that of the Pod's own service account, which is one of the
+    host's.
+    """
     if login.token_file is None:
         return False
     file = login.token_file.resolve()

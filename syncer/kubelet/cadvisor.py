@@ -1,7 +1,9 @@
-"""The metrics of a tenant's containers out of ``/metrics/cadvisor`` of the host's kubelets, under virtual names.
+"""The metrics of a tenant's containers out of ``/metrics/cadvisor`` of the host's kubelets, under
+virtual names.
 
-A kubelet shows the containers of all Pods on its node. Only samples of the tenant's are kept; the right to
-``nodes/metrics`` that this takes is not the right to reach into Pods, which ``nodes/proxy`` would be.
+A kubelet shows the containers of all Pods on its node. Only samples of the tenant's are kept; the
+right to ``nodes/metrics`` that this takes is not the right to reach into Pods, which
+``nodes/proxy`` would be.
 """
 
 import asyncio
@@ -41,14 +43,19 @@ class Own:
 class HostKubelets:
     """Asks the host's kubelets, and keeps the answers for a moment.
 
-    ``copies`` returns the tenant's Pods on a node by the host keys of their copies. ``say`` gets why there are no
-    metrics, in words for everybody and in detail; both empty if there are.
+    ``copies`` returns the tenant's Pods on a node by the host keys of their copies. ``say`` gets
+    why there are no metrics, in words for everybody and in detail; both empty if there are.
     """
 
     def __init__(
-        self, host: SideClient, copies: Callable[[str], Mapping[Key, Own]], say: Callable[[str, str], None]
+        self,
+        host: SideClient,
+        copies: Callable[[str], Mapping[Key, Own]],
+        say: Callable[[str, str], None],
     ) -> None:
-        self._host, self._copies, self._say = host, copies, say
+        self._host = host
+        self._copies = copies
+        self._say = say
         self._locks: dict[str, asyncio.Lock] = {}
         self._kept: dict[str, tuple[float, bytes | RefusedRequest]] = {}
 
@@ -95,11 +102,20 @@ class HostKubelets:
         """
         if self._host.dialer is None:
             raise ValueError("the host cluster has no network connections")
-        transport = HttpTransport(endpoint(await self._host.get(NODES, Key("", node))), self._host.dialer.credentials)
-        request = HttpRequest(
-            "GET", "/metrics/cadvisor", accept="text/plain", timeout=SILENT_SECONDS, idle_timeout=SILENT_SECONDS
+        transport = HttpTransport(
+            endpoint(await self._host.get(NODES, Key("", node))),
+            self._host.dialer.credentials,
         )
-        copies, kept, size = self._copies(node), list[bytes](), 0
+        request = HttpRequest(
+            "GET",
+            "/metrics/cadvisor",
+            accept="text/plain",
+            timeout=SILENT_SECONDS,
+            idle_timeout=SILENT_SECONDS,
+        )
+        copies = self._copies(node)
+        kept = list[bytes]()
+        size = 0
         try:
             async with transport.stream(request) as stream:
                 if stream.status != 200:
@@ -111,9 +127,13 @@ class HostKubelets:
                             head = head + line + b"\n" if line.startswith(b"# TYPE") else line + b"\n"
                         elif shown := renamed(line, copies):
                             kept.append(head + shown + b"\n")
-                            size, head = size + len(kept[-1]), b""
+                            size = size + len(kept[-1])
+                            head = b""
                     if size > pages.LARGEST_PAGE:
-                        raise RefusedRequest(413, f"the answer would take more than {pages.LARGEST_PAGE >> 20} MiB")
+                        raise RefusedRequest(
+                            413,
+                            f"the answer would take more than {pages.LARGEST_PAGE >> 20} MiB",
+                        )
         finally:
             await transport.close()
         return b"".join(kept)
@@ -153,8 +173,8 @@ def renamed(line: bytes, copies: Mapping[Key, Own]) -> bytes:
 
 
 def _labels(text: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the labels of a sample, and after the last one its value under an empty name; no value if they are
-    malformed.
+    """Yield the labels of a sample, and after the last one its value under an empty name; no value
+    if they are malformed.
     """
     at = 0
     while found := _label(text, at):

@@ -1,7 +1,8 @@
-"""The serving certificate of the nodes' port, and the CA of their clients; both are renewed while the daemon runs.
+"""The serving certificate of the nodes' port, and the CA of their clients; both are renewed while
+the daemon runs.
 
-Certificates come from files, or from the signer ``kubernetes.io/kubelet-serving`` of the virtual cluster
-(kubernetes.io, "Certificates and Certificate Signing Requests").
+Certificates come from files, or from the signer ``kubernetes.io/kubelet-serving`` of the virtual
+cluster (kubernetes.io, "Certificates and Certificate Signing Requests").
 """
 
 import asyncio
@@ -90,7 +91,10 @@ def self_signed(addresses: Sequence[str]) -> Serving:
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    return replace(Serving.of(made.public_bytes(serialization.Encoding.PEM), _pem(key)), is_signed=False)
+    return replace(
+        Serving.of(made.public_bytes(serialization.Encoding.PEM), _pem(key)),
+        is_signed=False,
+    )
 
 
 async def signed(virtual: SideClient, addresses: Sequence[str]) -> Serving:
@@ -123,10 +127,17 @@ async def signed(virtual: SideClient, addresses: Sequence[str]) -> Serving:
 async def _issued(virtual: SideClient, made: Obj) -> bytes:
     """Approve a request, wait for its certificate, and delete the request."""
     name = Key("", made["metadata"]["name"])
-    approved = {"type": "Approved", "status": "True", "reason": "Vsyncer", "message": "the daemon's own kubelet server"}
+    approved = {
+        "type": "Approved",
+        "status": "True",
+        "reason": "Vsyncer",
+        "message": "the daemon's own kubelet server",
+    }
     try:
         await virtual.replace(
-            CERTIFICATE_REQUESTS, {**made, "status": {"conditions": [approved]}}, subresource="approval"
+            CERTIFICATE_REQUESTS,
+            {**made, "status": {"conditions": [approved]}},
+            subresource="approval",
         )
         async with asyncio.timeout(SIGNING_SECONDS):
             while True:
@@ -135,12 +146,14 @@ async def _issued(virtual: SideClient, made: Obj) -> bytes:
                     return base64.b64decode(status["certificate"])
                 wrong = [each for each in status.get("conditions") or () if each["type"] in ("Denied", "Failed")]
                 if wrong:
-                    raise NotSigned(f"the signer {SIGNER} says: {wrong[0].get('message', wrong[0]['type'])}")
+                    raise NotSigned(
+                        f"the signer {SIGNER} says: {wrong[0].get('message', wrong[0]['type'])}",
+                    )
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
         raise NotSigned(
             f"nothing signs requests to {SIGNER}: run the virtual cluster's controller manager with "
-            "--cluster-signing-cert-file and --cluster-signing-key-file, or set kubelet.certificate and kubelet.key"
+            "--cluster-signing-cert-file and --cluster-signing-key-file, or set kubelet.certificate and kubelet.key",
         ) from None
     finally:
         with suppress(ClusterError):  # the virtual cluster removes it after some hours
@@ -148,8 +161,8 @@ async def _issued(virtual: SideClient, made: Obj) -> bytes:
 
 
 async def authentication(virtual: SideClient) -> Mapping[str, str]:
-    """Return the settings by which the virtual API server trusts clients and front proxies, as it publishes
-    them; empty if it doesn't.
+    """Return the settings by which the virtual API server trusts clients and front proxies, as it
+    publishes them; empty if it doesn't.
 
     Raises:
         ClusterError: They can't be read.

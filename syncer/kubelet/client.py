@@ -29,10 +29,12 @@ class ClientConnection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", None)
         #: The task that accepts the connection, until its handshake is done.
         self.accepting: asyncio.Task[None] | None = None
-        self._answer, self._closed = answer, closed
+        self._answer = answer
+        self._closed = closed
         #: True once the connection is no more.
         self.gone = False
-        self._data, self._end = bytearray(), -1
+        self._data = bytearray()
+        self._end = -1
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 

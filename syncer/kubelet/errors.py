@@ -2,8 +2,11 @@
 
 
 class RefusedRequest(Exception):
-    """A request is answered with a status and a text for the client, which names nothing of the host."""
+    """A request is answered with a status and a text for the client, which names nothing of the
+    host.
+    """
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
-        self.status, self.text = status, text
+        self.status = status
+        self.text = text

@@ -24,7 +24,9 @@ _PHRASES = {each.value: each.phrase for each in HTTPStatus}
 
 @dataclass(frozen=True, slots=True)
 class MessageHead:
-    """The head of a message: the request line or status, and the header lines with lower-case names."""
+    """The head of a message: the request line or status, and the header lines with lower-case
+    names.
+    """
 
     lines: HeaderLines
     method: str = ""
@@ -76,7 +78,11 @@ def request_head(data: bytes) -> MessageHead:
         pass
     except httptools.HttpParserError:
         raise RefusedRequest(400, "the request is not HTTP/1.1") from None
-    head = MessageHead(found.lines, parser.get_method().decode("ascii"), found.target.decode("latin-1"))
+    head = MessageHead(
+        found.lines,
+        parser.get_method().decode("ascii"),
+        found.target.decode("latin-1"),
+    )
     if parser.get_http_version() != "1.1" or not head.target.startswith("/") or not head.target.isascii():
         raise RefusedRequest(400, "the request is not HTTP/1.1")
     if any(name == "transfer-encoding" or value != "0" for name, value in head.only(_BODY)):

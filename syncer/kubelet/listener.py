@@ -1,4 +1,6 @@
-"""The ports of the nodes: connections are accepted, and bounded in number before and after they are trusted."""
+"""The ports of the nodes: connections are accepted, and bounded in number before and after they are
+trusted.
+"""
 
 import asyncio
 import resource
@@ -12,13 +14,15 @@ from syncer.kubelet.http import MessageHead
 from syncer.kubelet.relay import LINGER_SECONDS
 from syncer.token_bucket import TokenBucket
 
-#: Connections of clients that aren't trusted yet, or have been answered and don't close, in all; for a further
-#: one, the oldest is closed. A client is trusted after a few round trips, so it is served even while others open
-#: connections and say nothing.
+#: Connections of clients that aren't trusted yet, or have been answered and don't close, in all;
+#: for a further one, the oldest is closed. A client is trusted after a few round trips, so it is
+#: served even while others open connections and say nothing.
 MOST_YOUNG = 256
-#: Connections of trusted clients to a node, and in all. Each takes up to 1.5 MB while its client is slow.
+#: Connections of trusted clients to a node, and in all. Each takes up to 1.5 MB while its client is
+#: slow.
 MOST_OF_NODE, MOST_IN_ALL = 600, 1000
-#: Connections that are accepted in a second, and at once: a handshake and a review take about 2 ms of CPU.
+#: Connections that are accepted in a second, and at once: a handshake and a review take about 2 ms
+#: of CPU.
 ACCEPTED_A_SECOND, ACCEPTED_AT_ONCE = 150.0, 600
 #: Large answers that wait at the same time for clients to take them.
 MOST_LARGE = 4
@@ -35,7 +39,8 @@ BACKLOG = 256
 
 
 def room() -> int:
-    """Return the most connections of trusted clients that the process has files for; each takes two.
+    """Return the most connections of trusted clients that the process has files for; each takes
+    two.
 
     The limit of open files is raised as far as the process may, like Go programs do.
     """
@@ -51,25 +56,41 @@ def room() -> int:
 class Bounds:
     """The connections of all nodes of a virtual cluster, bounded."""
 
-    def __init__(self, in_all: int = MOST_IN_ALL, *, of_node: int = MOST_OF_NODE, young: int = MOST_YOUNG) -> None:
-        self._in_all, self._of_node, self._most_young = in_all, of_node, young
+    def __init__(
+        self,
+        in_all: int = MOST_IN_ALL,
+        *,
+        of_node: int = MOST_OF_NODE,
+        young: int = MOST_YOUNG,
+    ) -> None:
+        self._in_all = in_all
+        self._of_node = of_node
+        self._most_young = young
         #: The clients that aren't trusted yet, or no longer, the oldest first.
         self.young: dict[ClientConnection, None] = {}
         #: The number of trusted clients, by node.
         self.trusted: dict[str, int] = {}
         self._large = asyncio.Semaphore(MOST_LARGE)
         self._now = asyncio.get_running_loop().time
-        self._accepted = TokenBucket(rate=ACCEPTED_A_SECOND, burst=ACCEPTED_AT_ONCE, now=self._now())
+        self._accepted = TokenBucket(
+            rate=ACCEPTED_A_SECOND,
+            burst=ACCEPTED_AT_ONCE,
+            now=self._now(),
+        )
 
     async def admit(self) -> None:
-        """Wait until a further connection may be accepted: further ones wait in the kernel, or go away.
+        """Wait until a further connection may be accepted: further ones wait in the kernel, or go
+        away.
 
-        Each port waits for itself, so that one with very many clients keeps the others waiting for one of them each.
+        Each port waits for itself, so that one with very many clients keeps the others waiting for
+        one of them each.
         """
         await asyncio.sleep(self._accepted.take(self._now()))
 
     async def send(self, client: ClientConnection, response: bytes) -> None:
-        """Answer with a whole response; large ones wait for each other, so that slow clients hold few of them."""
+        """Answer with a whole response; large ones wait for each other, so that slow clients hold
+        few of them.
+        """
         if len(response) <= LARGE:
             client.send(response)
             return
@@ -116,7 +137,10 @@ class KubeletPort:
         tls: Callable[[], ssl.SSLContext],
         bounds: Bounds,
     ) -> None:
-        self._socket, self._answer, self._tls, self._bounds = listening, answer, tls, bounds
+        self._socket = listening
+        self._answer = answer
+        self._tls = tls
+        self._bounds = bounds
         self._task = asyncio.create_task(self._accept())
 
     @property

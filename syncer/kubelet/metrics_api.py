@@ -1,6 +1,8 @@
-"""``metrics.k8s.io`` in a virtual cluster: its API server passes requests on, in the name of their users.
+"""``metrics.k8s.io`` in a virtual cluster: its API server passes requests on, in the name of their
+users.
 
-How an aggregated API server trusts the one in front of it: kubernetes.io, "Configure the Aggregation Layer". What it
+How an aggregated API server trusts the one in front of it: kubernetes.io, "Configure the
+Aggregation Layer". What it
 answers: ``k8s.io/metrics/pkg/apis/metrics/v1beta1``, as metrics-server does.
 """
 
@@ -45,13 +47,13 @@ _KINDS = {"pods": "PodMetrics", "nodes": "NodeMetrics"}
 _requirement = re.compile(
     r"\s*(?:(?P<absent>!)\s*(?P<none>[^\s=!,()]+)"
     r"|(?P<key>[^\s=!,()]+)\s*(?:(?P<equals>==?|!=)\s*(?P<value>[^\s=!,()]*)"
-    r"|\s(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?)\s*(?:,|$)"
+    r"|\s(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?)\s*(?:,|$)",
 ).match
 
 
 class FrontProxy:
-    """Those who may say in whose name they ask: the ``requestheader`` settings of an API server, as it publishes
-    them in :data:`CLIENT_CA`.
+    """Those who may say in whose name they ask: the ``requestheader`` settings of an API server, as
+    it publishes them in :data:`CLIENT_CA`.
     """
 
     def __init__(self, data: Mapping[str, str]) -> None:
@@ -87,10 +89,20 @@ class FrontProxy:
 
 
 class MetricsApi:
-    """Answers requests that a virtual API server passes on. ``labels`` returns those of a virtual object of a kind."""
+    """Answers requests that a virtual API server passes on.
 
-    def __init__(self, virtual: SideClient, usages: Usages, labels: Callable[[str, Key], Mapping[str, str]]) -> None:
-        self._users, self._usages, self._labels = Users(virtual), usages, labels
+    ``labels`` returns those of a virtual object of a kind.
+    """
+
+    def __init__(
+        self,
+        virtual: SideClient,
+        usages: Usages,
+        labels: Callable[[str, Key], Mapping[str, str]],
+    ) -> None:
+        self._users = Users(virtual)
+        self._usages = usages
+        self._labels = labels
         #: Whom it trusts.
         self.front = FrontProxy({})
 
@@ -98,7 +110,11 @@ class MetricsApi:
         """Accept the users that another front proxy names from now on."""
         self.front = front
 
-    async def answer(self, certificate: Mapping[str, Any] | None, head: MessageHead) -> tuple[int, bytes]:
+    async def answer(
+        self,
+        certificate: Mapping[str, Any] | None,
+        head: MessageHead,
+    ) -> tuple[int, bytes]:
         """Return status and body of the answer to a request."""
         try:
             return 200, await self._answer(self.front.user(certificate, head), head)
@@ -112,7 +128,7 @@ class MetricsApi:
                     "message": refused.text,
                     "reason": _REASONS.get(refused.status, ""),
                     "code": refused.status,
-                }
+                },
             )
 
     async def _answer(self, user: User, head: MessageHead) -> bytes:
@@ -133,7 +149,10 @@ class MetricsApi:
             "namespace": target.key.namespace,
             "name": target.key.name,
         }
-        if not await self._users.may(user, **{name: value for name, value in attributes.items() if value}):
+        if not await self._users.may(
+            user,
+            **{name: value for name, value in attributes.items() if value},
+        ):
             what = f'User "{user.name}" cannot {attributes["verb"]} resource "{target.plural}" in API group "{GROUP}"'
             raise RefusedRequest(403, f"{target.plural}.{GROUP} is forbidden: {what}")
         found = [each async for each in self._found(asked)]
@@ -169,7 +188,12 @@ class _Figures:
     def metadata(self) -> Obj:
         space = {"namespace": self.key.namespace} if self.key.namespace else {}
         labels = {"labels": dict(self.labels)} if self.labels else {}
-        return {"name": self.key.name, **space, "creationTimestamp": times.written(self.usage.time), **labels}
+        return {
+            "name": self.key.name,
+            **space,
+            "creationTimestamp": times.written(self.usage.time),
+            **labels,
+        }
 
     def obj(self) -> Obj:
         found = {
@@ -216,7 +240,12 @@ class _Asked:
         if given.get("watch", "false").lower() not in ("false", "0"):
             raise RefusedRequest(405, f"{GROUP} can't be watched")
         fields = tuple(_field(term) for term in given.get("fieldSelector", "").split(",") if term.strip())
-        return cls(target.plural, target.key, tuple(_requirements(given.get("labelSelector", ""))), fields)
+        return cls(
+            target.plural,
+            target.key,
+            tuple(_requirements(given.get("labelSelector", ""))),
+            fields,
+        )
 
     def names(self, key: Key) -> bool:
         """Return True if an object of this key is meant, whatever its labels."""
@@ -236,16 +265,29 @@ class _Asked:
     def table(self, found: Sequence[_Figures]) -> bytes:
         """Return a ``Table`` for kubectl."""
         columns = [
-            {"name": name, "type": "string", "format": "name" * (name == "Name"), "description": "", "priority": 0}
+            {
+                "name": name,
+                "type": "string",
+                "format": "name" * (name == "Name"),
+                "description": "",
+                "priority": 0,
+            }
             for name in _COLUMNS
         ]
-        head = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "columnDefinitions": columns}
+        head = {
+            "kind": "Table",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": {},
+            "columnDefinitions": columns,
+        }
         first = codec.encode(head)[:-1] + b',"rows":['
         return pages.bounded((codec.encode(each.row()) for each in found), first=first, last=b"]}")
 
 
 def _listed(data: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """Return a list in JSON; header names are compared in lower case, and names of users as they are."""
+    """Return a list in JSON; header names are compared in lower case, and names of users as they
+    are.
+    """
     try:
         found = json.loads(data.get(name) or "[]")
     except ValueError:
@@ -255,10 +297,15 @@ def _listed(data: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def _field(term: str) -> tuple[str, bool, str]:
-    """Return a requirement of a field selector: the field, True if it must have the value, the value."""
+    """Return a requirement of a field selector: the field, True if it must have the value, the
+    value.
+    """
     found = re.fullmatch(r"\s*(metadata\.name(?:space)?)\s*(==?|!=)\s*([^\s=!]*)\s*", term)
     if found is None:
-        raise RefusedRequest(400, "the field selector can only be about metadata.name and metadata.namespace")
+        raise RefusedRequest(
+            400,
+            "the field selector can only be about metadata.name and metadata.namespace",
+        )
     return found[1], found[2] != "!=", found[3]
 
 
@@ -277,7 +324,11 @@ def _requirements(text: str) -> Iterator[Obj]:
             yield {"key": found["key"], "operator": operator, "values": [found["value"]]}
         elif found["set"]:
             values = [each.strip() for each in found["values"].split(",")]
-            yield {"key": found["key"], "operator": "In" if found["set"] == "in" else "NotIn", "values": values}
+            yield {
+                "key": found["key"],
+                "operator": "In" if found["set"] == "in" else "NotIn",
+                "values": values,
+            }
         else:
             yield {"key": found["key"], "operator": "Exists"}
 
@@ -293,7 +344,13 @@ _DISCOVERY: Mapping[str, Obj] = {
         "apiVersion": "v1",
         "groupVersion": VERSION,
         "resources": [
-            {"name": plural, "singularName": "", "namespaced": plural == "pods", "kind": kind, "verbs": ["get", "list"]}
+            {
+                "name": plural,
+                "singularName": "",
+                "namespaced": plural == "pods",
+                "kind": kind,
+                "verbs": ["get", "list"],
+            }
             for plural, kind in _KINDS.items()
         ],
     },

@@ -1,7 +1,8 @@
 """The pages of a kubelet about its node: ``/pods``, ``/metrics/resource`` and ``/stats/summary``.
 
-Their form is the kubelet's (``pkg/kubelet/server`` and ``pkg/kubelet/metrics/collectors/resource_metrics.go``
-of Kubernetes, ``k8s.io/kubelet/pkg/apis/stats/v1alpha1``). The figures of a node are the sums of the tenant's own
+Their form is the kubelet's (``pkg/kubelet/server`` and
+``pkg/kubelet/metrics/collectors/resource_metrics.go`` of Kubernetes,
+``k8s.io/kubelet/pkg/apis/stats/v1alpha1``). The figures of a node are the sums of the tenant's own
 Pods on it.
 """
 
@@ -26,7 +27,8 @@ def bounded(parts: Iterable[bytes], *, first: bytes, last: bytes, between: bytes
     Raises:
         Refused: The page would be too large.
     """
-    found, size = [], len(first) + len(last)
+    found = []
+    size = len(first) + len(last)
     for part in parts:
         size += len(part) + len(between)
         if size > LARGEST_PAGE:
@@ -41,7 +43,11 @@ def pod_list(pods: Iterable[bytes]) -> bytes:
     Raises:
         Refused: It would be too large.
     """
-    return bounded(pods, first=b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[', last=b"]}")
+    return bounded(
+        pods,
+        first=b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[',
+        last=b"]}",
+    )
 
 
 def metrics(node: NodeUsage | None, pods: Sequence[PodUsage]) -> bytes:
@@ -100,7 +106,12 @@ def metrics(node: NodeUsage | None, pods: Sequence[PodUsage]) -> bytes:
         ]
     error = "1 if there was an error while getting container metrics, 0 otherwise"
     families.append(_family("resource_scrape_error", "gauge", error, (" 0\n",)))
-    return bounded((part for family in families for part in family), first=b"", last=b"", between=b"")
+    return bounded(
+        (part for family in families for part in family),
+        first=b"",
+        last=b"",
+        between=b"",
+    )
 
 
 def summary(name: str, node: NodeUsage | None, pods: Sequence[PodUsage]) -> bytes:
@@ -125,8 +136,13 @@ def summary(name: str, node: NodeUsage | None, pods: Sequence[PodUsage]) -> byte
                     }
                     for each in pod.containers
                 ],
-                **_figures(pod.cpu, pod.memory, sum(each.seconds for each in pod.containers), pod.time),
-            }
+                **_figures(
+                    pod.cpu,
+                    pod.memory,
+                    sum(each.seconds for each in pod.containers),
+                    pod.time,
+                ),
+            },
         )
         for pod in pods
     )

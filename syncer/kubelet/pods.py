@@ -14,7 +14,8 @@ from syncer.kubelet.routes import Route
 from syncer.resources.kinds import PODS
 from syncer.resources.pods import containers
 
-#: Most Pods that are looked up at a time: the connections to the host are those of all syncers, too.
+#: Most Pods that are looked up at a time: the connections to the host are those of all syncers,
+#: too.
 MOST_LOOKUPS = 8
 
 
@@ -29,7 +30,10 @@ class HostedPod:
 
 
 class Pods:
-    """Finds host pods. ``holds_copies`` returns True if copies are in a host namespace; nothing is read in others."""
+    """Finds host pods.
+
+    ``holds_copies`` returns True if copies are in a host namespace; nothing is read in others.
+    """
 
     def __init__(
         self,
@@ -39,15 +43,18 @@ class Pods:
         *,
         holds_copies: Callable[[str], Awaitable[bool]],
     ) -> None:
-        self._settings, self._virtual, self._host = settings, virtual, host
+        self._settings = settings
+        self._virtual = virtual
+        self._host = host
         self._holds_copies = holds_copies
         self._lookups = asyncio.Semaphore(MOST_LOOKUPS)
 
     async def find(self, node: str, route: Route) -> HostedPod:
         """Return the host pod that runs the named Pod on this node.
 
-        The virtual Pod and its copy are read live, so that nothing is reached that only bears the name.
-        A container must be one that was sent to the host: it may have put others into the copy, for itself.
+        The virtual Pod and its copy are read live, so that nothing is reached that only bears the
+        name. A container must be one that was sent to the host: it may have put others into the
+        copy, for itself.
 
         Raises:
             Refused: There is no such Pod on this node, or no such container in it.
@@ -58,14 +65,18 @@ class Pods:
         gone = _gone(route.pod)
         if virtual is None or host is None or dig(virtual, "spec.nodeName") != node:
             raise gone
-        marks, identity = self._settings.marks, self._settings.identity
+        marks = self._settings.marks
+        identity = self._settings.identity
         if not marks.is_ours(host, cluster=identity, resource=PODS) or marks.virtual_key(host) != route.pod:
             raise gone
         uid = uid_of(virtual)
         if annotations_of(host).get(marks.uid) != uid or route.uid not in ("", uid):
             raise gone
         if route.container and not _has(host, containers.recorded(marks, host), route.container):
-            raise RefusedRequest(404, f'container "{route.container}" not found in pod "{route.pod.name}"')
+            raise RefusedRequest(
+                404,
+                f'container "{route.container}" not found in pod "{route.pod.name}"',
+            )
         return HostedPod(key, uid_of(host), route.pod, uid)
 
     async def _copy(self, key: Key) -> Obj | None:
@@ -78,8 +89,8 @@ class Pods:
     async def confirm(self, place: HostedPod) -> None:
         """Check that a host pod still has its place.
 
-        The host's API server takes a request for a name. The pod that it answered for is the one that was
-        found before if that one is there afterwards, too.
+        The host's API server takes a request for a name. The pod that it answered for is the one
+        that was found before if that one is there afterwards, too.
 
         Raises:
             Refused: It is gone, or another one has its name.
@@ -110,4 +121,7 @@ async def _get(cluster: SideClient, key: Key) -> Obj | None:
 
 
 def _silent(cluster: SideClient, error: ClusterError) -> RefusedRequest:
-    return RefusedRequest(503, f"the {cluster.side} cluster does not answer: {type(error).__name__}")
+    return RefusedRequest(
+        503,
+        f"the {cluster.side} cluster does not answer: {type(error).__name__}",
+    )

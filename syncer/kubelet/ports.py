@@ -32,7 +32,10 @@ def port_of(node: Obj) -> int | None:
 
 
 def choose(
-    wanted: Mapping[str, int | None], serving: Mapping[str, int], ports: range, taken: Collection[int] = ()
+    wanted: Mapping[str, int | None],
+    serving: Mapping[str, int],
+    ports: range,
+    taken: Collection[int] = (),
 ) -> dict[str, int]:
     """Return a port for each node, as far as there are enough.
 

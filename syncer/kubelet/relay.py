@@ -13,8 +13,8 @@ from syncer.kubelet.http import body_of
 MOST_WAITING = 64 << 10
 #: Encrypted bytes that wait to be decrypted; a quarter is more than the largest record of TLS.
 READ_AHEAD = 128 << 10
-#: Bytes that all relays of a virtual cluster pass in a second, and at once: the rest of the event loop's time is the
-#: syncers'. Each read counts as some bytes more, which is about its cost.
+#: Bytes that all relays of a virtual cluster pass in a second, and at once: the rest of the event
+#: loop's time is the syncers'. Each read counts as some bytes more, which is about its cost.
 BYTES_A_SECOND, BYTES_AT_ONCE, BYTES_OF_A_READ = 64 << 20, 4 << 20, 8 << 10
 #: Seconds in which the last bytes must have been taken after the other side has ended.
 LINGER_SECONDS = 300.0
@@ -27,21 +27,24 @@ class Pace:
 
     def __init__(self, rate: float = BYTES_A_SECOND) -> None:
         self._now = asyncio.get_running_loop().time
-        self._rate, self._bytes, self._at = rate, float(BYTES_AT_ONCE), self._now()
+        self._rate = rate
+        self._bytes = float(BYTES_AT_ONCE)
+        self._at = self._now()
 
     def spend(self, size: int) -> float:
         """Count bytes; return the seconds after which more may be read."""
         now = self._now()
         left = min(self._bytes + (now - self._at) * self._rate, BYTES_AT_ONCE) - size - BYTES_OF_A_READ
-        self._bytes, self._at = left, now
+        self._bytes = left
+        self._at = now
         return -left / self._rate if left < 0 else 0.0
 
 
 class Relay:
     """Two connections that get each other's bytes, until one of them ends.
 
-    Unless it is ``upgraded``, the first one only listens: bytes of it would be a second request on the other
-    connection, which is the daemon's. ``ended`` is called once, when both are closed.
+    Unless it is ``upgraded``, the first one only listens: bytes of it would be a second request on
+    the other connection, which is the daemon's. ``ended`` is called once, when both are closed.
     """
 
     __slots__ = ("_ended", "_finished", "_open", "_sides", "_timer", "active", "pace", "upgraded")
@@ -62,8 +65,10 @@ class Relay:
         for transport in (one, other):
             transport.set_write_buffer_limits(high=MOST_WAITING)
         sides = (_Side if self.upgraded else _LogReader)(self, one, other), _Side(self, other, one)
-        sides[0].opposite, sides[1].opposite = sides[1], sides[0]
-        self._sides, self._open = sides, 2
+        sides[0].opposite = sides[1]
+        sides[1].opposite = sides[0]
+        self._sides = sides
+        self._open = 2
         for side in sides:
             side.here.set_protocol(side)
             read(side.here, on=True)
@@ -84,7 +89,11 @@ class Relay:
         if self._open == 0:
             self._end()
         elif self._open == 1:
-            self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._abandon, other)
+            self._timer = asyncio.get_running_loop().call_later(
+                LINGER_SECONDS,
+                self._abandon,
+                other,
+            )
             other.close()
 
     def _abandon(self, other: asyncio.Transport) -> None:
@@ -105,13 +114,25 @@ class Relay:
 class _Side(asyncio.BufferedProtocol):
     """A side of a relay after the heads."""
 
-    __slots__ = ("_buffer", "_is_early", "_is_faster", "_relay", "_there", "_write", "here", "opposite")
+    __slots__ = (
+        "_buffer",
+        "_is_early",
+        "_is_faster",
+        "_relay",
+        "_there",
+        "_write",
+        "here",
+        "opposite",
+    )
 
     opposite: "_Side"
 
     def __init__(self, relay: Relay, here: asyncio.Transport, there: asyncio.Transport) -> None:
-        self._relay, self.here, self._there = relay, here, there
-        self._write, self._buffer = there.write, read_buffer(asyncio.get_running_loop())
+        self._relay = relay
+        self.here = here
+        self._there = there
+        self._write = there.write
+        self._buffer = read_buffer(asyncio.get_running_loop())
         #: Why nothing is read here: the relays together are too fast, or the other side is slower.
         self._is_early = self._is_faster = False
 
@@ -178,8 +199,8 @@ class _LogReader(_Side):
 def read(transport: asyncio.Transport, *, on: bool) -> None:
     """Read from a connection, or stop it.
 
-    uvloop goes on to read below TLS, and forgets what it has read there when the connection ends. So it gets no room
-    for that: what isn't read stays with the kernel, and the end behind it.
+    uvloop goes on to read below TLS, and forgets what it has read there when the connection ends.
+    So it gets no room for that: what isn't read stays with the kernel, and the end behind it.
     """
     if transport.is_closing():
         return
@@ -201,13 +222,18 @@ def _make_room(transport: asyncio.Transport, limits: Callable[..., None]) -> Non
 
 
 class Upstream(asyncio.Protocol):
-    """A connection to an API server until the head of its response has come; nothing is read after it."""
+    """A connection to an API server until the head of its response has come; nothing is read after
+    it.
+    """
 
     def __init__(self, longest: int) -> None:
         self.transport = cast("asyncio.Transport", None)
         self._received: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._longest, self._data, self._end = longest, b"", 0
-        self._more, self._lost = asyncio.Event(), False
+        self._longest = longest
+        self._data = b""
+        self._end = 0
+        self._more = asyncio.Event()
+        self._lost = False
 
     async def head(self) -> bytes:
         """Return the head.
@@ -254,7 +280,8 @@ class Upstream(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Notify those who wait for the response."""
-        self._lost, self.transport = True, GONE
+        self._lost = True
+        self.transport = GONE
         self._more.set()
         self._fail(f"connection lost: {exc or 'closed by the server'}")
 

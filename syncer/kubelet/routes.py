@@ -1,7 +1,7 @@
 """The paths of a kubelet, and what they are called at the host's API server.
 
-A virtual API server makes these paths and queries (Kubernetes' ``pkg/registry/core/pod/strategy.go``); a kubelet
-reads them in ``pkg/kubelet/server``.
+A virtual API server makes these paths and queries (Kubernetes'
+``pkg/registry/core/pod/strategy.go``); a kubelet reads them in ``pkg/kubelet/server``.
 """
 
 import re
@@ -15,9 +15,23 @@ from syncer.api.objects import LONGEST_LABEL, LONGEST_NAME, Key
 from syncer.kubelet.errors import RefusedRequest
 
 #: What a request is about: a subresource of a host pod, or one of the kubelet's own pages.
-RequestKind = Literal["log", "exec", "attach", "portforward", "pods", "healthz", "resource", "cadvisor", "summary"]
+RequestKind = Literal[
+    "log",
+    "exec",
+    "attach",
+    "portforward",
+    "pods",
+    "healthz",
+    "resource",
+    "cadvisor",
+    "summary",
+]
 
-_STREAMS: dict[str, RequestKind] = {"exec": "exec", "attach": "attach", "portForward": "portforward"}
+_STREAMS: dict[str, RequestKind] = {
+    "exec": "exec",
+    "attach": "attach",
+    "portForward": "portforward",
+}
 _PAGES: dict[str, RequestKind] = {
     "pods": "pods",
     "healthz": "healthz",
@@ -25,8 +39,9 @@ _PAGES: dict[str, RequestKind] = {
     "metrics/cadvisor": "cadvisor",
     "stats/summary": "summary",
 }
-#: The verb of a method in an authorisation (``pkg/kubelet/server/auth.go``). Into a pod's streams leads "create"
-#: alone, also by a WebSocket, whose method is GET: with a kubelet, who may read ``nodes/proxy`` may run commands.
+#: The verb of a method in an authorisation (``pkg/kubelet/server/auth.go``). Into a pod's streams
+#: leads "create" alone, also by a WebSocket, whose method is GET: with a kubelet, who may read
+#: ``nodes/proxy`` may run commands.
 _VERBS = {"GET": "get", "POST": "create"}
 
 #: Most ports of a port-forward.
@@ -49,8 +64,8 @@ _NO_POD = Key("", "")
 class Route:
     """A request, understood.
 
-    ``query`` is that of the host's subresource, encoded. ``container`` is empty for a port-forward, ``uid`` unless
-    the path names it.
+    ``query`` is that of the host's subresource, encoded. ``container`` is empty for a port-forward,
+    ``uid`` unless the path names it.
     """
 
     page: RequestKind
@@ -138,7 +153,13 @@ def _stream(page: RequestKind, names: Sequence[str], query: str) -> Route:
     if page == "portforward":
         return Route(page, _pod(names), uid, "", _ports(query))
     container = _container(names[-1])
-    return Route(page, _pod(names), uid, container, _stream_query(query, container, commands=page == "exec"))
+    return Route(
+        page,
+        _pod(names),
+        uid,
+        container,
+        _stream_query(query, container, commands=page == "exec"),
+    )
 
 
 def _pod(names: Sequence[str]) -> Key:
@@ -155,7 +176,9 @@ def _container(name: str) -> str:
 
 
 def _flag(value: str) -> str:
-    """Return a boolean as Kubernetes reads it (``Convert_Slice_string_To_bool``): all but these is true."""
+    """Return a boolean as Kubernetes reads it (``Convert_Slice_string_To_bool``): all but these is
+    true.
+    """
     return "false" if value.lower() in ("0", "false") else "true"
 
 

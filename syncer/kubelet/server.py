@@ -1,4 +1,6 @@
-"""The kubelet of a virtual cluster's nodes: a request is authenticated, authorised, and taken to the host."""
+"""The kubelet of a virtual cluster's nodes: a request is authenticated, authorised, and taken to
+the host.
+"""
 
 import asyncio
 import functools
@@ -26,7 +28,8 @@ from syncer.kubelet.users import Users
 
 #: Seconds until the host's API server must have accepted a connection.
 CONNECT_SECONDS = 15.0
-#: Seconds until it must have agreed to another protocol. A log may be silent for as long as its container is.
+#: Seconds until it must have agreed to another protocol. A log may be silent for as long as its
+#: container is.
 UPGRADE_SECONDS = 60.0
 #: Largest body of a refusal that is read, in bytes.
 LARGEST_REFUSAL = 64 << 10
@@ -36,26 +39,41 @@ REFUSAL_SECONDS = 5.0
 #: ``streamingConnectionIdleTimeout``).
 IDLE_SECONDS = 4 * 3600.0
 
-#: The protocols of streams. To a proxy on the way to the host, another one could mean a tunnel (h2c).
+#: The protocols of streams. To a proxy on the way to the host, another one could mean a tunnel
+#: (h2c).
 _PROTOCOLS = {"spdy/3.1": "SPDY/3.1", "websocket": "websocket"}
 #: The headers of an upgrade that the host needs, besides these protocols.
-_UPGRADE = ("x-stream-protocol-version", "sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol")
+_UPGRADE = (
+    "x-stream-protocol-version",
+    "sec-websocket-key",
+    "sec-websocket-version",
+    "sec-websocket-protocol",
+)
 #: Most lines of these headers.
 _MOST_UPGRADE = 20
 _value = re.compile(r"[0-9A-Za-z.+/=, -]{1,500}").fullmatch
-#: A WebSocket's protocol with this in its name is a bearer token, for which the host might take the client.
+#: A WebSocket's protocol with this in its name is a bearer token, for which the host might take the
+#: client.
 _BEARER = "bearer.authorization"
 #: The headers of the host's agreement that the client needs.
-_AGREEMENT = ("connection", "upgrade", "x-stream-protocol-version", "sec-websocket-accept", "sec-websocket-protocol")
-#: The headers of a log. One that is read to its present end has no length and comes in no chunks: the
-#: API server's WebSocket loses the bytes that it reads together with the end of a body.
+_AGREEMENT = (
+    "connection",
+    "upgrade",
+    "x-stream-protocol-version",
+    "sec-websocket-accept",
+    "sec-websocket-protocol",
+)
+#: The headers of a log. One that is read to its present end has no length and comes in no chunks:
+#: the API server's WebSocket loses the bytes that it reads together with the end of a body.
 _BODY = ("content-type", "transfer-encoding")
 
 
 class KubeletServer:
-    """Answers on a port for each node. ``told`` puts virtual names into a text of the host about a pod.
-    ``pods_of`` returns the virtual Pods of a node, encoded; ``holds_copies`` is that of `Pods`. Without ``usages``
-    there are no figures of Pods, and without ``kubelets`` no metrics of containers.
+    """Answers on a port for each node.
+
+    ``told`` puts virtual names into a text of the host about a pod. ``pods_of`` returns the virtual
+    Pods of a node, encoded; ``holds_copies`` is that of `Pods`. Without ``usages`` there are no
+    figures of Pods, and without ``kubelets`` no metrics of containers.
     """
 
     def __init__(
@@ -73,10 +91,16 @@ class KubeletServer:
         bounds: Bounds | None = None,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        self._virtual, self._host = _dialer(virtual), _dialer(host)
-        self._users, self._pods = Users(virtual), Pods(settings, virtual, host, holds_copies=holds_copies)
-        self._tls, self._told, self._idle_seconds = tls, told, idle_seconds
-        self._pods_of, self._usages, self._kubelets = pods_of, usages, kubelets
+        self._virtual = _dialer(virtual)
+        self._host = _dialer(host)
+        self._users = Users(virtual)
+        self._pods = Pods(settings, virtual, host, holds_copies=holds_copies)
+        self._tls = tls
+        self._told = told
+        self._idle_seconds = idle_seconds
+        self._pods_of = pods_of
+        self._usages = usages
+        self._kubelets = kubelets
         self.bounds = bounds or Bounds(room())
         self._listeners: dict[str, KubeletPort] = {}
         self._relays: set[Relay] = set()
@@ -129,7 +153,12 @@ class KubeletServer:
             Refused: It isn't done.
         """
         user = await self._users.user(client.certificate, head.get("authorization"))
-        await self._users.authorize(user, verb(head.method, head.target), node, subresources(head.target))
+        await self._users.authorize(
+            user,
+            verb(head.method, head.target),
+            node,
+            subresources(head.target),
+        )
         found = route(head.method, head.target)
         if not self.bounds.trust(client, node):
             raise RefusedRequest(503, "there are too many connections; try again later")
@@ -157,7 +186,10 @@ class KubeletServer:
             return http.reply(200, pages.pod_list(self._pods_of(node)), pages.JSON)
         if page == "cadvisor":
             if self._kubelets is None:
-                raise RefusedRequest(404, "there are no metrics of containers: kubelet.cadvisor is off")
+                raise RefusedRequest(
+                    404,
+                    "there are no metrics of containers: kubelet.cadvisor is off",
+                )
             return http.reply(200, await self._kubelets.metrics(node), pages.TEXT)
         if self._usages is None:
             raise RefusedRequest(404, "there are no figures of Pods: kubelet.metrics is off")
@@ -167,7 +199,13 @@ class KubeletServer:
             return http.reply(200, pages.metrics(of_node, on_node), pages.TEXT)
         return http.reply(200, pages.summary(node, of_node, on_node), pages.JSON)
 
-    async def _to_pod(self, node: str, client: ClientConnection, head: MessageHead, found: Route) -> bool:
+    async def _to_pod(
+        self,
+        node: str,
+        client: ClientConnection,
+        head: MessageHead,
+        found: Route,
+    ) -> bool:
         """Relay a request to the host's pod. Return True once the relay goes on by itself."""
         headers = _upgrade(head, found.page) if found.upgrades else [("connection", "close")]
         place = await self._pods.find(node, found)
@@ -204,21 +242,40 @@ class KubeletServer:
         self._relays.discard(relay)
         self.bounds.leave(node)
 
-    async def _sent(self, upstream: Upstream, request: tuple[str, str, http.HeaderLines], found: Route) -> MessageHead:
+    async def _sent(
+        self,
+        upstream: Upstream,
+        request: tuple[str, str, http.HeaderLines],
+        found: Route,
+    ) -> MessageHead:
         """Send a request to the host; return the head of its response."""
         method, target, headers = request
         loop = asyncio.get_running_loop()
         seconds = UPGRADE_SECONDS if found.upgrades else None
         try:
-            deadline, version = loop.time() + CONNECT_SECONDS, "1.1" if found.goes_on else "1.0"
-            _, data = await self._host.open(upstream, method, target, headers, deadline, version=version)
+            deadline = loop.time() + CONNECT_SECONDS
+            version = "1.1" if found.goes_on else "1.0"
+            _, data = await self._host.open(
+                upstream,
+                method,
+                target,
+                headers,
+                deadline,
+                version=version,
+            )
             upstream.transport.write(data)
             async with asyncio.timeout(seconds):
                 return http.response_head(await upstream.head())
         except (ConnectionFailed, ConnectionError, TimeoutError, ValueError) as error:
             raise RefusedRequest(503, "the host cluster does not answer") from error
 
-    async def _refusal(self, upstream: Upstream, reply: MessageHead, found: Route, place: HostedPod) -> RefusedRequest:
+    async def _refusal(
+        self,
+        upstream: Upstream,
+        reply: MessageHead,
+        found: Route,
+        place: HostedPod,
+    ) -> RefusedRequest:
         """Return the refusal of the host, in words for a tenant."""
         if reply.status == 401:
             await self._host.refused()
@@ -239,9 +296,13 @@ def _upgrade(head: MessageHead, page: str) -> http.HeaderLines:
     Raises:
         Refused: The client wants none, or not to a protocol of streams.
     """
-    wanted, lines = _PROTOCOLS.get(head.get("upgrade").lower()), head.only(_UPGRADE)
+    wanted = _PROTOCOLS.get(head.get("upgrade").lower())
+    lines = head.only(_UPGRADE)
     if wanted is None or "upgrade" not in head.get("connection").lower():
-        raise RefusedRequest(400, f"{page} needs a connection that is upgraded to SPDY/3.1 or a WebSocket")
+        raise RefusedRequest(
+            400,
+            f"{page} needs a connection that is upgraded to SPDY/3.1 or a WebSocket",
+        )
     if len(lines) > _MOST_UPGRADE or not all(_value(value) and _BEARER not in value for _, value in lines):
         raise RefusedRequest(400, "the headers of the upgrade name no protocol of streams")
     return [("connection", "Upgrade"), ("upgrade", wanted), *lines]

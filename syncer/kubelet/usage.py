@@ -23,12 +23,13 @@ from syncer.steps import STEP_OBJECTS
 from syncer.translate import times
 from syncer.translate.quantities import quantity
 
-#: Seconds for which the host's figures hold; a metrics-server measures every 15 s. After a failure it is asked again
-#: sooner.
+#: Seconds for which the host's figures hold; a metrics-server measures every 15 s. After a failure
+#: it is asked again sooner.
 KEPT_SECONDS, AGAIN_SECONDS = 10.0, 5.0
 #: Most characters of a malformed quantity that an error quotes.
 LONGEST_QUOTE = 40
-#: The least CPU time of a container that has run, in seconds: to a metrics-server, 0 is a missing figure.
+#: The least CPU time of a container that has run, in seconds: to a metrics-server, 0 is a missing
+#: figure.
 LEAST_SECONDS = 0.001
 
 #: Nano-units of a unit, and the least number that is too large for a quantity.
@@ -44,8 +45,8 @@ SILENT = "the host cluster's metrics.k8s.io does not answer"
 class ContainerUsage:
     """What a container uses: CPU in billionths of a core, memory in bytes.
 
-    ``seconds`` is the CPU time used since the daemon first saw the container, ``started`` its start as
-    an RFC 3339 time; ``""`` if that is unknown.
+    ``seconds`` is the CPU time used since the daemon first saw the container, ``started`` its start
+    as an RFC 3339 time; ``""`` if that is unknown.
     """
 
     name: str
@@ -57,7 +58,10 @@ class ContainerUsage:
 
 @dataclass(frozen=True, slots=True)
 class PodUsage:
-    """What a virtual Pod uses. ``time`` is when it was measured, over a ``window`` such as ``15.1s``."""
+    """What a virtual Pod uses.
+
+    ``time`` is when it was measured, over a ``window`` such as ``15.1s``.
+    """
 
     key: Key
     uid: str
@@ -80,7 +84,9 @@ class PodUsage:
 
 @dataclass(frozen=True, slots=True)
 class NodeUsage:
-    """What the tenant's Pods on a node use together; ``seconds`` is the CPU time since the first look."""
+    """What the tenant's Pods on a node use together; ``seconds`` is the CPU time since the first
+    look.
+    """
 
     cpu: int
     memory: int
@@ -100,8 +106,9 @@ class Copied:
 class Usages:
     """Reads figures of the host, and keeps them for a moment.
 
-    ``copied`` returns what a host pod, given by its key, is the copy of, None for a pod of others. ``say``
-    gets why there are no figures, in words for everybody and in detail; both empty if there are.
+    ``copied`` returns what a host pod, given by its key, is the copy of, None for a pod of others.
+    ``say`` gets why there are no figures, in words for everybody and in detail; both empty if there
+    are.
     """
 
     def __init__(
@@ -111,9 +118,13 @@ class Usages:
         copied: Callable[[Key], Copied | None],
         say: Callable[[str, str], None],
     ) -> None:
-        self._settings, self._host, self._copied, self._say = settings, host, copied, say
+        self._settings = settings
+        self._host = host
+        self._copied = copied
+        self._say = say
         self._lock = asyncio.Lock()
-        self._until, self._why = 0.0, ""
+        self._until = 0.0
+        self._why = ""
         self._pods: Mapping[Key, PodUsage] = {}
         self._nodes: Mapping[str, NodeUsage] = {}
 
@@ -156,7 +167,9 @@ class Usages:
             if clock() >= self._until:
                 try:
                     await self._read()
-                    self._why, details, kept = "", "", KEPT_SECONDS
+                    self._why = ""
+                    details = ""
+                    kept = KEPT_SECONDS
                 except ClusterError as error:
                     self._why, details, kept = _why(error), str(error), AGAIN_SECONDS
                 self._until = clock() + kept
@@ -174,7 +187,11 @@ class Usages:
         selector = self._settings.marks.selector(self._settings.identity)
         for namespace in self._settings.names.host_namespaces() or ("",):
             number = 0
-            async for page in self._host.list_pages(POD_METRICS, namespace=namespace, selector=selector):
+            async for page in self._host.list_pages(
+                POD_METRICS,
+                namespace=namespace,
+                selector=selector,
+            ):
                 for raw in page.items:
                     number += 1
                     if number % STEP_OBJECTS == 0:
@@ -197,7 +214,8 @@ class Usages:
         earlier = before if before is not None and before.uid == uid_of(virtual) else None
         own = _starts(copied)
         try:
-            time, window = times.read(figures["timestamp"]), str(figures["window"])
+            time = times.read(figures["timestamp"])
+            window = str(figures["window"])
             passed = (time - earlier.time).total_seconds() if earlier else 0.0
             containers = tuple(
                 _container(each, own[each["name"]], window, passed, earlier)
@@ -210,9 +228,16 @@ class Usages:
         return PodUsage(key, uid_of(virtual), node, time, window, containers, started) if containers else None
 
 
-def _container(figures: Obj, started: str, window: str, passed: float, before: PodUsage | None) -> ContainerUsage:
+def _container(
+    figures: Obj,
+    started: str,
+    window: str,
+    passed: float,
+    before: PodUsage | None,
+) -> ContainerUsage:
     """Return the figures of a container; ``passed`` are the seconds since those ``before``."""
-    cpu, memory = amount(figures["usage"]["cpu"], NANO), amount(figures["usage"]["memory"])
+    cpu = amount(figures["usage"]["cpu"], NANO)
+    memory = amount(figures["usage"]["memory"])
     earlier = next((each for each in before.containers if each.name == figures["name"]), None) if before else None
     if earlier is None or earlier.started != started:
         used = _at_first(cpu, window)
@@ -259,13 +284,20 @@ def _by_node(pods: Mapping[Key, PodUsage], before: Mapping[str, NodeUsage]) -> d
         on_node.setdefault(pod.node, []).append(pod)
     found = {}
     for node, its in on_node.items():
-        latest, earlier = max(its, key=lambda pod: pod.time), before.get(node)
+        latest = max(its, key=lambda pod: pod.time)
+        earlier = before.get(node)
         cpu = sum(pod.cpu for pod in its)
         if earlier is None:
             used = _at_first(cpu, latest.window)
         else:
             used = earlier.seconds + max((latest.time - earlier.time).total_seconds(), 0.0) * cpu / NANO
-        found[node] = NodeUsage(cpu, sum(pod.memory for pod in its), used, latest.time, latest.window)
+        found[node] = NodeUsage(
+            cpu,
+            sum(pod.memory for pod in its),
+            used,
+            latest.time,
+            latest.window,
+        )
     return found
 
 

@@ -17,12 +17,13 @@ from syncer.clusters.client import SideClient
 from syncer.kubelet.errors import RefusedRequest
 from syncer.resources.kinds import ACCESS_REVIEWS, TOKEN_REVIEWS
 
-#: Seconds for which an answer of the virtual API server holds. A kubelet keeps it for up to five minutes.
+#: Seconds for which an answer of the virtual API server holds. A kubelet keeps it for up to five
+#: minutes.
 KEPT_SECONDS = 10.0
 #: Most answers that are kept.
 MOST_KEPT = 1024
-#: Most reviews that are asked for at a time, and that wait: the connections to the virtual API server are
-#: those of its syncers, too, and each token of a stranger takes a review.
+#: Most reviews that are asked for at a time, and that wait: the connections to the virtual API
+#: server are those of its syncers, too, and each token of a stranger takes a review.
 MOST_ASKED, MOST_WAITING = 8, 256
 #: The group of all users with a name; a certificate doesn't say it.
 AUTHENTICATED = "system:authenticated"
@@ -48,9 +49,18 @@ class Users:
     def __init__(self, virtual: SideClient) -> None:
         self._virtual = virtual
         clock = asyncio.get_running_loop().time
-        self._users: TTLCache[bytes, asyncio.Task[User | None]] = TTLCache(MOST_KEPT, KEPT_SECONDS, clock)
-        self._allowed: TTLCache[tuple[Any, ...], asyncio.Task[bool]] = TTLCache(MOST_KEPT, KEPT_SECONDS, clock)
-        self._asking, self._waiting = asyncio.Semaphore(MOST_ASKED), 0
+        self._users: TTLCache[bytes, asyncio.Task[User | None]] = TTLCache(
+            MOST_KEPT,
+            KEPT_SECONDS,
+            clock,
+        )
+        self._allowed: TTLCache[tuple[Any, ...], asyncio.Task[bool]] = TTLCache(
+            MOST_KEPT,
+            KEPT_SECONDS,
+            clock,
+        )
+        self._asking = asyncio.Semaphore(MOST_ASKED)
+        self._waiting = 0
 
     async def user(self, certificate: Mapping[str, Any] | None, authorization: str) -> User:
         """Return the user of a verified certificate, else of a bearer token.
@@ -66,14 +76,27 @@ class Users:
             raise RefusedRequest(401, "Unauthorized")
         return found
 
-    async def authorize(self, user: User, verb: str, node: str, subresources: Sequence[str]) -> None:
+    async def authorize(
+        self,
+        user: User,
+        verb: str,
+        node: str,
+        subresources: Sequence[str],
+    ) -> None:
         """Check that a user is allowed one of the subresources of a node.
 
         Raises:
             Refused: None of them.
         """
         for subresource in subresources:
-            if await self.may(user, verb=verb, version="v1", resource="nodes", subresource=subresource, name=node):
+            if await self.may(
+                user,
+                verb=verb,
+                version="v1",
+                resource="nodes",
+                subresource=subresource,
+                name=node,
+            ):
                 return
         what = f"user={user.name}, verb={verb}, resource=nodes, subresource(s)={list(subresources)}"
         raise RefusedRequest(403, f"Forbidden ({what})")
@@ -97,7 +120,11 @@ class Users:
         return await _once(self._allowed, kept, lambda: self._is_allowed(user, attributes))
 
     async def _is_allowed(self, user: User, attributes: Obj) -> bool:
-        spec: Obj = {"user": user.name, "groups": list(user.groups), "resourceAttributes": attributes}
+        spec: Obj = {
+            "user": user.name,
+            "groups": list(user.groups),
+            "resourceAttributes": attributes,
+        }
         if user.uid:
             spec["uid"] = user.uid
         if user.extra:
@@ -114,18 +141,30 @@ class Users:
                 review = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
                 status = (await self._virtual.create(resource, review)).get("status")
         except ClusterError as error:
-            raise RefusedRequest(500, f"the API server does not say who may do this: {type(error).__name__}") from error
+            raise RefusedRequest(
+                500,
+                f"the API server does not say who may do this: {type(error).__name__}",
+            ) from error
         finally:
             self._waiting -= 1
         return status if isinstance(status, dict) else {}
 
 
-async def _once(kept: MutableMapping[K, asyncio.Task[V]], key: K, ask: Callable[[], Coroutine[Any, Any, V]]) -> V:
-    """Return a kept answer, or ask. Many who ask the same at a time share an answer; an error isn't kept."""
+async def _once(
+    kept: MutableMapping[K, asyncio.Task[V]],
+    key: K,
+    ask: Callable[[], Coroutine[Any, Any, V]],
+) -> V:
+    """Return a kept answer, or ask.
+
+    Many who ask the same at a time share an answer; an error isn't kept.
+    """
     task = kept.get(key)
     if task is None:
         task = kept[key] = asyncio.create_task(ask())
-        task.add_done_callback(lambda done: kept.pop(key, None) if done.cancelled() or done.exception() else None)
+        task.add_done_callback(
+            lambda done: kept.pop(key, None) if done.cancelled() or done.exception() else None,
+        )
     return await asyncio.shield(task)
 
 
@@ -151,7 +190,9 @@ def _of_review(user: Any) -> User | None:
     """
     if not isinstance(user, dict):
         raise _malformed()
-    name, uid, extra = user.get("username") or "", user.get("uid") or "", user.get("extra") or {}
+    name = user.get("username") or ""
+    uid = user.get("uid") or ""
+    extra = user.get("extra") or {}
     if not isinstance(name, str) or not isinstance(uid, str) or not isinstance(extra, dict):
         raise _malformed()
     groups = _strings(user.get("groups"))
@@ -165,4 +206,7 @@ def _strings(values: Any) -> tuple[str, ...]:
 
 
 def _malformed() -> RefusedRequest:
-    return RefusedRequest(500, "the API server does not say who may do this: its review is malformed")
+    return RefusedRequest(
+        500,
+        "the API server does not say who may do this: its review is malformed",
+    )

@@ -57,7 +57,12 @@ class Control:
         """Register the handler of a method and path: ``add("GET", "/parked", …)``."""
         self._handlers[method, path] = handler
 
-    async def answer(self, method: str, path: str, given: Mapping[str, Any]) -> tuple[HTTPStatus, Any]:
+    async def answer(
+        self,
+        method: str,
+        path: str,
+        given: Mapping[str, Any],
+    ) -> tuple[HTTPStatus, Any]:
         """Return the status and the answer to a request.
 
         Errors become a status and a sentence; none is raised.
@@ -65,18 +70,27 @@ class Control:
         handler = self._handlers.get((method, path))
         if handler is None:
             known = ", ".join(" ".join(each) for each in self._handlers)
-            return _refused(HTTPStatus.NOT_FOUND, f"{method} {path} is not known to this daemon; it answers {known}")
+            return _refused(
+                HTTPStatus.NOT_FOUND,
+                f"{method} {path} is not known to this daemon; it answers {known}",
+            )
         leader = self._led_by()
         if leader is not None:
             who = f"{leader} leads, ask there" if leader else "nobody leads at the moment"
-            return _refused(HTTPStatus.SERVICE_UNAVAILABLE, f"this daemon stands by and does no work: {who}")
+            return _refused(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"this daemon stands by and does no work: {who}",
+            )
         try:
             return HTTPStatus.OK, await handler(given)
         except SyncerError as error:
             return _refused(HTTPStatus.CONFLICT, str(error))
         except Exception as error:
             log.exception("a question on the control socket could not be answered", path=path)
-            return _refused(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}; the daemon's log says more")
+            return _refused(
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                f"{type(error).__name__}; the daemon's log says more",
+            )
 
     @asynccontextmanager
     async def serving(self, path: str) -> AsyncIterator[None]:
@@ -92,7 +106,11 @@ class Control:
             yield
             return
         clients = _Clients(self)
-        server = await asyncio.start_unix_server(clients.serve, sock=listener.socket, limit=MOST_HEAD)
+        server = await asyncio.start_unix_server(
+            clients.serve,
+            sock=listener.socket,
+            limit=MOST_HEAD,
+        )
         try:
             yield
         finally:
@@ -133,7 +151,12 @@ def _listen_or_warn(path: str) -> _Socket | None:
     except OSError as error:
         why = error.strerror or str(error)
         hint = "set control.socket to another path, or to '0'"
-        log.warning("no control socket; commands can't ask this daemon", path=path, error=why, hint=hint)
+        log.warning(
+            "no control socket; commands can't ask this daemon",
+            path=path,
+            error=why,
+            hint=hint,
+        )
         return None
 
 
@@ -158,7 +181,8 @@ def _listen(path: Path) -> _Socket:
 
 
 def _must_be_private(folder: Path) -> None:
-    """Create the default folder, which is for this user alone; any other is as the operator made it.
+    """Create the default folder, which is for this user alone; any other is as the operator made
+    it.
 
     Raises:
         OSError: The folder can't be created.
@@ -178,7 +202,10 @@ def is_peer_trusted(connected: socket.socket) -> bool:
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return True  # not Linux: the modes of the folder and of the socket decide
-    _, uid, _ = struct.unpack("3i", connected.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
+    _, uid, _ = struct.unpack(
+        "3i",
+        connected.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")),
+    )
     return uid in (os.geteuid(), 0)
 
 
@@ -242,7 +269,9 @@ class _Clients:
         assert task is not None
         self._tasks.add(task)
         try:
-            if len(self._tasks) <= MOST_CLIENTS and is_peer_trusted(writer.get_extra_info("socket")):
+            if len(self._tasks) <= MOST_CLIENTS and is_peer_trusted(
+                writer.get_extra_info("socket"),
+            ):
                 await _say(writer, *await self._answer(reader))
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass  # the client disconnected, or doesn't read
@@ -264,7 +293,10 @@ class _Clients:
         except _Malformed as error:
             return _refused(error.status, str(error))
         except TimeoutError:
-            return _refused(HTTPStatus.REQUEST_TIMEOUT, f"no whole question came in {CLIENT_SECONDS:g} s")
+            return _refused(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"no whole question came in {CLIENT_SECONDS:g} s",
+            )
         if self._answering >= MOST_ANSWERS:
             why = f"the daemon answers {MOST_ANSWERS} questions already; ask again later"
             return _refused(HTTPStatus.SERVICE_UNAVAILABLE, why)
@@ -273,7 +305,10 @@ class _Clients:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await self._control.answer(*question)
         except TimeoutError:
-            return _refused(HTTPStatus.GATEWAY_TIMEOUT, f"the daemon gave no answer in {ANSWER_SECONDS:g} s")
+            return _refused(
+                HTTPStatus.GATEWAY_TIMEOUT,
+                f"the daemon gave no answer in {ANSWER_SECONDS:g} s",
+            )
         finally:
             self._answering -= 1
 
@@ -311,7 +346,10 @@ def _length(fields: list[str]) -> int:
     if "transfer-encoding" in headers or not (length.isascii() and length.isdecimal()):
         raise _Malformed(HTTPStatus.BAD_REQUEST, "expected a Content-Length")
     if len(length) > 9 or int(length) > MOST_BODY:
-        raise _Malformed(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {MOST_BODY} bytes")
+        raise _Malformed(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"the body has more than {MOST_BODY} bytes",
+        )
     return int(length)
 
 

@@ -68,7 +68,15 @@ class EventNote:
     @property
     def size(self) -> int:
         """The memory of the note and of the entry that holds it, in bytes."""
-        text = (self.api_version, self.kind, self.namespace, self.name, self.uid, self.reason, self.message)
+        text = (
+            self.api_version,
+            self.kind,
+            self.namespace,
+            self.name,
+            self.uid,
+            self.reason,
+            self.message,
+        )
         return OVERHEAD + sum(map(sys.getsizeof, text))
 
 
@@ -114,19 +122,25 @@ class EventRecorder:
         clock: Callable[[], float] = time.monotonic,
         utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._client, self._cluster = client, cluster
-        self._component, self._instance = component, instance or component
+        self._client = client
+        self._cluster = cluster
+        self._component = component
+        self._instance = instance or component
         self._utcnow = utcnow
         self._clock = clock
         self._series: TTLCache[EventNote, _Series] = TTLCache(
-            SERIES_BYTES, SERIES_LIFE, timer=clock, getsizeof=lambda series: series.size
+            SERIES_BYTES,
+            SERIES_LIFE,
+            timer=clock,
+            getsizeof=lambda series: series.size,
         )
         self._limit = TokenBucket(rate=CLUSTER_RATE, burst=CLUSTER_BURST, now=clock())
         #: By the hash of an object, for objects with recent events.
         self._limits: LRUCache[int, TokenBucket] = LRUCache(REMEMBERED)
         self._waiting: dict[EventNote, int] = {}
         self._waiting_bytes = 0
-        self._wake, self._idle = asyncio.Event(), asyncio.Event()
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
         self._idle.set()
         self._complained = False
         self._last_name = 0
@@ -176,7 +190,8 @@ class EventRecorder:
 
     def _is_allowed(self, note: EventNote) -> bool:
         """Return True if the limit of the note's object allows another event."""
-        about, now = hash((note.kind, note.namespace, note.name, note.uid)), self._clock()
+        about = hash((note.kind, note.namespace, note.name, note.uid))
+        now = self._clock()
         limit = self._limits.get(about)
         if limit is None:
             limit = self._limits[about] = TokenBucket(rate=1 / REFILL, burst=BURST, now=now)
@@ -246,10 +261,21 @@ class EventRecorder:
             self._complained = True
             key = str(Key(note.namespace, note.name))
             about = {"cluster": self._cluster, "key": key}
-            log.warning("an event could not be written", **about, reason=note.reason, error=str(error) or "no answer")
+            log.warning(
+                "an event could not be written",
+                **about,
+                reason=note.reason,
+                error=str(error) or "no answer",
+            )
 
 
-def note_about(resource: Resource, obj: Obj, level: EventType, reason: str, message: str) -> EventNote:
+def note_about(
+    resource: Resource,
+    obj: Obj,
+    level: EventType,
+    reason: str,
+    message: str,
+) -> EventNote:
     """Return a note about an object, of which only the identity is used."""
     metadata = obj["metadata"]
     return EventNote(

@@ -66,7 +66,8 @@ class Checks:
 
     def ready_by_cluster(self, name: str, read: Callable[[], Mapping[str, str | None]]) -> None:
         """Add a check ``name/CLUSTER`` to ``/readyz`` for each virtual cluster that ``read``
-        returns, with its problem or None. While one of them passes, the daemon is ready, and the others are degraded.
+        returns, with its problem or None. While one of them passes, the daemon is ready, and the
+        others are degraded.
         """
         self._by_cluster[name] = read
 
@@ -82,7 +83,13 @@ class Checks:
         """Return the WSGI application that serves the pages."""
         live = _page("livez", lambda: self._live, dict)
         ready = _page("readyz", self._all_ready, lambda: self._degraded())
-        return routes({"/livez": live, "/readyz": ready, "/healthz": _page("healthz", lambda: self._live, dict)})
+        return routes(
+            {
+                "/livez": live,
+                "/readyz": ready,
+                "/healthz": _page("healthz", lambda: self._live, dict),
+            },
+        )
 
     def _all_ready(self) -> Mapping[str, Check]:
         found = dict(self._ready)
@@ -105,9 +112,15 @@ class Heartbeat:
     """
 
     def __init__(
-        self, what: str = "the event loop", *, deadline: float = DEADLINE, clock: Callable[[], float] = time.monotonic
+        self,
+        what: str = "the event loop",
+        *,
+        deadline: float = DEADLINE,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._what, self._deadline, self._clock = what, deadline, clock
+        self._what = what
+        self._deadline = deadline
+        self._clock = clock
         self._last = clock()
 
     def beat(self) -> None:
@@ -127,7 +140,9 @@ class Heartbeat:
 
 
 def at_most(seconds: float, age: Callable[[], float], what: str) -> Check:
-    """Return a check that fails while ``age()`` is over ``seconds``; its message begins with ``what``."""
+    """Return a check that fails while ``age()`` is over ``seconds``; its message begins with
+    ``what``.
+    """
 
     def check() -> str | None:
         now = age()
@@ -145,18 +160,32 @@ def _found(problem: str | None) -> Check:
 
 
 def _page(
-    name: str, read: Callable[[], Mapping[str, Check]], degraded: Callable[[], Mapping[str, str]]
+    name: str,
+    read: Callable[[], Mapping[str, Check]],
+    degraded: Callable[[], Mapping[str, str]],
 ) -> WSGIApplication:
     def page(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        checks, chosen = read(), environ["PATH_INFO"].removeprefix(f"/{name}").strip("/")
+        checks = read()
+        chosen = environ["PATH_INFO"].removeprefix(f"/{name}").strip("/")
         if chosen and chosen not in checks:
-            return reply(start_response, "404 Not Found", f"no check {chosen}; there are {', '.join(checks)}\n")
+            return reply(
+                start_response,
+                "404 Not Found",
+                f"no check {chosen}; there are {', '.join(checks)}\n",
+            )
         query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
         asked = {chosen: checks[chosen]} if chosen else dict(checks)
         findings = _ask(asked, excluded=query.get("exclude", ()))
-        lines = [*map(str, findings), *(f"[!]{kind} degraded: {why}" for kind, why in degraded().items())]
+        lines = [
+            *map(str, findings),
+            *(f"[!]{kind} degraded: {why}" for kind, why in degraded().items()),
+        ]
         if any(found.problem and (chosen or not isinstance(found.problem, _OfOne)) for found in findings):
-            return reply(start_response, "500 Internal Server Error", "\n".join([*lines, f"{name} check failed\n"]))
+            return reply(
+                start_response,
+                "500 Internal Server Error",
+                "\n".join([*lines, f"{name} check failed\n"]),
+            )
         if "verbose" in query:
             return reply(start_response, "200 OK", "\n".join([*lines, f"{name} check passed\n"]))
         return reply(start_response, "200 OK", "ok")
@@ -179,5 +208,7 @@ def _outcome(check: Check) -> str | None:
 
 
 def _broken(error: Exception) -> str:
-    """Return a message for a check that raised, without the exception's text, which may contain anything."""
+    """Return a message for a check that raised, without the exception's text, which may contain
+    anything.
+    """
     return f"the check itself failed: {type(error).__name__}"

@@ -133,7 +133,13 @@ def _renderers(chosen: Format, stream: TextIO, environ: Mapping[str, str]) -> li
     if chosen == "console" or (chosen == "auto" and terminal):
         colors = terminal and not environ.get("NO_COLOR")
         traceback = structlog.dev.plain_traceback
-        return [structlog.dev.ConsoleRenderer(colors=colors, timestamp_key="time", exception_formatter=traceback)]
+        return [
+            structlog.dev.ConsoleRenderer(
+                colors=colors,
+                timestamp_key="time",
+                exception_formatter=traceback,
+            ),
+        ]
     return [
         structlog.processors.format_exc_info,
         structlog.processors.EventRenamer("message"),
@@ -142,12 +148,20 @@ def _renderers(chosen: Format, stream: TextIO, environ: Mapping[str, str]) -> li
     ]
 
 
-def _in_reading_order(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _in_reading_order(
+    logger: Any,
+    method: str,
+    event: MutableMapping[str, Any],
+) -> MutableMapping[str, Any]:
     first = {key: event.pop(key) for key in ("time", "level", "message") if key in event}
     return {**first, **event}
 
 
-def _keep_content_out(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _keep_content_out(
+    logger: Any,
+    method: str,
+    event: MutableMapping[str, Any],
+) -> MutableMapping[str, Any]:
     """Keep names, numbers and sentences; replace any container by its type and size."""
     for key, value in event.items():
         if key != "exc_info":
@@ -168,17 +182,28 @@ def _shown(value: Any) -> Any:
             return text if len(text) <= VALUE_LIMIT else f"{text[:VALUE_LIMIT]}… ({len(text)} characters)"
 
 
-def _stamp_level(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _stamp_level(
+    logger: Any,
+    method: str,
+    event: MutableMapping[str, Any],
+) -> MutableMapping[str, Any]:
     event["level"] = method
     return event
 
 
-def _stamp_library(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _stamp_library(
+    logger: Any,
+    method: str,
+    event: MutableMapping[str, Any],
+) -> MutableMapping[str, Any]:
     event["module"] = event["_record"].name
     return event
 
 
-_STAMPS: list[Any] = [_stamp_level, structlog.processors.TimeStamper(fmt="iso", utc=True, key="time")]
+_STAMPS: list[Any] = [
+    _stamp_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+]
 
 
 def _route_libraries(renderers: list[Any]) -> None:
@@ -189,10 +214,15 @@ def _route_libraries(renderers: list[Any]) -> None:
     handler = logging.StreamHandler(_SINK)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[_stamp_library, *_STAMPS], processors=[unmeta, *renderers]
-        )
+            foreign_pre_chain=[_stamp_library, *_STAMPS],
+            processors=[unmeta, *renderers],
+        ),
     )
     logging.basicConfig(handlers=[handler], level=max(_SINK.threshold, logging.INFO), force=True)
 
 
-_SINK.processors[:] = [_keep_content_out, *_STAMPS, *_renderers("console", sys.stderr, {"NO_COLOR": "1"})]
+_SINK.processors[:] = [
+    _keep_content_out,
+    *_STAMPS,
+    *_renderers("console", sys.stderr, {"NO_COLOR": "1"}),
+]

@@ -13,7 +13,11 @@ from itertools import accumulate
 from typing import Literal, TypeVar
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
@@ -57,7 +61,9 @@ class Count:
 
 
 class Timings:
-    """A series of a histogram: the number of durations in each bucket of :data:`BOUNDS`, and their sum."""
+    """A series of a histogram: the number of durations in each bucket of :data:`BOUNDS`, and their
+    sum.
+    """
 
     __slots__ = ("counts", "seconds")
 
@@ -123,7 +129,8 @@ class _Recorded(Collector):
             else:
                 histogram = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
                 for labels, timings in list(self._histograms[metric.name].items()):
-                    seconds, below = timings.seconds, accumulate(list(timings.counts))
+                    seconds = timings.seconds
+                    below = accumulate(list(timings.counts))
                     histogram.add_metric(labels, list(zip(LE, below, strict=True)), seconds)
                 yield histogram
 
@@ -195,7 +202,11 @@ class QueueMetrics:
         #: Counts a request that was queued again after a failure.
         self.retried = recorded.counter("workqueue_retries", cluster, *QUEUE).inc
         #: Counts a request that was taken out so many seconds after it became due.
-        self.waited = recorded.histogram("workqueue_queue_duration_seconds", cluster, *QUEUE).observe
+        self.waited = recorded.histogram(
+            "workqueue_queue_duration_seconds",
+            cluster,
+            *QUEUE,
+        ).observe
         #: Counts a request whose work has ended after so many seconds.
         self.worked = recorded.histogram("workqueue_work_duration_seconds", cluster, *QUEUE).observe
 
@@ -207,10 +218,19 @@ class ClientMetrics:
 
     def __init__(self, recorded: _Recorded, *labels: str) -> None:
         self._requests: _Children[tuple[int, str], Count] = _Children(
-            lambda reply: recorded.counter("rest_client_requests", *labels, str(reply[0] or "<error>"), reply[1])
+            lambda reply: recorded.counter(
+                "rest_client_requests",
+                *labels,
+                str(reply[0] or "<error>"),
+                reply[1],
+            ),
         )
         self._durations: _Children[str, Timings] = _Children(
-            lambda method: recorded.histogram("rest_client_request_duration_seconds", *labels, method)
+            lambda method: recorded.histogram(
+                "rest_client_request_duration_seconds",
+                *labels,
+                method,
+            ),
         )
 
     def request(self, method: str, code: int, seconds: float) -> None:
@@ -250,7 +270,9 @@ class Metrics:
         return found
 
     def client(self, cluster: str, side: str, host: str) -> ClientMetrics:
-        """Return the metrics of the requests to an API server; ``cluster`` is ``""`` for the host's."""
+        """Return the metrics of the requests to an API server; ``cluster`` is ``""`` for the
+        host's.
+        """
         return ClientMetrics(self._recorded, cluster, side, host)
 
     def watch_restarted(self, cluster: str, side: str, resource: str) -> None:
@@ -309,7 +331,9 @@ class _Readings(Collector):
                 yield family
 
     def _values(self, name: str, read: Reading) -> Mapping[tuple[str, ...], float]:
-        """Return the values of a metric, none if it can't be read, so that the others are still shown."""
+        """Return the values of a metric, none if it can't be read, so that the others are still
+        shown.
+        """
         try:
             return read()
         except Exception as error:  # noqa: BLE001  # whatever a callback raises

@@ -53,8 +53,10 @@ def parse_address(text: str, *, setting: str) -> HostPort | None:
     if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535 or (":" in host and plain == host):
         raise ConfigError(
             Problem(
-                f"'{text}' is not an address.", path=setting, hint="Write ':8080', '127.0.0.1:8080', or '0' for off."
-            )
+                f"'{text}' is not an address.",
+                path=setting,
+                hint="Write ':8080', '127.0.0.1:8080', or '0' for off.",
+            ),
         )
     return HostPort(plain, int(port))
 
@@ -96,7 +98,9 @@ def serve(address: str, app: WSGIApplication, *, setting: str) -> Server | None:
 
 
 def metrics_app(registry: CollectorRegistry) -> WSGIApplication:
-    """Return ``/metrics`` in Prometheus' text format, or in OpenMetrics for a client that accepts it."""
+    """Return ``/metrics`` in Prometheus' text format, or in OpenMetrics for a client that accepts
+    it.
+    """
     return routes({"/metrics": make_wsgi_app(registry)})
 
 
@@ -111,7 +115,11 @@ def routes(pages: dict[str, WSGIApplication]) -> WSGIApplication:
         for prefix, page in pages.items():
             if path == prefix or path.startswith(prefix + "/"):
                 return page(environ, start_response)
-        return reply(start_response, "404 Not Found", f"no such page; there are {', '.join(pages)}\n")
+        return reply(
+            start_response,
+            "404 Not Found",
+            f"no such page; there are {', '.join(pages)}\n",
+        )
 
     return app
 
@@ -143,7 +151,8 @@ class _Http(ThreadingMixIn, WSGIServer):
         self._freed = threading.Condition()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a client on a thread of its own; if there are too many, disconnect the oldest before.
+        """Serve a client on a thread of its own; if there are too many, disconnect the oldest
+        before.
 
         A probe is answered before it becomes the oldest, so clients that say nothing can't keep
         it from being answered.
@@ -182,9 +191,12 @@ class _Http(ThreadingMixIn, WSGIServer):
         return len(self._clients) >= MOST_CLIENTS
 
     def server_bind(self) -> None:
-        """Bind without asking DNS for the machine's name, as the base class does; that may take seconds."""
+        """Bind without asking DNS for the machine's name, as the base class does; that may take
+        seconds.
+        """
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = "localhost", self.server_address[1]
+        self.server_name = "localhost"
+        self.server_port = self.server_address[1]
         self.setup_environ()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -215,7 +227,11 @@ def _listen(address: HostPort, setting: str) -> _Http:
     except OSError as error:
         why = "the port is in use" if error.errno == errno.EADDRINUSE else (error.strerror or str(error))
         raise ConfigError(
-            Problem(f"can't listen on {host}:{port}: {why}.", path=setting, hint="Choose another, or '0' for off.")
+            Problem(
+                f"can't listen on {host}:{port}: {why}.",
+                path=setting,
+                hint="Choose another, or '0' for off.",
+            ),
         ) from error
 
 

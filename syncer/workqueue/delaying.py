@@ -38,7 +38,10 @@ class DelayingQueue(FairQueue):
         if after > 0:
             self._delay(request, self._clock() + after, low=low)
             return
-        super().add(request, low=self._cancel_timer(request, low=low) if request in self._due else low)
+        super().add(
+            request,
+            low=self._cancel_timer(request, low=low) if request in self._due else low,
+        )
 
     def done(self, request: SyncRequest, *, seconds: float = 0.0, writes: int = 0) -> None:
         """Finish a request that took so many seconds of a worker, and so many writes."""
@@ -90,8 +93,11 @@ class DelayingQueue(FairQueue):
         self._set_timer()
 
     def _cancel_timer(self, request: SyncRequest, *, low: bool) -> bool:
-        """Remove the timer of a request that is handed out now; return True if both are of low priority."""
-        due, due_low = self._due.pop(request, None), request in self._due_low
+        """Remove the timer of a request that is handed out now; return True if both are of low
+        priority.
+        """
+        due = self._due.pop(request, None)
+        due_low = request in self._due_low
         self._due_low.discard(request)
         return low and (due is None or due_low)
 

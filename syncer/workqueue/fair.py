@@ -3,25 +3,29 @@
 A request is never in two workers; a request that is added while it is worked on is handed out again
 afterwards. Each virtual cluster has a lane. The next request is taken from the lane that has used
 the least worker time for its weight (start-time fair queueing), so a tenant that floods the queue,
-or whose requests are slow, delays others by no more than what it has in work. Requests of low priority wait in the
-same lane, after its others; one in every few requests is of low priority nevertheless, so that no flood
-starves them. Requests of a syncer with its own limits wait at a gate before they enter the lane.
+or whose requests are slow, delays others by no more than what it has in work. Requests of low
+priority wait in the same lane, after its others; one in every few requests is of low priority
+nevertheless, so that no flood starves them. Requests of a syncer with its own limits wait at a gate
+before they enter the lane.
 
-**Workers in use.** A worker that waits for a slow API server is held all the same. Each lane has a share of the
-workers by its weight among the lanes that aren't paused, at least one worker. Within its share it may take any free
-worker. Beyond it, only while more than a reserve is free: a quarter of the workers, or three quarters if the requests
-of the lane are slow. So a lane that becomes busy finds workers, also while all others wait for something that doesn't
-answer. The only virtual cluster of a daemon has all workers as its share.
+**Workers in use.** A worker that waits for a slow API server is held all the same. Each lane has a
+share of the workers by its weight among the lanes that aren't paused, at least one worker. Within
+its share it may take any free worker. Beyond it, only while more than a reserve is free: a quarter
+of the workers, or three quarters if the requests of the lane are slow. So a lane that becomes busy
+finds workers, also while all others wait for something that doesn't answer. The only virtual
+cluster of a daemon has all workers as its share.
 
-**Memory in use.** A worker holds the objects of its request until the API server has answered, several times their
-JSON. A large request of a lane that holds many bytes is put aside until there is room for it; others of the lane go on.
+**Memory in use.** A worker holds the objects of its request until the API server has answered,
+several times their JSON. A large request of a lane that holds many bytes is put aside until there
+is room for it; others of the lane go on.
 
-**Cost.** Lanes with ready requests are in a heap, so a request costs O(log n) for n of them, whatever the number of
-idle lanes. Deficit round robin would be O(1), but only with a quantum as long as the longest request, and what a
-request takes is known only afterwards; and a lane that becomes busy waits there for the quanta of all others. Here it
-is the next one, and no lane is ahead of another by more than what it has in work. Lanes that may not take a worker are
-held outside of the heap. Each has a request in work, so there are at most as many as workers, and they are only looked
-through while more than the reserve is free.
+**Cost.** Lanes with ready requests are in a heap, so a request costs O(log n) for n of them,
+whatever the number of idle lanes. Deficit round robin would be O(1), but only with a quantum as
+long as the longest request, and what a request takes is known only afterwards; and a lane that
+becomes busy waits there for the quanta of all others. Here it is the next one, and no lane is ahead
+of another by more than what it has in work. Lanes that may not take a worker are held outside of
+the heap. Each has a request in work, so there are at most as many as workers, and they are only
+looked through while more than the reserve is free.
 """
 
 import asyncio
@@ -37,10 +41,12 @@ from syncer.workqueue.lane import Lane
 
 #: Worker seconds that a lane is charged in advance for a request, until its real cost is known.
 EXPECTED_SECONDS = 0.005
-#: The parts of the workers that must be free for a lane that holds its share, and for one whose requests are slow.
+#: The parts of the workers that must be free for a lane that holds its share, and for one whose
+#: requests are slow.
 RESERVE, SLOW_RESERVE = 0.25, 0.75
-#: Bytes of JSON that the workers of a lane may hold, unless a request alone has more. Hundreds of usual objects, but
-#: three Pods with 256 KiB of variables, each of which takes 2 MB while its copy is created.
+#: Bytes of JSON that the workers of a lane may hold, unless a request alone has more. Hundreds of
+#: usual objects, but three Pods with 256 KiB of variables, each of which takes 2 MB while its copy
+#: is created.
 MOST_WEIGHED = 1 << 20
 
 
@@ -51,8 +57,9 @@ class QueueClosed(Exception):
 class FairQueue:
     """The requests that are ready.
 
-    ``clock`` returns seconds; ``weights`` gives a lane another weight than 1, above 0. ``workers`` is the number of
-    requests that are worked on at a time; without it, a lane may have any number in work.
+    ``clock`` returns seconds; ``weights`` gives a lane another weight than 1, above 0. ``workers``
+    is the number of requests that are worked on at a time; without it, a lane may have any number
+    in work.
     """
 
     def __init__(
@@ -63,7 +70,8 @@ class FairQueue:
         workers: float = math.inf,
         added: Callable[[str], None] = lambda cluster: None,
     ) -> None:
-        self._clock, self._weights = clock, {} if weights is None else weights
+        self._clock = clock
+        self._weights = {} if weights is None else weights
         self._workers = workers
         self._count_added = added
         self._lanes: dict[str, Lane] = {}
@@ -78,7 +86,8 @@ class FairQueue:
         #: Ready requests, with the time of the first unprocessed change.
         self._waiting: dict[SyncRequest, float] = {}
         self._running: dict[SyncRequest, float] = {}
-        #: The bytes of the objects of running requests that hold some, and of those that are put aside when they end.
+        #: The bytes of the objects of running requests that hold some, and of those that are put
+        #: aside when they end.
         self._weighed: dict[SyncRequest, int] = {}
         self._too_heavy: dict[SyncRequest, int] = {}
         #: Requests that changed while they were worked on: since when, and whether only with low
@@ -134,8 +143,9 @@ class FairQueue:
         self._again.pop(request, None)
 
     def may_hold(self, request: SyncRequest, size: int) -> bool:
-        """Return True if a running request may hold objects of so many bytes of JSON. Otherwise it must end now, and is
-        handed out again when there is room for it.
+        """Return True if a running request may hold objects of so many bytes of JSON.
+
+        Otherwise it must end now, and is handed out again when there is room for it.
         """
         lane = self._lanes.get(request.cluster)
         if lane is None or request not in self._running:
@@ -180,7 +190,14 @@ class FairQueue:
 
     # -- virtual clusters and syncers --------------------------------------------------------------
 
-    def limit(self, cluster: str, syncer: str, *, concurrency: int = 0, writes_per_second: float = 0.0) -> None:
+    def limit(
+        self,
+        cluster: str,
+        syncer: str,
+        *,
+        concurrency: int = 0,
+        writes_per_second: float = 0.0,
+    ) -> None:
         """Limit a syncer's concurrent requests, and its writes per second. 0 is no limit."""
         under_way = sum((one.cluster, one.syncer) == (cluster, syncer) for one in (*self._waiting, *self._running))
         self._gates[cluster, syncer] = Gate(
@@ -198,13 +215,17 @@ class FairQueue:
             self._admit(gate, all_of_them=True)
 
     def join(self, cluster: str, *, weight: float) -> None:
-        """Give a virtual cluster its share of the workers, by its weight above 0, before it has any request."""
+        """Give a virtual cluster its share of the workers, by its weight above 0, before it has any
+        request.
+        """
         lane = self._lane(cluster)
         self._weight += 0.0 if lane.paused else weight - lane.weight
         lane.weight = weight
 
     def pause(self, cluster: str, why: str = "") -> None:
-        """Hold the requests of a virtual cluster until it is resumed for each reason for which it was paused."""
+        """Hold the requests of a virtual cluster until it is resumed for each reason for which it
+        was paused.
+        """
         lane = self._lane(cluster)
         lane.reasons.add(why)
         if lane.paused:
@@ -216,7 +237,9 @@ class FairQueue:
             lane.listed = False
 
     def resume(self, cluster: str, why: str = "") -> None:
-        """Hand out the requests of a virtual cluster again, unless there is another reason for its pause."""
+        """Hand out the requests of a virtual cluster again, unless there is another reason for its
+        pause.
+        """
         lane = self._lane(cluster)
         lane.reasons.discard(why)
         if lane.reasons:
@@ -227,8 +250,9 @@ class FairQueue:
         self._offer(lane)
 
     def leave(self, cluster: str) -> None:
-        """Forget a virtual cluster that has gone: its requests and its limits. Requests being worked on are
-        finished as usual, and not handed out again.
+        """Forget a virtual cluster that has gone: its requests and its limits.
+
+        Requests being worked on are finished as usual, and not handed out again.
         """
         lane = self._lanes.pop(cluster, None)
         if lane is not None:
@@ -287,7 +311,12 @@ class FairQueue:
         if lane is None:
             running = [one for one in self._running if one.cluster == cluster]  # it may have left, and come back
             weighed = sum(self._weighed.get(one, 0) for one in running)
-            lane = Lane(self._weights.get(cluster, 1.0), used=self._now_used, running=len(running), weighed=weighed)
+            lane = Lane(
+                self._weights.get(cluster, 1.0),
+                used=self._now_used,
+                running=len(running),
+                weighed=weighed,
+            )
             self._lanes[cluster] = lane
             self._weight += lane.weight
         return lane
@@ -337,15 +366,17 @@ class FairQueue:
             self._held[lane] = None
 
     def _may_take(self, lane: Lane) -> bool:
-        """Return True if a lane may take a worker: it holds less than its share, or there are more than reserved."""
+        """Return True if a lane may take a worker: it holds less than its share, or there are more
+        than reserved.
+        """
         if lane.running * self._weight < self._workers * lane.weight:
             return True
         reserve = SLOW_RESERVE if lane.is_slow else RESERVE
         return self._workers - len(self._running) > self._workers * reserve
 
     def _release(self, ended: Lane | None) -> None:
-        """After a request of a lane has ended, put that lane back into the order if it may take a worker again, and of
-        the others the one that has used least.
+        """After a request of a lane has ended, put that lane back into the order if it may take a
+        worker again, and of the others the one that has used least.
         """
         if ended in self._held and self._may_take(ended):
             self._put_back(ended)
@@ -360,7 +391,9 @@ class FairQueue:
         self._wake_one()
 
     def _let_in(self, lane: Lane) -> None:
-        """Make the first request ready that is put aside, if there is room once the one before it has taken its."""
+        """Make the first request ready that is put aside, if there is room once the one before it
+        has taken its.
+        """
         if lane.heavy and lane.let_in is None and _fits(lane.heavy[0][1], lane.weighed):
             lane.let_in, _ = lane.heavy.popleft()
             lane.ready.appendleft(lane.let_in)
@@ -379,7 +412,9 @@ class FairQueue:
             self._wake_one()
 
     def _take(self) -> tuple[SyncRequest, float] | None:
-        """Start the next request; return it with the time of its first change, None if there is none."""
+        """Start the next request; return it with the time of its first change, None if there is
+        none.
+        """
         while self._order:
             used, _, lane = heapq.heappop(self._order)
             lane.listed = False

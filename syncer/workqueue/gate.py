@@ -16,7 +16,13 @@ class Gate:
     """
 
     def __init__(
-        self, cluster: str, *, concurrency: int, writes_per_second: float, now: float, inside: int = 0
+        self,
+        cluster: str,
+        *,
+        concurrency: int,
+        writes_per_second: float,
+        now: float,
+        inside: int = 0,
     ) -> None:
         """``concurrency`` and ``writes_per_second`` 0 are no limit.
 
@@ -47,7 +53,9 @@ class Gate:
         return True
 
     def admit(self, now: float, *, all_of_them: bool = False) -> tuple[SyncRequest, bool] | None:
-        """Return the next admitted request, and True if it is of low priority; None if none may enter."""
+        """Return the next admitted request, and True if it is of low priority; None if none may
+        enter.
+        """
         is_full = self._concurrency and self._inside >= self._concurrency
         if not len(self) or ((now < self.opens or is_full) and not all_of_them):
             return None

@@ -7,19 +7,21 @@ from syncer.api.objects import SyncRequest
 
 #: One in this many requests of a lane is of low priority, if there are any.
 LOW_SHARE = 16
-#: Seconds from which on the requests of a lane count as slow, on average; also before one has ended.
+#: Seconds from which on the requests of a lane count as slow, on average; also before one has
+#: ended.
 SLOW_SECONDS = 0.25
 #: The latest request's share of that average.
 LATEST = 0.25
-#: Seconds below which a request tells nothing of that: it has asked no API server anything. What has nothing to do,
-#: as at a start or in a patrol, would else let a cluster whose API server is slow pass for a fast one.
+#: Seconds below which a request tells nothing of that: it has asked no API server anything. What
+#: has nothing to do, as at a start or in a patrol, would else let a cluster whose API server is
+#: slow pass for a fast one.
 TELLING_SECONDS = 0.002
 
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """The ready requests of a virtual cluster, the worker time that it has used for its weight, and the number of
-    workers that it holds.
+    """The ready requests of a virtual cluster, the worker time that it has used for its weight, and
+    the number of workers that it holds.
     """
 
     weight: float = 1.0
@@ -28,7 +30,8 @@ class Lane:
     passed_over: int = 0
     used: float = 0.0
     running: int = 0
-    #: The bytes of the objects that its workers hold, and the requests that wait for room for theirs, with their bytes.
+    #: The bytes of the objects that its workers hold, and the requests that wait for room for
+    #: theirs, with their bytes.
     weighed: int = 0
     heavy: deque[tuple[SyncRequest, int]] = field(default_factory=deque)
     #: The one of these that was let in last, until its worker holds its objects.
@@ -70,7 +73,9 @@ class Lane:
             self.ready.append(request)
 
     def ended(self, seconds: float, *, charged: float) -> None:
-        """Finish a request that took so many seconds of a worker, of which some were charged in advance."""
+        """Finish a request that took so many seconds of a worker, of which some were charged in
+        advance.
+        """
         self.running -= 1
         self.used += (seconds - charged) / self.weight
         if seconds >= TELLING_SECONDS:

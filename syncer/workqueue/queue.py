@@ -1,7 +1,8 @@
-"""The engine's queue: like client-go's rate limiting queue, a delaying queue that remembers failures.
+"""The engine's queue: like client-go's rate limiting queue, a delaying queue that remembers
+failures.
 
-The retries of a syncer in a virtual cluster have a budget: if all of its objects fail, however many, a bounded number a
-second is tried again (:mod:`syncer.workqueue.retries`).
+The retries of a syncer in a virtual cluster have a budget: if all of its objects fail, however
+many, a bounded number a second is tried again (:mod:`syncer.workqueue.retries`).
 """
 
 import asyncio
@@ -40,7 +41,12 @@ class Queue(DelayingQueue):
         self._retries: dict[tuple[str, str], Retries] = {}
 
     def retry(
-        self, request: SyncRequest, *, at_least: float = 0.0, at_most: float = LAST_RETRY, at_once: bool = False
+        self,
+        request: SyncRequest,
+        *,
+        at_least: float = 0.0,
+        at_most: float = LAST_RETRY,
+        at_once: bool = False,
     ) -> float:
         """Queue a failed request again, at once or after an exponential delay.
 
@@ -62,7 +68,9 @@ class Queue(DelayingQueue):
         return self.around(min(grown, at_most / JITTER[1]))
 
     def park(self, request: SyncRequest, seconds: float) -> None:
-        """Queue a failed request again after about so many seconds; that doesn't count as one more failure."""
+        """Queue a failed request again after about so many seconds; that doesn't count as one more
+        failure.
+        """
         self._failed(request)
         self.add(request, after=self.around(seconds), low=True)
 
@@ -118,11 +126,15 @@ class Queue(DelayingQueue):
         if request not in self._due_low:
             super()._delay_over(request)
             return
-        now, of = self._clock(), (request.cluster, request.syncer)
+        now = self._clock()
+        of = (request.cluster, request.syncer)
         retries = self._retries.get(of)
         if retries is None:
             retries = self._retries[of] = Retries(now)
-        failures = min(self._failures.get(request, MOST_FAILURES), MOST_FAILURES)  # a parked one comes last
+        failures = min(
+            self._failures.get(request, MOST_FAILURES),
+            MOST_FAILURES,
+        )  # a parked one comes last
         self._due[request] = place = now + PATIENCE * failures
         retries.put(place, request, self._due)
         self._next_retries(retries)

@@ -8,19 +8,21 @@ from collections.abc import Mapping
 from syncer.api.objects import SyncRequest
 from syncer.token_bucket import TokenBucket
 
-#: Retries per second that may fail again, and how many may at once: those of client-go's default controller rate
-#: limiter, there for a whole controller.
+#: Retries per second that may fail again, and how many may at once: those of client-go's default
+#: controller rate limiter, there for a whole controller.
 RETRIES_PER_SECOND, RETRIES_AT_ONCE = 10.0, 100
-#: Retries that wait have the order of their times, each later by this many seconds for each failure before, up to a
-#: number of failures: one that has failed once comes before those that have failed often, and none waits for ever.
+#: Retries that wait have the order of their times, each later by this many seconds for each failure
+#: before, up to a number of failures: one that has failed once comes before those that have failed
+#: often, and none waits for ever.
 PATIENCE, MOST_FAILURES = 120.0, 10
 
 
 class Retries:
     """Retries whose delay is over, and that wait until the budget has room.
 
-    A retry that succeeds costs nothing, so they aren't held up once what they failed of is over. As with timers, a
-    request is no longer meant once its time in the queue's table of delays is another one.
+    A retry that succeeds costs nothing, so they aren't held up once what they failed of is over. As
+    with timers, a request is no longer meant once its time in the queue's table of delays is
+    another one.
     """
 
     def __init__(self, now: float) -> None:
