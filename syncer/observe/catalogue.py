@@ -108,7 +108,7 @@ RECORDED = (
         "Writes that changed nothing; it should stay 0, but where an API server rewrites values.",
     ),
     Metric("counter", "syncer_errors", (*_SYNCER, "reason"), "Errors by class."),
-    Metric("counter", "syncer_watch_restarts", _STORE, "Watches begun anew after the first."),
+    Metric("counter", "syncer_watch_restarts", _STORE, "Watches that were restarted after the first one."),
 )
 
 #: Metrics whose value is computed at each scrape.

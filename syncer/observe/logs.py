@@ -17,7 +17,7 @@ from typing import Any, Literal, TextIO
 
 @contextlib.contextmanager
 def _without_rich() -> Iterator[None]:
-    """Keep structlog from importing rich if it is installed: 4 MB and 34 ms of CPU for no use here."""
+    """Keep structlog from importing rich: it would take 4 MB and 34 ms of CPU, and isn't used."""
     if "rich" in sys.modules:
         yield
         return
@@ -70,11 +70,14 @@ _SINK = _Sink()
 
 
 class Logger(structlog.BoundLoggerBase):
-    """A module's logger. A disabled level costs 0.2 µs. ``bind(**keys)`` adds keys to each line."""
+    """A module's logger. ``bind(**keys)`` adds keys to each line.
+
+    A disabled level costs 0.2 µs.
+    """
 
     @property
     def is_verbose(self) -> bool:
-        """True if debug lines are logged: what they say need not be put together otherwise."""
+        """True if debug lines are logged; otherwise their values needn't be computed."""
         return _SINK.threshold <= logging.DEBUG
 
     def debug(self, event: str, **keys: Any) -> None:
@@ -179,7 +182,9 @@ def _shown(value: Any) -> Any:
             return ", ".join(str(_shown(part)) for part in value)
         case _:
             text = str(value)
-            return text if len(text) <= VALUE_LIMIT else f"{text[:VALUE_LIMIT]}… ({len(text)} characters)"
+            if len(text) <= VALUE_LIMIT:
+                return text
+            return f"{text[:VALUE_LIMIT]}… ({len(text)} characters)"
 
 
 def _stamp_level(
@@ -207,8 +212,9 @@ _STAMPS: list[Any] = [
 
 
 def _route_libraries(renderers: list[Any]) -> None:
-    """Send the lines of standard logging the same way, from level info on: at debug, libraries log
-    whole bodies.
+    """Send the lines of standard logging the same way, from level info on.
+
+    At level debug, libraries log whole bodies.
     """
     unmeta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler = logging.StreamHandler(_SINK)

@@ -90,7 +90,7 @@ class _Children(dict[LabelsT, Series]):
 
 
 class _Recorded(Collector):
-    """The recorded metrics, as plain numbers; prometheus-client's families are built at a scrape."""
+    """The recorded metrics as plain numbers; a scrape builds prometheus-client's families."""
 
     def __init__(self) -> None:
         self._counters: dict[str, dict[tuple[str, ...], Count]] = {}
@@ -256,22 +256,23 @@ class Metrics:
         self.ask("syncer_build_info", lambda: {build: 1})
 
     def syncer(self, cluster: str, name: str) -> SyncerMetrics:
-        """Return the metrics of a syncer of a virtual cluster, the same object for the same names."""
+        """Return the metrics of a syncer of a virtual cluster, always the same object."""
         found = self._syncers.get((cluster, name))
         if found is None:
             found = self._syncers[cluster, name] = SyncerMetrics(self._recorded, cluster, name)
         return found
 
     def queue(self, cluster: str) -> QueueMetrics:
-        """Return the metrics of the queue for a virtual cluster, the same object for the same name."""
+        """Return the metrics of the queue for a virtual cluster, always the same object."""
         found = self._queues.get(cluster)
         if found is None:
             found = self._queues[cluster] = QueueMetrics(self._recorded, cluster)
         return found
 
     def client(self, cluster: str, side: str, host: str) -> ClientMetrics:
-        """Return the metrics of the requests to an API server; ``cluster`` is ``""`` for the
-        host's.
+        """Return the metrics of the requests to an API server.
+
+        ``cluster`` is ``""`` for the host.
         """
         return ClientMetrics(self._recorded, cluster, side, host)
 
@@ -295,8 +296,9 @@ class Metrics:
         """Forget a virtual cluster that has left, and remove all its series."""
         self._recorded.drop(cluster)
         self._queues.pop(cluster, None)
-        for place in [place for place in self._syncers if place[0] == cluster]:
-            del self._syncers[place]
+        of_cluster = [key for key in self._syncers if key[0] == cluster]
+        for key in of_cluster:
+            del self._syncers[key]
 
 
 class _Readings(Collector):

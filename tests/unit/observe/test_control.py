@@ -135,7 +135,7 @@ def test_question_is_answered_on_the_event_loop(path: Path) -> None:
     ("method", "question", "said"),
     [
         ("POST", "/refuse", "not today"),
-        ("POST", "/break", "RuntimeError; the daemon's log says more"),
+        ("POST", "/break", "RuntimeError; the daemon's log has the details"),
         ("GET", "/nothing", r"GET /nothing is not known to this daemon; it answers GET /echo, POST /echo"),
     ],
 )
@@ -148,7 +148,9 @@ def test_question_that_cant_be_met_says_why(path: Path, method: str, question: s
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(("holder", "said"), [("bob_1", "bob_1 leads, ask there"), ("", "nobody leads")])
+@pytest.mark.parametrize(
+    ("holder", "said"), [("bob_1", "bob_1 leads; run the command there"), ("", "no replica leads")]
+)
 def test_candidate_says_who_leads(holder: str, said: str) -> None:
     async def nothing(given: Mapping[str, Any]) -> Any:
         raise AssertionError
@@ -279,7 +281,7 @@ def test_client_that_sends_no_whole_question_is_refused_in_time(
 
     async def scenario() -> None:
         async with control().serving(str(path)):
-            assert await raw(path, sent) == (408, "no whole question came in 0.05 s")
+            assert await raw(path, sent) == (408, "the request was not complete after 0.05 s")
 
     asyncio.run(scenario())
 
@@ -330,7 +332,7 @@ def test_questions_beyond_the_most_are_told_to_come_again(path: Path) -> None:
             done = [task for task in answers if task.done()]
             waiting = [task for task in answers if not task.done()]
             assert {task.result() for task in done} == {
-                (503, f"the daemon answers {MOST_ANSWERS} questions already; ask again later")
+                (503, f"the daemon answers {MOST_ANSWERS} requests already; try again later")
             }
             assert (len(done), len(waiting)) == (2, MOST_ANSWERS)
             room.set()
