@@ -5,7 +5,7 @@ from syncer.clusters import codec
 
 
 class Items:
-    """Reads the items of a resource; those that can't be used come without their contents."""
+    """Decodes the items of a resource; unusable ones are returned without their contents."""
 
     __slots__ = ("_ahead", "_api_version", "_group", "_kind", "_namespaced")
 
@@ -22,7 +22,7 @@ class Items:
         """Return the identity of an item.
 
         Raises:
-            DecodeError: It has none of the collection.
+            DecodeError: The item has no identity, or none of the collection.
         """
         key, _, _, kind = head = codec.head(raw)
         if (kind == self._kind or not kind) and bool(key.namespace) is self._namespaced:
@@ -32,14 +32,12 @@ class Items:
     def read_ahead(self, raw: codec.Undecoded) -> None:
         """Decode a large item that is processed next, so that other tasks may run in between."""
         try:
-            self._ahead = raw, codec.seen(raw)
+            self._ahead = raw, codec.observed(raw)
         except codec.DecodeError:
-            self._ahead = None  # it is raised when the item is processed
+            self._ahead = None  # the error is raised when the item is processed
 
     def forget_ahead(self) -> None:
-        """Hold no longer what was decoded ahead: the item is processed, which may have needed no
-        object.
-        """
+        """Forget the object that was decoded ahead: its item was processed, with or without it."""
         self._ahead = None
 
     def decoded(self, key: Key, raw: codec.Undecoded) -> Obj:
@@ -63,8 +61,9 @@ class Items:
         return obj
 
     def without_contents(self, key: Key, raw: codec.Undecoded, error: Exception) -> Obj:
-        """Return an object without its contents, with the key that it was listed by: it may have
-        two.
+        """Return an object without its contents, with the key that identified it in the list.
+
+        The metadata of a malformed object may have another one, too.
 
         Raises:
             DecodeError: Not even its name is readable.

@@ -14,7 +14,9 @@ from typing import NamedTuple
 from syncer.clusters.proxy import Proxy
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
-_EXPLICIT_0, _UTC_TIME = 0xA0, 0x17
+# Tags of ASN.1.
+_EXPLICIT_0 = 0xA0
+_UTC_TIME = 0x17
 
 
 class Validity(NamedTuple):
@@ -24,12 +26,12 @@ class Validity(NamedTuple):
     ends: datetime
 
     def wrong(self, now: datetime) -> str:
-        """Return ``"expired at …"`` or ``"is valid only from …"``; ``""`` if the certificate is
-        valid now.
-        """
+        """Return ``"expired at …"`` or ``"is valid only from …"``; ``""`` for a valid certificate."""
         if now < self.begins:
             return f"is valid only from {self.begins:%Y-%m-%d %H:%M:%S}Z on"
-        return f"expired at {self.ends:%Y-%m-%d %H:%M:%S}Z" if now >= self.ends else ""
+        if now >= self.ends:
+            return f"expired at {self.ends:%Y-%m-%d %H:%M:%S}Z"
+        return ""
 
 
 def first_certificate(pem: bytes) -> bytes:
@@ -152,8 +154,9 @@ def load_client_certificate(context: ssl.SSLContext, *, certificate: bytes, key:
 
 @contextmanager
 def _as_file(data: bytes) -> Iterator[str]:
-    """Yield the path of a file with this content, in memory if possible: OpenSSL reads keys only
-    from files.
+    """Yield the path of a file with this content, in memory if possible.
+
+    OpenSSL reads keys only from files.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("certificate")

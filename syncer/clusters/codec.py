@@ -20,10 +20,11 @@ from syncer.clusters import pieces
 #: field of this name.
 UNREADABLE = "vsyncer.dev/unreadable"
 
-#: Largest text whose fields, items and brackets aren't counted before it is decoded, in bytes; and
-#: most of them in a larger one: three times those of an object that is accepted, as
-#: ``managedFields`` count, too.
-UNCOUNTED, MOST_PARTS = 256 << 10, 120_000
+#: Bytes of the largest text that is decoded without counting its fields, items and brackets.
+UNCOUNTED = 256 << 10
+#: Most fields, items and brackets of a larger text: three times those of an object that is
+#: accepted, as ``managedFields`` count, too.
+MOST_PARTS = 120_000
 
 Raw = msgspec.Raw
 #: Null where None has another meaning.
@@ -35,10 +36,10 @@ DecodeError = msgspec.DecodeError
 #: The exceptions of a decoder: msgspec raises the last for texts that aren't UTF-8.
 _MALFORMED = (DecodeError, RecursionError, UnicodeDecodeError)
 
-#: Bytes of a block from which on the daemon's allocator maps it by itself (:mod:`syncer.cli.run`).
-#: By default that grows up to 32 MB with the first large block that is freed, and then the holes of
-#: large texts stay in the heap. The smallest such block is the one of 256 KiB that each TLS
-#: connection of uvloop has, and of which it uses little.
+#: The daemon's allocator maps blocks of at least so many bytes separately (:mod:`syncer.cli.run`).
+#: By default, this threshold grows up to 32 MB with the first large block that is freed, and then
+#: the holes of large texts stay in the heap. The smallest such block is one of 256 KiB, which each
+#: TLS connection of uvloop has, and of which it uses little.
 MAPPED = 256 << 10
 
 _decode = msgspec.json.Decoder().decode
@@ -52,48 +53,46 @@ def decode(data: bytes | memoryview | msgspec.Raw, *, most: int = MOST_PARTS) ->
     A large one may have ``most`` fields, items and brackets.
 
     Raises:
-        DecodeError: The text is malformed, or only a lying server sends it.
+        DecodeError: The text is malformed, or has too many parts.
     """
     _must_be_readable(data, most)
     try:
         decoded: Obj = _decode(data)
     except (RecursionError, UnicodeDecodeError) as error:
-        raise _told(error) from None
+        raise _decode_error(error) from None
     return decoded
 
 
 def _must_be_readable(data: bytes | memoryview | msgspec.Raw, most: int) -> None:
-    """Count the parts of a large text before it is decoded: about 1 ms a MB, where decoding may
-    take 80.
+    """Count the parts of a large text before it is decoded.
+
+    Counting takes about 1 ms a MB, decoding up to 80.
 
     Raises:
-        DecodeError: There are more.
+        DecodeError: The text has more than ``most`` parts.
     """
     size = memoryview(data).nbytes
     if size > UNCOUNTED and (parts := pieces.count(bytes(data), most)) > most:
         raise DecodeError(f"it has {size} bytes with {parts} fields, items and brackets")
 
 
-def _told(error: Exception) -> DecodeError:
+def _decode_error(error: Exception) -> DecodeError:
     """Return the error as a DecodeError.
 
     API servers accept 10,000 levels of nesting, and we 1,000; only an attacker writes either.
     """
     if isinstance(error, DecodeError):
         return error
-    is_deep = isinstance(error, RecursionError)
-    return DecodeError(
-        "it is nested deeper than can be read" if is_deep else f"it is malformed: {error}",
-    )
+    if isinstance(error, RecursionError):
+        return DecodeError("it is nested deeper than can be read")
+    return DecodeError(f"it is malformed: {error}")
 
 
-def seen(data: bytes | msgspec.Raw) -> Obj:
+def observed(data: bytes | msgspec.Raw) -> Obj:
     """Decode an object that an API server has sent.
 
-    An undecodable object comes without its contents.
-
-    The reason replaces them (:data:`UNREADABLE`), so that the object exists for every reader, stops
-    no other object, and doesn't count as gone.
+    If it can't be decoded, the reason replaces its contents (:data:`UNREADABLE`). So the object
+    exists for every reader, blocks no other object, and doesn't count as deleted.
 
     Raises:
         DecodeError: Not even its name is readable.
@@ -109,7 +108,7 @@ def stored(data: bytes) -> Obj:
     try:
         found: Obj = _decode(data)
     except RecursionError:  # it was decoded from a shallower call
-        return seen(data)
+        return observed(data)
     return found
 
 
@@ -140,9 +139,7 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
     to another list, too little is cut: the brackets don't match, and the whole text is decoded.
 
     Raises:
-        DecodeError: The text is not a JSON object, or one that only a lying server sends: its parts
-        are
-            counted before it is decoded.
+        DecodeError: The text is not a JSON object, or has too many parts.
     """
     text = bytes(data)
     if len(text) > UNCOUNTED:
@@ -160,7 +157,7 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
                 return found
         found = _decode(text)
     except (RecursionError, UnicodeDecodeError) as error:
-        raise _told(error) from None
+        raise _decode_error(error) from None
     return found
 
 
@@ -213,7 +210,7 @@ def identity(obj: Any, error: Exception, *, most: int | None = None) -> Obj:
     """
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(metadata, dict) or not _is_name(metadata.get("name")):
-        raise _told(error)
+        raise _decode_error(error)
     found = {name: obj[name] for name in _KIND if isinstance(obj.get(name), str)}
     kept = {name: metadata[name] for name in _TEXTS if isinstance(metadata.get(name), str)}
     pairs = {name: metadata[name] for name in _KEYS if _is_mapping(metadata.get(name))}
@@ -374,7 +371,7 @@ def version(data: bytes | msgspec.Raw) -> str:
     try:
         return _decode_head(data).metadata.resourceVersion
     except (RecursionError, UnicodeDecodeError) as error:
-        raise _told(error) from None
+        raise _decode_error(error) from None
 
 
 class _Labels(msgspec.Struct, gc=False):
@@ -400,7 +397,7 @@ def label(data: bytes | msgspec.Raw, name: str) -> str | None:
     except _MALFORMED as error:
         labels = without_contents(data, error)["metadata"].get("labels")
         if labels is None:
-            raise _told(error) from None
+            raise _decode_error(error) from None
     return labels.get(name) if labels else None
 
 
@@ -481,7 +478,7 @@ def watch_event(line: bytes) -> WatchEvent:
     except _MALFORMED as error:
         parts = pieces.members(line) if len(line) <= MOST_CUT else {}
         if not parts.keys() >= {b'"type"', b'"object"'}:
-            raise _told(error) from None
+            raise _decode_error(error) from None
         return WatchEvent(_decode(parts[b'"type"']), parts[b'"object"'])
 
 
@@ -523,7 +520,7 @@ def split_list(data: bytes) -> Page:
         whole = _decode_list(data)
     except _MALFORMED as error:
         if len(data) > MOST_CUT:
-            raise _told(error) from None
+            raise _decode_error(error) from None
         return cut_list(data)
     return _page(whole)
 

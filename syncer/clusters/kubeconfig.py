@@ -104,7 +104,7 @@ class KubeconfigSection:
 
 
 class Kubeconfig:
-    """One or more kubeconfig files, merged as by kubectl: the first of equal names wins."""
+    """One or more kubeconfig files, merged as by kubectl: the first entry of a name is used."""
 
     def __init__(self, files: list[Path]) -> None:
         self.files = files
@@ -115,26 +115,27 @@ class Kubeconfig:
 
     @classmethod
     def parsed(cls, data: bytes, source: str) -> "Kubeconfig":
-        """Return a kubeconfig that is no file; ``source`` is its place, for people.
+        """Parse a kubeconfig that is no file; ``source`` describes its origin in messages.
 
         Raises:
-            ConfigError: It is no kubeconfig.
+            ConfigError: ``data`` is no kubeconfig.
         """
-        made = cls([])
-        made.files = [Path(source)]
-        made._add(KubeconfigSection(_parse(data, Path(source)), file=Path(source), path=""))
-        return made
+        file = Path(source)
+        found = cls([])
+        found.files = [file]
+        found._add(KubeconfigSection(_parse(data, file), file=file, path=""))
+        return found
 
     @property
     def contexts(self) -> list[str]:
-        """The names of its contexts."""
+        """The names of the contexts."""
         return list(self._entries["contexts"])
 
     def login(self, context: str = "", *, server: str = "") -> Login:
         """Return the login of a context, or of the current context for ``""``.
 
-        ``server`` is a URL to use instead of the cluster's own. Its certificate is verified for
-        that, unless the kubeconfig has a ``tls-server-name``.
+        ``server`` is a URL to use instead of the cluster's own. The certificate must be for this
+        URL, unless the kubeconfig has a ``tls-server-name``.
 
         Raises:
             ConfigError: The context can't be used.
@@ -153,20 +154,20 @@ class Kubeconfig:
                 file=cluster.file,
                 path=cluster.path,
             )
+
         user_name = chosen.text("user")
-        user = (
-            self._entry("users", user_name, chosen) if user_name else KubeconfigSection({}, file=chosen.file, path="")
-        )
+        user = KubeconfigSection({}, file=chosen.file, path="")
+        if user_name:
+            user = self._entry("users", user_name, chosen)
+
         source = f"{chosen.file}, context {name}, user {user_name or '(none)'}"
         login = _with_user(_cluster_login(cluster, source), user)
         if user.values.get("auth-provider"):
-            provider = user.section("auth-provider")
-            login = replace(
-                login,
-                plugin=LegacyProvider(provider.text("name"), provider.section("config").values),
-            )
-        elif user.values.get("exec"):
-            login = replace(login, plugin=_exec_plugin(user.section("exec"), cluster))
+            section = user.section("auth-provider")
+            provider = LegacyProvider(section.text("name"), section.section("config").values)
+            return replace(login, plugin=provider)
+        if user.values.get("exec"):
+            return replace(login, plugin=_exec_plugin(user.section("exec"), cluster))
         return login
 
     def _add(self, whole: KubeconfigSection) -> None:
@@ -195,29 +196,31 @@ class Kubeconfig:
 
     def _choices(self, list_name: str) -> str:
         names = sorted(self._entries[list_name])
-        return f"There are: {', '.join(names)}." if names else f"There are no {list_name} in it at all."
+        if not names:
+            return f"There are no {list_name} in it at all."
+        return f"There are: {', '.join(names)}."
 
     def _refuse(self, message: str, hint: str) -> Never:
-        raise ConfigError(
-            Problem(_sentence(message, hint), file=os.pathsep.join(map(str, self.files)), hint=hint),
-        )
+        files = os.pathsep.join(map(str, self.files))
+        raise ConfigError(Problem(_sentence(message, hint), file=files, hint=hint))
 
 
 class NoKubeconfig(ConfigError):
-    """There is no kubeconfig file of the name in its only problem."""
+    """A kubeconfig file doesn't exist; the only problem names it."""
 
 
 def find_files(path: str, environ: Mapping[str, str]) -> list[Path]:
-    """Return the files to read: the given one, else those of ``KUBECONFIG`` that exist, else
-    ``~/.kube/config``.
+    """Return the files to read.
+
+    They are the given one, else the existing ones of ``KUBECONFIG``, else ``~/.kube/config`` if it
+    exists.
     """
     if path:
         return [Path(path).expanduser()]
-    listed = environ.get("KUBECONFIG", "")
-    names = [name for name in listed.split(os.pathsep) if name]
-    candidates = [Path(name).expanduser() for name in names] or [
-        _home(environ) / ".kube" / "config",
-    ]
+    names = environ.get("KUBECONFIG", "").split(os.pathsep)
+    candidates = [Path(name).expanduser() for name in names if name]
+    if not candidates:
+        candidates = [_home(environ) / ".kube" / "config"]
     return [file for file in candidates if file.exists()]
 
 
@@ -233,16 +236,21 @@ def read(
     ``server`` as in :meth:`Kubeconfig.login`.
 
     Raises:
-        ConfigError: It can't be used; the message names the file and the entry at fault.
+        ConfigError: The login can't be used; the message names the file and the entry at fault.
     """
     files = find_files(path, environ)
     if files:
         return through_proxy(Kubeconfig(files).login(context, server=server), environ)
     if "KUBERNETES_SERVICE_HOST" in environ and not server:
         return in_cluster(environ)
-    place = environ.get("KUBECONFIG") or str(_home(environ) / ".kube" / "config")
-    hint = "Name a kubeconfig in the configuration, set KUBECONFIG, or run in a Pod with a service account."
-    raise ConfigError(Problem("no such kubeconfig, and this is not a Pod.", file=place, hint=hint))
+    file = environ.get("KUBECONFIG") or str(_home(environ) / ".kube" / "config")
+    raise ConfigError(
+        Problem(
+            "no such kubeconfig, and this is not a Pod.",
+            file=file,
+            hint="Name a kubeconfig in the configuration, set KUBECONFIG, or run in a Pod with a service account.",
+        ),
+    )
 
 
 def in_cluster(environ: Mapping[str, str], *, directory: Path = _SERVICE_ACCOUNT) -> Login:
@@ -293,7 +301,9 @@ def _parse(data: bytes, file: Path) -> Mapping[str, Any]:
         loaded = yaml.load(data, Loader=_Loader)  # noqa: S506  (a safe loader, the compiled one)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else None
+        line = None
+        if mark is not None:
+            line = mark.line + 1
         problem = getattr(error, "problem", None) or "broken"
         raise ConfigError(Problem(f"not YAML: {problem}", file=str(file), line=line)) from None
     if not isinstance(loaded, Mapping):
@@ -367,7 +377,9 @@ def through_proxy(login: Login, environ: Mapping[str, str]) -> Login:
     except ValueError as error:
         hint = "Set a URL such as http://proxy.example.com:3128, or list the API server in NO_PROXY."
         raise ConfigError(Problem(_sentence(f"{error}", hint), hint=hint)) from None
-    return replace(login, endpoint=replace(endpoint, proxy=found)) if found else login
+    if found is None:
+        return login
+    return replace(login, endpoint=replace(endpoint, proxy=found))
 
 
 def _with_user(login: Login, user: KubeconfigSection) -> Login:
@@ -429,7 +441,7 @@ def _exec_plugin(section: KubeconfigSection, cluster: KubeconfigSection) -> Exec
 
 
 def _cluster_info(cluster: KubeconfigSection) -> dict[str, Any]:
-    """Return ``spec.cluster`` of an ExecCredential (client.authentication.k8s.io/v1, type Cluster)."""
+    """Return ``spec.cluster`` of an ExecCredential (type Cluster)."""
     ca = cluster.material("certificate-authority")
     info: dict[str, Any] = {
         "server": cluster.text("server"),

@@ -30,34 +30,32 @@ class LoginFiles:
         ``server`` is a URL to use instead of that in the files.
 
         Raises:
-            ConfigError: They can't be used.
+            ConfigError: The files can't be used.
         """
         self._files = kubeconfig.find_files(path, environ)
         self._environ = environ
         self._server = server
-        self._seen = self._signatures()
+        #: The signatures of the files when they were last read.
+        self._read = self._signatures()
         if self._files:
             whole = kubeconfig.Kubeconfig(self._files)
             self._context = context or whole.current_context
-            self.login = kubeconfig.through_proxy(
-                whole.login(self._context, server=server),
-                environ,
-            )
+            login = whole.login(self._context, server=server)
+            self.login = kubeconfig.through_proxy(login, environ)
         else:
             self.login = kubeconfig.read(path, context=context, server=server, environ=environ)
 
     def reread(self) -> Login | None:
-        """Return the login that the files have now; None if they haven't changed since they were
-        read.
+        """Read the files again if they have changed; return the login, or None if they haven't.
 
         Raises:
-            ConfigError: They can't be used any more.
+            ConfigError: The files can't be used any more.
         """
-        seen = self._signatures()
-        if seen == self._seen:
+        signatures = self._signatures()
+        if signatures == self._read:
             return None
         login = kubeconfig.Kubeconfig(self._files).login(self._context, server=self._server)
-        self._seen = seen
+        self._read = signatures
         return kubeconfig.through_proxy(login, self._environ)
 
     def _signatures(self) -> list[_Signature]:

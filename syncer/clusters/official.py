@@ -97,21 +97,28 @@ def _request(
             )
     if data is not None and not isinstance(data, str | bytes):
         raise ValueError(f"a body of {type(data).__name__} can't be sent, only JSON and other text")
+
+    body = data.encode() if isinstance(data, str) else data
+    seconds = getattr(timeout, "total", timeout)  # of aiohttp's ClientTimeout, or a number
+    if isinstance(timeout, tuple):
+        seconds = sum(timeout)
     return HttpRequest(
         method,
         path,
-        data.encode() if isinstance(data, str) else data,
-        named.get("content-type", "application/json"),
-        named.get("accept", "application/json"),
-        sum(timeout) if isinstance(timeout, tuple) else getattr(timeout, "total", timeout),
+        body,
+        content_type=named.get("content-type", "application/json"),
+        accept=named.get("accept", "application/json"),
+        timeout=seconds,
     )
 
 
 def _is_endless(request: HttpRequest) -> bool:
     """Return True for a watch, and for a followed log."""
-    asked = parse_qs(urlsplit(request.path).query)
-    said = [value.lower() for name in ("watch", "follow") for value in asked.get(name, ())]
-    return request.method == "GET" and ("true" in said or "1" in said)
+    if request.method != "GET":
+        return False
+    parameters = parse_qs(urlsplit(request.path).query)
+    values = (*parameters.get("watch", ()), *parameters.get("follow", ()))
+    return any(value.lower() in ("true", "1") for value in values)
 
 
 @contextmanager
@@ -148,7 +155,7 @@ class _Response:
         """Do nothing: nothing is open."""
 
     def release(self) -> None:
-        """Close it."""
+        """Close the response."""
         self.close()
 
 

@@ -65,5 +65,9 @@ class Target:
         return f"{self.root}{space}/{self.plural}/{quote(self.key.name, safe=':')}"
 
     def __str__(self) -> str:
-        resource = f"{self.plural}.{self.group}" if self.group else self.plural
-        return f"{resource}/{self.subresource} {self.key}" if self.subresource else f"{resource} {self.key}"
+        text = self.plural
+        if self.group:
+            text += f".{self.group}"
+        if self.subresource:
+            text += f"/{self.subresource}"
+        return f"{text} {self.key}"

@@ -1,4 +1,4 @@
-"""The interface between the API client and HTTP: requests, streams, and their two kinds of failure."""
+"""The interface between the API client and HTTP: requests, streams, and kinds of failure."""
 
 import io
 from collections import deque
@@ -37,13 +37,11 @@ class ReplyTooLarge(ConnectionFailed):
 
 
 class CredentialsFailed(ConnectionFailed):
-    """Nothing was sent, because there are no credentials; the message says why."""
+    """Nothing was sent, because there are no credentials; the message has the reason."""
 
 
 class CredentialsAwaited(DeadlineExceeded):
-    """Nothing was sent, because what gives the credentials hasn't answered yet; the message names
-    it.
-    """
+    """Nothing was sent, because a plugin gave no credentials yet; the message names it."""
 
 
 @value_class
@@ -79,7 +77,7 @@ class HttpRequest:
             raise ValueError(f"not a path of a request: {path!r}")
 
     def while_allowed(self, may_send: Callable[[], bool]) -> "HttpRequest":
-        """Return the same request, asked for this before it is written.
+        """Return the same request, which is only written if ``may_send`` returns True then.
 
         Spelled out, it takes a third of the time of ``dataclasses.replace``.
         """
