@@ -97,7 +97,7 @@ RECORDED = (
         "histogram",
         "syncer_lag_seconds",
         (*_SYNCER, "direction"),
-        "Change seen to change written, by direction.",
+        "From an observed change to its write, by direction.",
     ),
     Metric("counter", "syncer_writes", (*_SYNCER, "side", "verb"), "Writes to an API server."),
     Metric("counter", "syncer_noop", _SYNCER, "Decisions that needed no write."),

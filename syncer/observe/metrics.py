@@ -183,7 +183,7 @@ class SyncerMetrics:
         self._futile[side,].inc()
 
     def lag(self, direction: LagDirection, seconds: float) -> None:
-        """Count a change that was written so many seconds after it was seen."""
+        """Count a change that was written so many seconds after it was observed."""
         self._lag[direction,].observe(seconds)
 
     def failed(self, reason: str) -> None:
