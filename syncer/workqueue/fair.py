@@ -8,10 +8,10 @@ priority wait in the same lane, after its others; one in every few requests is o
 nevertheless, so that no flood starves them. Requests of a syncer with its own limits wait at a gate
 before they enter the lane.
 
-**Workers in use.** A worker that waits for a slow API server is held all the same. Each lane has a
-share of the workers by its weight among the lanes that aren't paused, at least one worker. Within
-its share it may take any free worker. Beyond it, only while more than a reserve is free: a quarter
-of the workers, or three quarters if the requests of the lane are slow. So a lane that becomes busy
+**Workers in use.** A worker that waits for a slow API server is in use, too. Each lane has a share
+of the workers by its weight among the lanes that aren't paused, at least one worker. Within its
+share it may take any free worker. Beyond it, only while more than a reserve is free: a quarter of
+the workers, or three quarters if the requests of the lane are slow. So a lane that becomes busy
 finds workers, also while all others wait for something that doesn't answer. The only virtual
 cluster of a daemon has all workers as its share.
 
@@ -23,7 +23,7 @@ is room for it; others of the lane go on.
 whatever the number of idle lanes. Deficit round robin would be O(1), but only with a quantum as
 long as the longest request, and what a request takes is known only afterwards; and a lane that
 becomes busy waits there for the quanta of all others. Here it is the next one, and no lane is ahead
-of another by more than what it has in work. Lanes that may not take a worker are held outside of
+of another by more than what it has in work. Lanes that may not take a worker are kept outside of
 the heap. Each has a request in work, so there are at most as many as workers, and they are only
 looked through while more than the reserve is free.
 """
@@ -41,9 +41,10 @@ from syncer.workqueue.lane import Lane
 
 #: Worker seconds that a lane is charged in advance for a request, until its real cost is known.
 EXPECTED_SECONDS = 0.005
-#: The parts of the workers that must be free for a lane that holds its share, and for one whose
-#: requests are slow.
-RESERVE, SLOW_RESERVE = 0.25, 0.75
+#: The part of the workers that must be free for a lane that uses its share.
+RESERVE = 0.25
+#: The same for a lane with slow requests.
+SLOW_RESERVE = 0.75
 #: Bytes of JSON that the workers of a lane may hold, unless a request alone has more. Hundreds of
 #: usual objects, but three Pods with 256 KiB of variables, each of which takes 2 MB while its copy
 #: is created.
@@ -79,7 +80,7 @@ class FairQueue:
         self._gates: dict[tuple[str, str], Gate] = {}
         self._order: list[tuple[float, int, Lane]] = []
         #: Lanes with ready requests that may not take a worker now.
-        self._held: dict[Lane, None] = {}
+        self._limited: dict[Lane, None] = {}
         #: The weight of all lanes that aren't paused.
         self._weight = 0.0
         self._number = itertools.count()
@@ -103,7 +104,7 @@ class FairQueue:
         """Queue the request.
 
         With ``low`` it comes after the others of its virtual cluster, unless it is also added
-        without.
+        without ``low``.
         """
         now = self._clock()
         if request in self._running:
@@ -143,7 +144,7 @@ class FairQueue:
         self._again.pop(request, None)
 
     def may_hold(self, request: SyncRequest, size: int) -> bool:
-        """Return True if a running request may hold objects of so many bytes of JSON.
+        """Return True if a running request may have objects of so many bytes of JSON in memory.
 
         Otherwise it must end now, and is handed out again when there is room for it.
         """
@@ -161,7 +162,7 @@ class FairQueue:
         return True
 
     def done(self, request: SyncRequest, *, seconds: float = 0.0, writes: int = 0) -> None:
-        """Finish a request that took so many seconds of a worker, and so many writes."""
+        """Finish a request that took so many seconds of a worker and so many writes."""
         del self._running[request]
         weighed, too_heavy = self._weighed.pop(request, 0), self._too_heavy.pop(request, 0)
         lane = self._lanes.get(request.cluster)
@@ -174,7 +175,7 @@ class FairQueue:
                 self._waiting[request] = self._clock()
                 lane.heavy.append((request, too_heavy))
             self._let_in(lane)
-        if self._held:
+        if self._limited:
             self._release(lane)
         if too_heavy:
             return  # it is still within the limits of its syncer
@@ -199,12 +200,15 @@ class FairQueue:
         writes_per_second: float = 0.0,
     ) -> None:
         """Limit a syncer's concurrent requests, and its writes per second. 0 is no limit."""
-        under_way = sum((one.cluster, one.syncer) == (cluster, syncer) for one in (*self._waiting, *self._running))
+        inside = 0
+        for request in (*self._waiting, *self._running):
+            if request.cluster == cluster and request.syncer == syncer:
+                inside += 1
         self._gates[cluster, syncer] = Gate(
             cluster,
             concurrency=concurrency,
             writes_per_second=writes_per_second,
-            inside=under_way,
+            inside=inside,
             now=self._clock(),
         )
 
@@ -215,16 +219,19 @@ class FairQueue:
             self._admit(gate, all_of_them=True)
 
     def join(self, cluster: str, *, weight: float) -> None:
-        """Give a virtual cluster its share of the workers, by its weight above 0, before it has any
-        request.
+        """Give a virtual cluster its share of the workers, before it has any request.
+
+        ``weight`` is above 0.
         """
         lane = self._lane(cluster)
-        self._weight += 0.0 if lane.paused else weight - lane.weight
+        if not lane.paused:
+            self._weight += weight - lane.weight
         lane.weight = weight
 
     def pause(self, cluster: str, why: str = "") -> None:
-        """Hold the requests of a virtual cluster until it is resumed for each reason for which it
-        was paused.
+        """Hand out no requests of a virtual cluster until it is resumed.
+
+        If it is paused for several reasons, it must be resumed for each of them.
         """
         lane = self._lane(cluster)
         lane.reasons.add(why)
@@ -232,14 +239,12 @@ class FairQueue:
             return
         lane.paused = True
         self._weight -= lane.weight
-        if lane in self._held:
-            del self._held[lane]
+        if lane in self._limited:
+            del self._limited[lane]
             lane.listed = False
 
     def resume(self, cluster: str, why: str = "") -> None:
-        """Hand out the requests of a virtual cluster again, unless there is another reason for its
-        pause.
-        """
+        """Hand out the requests of a virtual cluster again, unless it is paused for other reasons."""
         lane = self._lane(cluster)
         lane.reasons.discard(why)
         if lane.reasons:
@@ -250,18 +255,20 @@ class FairQueue:
         self._offer(lane)
 
     def leave(self, cluster: str) -> None:
-        """Forget a virtual cluster that has gone: its requests and its limits.
+        """Forget a virtual cluster that was removed: its requests and its limits.
 
-        Requests being worked on are finished as usual, and not handed out again.
+        Running requests are finished as usual, and not handed out again.
         """
         lane = self._lanes.pop(cluster, None)
         if lane is not None:
             lane.ready.clear()
             lane.low.clear()
-            self._held.pop(lane, None)
-            self._weight -= 0.0 if lane.paused else lane.weight
-        for place in [place for place in self._gates if place[0] == cluster]:
-            gate = self._gates.pop(place)
+            self._limited.pop(lane, None)
+            if not lane.paused:
+                self._weight -= lane.weight
+
+        for key in [key for key in self._gates if key[0] == cluster]:
+            gate = self._gates.pop(key)
             if gate.timer:
                 gate.timer.cancel()
         for requests in (self._waiting, self._again):
@@ -293,15 +300,15 @@ class FairQueue:
         return depths
 
     def running(self) -> Mapping[SyncRequest, float]:
-        """Return the requests being worked on, each with its start time."""
+        """Return the running requests, each with its start time."""
         return self._running
 
     def holds(self, request: SyncRequest) -> bool:
-        """Return True if a request is ready or being worked on, but not if it is only delayed."""
+        """Return True if a request is ready or running, but not if it is only delayed."""
         return request in self._waiting or request in self._running
 
     def is_idle(self) -> bool:
-        """Return True if no request is ready or being worked on."""
+        """Return True if no request is ready or running."""
         return not self._waiting and not self._running
 
     # -- inside ------------------------------------------------------------------------------------
@@ -309,7 +316,8 @@ class FairQueue:
     def _lane(self, cluster: str) -> Lane:
         lane = self._lanes.get(cluster)
         if lane is None:
-            running = [one for one in self._running if one.cluster == cluster]  # it may have left, and come back
+            # A cluster that has left and come back may have running requests.
+            running = [one for one in self._running if one.cluster == cluster]
             weighed = sum(self._weighed.get(one, 0) for one in running)
             lane = Lane(
                 self._weights.get(cluster, 1.0),
@@ -336,7 +344,7 @@ class FairQueue:
         self._offer(lane)
 
     def _admit(self, gate: Gate, *, all_of_them: bool = False) -> None:
-        """Admit the requests that may enter now, and come back when more may."""
+        """Admit the requests that may enter now, and set a timer for the next ones."""
         now, lane = self._clock(), self._lane(gate.cluster)
         while admitted := gate.admit(now, all_of_them=all_of_them):
             lane.put(admitted[0], low=admitted[1])
@@ -354,20 +362,21 @@ class FairQueue:
         if not lane.listed:
             lane.used = max(lane.used, self._now_used)
             self._list(lane)
-        if lane not in self._held:
+        if lane not in self._limited:
             self._wake_one()
 
     def _list(self, lane: Lane) -> None:
-        """Put a lane into the order; hold it if it may not take a worker."""
+        """Put a lane into the order, or keep it outside if it may not take a worker."""
         lane.listed = True
         if self._may_take(lane):
             heapq.heappush(self._order, (lane.used, next(self._number), lane))
         else:
-            self._held[lane] = None
+            self._limited[lane] = None
 
     def _may_take(self, lane: Lane) -> bool:
-        """Return True if a lane may take a worker: it holds less than its share, or there are more
-        than reserved.
+        """Return True if a lane may take a worker.
+
+        It uses less than its share, or more workers are free than the reserve.
         """
         if lane.running * self._weight < self._workers * lane.weight:
             return True
@@ -375,24 +384,27 @@ class FairQueue:
         return self._workers - len(self._running) > self._workers * reserve
 
     def _release(self, ended: Lane | None) -> None:
-        """After a request of a lane has ended, put that lane back into the order if it may take a
-        worker again, and of the others the one that has used least.
+        """Put lanes back into the order that may take a worker, after a request of a lane has
+        ended.
+
+        These are this lane, and of the others the one that has used the least.
         """
-        if ended in self._held and self._may_take(ended):
+        if ended in self._limited and self._may_take(ended):
             self._put_back(ended)
         if self._workers - len(self._running) > self._workers * RESERVE:
-            others = [lane for lane in self._held if self._may_take(lane)]
+            others = [lane for lane in self._limited if self._may_take(lane)]
             if others:
                 self._put_back(min(others, key=lambda lane: lane.used))
 
     def _put_back(self, lane: Lane) -> None:
-        del self._held[lane]
+        del self._limited[lane]
         heapq.heappush(self._order, (lane.used, next(self._number), lane))
         self._wake_one()
 
     def _let_in(self, lane: Lane) -> None:
-        """Make the first request ready that is put aside, if there is room once the one before it
-        has taken its.
+        """Make the first request ready that waits for memory, if there is room for it.
+
+        The one before it must have its objects first.
         """
         if lane.heavy and lane.let_in is None and _fits(lane.heavy[0][1], lane.weighed):
             lane.let_in, _ = lane.heavy.popleft()
@@ -412,9 +424,7 @@ class FairQueue:
             self._wake_one()
 
     def _take(self) -> tuple[SyncRequest, float] | None:
-        """Start the next request; return it with the time of its first change, None if there is
-        none.
-        """
+        """Start the next request, and return it with the time of its first change, or None."""
         while self._order:
             used, _, lane = heapq.heappop(self._order)
             lane.listed = False
@@ -431,12 +441,12 @@ class FairQueue:
             changed = self._waiting.pop(request)
             if not lane.is_empty:
                 self._list(lane)
-                if lane not in self._held:
+                if lane not in self._limited:
                     self._wake_one()
             return request, changed
         return None
 
 
 def _fits(size: int, others: int) -> bool:
-    """Return True if objects of so many bytes may be held beside those of others."""
+    """Return True if there is room for objects of so many bytes beside those of others."""
     return not others or others + size <= MOST_WEIGHED
