@@ -4,7 +4,7 @@ The response to a write is newer than anything the watch has shown. It is assume
 kube-scheduler assumes the Pods that it has bound: stored at once, so that the next decision is made
 from it, and its version is remembered until the watch has caught up. Compared with these versions,
 an event is *old*, *ours* or *new*. While a write is in progress, it is unknown which states are our
-own doing, so events are held back.
+own doing, so notifications are deferred.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -22,7 +22,7 @@ ECHO_SECONDS = 10.0
 #: Maximum number of our own writes of an object that are remembered while the watch shows none of
 #: them.
 MOST_VERSIONS = 16
-#: Maximum number of states that are held back during a write, each of which may be large.
+#: Maximum number of states that wait for the end of a write, each of which may be large.
 MOST_HELD = 8
 
 
@@ -35,7 +35,9 @@ class Verdict(StrEnum):
 
 
 class Assumed(NamedTuple):
-    """Knowledge of an object ahead of the watch: the versions that we made, or the uid that we deleted."""
+    """Knowledge of an object ahead of the watch: the versions that we made, or the uid that we
+    deleted.
+    """
 
     versions: tuple[str, ...]
     gone: str
@@ -45,25 +47,34 @@ class Assumed(NamedTuple):
 class WriteInProgress:
     """A write in progress, as a ``with`` block.
 
-    Only the response tells which of the states that the watch shows meanwhile is our own doing. So
-    handlers are notified when the block ends, except of our own state; of a deletion they are
-    notified whoever did it. If there are many states, they are notified of the oldest at once, which may be our own:
-    once too often is better than never.
+    Only the response shows which of the states that the watch brings in the meantime is our own.
+    So handlers are notified when the block ends, except of our own state; they are notified of
+    every deletion, also of our own. If there are many states, handlers are notified of the oldest
+    at once, which may be our own: once too often is better than never.
     """
 
-    __slots__ = ("_key", "_notify", "_under_way", "before", "held", "shown", "void")
+    __slots__ = ("_key", "_notify", "_under_way", "before", "deferred", "shown", "void")
 
-    def __init__(self, under_way: "dict[Key, list[WriteInProgress]]", key: Key, before: str, notify: Handler) -> None:
+    def __init__(
+        self,
+        under_way: "dict[Key, list[WriteInProgress]]",
+        key: Key,
+        before: str,
+        notify: Handler,
+    ) -> None:
         #: The version of the object when the write began; ``""`` if there was none.
         self.before = before
-        #: The versions that the watch has shown meanwhile.
+        #: The versions that the watch has shown in the meantime.
         self.shown: set[str] = set()
-        #: The states to notify handlers of: by version, or by the uid of a deleted object.
-        self.held: dict[str, Obj] = {}
-        #: True if a list began meanwhile that can't be ordered in time, so that the response may be
-        #: older or newer.
+        #: The states of which handlers will be notified: by version, or by the uid of a deleted
+        #: object.
+        self.deferred: dict[str, Obj] = {}
+        #: True if a list has begun in the meantime that can't be ordered, so that the response may
+        #: be older or newer.
         self.void = False
-        self._under_way, self._key, self._notify = under_way, key, notify
+        self._under_way = under_way
+        self._key = key
+        self._notify = notify
 
     def __enter__(self) -> Self:
         self._under_way.setdefault(self._key, []).append(self)
@@ -74,14 +85,14 @@ class WriteInProgress:
         others.remove(self)
         if not others:
             del self._under_way[self._key]
-        for last in self.held.values():
+        for last in self.deferred.values():
             self._notify(self._key, last)
 
-    def hold(self, state: str, last: Obj) -> None:
+    def defer(self, state: str, last: Obj) -> None:
         """Notify handlers of a state later, unless there are many."""
-        self.held[state] = last
-        if len(self.held) > MOST_HELD:
-            self._notify(self._key, self.held.pop(next(iter(self.held))))
+        self.deferred[state] = last
+        if len(self.deferred) > MOST_HELD:
+            self._notify(self._key, self.deferred.pop(next(iter(self.deferred))))
 
 
 class AssumedObjects:
@@ -103,7 +114,9 @@ class AssumedObjects:
         """Record a write of ours whose response came after that of a later one."""
         known = self.table.get(key)
         if known is not None and known.versions:
-            self.table[key] = known._replace(versions=(version, *known.versions[1 - MOST_VERSIONS :]))
+            self.table[key] = known._replace(
+                versions=(version, *known.versions[1 - MOST_VERSIONS :]),
+            )
 
     def deleted(self, key: Key, uid: str) -> None:
         """Assume that the object with this uid is gone, until the watch shows its deletion."""
@@ -120,7 +133,9 @@ class AssumedObjects:
         return known is not None and bool(known.versions)
 
     def judge(self, head: codec.Head, *, deleted: bool, uid: str, ordered: bool) -> Verdict:
-        """Return the meaning of an event for an object in the table; ``uid`` is that of the cached object."""
+        """Return the meaning of an event for an object in the table; ``uid`` is that of the cached
+        object.
+        """
         key, version = head.key, head.resource_version
         known = self.table[key]
         if not known.versions:

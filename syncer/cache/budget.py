@@ -1,4 +1,4 @@
-"""The memory that the objects of a virtual cluster may take, and what each of its namespaces takes of it."""
+"""The memory that the objects of a virtual cluster may take, and the share of each namespace."""
 
 from collections.abc import Callable, Sized
 from dataclasses import dataclass, field
@@ -6,12 +6,15 @@ from typing import Protocol
 
 from syncer.api.objects import Key
 
-#: Bytes of a stored object besides its JSON: its key, version and uid, and its places in the indexes.
+#: Bytes of a stored object besides its JSON: its key, version and uid, and its entries in the
+#: indexes.
 OVERHEAD = 1000
-#: Values of an object in an index that are within its overhead, and bytes of each further one: 10,000 to 20,000
-#: names that no other object has took 450 to 500 each, and 210 to 230 in a map function.
-FREE_VALUES, VALUE = 8, 500
-#: A namespace may take so many times as much as is free.
+#: Values of an object in an index that the overhead includes.
+FREE_VALUES = 8
+#: Bytes of each further value: 10,000 to 20,000 names that no other object has took 450 to 500
+#: each, and 210 to 230 in a map function.
+VALUE = 500
+#: A namespace may take so many times the free memory.
 TIMES = 3
 
 
@@ -19,7 +22,9 @@ class NoRoom(Exception):
     """An object doesn't fit into the memory that is left for its namespace."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(f"there is no room for its {size} bytes in the daemon's memory (maxMegabytes)")
+        super().__init__(
+            f"there is no room for its {size} bytes in the daemon's memory (maxMegabytes)",
+        )
         #: The bytes that it would take.
         self.size = size
 
@@ -59,14 +64,14 @@ class Account(Protocol):
 
 @dataclass(slots=True)
 class MemoryBudget:
-    """The bytes that the stores of a virtual cluster take, and the most that they may; 0 is no limit.
+    """The bytes that the stores of a virtual cluster take, and their limit; 0 is no limit.
 
-    A virtual cluster has as many objects as its tenant likes, and the memory of a daemon is everybody's.
+    A tenant may create any number of objects, and all virtual clusters share the daemon's memory.
     """
 
     most: int = 0
     used: int = 0
-    #: Called when more is used, and that is too much.
+    #: Called when more bytes are used, and they exceed the limit.
     over: Callable[[], None] = _nothing
 
     def limit(self, most: int) -> None:
@@ -84,17 +89,19 @@ class MemoryBudget:
         self.used -= size
 
     def has_room(self, namespace: str, size: int) -> bool:
-        """Return True: what is too much for all ends them all."""
+        """Return True: this budget refuses no object; exceeding it ends the virtual cluster."""
         return True
 
 
 @dataclass(slots=True)
 class Shares:
-    """What the virtual objects take of a budget, half of which is theirs, and the other their copies'.
+    """The part of a budget that the virtual objects take, divided between namespaces.
 
-    A namespace may take :data:`TIMES` as much as all leave free of this half: three quarters if it is alone. So whoever
-    may write in one namespace can't use up what others need: the more there is in it, the less is free, and a smaller
-    one has room still. These are the dynamic thresholds by which network switches share a buffer between ports.
+    Half of the budget is for the virtual objects, the other half for their copies. A namespace may
+    take :data:`TIMES` as much as all namespaces leave free of this half: three quarters if it is
+    alone. So the objects of one namespace can't use up the memory that others need: the larger it
+    is, the less is free, and a smaller one still has room. Network switches share a buffer between
+    ports by such dynamic thresholds.
     """
 
     budget: MemoryBudget
@@ -118,6 +125,8 @@ class Shares:
         self.budget.give(namespace, size)
 
     def has_room(self, namespace: str, size: int) -> bool:
-        """Return True if an object of a namespace may take so many bytes more; it always may take less."""
+        """Return True if an object of a namespace may take so many bytes more, or fewer."""
+        if size <= 0 or not self.budget.most:
+            return True
         free = self.budget.most // 2 - self.used - size
-        return size <= 0 or not self.budget.most or self._by_namespace.get(namespace, 0) + size <= TIMES * free
+        return self._by_namespace.get(namespace, 0) + size <= TIMES * free

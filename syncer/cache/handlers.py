@@ -1,4 +1,4 @@
-"""The subscribers to changes of a resource: map functions, event handlers, and waiters for a key."""
+"""The subscribers to changes of a resource: map functions, handlers, and waiters for a key."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,21 +16,20 @@ log = get_logger(__name__)
 
 @dataclass(slots=True)
 class MapFunction:
-    """Maps an object to keys of another resource, or other values, and calls ``notify`` with those that a
-    change concerns.
+    """Maps an object to keys of another resource, or to other values.
 
-    With ``when="keys"`` these are the keys that the object begins or ceases to name, with
-    ``"change"`` all that it names or named.
+    Calls ``notify`` with the keys that a change concerns. With ``when="keys"`` these are the keys
+    that the object begins or ceases to name, with ``"change"`` all keys that it names or named.
     """
 
     owner: str
     keys: Callable[[Obj], Iterable[Any]]
     when: Literal["keys", "change"]
     notify: Callable[[Iterable[Any]], None]
-    #: Counts what the keys that an object names take.
+    #: Counts the memory of the keys that an object names.
     charge: Charge = uncharged
-    #: Called with the key of an object for which one of the functions raised, and with the error; None: that is
-    #: logged, the first time only.
+    #: Called with the key of an object for which one of the functions raised, and with the error.
+    #: Without it, the first error is logged.
     on_error: Callable[[Key, Exception], None] | None = None
     named: dict[Key, frozenset[Any]] = field(default_factory=dict)
     #: The keys of objects for which one of the functions raised.
@@ -44,7 +43,7 @@ class MapFunction:
         An object for which the function raises still names the earlier keys.
 
         Raises:
-            NoRoom: There is none for its keys; it still names the earlier ones.
+            NoRoom: There is no room for its keys; it still names the earlier ones.
         """
         if self.failed:
             self.failed.discard(key)
@@ -73,7 +72,7 @@ class MapFunction:
             self.raised = True
 
     def end(self) -> None:
-        """Count the keys no longer, as nobody reads them any more."""
+        """Stop counting the memory of the keys."""
         for key, named in self.named.items():
             if cost := cost_of(named):
                 self.charge(key, -cost)
@@ -84,7 +83,7 @@ class Handlers:
     """The map functions and event handlers of a resource, each with its owner."""
 
     def __init__(self) -> None:
-        #: Whoever changes an object updates each of them.
+        #: Every change of an object updates each of them.
         self.map_functions: list[MapFunction] = []
         self._handlers: list[tuple[str, Handler]] = []
         #: The owners whose handlers have raised, which is logged once for each.
@@ -104,15 +103,15 @@ class Handlers:
             if function.owner == owner:
                 function.end()
         self.map_functions = [each for each in self.map_functions if each.owner != owner]
-        self._handlers = [(whose, handler) for whose, handler in self._handlers if whose != owner]
+        self._handlers = [each for each in self._handlers if each[0] != owner]
 
     def end(self) -> None:
-        """Count the keys of all map functions no longer."""
+        """Stop counting the memory of the keys of all map functions."""
         for function in self.map_functions:
             function.end()
 
     def mapped_keys(self, owner: str) -> Iterator[Any]:
-        """Yield the keys that an owner's map functions return for all objects; some more than once."""
+        """Yield the keys that an owner's map functions return for all objects, with repetitions."""
         for function in self.map_functions:
             if function.owner == owner:
                 for keys in function.named.values():
@@ -121,7 +120,7 @@ class Handlers:
     def notify(self, key: Key, last: Obj, *, quiet: bool = False) -> None:
         """Call the handlers; with ``quiet`` only those of the engine itself, whose owner is ``""``.
 
-        A handler that raises stops no other.
+        If a handler raises, the others are still called.
         """
         for owner, handler in self._handlers:
             if not (quiet and owner):
@@ -143,8 +142,9 @@ class Waiters:
         return key in self._waiting
 
     def add(self, key: Key, who: Hashable, notify: Callable[[], None]) -> None:
-        """Call ``notify`` when the object of a key appears, changes or goes; ``who`` may wait only
-        once for it.
+        """Call ``notify`` at the next creation, change or deletion of the object with a key.
+
+        ``who`` may wait for a key only once.
         """
         self._waiting.setdefault(key, {})[who] = notify
 

@@ -15,39 +15,41 @@ log = get_logger(__name__)
 
 @dataclass(slots=True)
 class ValueIndex:
-    """Keys by value, and values by key so that they can be removed; ``notify`` gets the values
-    gained and lost, or with ``when="change"`` all that an object had or has, at every change.
+    """Keys by value, and values by key so that they can be removed.
+
+    ``notify`` is called with the values that an object gained and lost, or with ``when="change"``,
+    at every change, with all values that it had or has.
     """
 
     owner: str
     values: Callable[[Obj], Iterable[Hashable]]
     notify: Callable[[Iterable[Any]], None] | None = None
     when: Literal["values", "change"] = "values"
-    #: Counts what the values of an object take.
+    #: Counts the memory of the values of an object.
     charge: Charge = uncharged
     #: True: an object whose values are unknown keeps its earlier ones. False: it has none.
     keeps: bool = True
     by_value: dict[Hashable, set[Key]] = field(default_factory=dict)
     by_key: dict[Key, frozenset[Hashable]] = field(default_factory=dict)
-    #: The keys of objects whose values are unknown.
+    #: The keys of objects with unknown values.
     doubted: set[Key] = field(default_factory=set)
-    #: Those among them for which the function raised.
+    #: The keys of objects for which the function raised.
     failed: set[Key] = field(default_factory=set)
     #: True once one of the functions has raised, which is logged once.
     raised: bool = False
 
     def update(self, key: Key, obj: Obj | None) -> None:
-        """Replace the values of a key by those of an object; None if the object is gone.
+        """Replace the values of a key by those of an object; None if the object was deleted.
 
-        The values of an object for which the function raises are unknown.
+        If the function raises for an object, the values of the object are unknown.
 
         Raises:
-            NoRoom: There is none for its values; it keeps its earlier ones.
+            NoRoom: There is no room for the values; the object keeps its earlier ones.
         """
         before = self.by_key.get(key, _NO_VALUES)
         try:
             now = frozenset(self.values(obj) or ()) if obj is not None else _NO_VALUES
-        except Exception:  # noqa: BLE001 — one object, or a syncer's bug, must not stop the others
+        except Exception:  # noqa: BLE001 — an object or a syncer's bug must not stop the others
             self._log()
             self.doubt(key)
             self.failed.add(key)
@@ -68,13 +70,13 @@ class ValueIndex:
                 self._log()
 
     def doubt(self, key: Key) -> None:
-        """Handle an object whose values are unknown from now on."""
+        """Record that the values of an object are unknown from now on."""
         if not self.keeps:
             self.update(key, None)
         self.doubted.add(key)
 
     def end(self) -> None:
-        """Count the values no longer, as nobody reads them any more."""
+        """Stop counting the memory of the values."""
         for key, values in self.by_key.items():
             if cost := cost_of(values):
                 self.charge(key, -cost)
@@ -103,7 +105,7 @@ class Indexer:
     """The indexes of a resource, by name."""
 
     def __init__(self) -> None:
-        #: Whoever changes an object updates each of them.
+        #: Every change of an object updates each of them.
         self.indexes: list[ValueIndex] = []
         self._by_name: dict[str, ValueIndex] = {}
 
@@ -120,7 +122,7 @@ class Indexer:
         return index in self._by_name
 
     def keys(self, index: str, value: Hashable) -> Collection[Key]:
-        """Return the keys of the objects that have a value.
+        """Return the keys of the objects with a value.
 
         Raises:
             KeyError: There is no such index.
@@ -128,7 +130,7 @@ class Indexer:
         return self._by_name[index].by_value.get(value, ())
 
     def doubted(self, index: str) -> Collection[Key]:
-        """Return the keys of the objects whose values aren't known, so that those of the index are earlier ones.
+        """Return the keys of the objects with unknown values; the index has their earlier values.
 
         Raises:
             KeyError: There is no such index.
@@ -144,7 +146,7 @@ class Indexer:
         return self._by_name[index].by_value.keys()
 
     def of(self, index: str, key: Key) -> Collection[Any]:
-        """Return the values of the object of a key.
+        """Return the values of the object with a key.
 
         Raises:
             KeyError: There is no such index.
@@ -156,7 +158,7 @@ class Indexer:
         return not any(index.doubted for index in self.indexes if index.owner == owner)
 
     def end(self) -> None:
-        """Count the values of all indexes no longer."""
+        """Stop counting the memory of all indexes."""
         for index in self.indexes:
             index.end()
 
@@ -164,4 +166,5 @@ class Indexer:
         for name, index in self._by_name.items():
             if by_name.get(name) is not index:
                 index.end()
-        self._by_name, self.indexes = by_name, list(by_name.values())
+        self._by_name = by_name
+        self.indexes = list(by_name.values())

@@ -7,15 +7,15 @@ but a dropped event of someone else still notifies handlers: our response alread
 change, but our decision was made without it. A state that is shown before the response is stored,
 and handlers are notified when the response says that it isn't ours.
 
-A list is the truth, whatever was known before, except for writes that are certainly later. If it
-may be an older state, or versions have no order, the table of our own writes is cleared, and
-pending responses are ignored; the following watch shows everything again.
+A list overrides what was known before, except for writes that are certainly later. If the list may
+be an older state, or versions have no order, the table of our own writes is cleared, and pending
+responses are ignored; the following watch shows everything again.
 
-An object enters whole only if it can be decoded, is of the collection, and has metadata of the right
-types. Otherwise it is quarantined: it exists without its contents (:data:`.codec.UNREADABLE`), so that
-it stops no other object and its copy is no orphan, until a later state of it is well-formed. Indexes
-keep its earlier values. So is one that there is no room for. An item without a name of the collection is only
-counted.
+An object is stored whole only if it can be decoded, belongs to the collection, and has metadata of
+the right types. Otherwise it is quarantined: it exists without its contents
+(:data:`.codec.UNREADABLE`), so that it blocks no other object and its copy is no orphan, until a
+later state of it is well-formed. Indexes keep its earlier values. An object that there is no room
+for is quarantined, too. An item without a valid name is only counted.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -38,7 +38,8 @@ from syncer.observe.logs import get_logger
 
 #: Number of observed deletions that are remembered.
 WITNESSED = 10_000
-#: Bytes of labels, and of annotations, that an object keeps for which there is no room; with more, it has neither.
+#: Most bytes of labels, and of annotations, that an object without room keeps; if it has more, it
+#: keeps none of them.
 MOST_WITHOUT_ROOM = 1 << 10
 
 log = get_logger(__name__)
@@ -50,12 +51,13 @@ TakePage = Callable[[Iterable[codec.Undecoded], str], None]
 class Informer(Store):
     """The store of a resource, its indexes, and its subscribers.
 
-    ``clock`` returns seconds. ``ordered`` says whether the API server guarantees that versions can
-    be compared. ``budget`` counts the memory of its objects. The responses of a ``trusted`` API server to writes
-    aren't checked.
+    ``clock`` returns seconds. ``ordered`` returns True if the API server guarantees that versions
+    can be compared. ``budget`` counts the memory of the objects. The responses of a ``trusted`` API
+    server to writes aren't checked.
     """
 
-    #: No index or map function is shown an object of more fields and items: it would only be refused afterwards.
+    #: Indexes and map functions don't get objects with more fields and items: these would only be
+    #: refused afterwards.
     most_parts: float = MOST_PARTS
 
     def __init__(
@@ -75,20 +77,25 @@ class Informer(Store):
         self.version = ""
         #: True if versions can be compared, as of the latest list.
         self.is_ordered = False
-        #: True if the latest list was older than a state seen before; never without ordered
-        #: versions.
+        #: True if the latest list was older than an earlier state; never without ordered versions.
         self.went_back = False
-        self.indexer, self.handlers, self.waiters = Indexer(), Handlers(), Waiters()
-        self._clock, self._ordered, self._trusted = clock, ordered, trusted
+        self.indexer = Indexer()
+        self.handlers = Handlers()
+        self.waiters = Waiters()
+        self._clock = clock
+        self._ordered = ordered
+        self._trusted = trusted
         self._assumed = AssumedObjects(clock)
-        #: The uids of objects whose deletion was observed, by a watch or by our own doing; kept if
+        #: The uids of objects with an observed deletion, by a watch or by our own write; kept if
         #: the key exists again.
         self._witnessed: dict[Key, str] = {}
-        #: The version of the latest list, complete or not: objects that it lacks were gone then.
+        #: The version of the latest list, complete or not: objects that it lacks didn't exist then.
         self._listed = ""
         self._listed_at = -inf
-        #: True while a list replaces the cache, and after such a list was broken off.
-        self._replacing = self._in_part = False
+        #: True while a list replaces the cache.
+        self._replacing = False
+        #: True during such a list, and after it was interrupted.
+        self._in_part = False
         #: Objects that were deleted while a list is read beside the watch; None if no such list is
         #: being read.
         self._gone: set[Key] | None = None
@@ -96,7 +103,7 @@ class Informer(Store):
         self._overtaken = False
         #: The quarantined objects, each with its time by the clock.
         self.quarantined: dict[Key, float] = {}
-        #: Those of them that there is no room for, each with the bytes that it takes.
+        #: The quarantined objects that there is no room for, each with the bytes that it takes.
         self.left_out: dict[Key, int] = {}
         self.newcomers = Newcomers(self._entries, self.quarantined, self.most_parts)
         #: Number of items and events without a name of the collection, since the latest list.
@@ -117,7 +124,10 @@ class Informer(Store):
         when: Literal["values", "change"] = "values",
         keeps: bool = True,
     ) -> None:
-        """Index objects by the values of a function; ``notify`` and ``keeps`` are those of :class:`ValueIndex`."""
+        """Index objects by the values of a function.
+
+        ``notify`` and ``keeps`` are arguments of :class:`ValueIndex`.
+        """
         index = ValueIndex(owner, values, notify, when, self.charge, keeps)
         self.newcomers.add(index)
         self.indexer.add(name, index)
@@ -131,8 +141,9 @@ class Informer(Store):
         owner: str = "",
         on_error: Callable[[Key, Exception], None] | None = None,
     ) -> None:
-        """Map each object to keys, and call ``notify`` with those that a change concerns, or ``on_error`` if a
-        function raises; see :class:`MapFunction`.
+        """Map each object to keys, and call ``notify`` with those that a change concerns.
+
+        ``on_error`` is called if a function raises; see :class:`MapFunction`.
         """
         function = MapFunction(owner, keys, when, notify, self.charge, on_error)
         self.newcomers.add(function)
@@ -149,7 +160,7 @@ class Informer(Store):
         self.newcomers.forget(owner)
 
     def empty(self) -> None:
-        """Forget all objects of a store that nobody reads any more."""
+        """Forget all objects of a store that is no longer used."""
         super().empty()
         self.indexer.end()
         self.handlers.end()
@@ -159,31 +170,31 @@ class Informer(Store):
     @property
     def age(self) -> float:
         """Return the seconds since the list that the current watch began with."""
-        return 0.0 if self._replacing else self._clock() - self._listed_at
+        if self._replacing:
+            return 0.0
+        return self._clock() - self._listed_at
 
     @property
     def is_in_part(self) -> bool:
-        """True if some objects are from an incomplete list, so that others may have changed since."""
+        """True if some objects are from an incomplete list; others may have changed since."""
         return self._in_part or self._gone is not None
 
     def saw_go(self, key: Key, uid: str | None = None) -> bool:
         """Return True if the deletion of a key's latest object was observed.
 
-        A missing object may merely never have been listed.
+        Otherwise, a missing object may only not have been listed yet.
 
-        With a ``uid``: if that is the deleted object. A watch that is behind may show the deletion
-        of an earlier object.
+        With a ``uid``, this must be the uid of the deleted object: a watch that is behind may show
+        the deletion of an earlier one.
         """
         return key not in self._entries and key in self._witnessed and uid in (None, self._witnessed[key])
 
     def saw_replaced(self, key: Key) -> bool:
-        """Return True if a watch has shown the deletion of an earlier object of the key, and its
-        successor.
-        """
+        """Return True if a watch has shown the deletion of an earlier object, and its successor."""
         return key in self._witnessed and key in self._entries
 
     def knows(self, key: Key, uid: str) -> bool:
-        """Return True if the object with this uid is stored, or the watch has yet to show our write to its key."""
+        """Return True if the object with this uid is stored, or the watch is behind our write."""
         entry = self._entries.get(key)
         return (entry is not None and entry.uid == uid) or (bool(self._assumed.table) and key in self._assumed.table)
 
@@ -209,15 +220,22 @@ class Informer(Store):
         return entry is not None and entry.version == version
 
     def _head(self, raw: codec.Undecoded) -> codec.Head | None:
-        """Return the identity of an item; None, which is counted, if it has none of the collection."""
+        """Return the identity of an item; None if it has no valid one, which is counted."""
         try:
             return self.items.head(raw)
         except codec.DecodeError as error:
             self.ignore(str(error))
             return None
 
-    def _each(self, items: Iterable[codec.Undecoded], take: Callable[[codec.Head, codec.Undecoded], None]) -> None:
-        """Call ``take`` for each item of a list that has an identity; an exception ends nothing but this item."""
+    def _each(
+        self,
+        items: Iterable[codec.Undecoded],
+        take: Callable[[codec.Head, codec.Undecoded], None],
+    ) -> None:
+        """Call ``take`` for each item of a list with an identity.
+
+        An error affects only the item that it is about.
+        """
         for raw in items:
             try:
                 head = self._head(raw)
@@ -227,7 +245,7 @@ class Informer(Store):
                 self._went_wrong(raw, error)
 
     def _went_wrong(self, raw: codec.Undecoded, error: Exception) -> None:
-        """Quarantine an object after an unexpected exception, which must end nothing but this object."""
+        """Quarantine an object after an unexpected error, which must not affect other objects."""
         log.exception("an object can't be processed", of=str(self))
         try:
             head = self._head(raw)
@@ -239,7 +257,7 @@ class Informer(Store):
     # -- input from the watch ----------------------------------------------------------------------
 
     def event(self, kind: str, raw: codec.Undecoded) -> None:
-        """Process an ADDED, MODIFIED or DELETED event. Raises nothing, whatever it contains."""
+        """Process an ADDED, MODIFIED or DELETED event. No content makes it raise an error."""
         try:
             found = self._head(raw)
             if found is None:
@@ -249,7 +267,9 @@ class Informer(Store):
                 return
             if version:
                 self.version = version
-            entry, deleted, assumed = self._entries.get(key), kind == "DELETED", self._assumed
+            entry = self._entries.get(key)
+            deleted = kind == "DELETED"
+            assumed = self._assumed
             if key in assumed.under_way:
                 for writing in assumed.under_way[key]:
                     writing.shown.add(version)
@@ -261,7 +281,7 @@ class Informer(Store):
                 verdict = assumed.judge(found, deleted=deleted, uid=kept, ordered=self.is_ordered)
                 if verdict is not Verdict.NEW:
                     if verdict is Verdict.OLD and not deleted:
-                        self._notify_anew(key)
+                        self._notify_again(key)
                     return
             if self._gone is not None and entry is not None and is_later(entry.version, version):
                 return  # a page of the list that is read beside the watch has shown a later state
@@ -283,7 +303,7 @@ class Informer(Store):
         self._listed_at = self._clock()
 
     def _is_overtaken(self, version: str) -> bool:
-        """Return True if the watch has yet to show a state that a list beside it has shown already."""
+        """Return True if the watch is behind the states that a list beside it has shown."""
         self._overtaken = not is_later(version, self.version)
         return self._overtaken
 
@@ -291,15 +311,16 @@ class Informer(Store):
 
     @contextmanager
     def replacing(self) -> Iterator[TakePage]:
-        """Replace everything by a list, without a watch beside it: the block feeds pages; other
-        objects are removed afterwards.
+        """Replace everything by a list, without a watch beside it.
 
-        If the block raises, objects of the pages stay and nothing is removed.
+        The block calls the function with each page; afterwards, other objects are removed. If the
+        block raises, the objects of the pages stay and nothing is removed.
         """
         listed: set[Key] = set()
         known = [self.version, *self._assumed.latest()]
         self._assumed.forget_deletions()
-        self._replacing = self._in_part = True
+        self._replacing = True
+        self._in_part = True
         begun = False
 
         def page(items: Iterable[codec.Undecoded], of_list: str) -> None:
@@ -318,7 +339,8 @@ class Informer(Store):
             elif self._assumed.is_written(key):
                 if entry is not None and entry.version == version:
                     del self._assumed.table[key]  # no watch will show it
-                self._notify_anew(key)  # the list may include someone else's change that we decided without
+                # The list may include a change of others that we decided without.
+                self._notify_again(key)
             elif self.went_back or entry is None or entry.version != version:
                 self._put(key, self.items.decoded(key, raw))
 
@@ -328,11 +350,16 @@ class Informer(Store):
             self._replacing = False
         for key in self._entries.keys() - listed - self._assumed.written():
             self._remove(key, missed=True)
-        self._listed_at, self._in_part, self._overtaken = self._clock(), False, False
+        self._listed_at = self._clock()
+        self._in_part = False
+        self._overtaken = False
         self.synced = True
 
     def _take_up(self, version: str, known: Iterable[str]) -> None:
-        """Begin with the first page of a list, and the versions that were known when it was requested."""
+        """Begin with the first page of a list.
+
+        ``known`` are the versions that were known when it was requested.
+        """
         self.is_ordered = self._ordered() and is_decimal(version)
         self.went_back = self.is_ordered and any(is_later(each, version) for each in known)
         is_surely_later = self.is_ordered and not self.went_back
@@ -340,20 +367,22 @@ class Informer(Store):
         self.version = self._listed = version
         self.nameless = 0
         for key in included:  # no event will show changes that others made before us
-            self._notify_anew(key)
+            self._notify_again(key)
 
     @contextmanager
     def comparing(self, wrong: Callable[[Key], None]) -> Iterator[TakePage]:
         """Compare with a list that is read beside the running watch; only with ordered versions.
 
-        If the watch was past an object that the cache had otherwise, the cache was wrong: ``wrong``
-        gets the key; syncers' handlers aren't notified. If the block raises, nothing is removed.
+        If the watch has passed the version of an object that differs in the cache, the cache is
+        wrong: ``wrong`` is called with the key, and the handlers of syncers aren't notified. If the
+        block raises, nothing is removed.
 
         Raises:
             WentBack: The list is older than the watch; raised by the first page.
         """
         listed: set[Key] = set()
-        passed, of_list = self.version, ""
+        passed = self.version
+        of_list = ""
         gone = self._gone = set()
 
         def page(items: Iterable[codec.Undecoded], version_of_list: str) -> None:
@@ -389,17 +418,24 @@ class Informer(Store):
                 if is_wrong:
                     wrong(key)
                 self._remove(key, missed=True, quiet=is_wrong)
-        for key in self._assumed.catch_up(of_list):  # the events with the earlier states are dropped
-            self._notify_anew(key)
+        # The events with the earlier states will be left out.
+        for key in self._assumed.catch_up(of_list):
+            self._notify_again(key)
         if is_later(of_list, self.version):
-            self.version, self._overtaken = of_list, True
+            self.version = of_list
+            self._overtaken = True
 
     # -- input from our own writes -----------------------------------------------------------------
 
     def writing(self, key: Key) -> WriteInProgress:
         """Surround a write of ours; :meth:`wrote` or :meth:`deleted` is called in the block."""
         entry = self._entries.get(key)
-        return WriteInProgress(self._assumed.under_way, key, entry.version if entry else "", self.handlers.notify)
+        return WriteInProgress(
+            self._assumed.under_way,
+            key,
+            entry.version if entry else "",
+            self.handlers.notify,
+        )
 
     def wrote(self, key: Key, writing: WriteInProgress, reply: Obj) -> bool:
         """Process the response to a create or change.
@@ -407,14 +443,15 @@ class Informer(Store):
         Return False if it changed nothing: the version is the old one.
 
         Raises:
-            DecodeError: It is malformed, or about another object, of an API server that isn't trusted.
+            DecodeError: An API server that isn't trusted answered with a malformed or another
+                object.
         """
         if not self._trusted:
             codec.check(reply, key)
         version = reply["metadata"]["resourceVersion"]
         was_shown = version in writing.shown
         writing.shown.discard(version)
-        writing.held.pop(version, None)
+        writing.deferred.pop(version, None)
         if version == writing.before:
             return False
         if not was_shown and not self._take(key, reply, writing, own=True) and is_later(version, self.version):
@@ -422,7 +459,7 @@ class Informer(Store):
         return True
 
     def deleted(self, key: Key, writing: WriteInProgress, uid: str) -> None:
-        """Record that the object with this uid is gone at once."""
+        """Record that our write has deleted the object with this uid at once."""
         if writing.void or self.saw_go(key, uid):
             return
         self._assumed.deleted(key, uid)
@@ -434,11 +471,11 @@ class Informer(Store):
     def seen_live(self, obj: Obj, writing: WriteInProgress | None = None) -> None:
         """Process an object that was read from the API server, because the cache was behind.
 
-        ``writing`` is the write that showed that. If the watch has shown the object meanwhile, the
-        cache is no longer behind, and the read object may be older.
+        ``writing`` is the write that showed that. If the watch has shown the object in the
+        meantime, the cache is no longer behind, and the object may be an older one.
 
         Raises:
-            DecodeError: It is malformed.
+            DecodeError: The object is malformed.
         """
         codec.check(obj, key_of(obj))
         if writing is None or not writing.shown:
@@ -450,10 +487,12 @@ class Informer(Store):
             self._remove(key, missed=True)
 
     def let_in(self, key: Key, obj: Obj) -> None:
-        """Store an object whole for which there was no room, as it was just read, unless it has changed since.
+        """Store an object whole that there was no room for, unless it has changed since.
+
+        ``obj`` is the object as it was just read.
 
         Raises:
-            DecodeError: It is malformed.
+            DecodeError: The object is malformed.
         """
         codec.check(obj, key)
         entry = self._entries.get(key)
@@ -463,7 +502,8 @@ class Informer(Store):
     def _take(self, key: Key, obj: Obj, writing: WriteInProgress | None, *, own: bool) -> bool:
         """Store a response and return True, if it is newer than the cached state."""
         metadata = obj["metadata"]
-        version, entry = metadata["resourceVersion"], self._entries.get(key)
+        version = metadata["resourceVersion"]
+        entry = self._entries.get(key)
         if writing is not None and writing.void:
             is_news = False
         elif entry is not None:
@@ -475,7 +515,8 @@ class Informer(Store):
             is_ahead = not self.is_ordered or is_later(version, self.version)
             if is_ahead:
                 self._assumed.wrote(key, version)
-            self._put(key, obj, own=own and is_ahead)  # otherwise no event will show changes that others made before us
+            # If it isn't ahead, no event will show the changes that others made before us.
+            self._put(key, obj, own=own and is_ahead)
         return is_news
 
     # -- changes -----------------------------------------------------------------------------------
@@ -485,7 +526,15 @@ class Informer(Store):
         if len(self._witnessed) > WITNESSED:
             del self._witnessed[next(iter(self._witnessed))]
 
-    def _put(self, key: Key, obj: Obj, *, by_watch: bool = False, own: bool = False, quiet: bool = False) -> None:
+    def _put(
+        self,
+        key: Key,
+        obj: Obj,
+        *,
+        by_watch: bool = False,
+        own: bool = False,
+        quiet: bool = False,
+    ) -> None:
         """Store an object.
 
         Only a watch can show that another object of this name was deleted before.
@@ -495,15 +544,17 @@ class Informer(Store):
         self.left_out.pop(key, None)
         try:
             obj = self.keep(key, obj)
-        except RecursionError as error:  # a text that could just be decoded may be too deep to be encoded
+        except RecursionError as error:  # a text may be decoded, but too deep to be encoded
             obj = self.keep(key, codec.identity(obj, error))
         except NoRoom as error:
-            obj, own = self._leave_out(key, obj, error), False
+            obj = self._leave_out(key, obj, error)
+            own = False
         state = obj["metadata"]["resourceVersion"] if by_watch else ""
         try:
             self._changed(key, obj, obj, state=state, own=own, quiet=quiet)
-        except NoRoom as error:  # for what it takes in the indexes
-            obj = self._leave_out(key, obj, NoRoom(error.size + len(self._entries[key].packed) + OVERHEAD))
+        except NoRoom as error:  # for its values in the indexes
+            size = error.size + len(self._entries[key].packed) + OVERHEAD
+            obj = self._leave_out(key, obj, NoRoom(size))
             self._changed(key, obj, obj, state=state, quiet=quiet)
 
     def _leave_out(self, key: Key, obj: Obj, error: NoRoom) -> Obj:
@@ -511,7 +562,14 @@ class Informer(Store):
         self.left_out[key] = error.size
         return self.keep(key, codec.identity(obj, error, most=MOST_WITHOUT_ROOM))
 
-    def _remove(self, key: Key, *, by_watch: bool = False, missed: bool = False, quiet: bool = False) -> None:
+    def _remove(
+        self,
+        key: Key,
+        *,
+        by_watch: bool = False,
+        missed: bool = False,
+        quiet: bool = False,
+    ) -> None:
         """Remove an object; ``missed`` if its deletion was not observed."""
         if missed:
             self._witnessed.pop(key, None)
@@ -520,14 +578,28 @@ class Informer(Store):
         self.left_out.pop(key, None)
         last = self.drop(key)
         if last is not None:
-            self._changed(key, None, last, state=last["metadata"].get("uid", "") if by_watch else "", quiet=quiet)
+            self._changed(
+                key,
+                None,
+                last,
+                state=last["metadata"].get("uid", "") if by_watch else "",
+                quiet=quiet,
+            )
 
     def _changed(
-        self, key: Key, now: Obj | None, last: Obj, *, state: str, own: bool = False, quiet: bool = False
+        self,
+        key: Key,
+        now: Obj | None,
+        last: Obj,
+        *,
+        state: str,
+        own: bool = False,
+        quiet: bool = False,
     ) -> None:
         """Notify subscribers of a change.
 
-        A ``state`` shown by a watch is held back while a write is in progress that may have made it.
+        Of a ``state`` shown by a watch, handlers are notified later if a write is in progress that
+        may have made it.
         """
         if now is not None and codec.UNREADABLE in now:
             self.quarantined.setdefault(key, self._clock())
@@ -547,12 +619,12 @@ class Informer(Store):
             return
         if state and key in self._assumed.under_way:
             for writing in self._assumed.under_way[key]:
-                writing.hold(state, last)
+                writing.defer(state, last)
         else:
             self.handlers.notify(key, last, quiet=quiet)
 
-    def _notify_anew(self, key: Key) -> None:
-        """Notify subscribers of an object whose state is known already, since others may have contributed to it."""
+    def _notify_again(self, key: Key) -> None:
+        """Notify handlers of an object in its present state, to which others may have contributed."""
         obj = self.get(key)
         if obj is not None:
             self.handlers.notify(key, obj)

@@ -5,13 +5,15 @@ from syncer.clusters import codec
 
 
 class Items:
-    """Reads the items of a resource; those that can't be used come without their contents."""
+    """Decodes the items of a resource; unusable ones are returned without their contents."""
 
     __slots__ = ("_ahead", "_api_version", "_group", "_kind", "_namespaced")
 
     def __init__(self, resource: Resource) -> None:
         # Compared with each item.
-        self._kind, self._api_version, self._namespaced = resource.kind, resource.api_version, resource.namespaced
+        self._kind = resource.kind
+        self._api_version = resource.api_version
+        self._namespaced = resource.namespaced
         self._group = resource.group
         #: A large item that isn't processed yet, and its object.
         self._ahead: tuple[codec.Undecoded, Obj] | None = None
@@ -20,7 +22,7 @@ class Items:
         """Return the identity of an item.
 
         Raises:
-            DecodeError: It has none of the collection.
+            DecodeError: The item has no identity, or none of the collection.
         """
         key, _, _, kind = head = codec.head(raw)
         if (kind == self._kind or not kind) and bool(key.namespace) is self._namespaced:
@@ -30,12 +32,12 @@ class Items:
     def read_ahead(self, raw: codec.Undecoded) -> None:
         """Decode a large item that is processed next, so that other tasks may run in between."""
         try:
-            self._ahead = raw, codec.seen(raw)
+            self._ahead = raw, codec.observed(raw)
         except codec.DecodeError:
-            self._ahead = None  # it is raised when the item is processed
+            self._ahead = None  # the error is raised when the item is processed
 
     def forget_ahead(self) -> None:
-        """Hold no longer what was decoded ahead: the item is processed, which may have needed no object."""
+        """Forget the object that was decoded ahead: its item was processed, with or without it."""
         self._ahead = None
 
     def decoded(self, key: Key, raw: codec.Undecoded) -> Obj:
@@ -50,14 +52,18 @@ class Items:
             else:
                 obj = codec.lean(raw)
             codec.check(obj, key)
-            if obj.get("apiVersion") != self._api_version and not self._is_of_group(obj.get("apiVersion")):
+            if obj.get("apiVersion") != self._api_version and not self._is_of_group(
+                obj.get("apiVersion"),
+            ):
                 raise codec.DecodeError("it is of another API group than was asked for")
         except codec.DecodeError as error:
             return self.without_contents(key, raw, error)
         return obj
 
     def without_contents(self, key: Key, raw: codec.Undecoded, error: Exception) -> Obj:
-        """Return an object without its contents, with the key that it was listed by: it may have two.
+        """Return an object without its contents, with the key that identified it in the list.
+
+        The metadata of a malformed object may have another one, too.
 
         Raises:
             DecodeError: Not even its name is readable.
@@ -67,7 +73,9 @@ class Items:
         return obj
 
     def _is_of_group(self, api_version: Json) -> bool:
-        """Return True for the apiVersion of an item that may be another version of the resource; lists leave it out."""
+        """Return True for the apiVersion of an item that may be another version of the resource;
+        lists leave it out.
+        """
         if api_version is None:
             return True
         return isinstance(api_version, str) and api_version.rpartition("/")[0] == self._group

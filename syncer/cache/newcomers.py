@@ -17,26 +17,33 @@ MANY = 100
 
 
 class Newcomers:
-    """The indexes and map functions of a store that haven't seen all of its objects yet.
+    """The indexes and map functions of a store that don't have all of its objects yet.
 
-    An index is uncertain about these objects (:attr:`~syncer.cache.indexer.ValueIndex.doubted`). Changes
-    reach it as any other.
+    An index is uncertain about these objects (:attr:`~syncer.cache.indexer.ValueIndex.doubted`). It
+    gets changes like the others.
     """
 
-    def __init__(self, entries: Mapping[Key, Entry], quarantined: Container[Key], most_parts: float) -> None:
-        self._entries, self._quarantined, self._most_parts = entries, quarantined, most_parts
+    def __init__(
+        self,
+        entries: Mapping[Key, Entry],
+        quarantined: Container[Key],
+        most_parts: float,
+    ) -> None:
+        self._entries = entries
+        self._quarantined = quarantined
+        self._most_parts = most_parts
         self._behind: list[tuple[ValueIndex | MapFunction, list[Key]]] = []
 
     def __bool__(self) -> bool:
         return bool(self._behind)
 
     def hides(self, key: Key) -> bool:
-        """Return True if no index or map function is shown the object: it is quarantined, or has too many parts."""
+        """Return True if an object is left out: it is quarantined, or has too many parts."""
         entry = self._entries.get(key)
         return key in self._quarantined or (entry is not None and entry.parts > self._most_parts)
 
     def add(self, newcomer: ValueIndex | MapFunction) -> None:
-        """Show it all objects, or leave that to :meth:`catch_up` if there are many."""
+        """Update a newcomer with all objects; if there are many, :meth:`catch_up` does it."""
         if isinstance(newcomer, ValueIndex):
             newcomer.doubted.update(self._entries)
         if len(self._entries) >= MANY:
@@ -46,11 +53,11 @@ class Newcomers:
             self._show(newcomer, key)
 
     def forget(self, owner: str) -> None:
-        """Leave out those of an owner."""
-        self._behind = [(newcomer, keys) for newcomer, keys in self._behind if newcomer.owner != owner]
+        """Forget the newcomers of an owner."""
+        self._behind = [each for each in self._behind if each[0].owner != owner]
 
     async def catch_up(self) -> None:
-        """Show them the objects that they haven't seen, and let other tasks run in between."""
+        """Update the newcomers with all objects, and let other tasks run in between."""
         room = STEP_BYTES
         while self._behind:
             newcomer, keys = self._behind[-1]
@@ -63,7 +70,7 @@ class Newcomers:
                 room = STEP_BYTES
 
     def _show(self, newcomer: ValueIndex | MapFunction, key: Key) -> int:
-        """Show it an object as it is now; return its size."""
+        """Update a newcomer with an object as it is now; return the object's size."""
         entry = self._entries.get(key)
         if entry is None or self.hides(key):
             return 0

@@ -1,16 +1,17 @@
-"""List, then watch, into an informer. A state machine that always comes back.
+"""List, then watch, into an informer: a state machine that recovers from every failure.
 
 ::
 
     Empty ──> Listing ──> Listed ──> Watching ──┐
                 ^           ^           │       │ the watch ended: from the last resourceVersion
                 │           └───────────┼───────┘
-                └───────────────────────┘  410, as a status or in the stream; versions went back: list anew
+                └───────────────────────┘  410, as a status or in the stream; versions went back: list
 
-Every way back waits: a little after a watch that lived, exponentially longer after failures, always with jitter.
-The rules are those of client-go's Reflector (bookmarks, ``timeoutSeconds`` at random, relist on 410), and one more. An
-API server whose etcd was restored from a snapshot shows nothing to a watch from a version that it has yet to reach,
-and says nothing of it. So before a watch that was cut short is opened again, the version is compared.
+Before each retry there is a wait: a short one after a watch that worked, an exponentially longer
+one after failures, always with jitter. The rules are those of client-go's Reflector (bookmarks,
+``timeoutSeconds`` at random, relist on 410), and one more. After etcd was restored from a snapshot,
+a watch from a later version gets no events and no error. So before a watch that was cut short is
+opened again, the version is compared.
 """
 
 import asyncio
@@ -32,11 +33,14 @@ from syncer.steps import STEP_BYTES, STEP_OBJECTS
 
 #: Requested lifetime of a watch in seconds, random so that not all watches end at once.
 WATCH_SECONDS = (300.0, 600.0)
-#: Seconds without a byte after which a watch counts as dead: API servers send a bookmark about each minute, so two are
-#: missing. A peer that has vanished is noticed sooner, by the kernel (``clusters/sockets.py``).
+#: Seconds without a byte after which a watch counts as dead: API servers send a bookmark about each
+#: minute, so two are missing. A peer that has vanished is noticed sooner, by the kernel
+#: (``clusters/sockets.py``).
 SILENCE_SECONDS = 130.0
-#: Seconds before a reconnect: after a watch that lived, and the limit of the exponential growth.
-FIRST_WAIT, LAST_WAIT = 0.05, 30.0
+#: Seconds before a reconnect after a watch that worked.
+FIRST_WAIT = 0.05
+#: Most seconds before a reconnect; after failures, they grow exponentially up to it.
+LAST_WAIT = 30.0
 #: A watch that ends sooner without an event counts as a failure, in seconds.
 SHORT_SECONDS = 1.0
 #: Seconds by which a watch may end early without counting as cut short.
@@ -78,7 +82,7 @@ class ReflectorEvents(Protocol):
         ...
 
     def went_back(self, reflector: "Reflector") -> None:
-        """Handle a list that is older than a state seen before: etcd was restored, or a cache is behind."""
+        """Handle a list that is older than an earlier one: etcd was restored, or a cache is old."""
         ...
 
     def working(self, reflector: "Reflector") -> None:
@@ -100,8 +104,12 @@ class Reflector:
         fields: str = "",
         rng: random.Random | None = None,
     ) -> None:
-        self.cluster, self.store, self.listener = cluster, store, listener
-        self.namespace, self.selector, self.fields = namespace, selector, fields
+        self.cluster = cluster
+        self.store = store
+        self.listener = listener
+        self.namespace = namespace
+        self.selector = selector
+        self.fields = fields
         self.state = ReflectorState.EMPTY
         #: The reason why it doesn't work at present, or None.
         self.error: SyncerError | None = None
@@ -132,22 +140,26 @@ class Reflector:
                 self._fail(error)
             except (codec.DecodeError, RecursionError) as error:
                 self._fail(SyncerError(f"{self}: the API server sent what can't be read: {error}"))
-            except Exception as error:  # a bug of ours must end neither the other reflectors nor the process
-                log.exception("a list or watch raised", cluster=self.cluster.virtual_cluster, what=self)
+            except Exception as error:
+                # A bug of ours must end neither the other reflectors nor the process.
+                log.exception(
+                    "a list or watch raised",
+                    cluster=self.cluster.virtual_cluster,
+                    what=self,
+                )
                 self._fail(SyncerError(f"{self}: {type(error).__name__}: {error}"))
             await self._pause()
 
     async def relist(self, wrong: Callable[[Key], None]) -> bool:
-        """List anew, beside the running watch if versions are ordered.
+        """List again, beside the running watch if versions are ordered.
 
-        Return False if the first list isn't complete.
-
-        ``wrong`` gets the keys of objects that the cache had otherwise than the API server,
-        although the watch was past them. If versions can't be compared, or the list is older than
-        the watch, the watch is ended and everything is listed from the beginning.
+        Return False if the first list isn't complete. ``wrong`` is called with the key of each
+        object that was wrong in the cache, although the watch had passed its version. If versions
+        can't be compared, or the list is older than the watch, the watch is ended and the cache is
+        replaced.
 
         Raises:
-            ClusterError: The list failed; no object counts as gone then.
+            ClusterError: The list failed; no object counts as deleted then.
         """
         async with self._listing:
             if self.state in (ReflectorState.EMPTY, ReflectorState.LISTING):
@@ -182,7 +194,7 @@ class Reflector:
     async def _list(self) -> None:
         async with self._listing:
             if self.state is ReflectorState.LISTED:
-                return  # everything was listed anew meanwhile
+                return  # everything was listed again in the meantime
             await self._replace()
         self.listener.synced(self)
 
@@ -196,15 +208,17 @@ class Reflector:
                 nonlocal has_begun
                 page(items, version)
                 if self.store.went_back and not has_begun:
-                    self.listener.went_back(self)  # before any decision is made from the older state
+                    # Before any decision is made from the older state.
+                    self.listener.went_back(self)
                 has_begun = True
 
             await self._pages(page_or_older)
-        self.state, self._cut_short = ReflectorState.LISTED, False
+        self.state = ReflectorState.LISTED
+        self._cut_short = False
         self._works()
 
     async def _compare(self, wrong: Callable[[Key], None]) -> bool:
-        """Read a whole list beside the watch; return False if it can't be compared with the watch."""
+        """Read a whole list beside the watch; return False if they can't be compared."""
         if not self.store.is_ordered:
             return False
         try:
@@ -220,14 +234,21 @@ class Reflector:
         Raises:
             WentBack: The server's version is older.
         """
-        async for page in self.cluster.list_pages(self.store.resource, namespace=self.namespace, limit=1):
+        async for page in self.cluster.list_pages(
+            self.store.resource,
+            namespace=self.namespace,
+            limit=1,
+        ):
             if is_later(self.store.version, page.resource_version):
                 raise WentBack
             break
 
     async def _pages(self, page: TakePage) -> None:
         async for part in self.cluster.list_pages(
-            self.store.resource, namespace=self.namespace, selector=self.selector, fields=self.fields
+            self.store.resource,
+            namespace=self.namespace,
+            selector=self.selector,
+            fields=self.fields,
         ):
             for start in range(0, len(part.items) or 1, STEP_OBJECTS):
                 items = part.items[start : start + STEP_OBJECTS]
@@ -239,7 +260,9 @@ class Reflector:
                 await asyncio.sleep(0)
 
     async def _in_two_steps(self, large: codec.Undecoded, process: Callable[[], T]) -> T:
-        """Decode a large item in a step of its own, unless it is stored already, and process it in the next."""
+        """Decode a large item in a step of its own, unless it is stored already, and process it in
+        the next.
+        """
         if not self.store.has_stored(large):
             self.store.items.read_ahead(large)
             await asyncio.sleep(0)
@@ -269,12 +292,15 @@ class Reflector:
                 try:
                     async for batch in events:
                         if len(batch) == 1 and batch[0].type != "DELETED" and codec.size(batch[0].object) > STEP_BYTES:
-                            known = await self._in_two_steps(batch[0].object, partial(self._take, batch))
+                            known = await self._in_two_steps(
+                                batch[0].object,
+                                partial(self._take, batch),
+                            )
                         else:
                             known = self._take(batch)
                         if known:
                             self.failures = 0
-                        del batch  # it isn't held until the next comes
+                        del batch  # so that it is freed before the next one comes
                 finally:
                     if loop.time() - begun > SHORT_SECONDS:
                         self.failures = 0
@@ -353,5 +379,5 @@ class Reflector:
         return min(grown, LAST_WAIT) * self._rng.uniform(0.75, 1.25)
 
     def __str__(self) -> str:
-        place = f" in {self.namespace}" if self.namespace else ""
-        return f"{self.store}{place}"
+        scope = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.store}{scope}"

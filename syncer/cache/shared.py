@@ -1,23 +1,24 @@
 """One watch of a collection for the reflectors of many virtual clusters.
 
-Each cluster keeps a reflector and an informer of its own, and lists its own objects, which the API server selects
-by their mark. The watch alone is shared: it selects all objects with a mark, and the label of an object says whose
-reflector gets its events, as the same bytes. Nobody gets those of other clusters. While the watch serves a single
-cluster, the API server selects that cluster's objects. Sources without a mark are the same for all, so each event
-goes to each reflector.
+Each cluster keeps a reflector and an informer of its own, and lists its own objects, which the API
+server selects by their mark. The watch alone is shared: it selects all objects with a mark, and the
+label of an object says whose reflector gets its events, as the same bytes. Nobody gets those of
+other clusters. While the watch serves a single cluster, the API server selects that cluster's
+objects. Sources without a mark are the same for all, so each event goes to each reflector.
 
-A watch with a label selector shows the object that loses its label as deleted. Here that is done for each cluster
-that knows an object which has come to bear another's mark; the event has nothing of the object but its identity.
+A watch with a label selector shows the object that loses its label as deleted. Here that is done
+for each cluster that knows an object which has come to bear another's mark; the event has nothing
+of the object but its identity.
 
 No event is missed::
 
     join ──> list ──> watch ──┐       the events since the join wait in the seat; those that the list included
-              ^         ^     │       are left out. Without ordered versions they are seen again, to the same end.
-              │         └─────┤ the watch ended: it goes on from its version, and the seat kept what came meanwhile
+              ^         ^     │       are left out. Without ordered versions they come again, to the same end.
+              │         └─────┤ the watch ended: it resumes at its version, and the seat kept the events since
               └───────────────┘ 410, or too much waits: list anew
 
-A join begins where the watch is, or where the first list of all is, as a list is never older than a state shown
-before it was asked for. If one is, etcd was restored, and everybody lists anew.
+A join begins where the watch is, or where the first list of all is, as a list is never older than a
+state shown before it was asked for. If one is, etcd was restored, and everybody lists anew.
 """
 
 import asyncio
@@ -30,7 +31,14 @@ from typing import NamedTuple
 from syncer.api.errors import ClusterError, Expired
 from syncer.api.objects import Key, Resource
 from syncer.cache.informer import Informer, TakePage
-from syncer.cache.reflector import CHANGES, SILENCE_SECONDS, Batches, Reflector, ReflectorEvents, ReflectorState
+from syncer.cache.reflector import (
+    CHANGES,
+    SILENCE_SECONDS,
+    Batches,
+    Reflector,
+    ReflectorEvents,
+    ReflectorState,
+)
 from syncer.cache.versions import is_later
 from syncer.clusters import codec
 from syncer.clusters.client import Client
@@ -48,8 +56,8 @@ log = get_logger(__name__)
 
 
 class WatchedPart(NamedTuple):
-    """The part of a collection that is watched: a namespace (``""``: all), objects with a label of the name
-    ``mark`` (``""``: all), and with these labels.
+    """The part of a collection that is watched: a namespace (``""``: all), objects with a label of
+    the name ``mark`` (``""``: all), and with these labels.
     """
 
     resource: Resource
@@ -66,20 +74,21 @@ class Lost(NamedTuple):
 
 
 class Seat:
-    """The place of a reflector at a shared watch, with the events that it has yet to process.
+    """The seat of a reflector at a shared watch, with the events that it has yet to process.
 
     ``cluster`` is the identity of the virtual cluster, or ``""`` where objects have no mark.
     """
 
     def __init__(self, store: Informer, cluster: str) -> None:
-        self.store, self.cluster = store, cluster
+        self.store = store
+        self.cluster = cluster
         #: The version of the watch when the seat was taken.
         self.since = ""
         #: True if events may be missing, so that a list is needed.
         self.is_behind = True
         #: True while the reflector takes the events.
         self.is_open = False
-        #: Why the watch ended: an exception, or None if the server ended it in its time.
+        #: The error that ended the watch; None if the server ended it in time.
         self.reason: Exception | None = None
         self.has_ended = False
         self._waiting: deque[tuple[codec.WatchEvent, Lost | None]] = deque()
@@ -91,16 +100,20 @@ class Seat:
     def begin(self, version: str) -> None:
         """Keep all events from now on; the watch is at this version."""
         self._clear()
-        self.since, self.is_behind = version, False
+        self.since = version
+        self.is_behind = False
 
     def open(self, version: str, *, ordered: bool) -> None:
-        """Take events; with ordered versions, those after this one."""
+        """Begin to take events; with ordered versions, those after this one."""
         self._floor = version if ordered else ""
-        self.is_open, self.has_ended, self.reason = True, False, None
+        self.is_open = True
+        self.has_ended = False
+        self.reason = None
 
     def end(self, reason: Exception | None) -> None:
-        """End the watch of the reflector, after the events that wait."""
-        self.has_ended, self.reason = True, reason
+        """End the watch of the reflector, after the waiting events."""
+        self.has_ended = True
+        self.reason = reason
         self.wake()
 
     def fall_behind(self, reason: Exception) -> None:
@@ -110,28 +123,31 @@ class Seat:
         self.end(reason)
 
     def add(self, event: codec.WatchEvent, lost: Lost | None = None) -> None:
-        """Add an event; with ``lost``, one that counts only if the store knows this object by then."""
+        """Add an event. With ``lost``, it counts only if the store knows this object."""
         if self.is_behind:
             return
         self._waiting.append((event, lost))
         self._size += codec.size(event.object)
         if self._size > MOST_WAITING:
-            self.fall_behind(Expired(f"{self.store}: more than {MOST_WAITING >> 20} MiB of events wait"))
+            self.fall_behind(
+                Expired(f"{self.store}: more than {MOST_WAITING >> 20} MiB of events wait"),
+            )
         self.wake()
 
     async def room(self) -> None:
-        """Wait until the reflector, if it takes the events, has processed most of those that wait."""
-        while self.is_open and self._size > ENOUGH_WAITING:  # noqa: ASYNC110 — each round of the loop processes some
+        """Wait until the reflector, if it takes events, has processed most of the waiting ones."""
+        # Each round of the event loop processes some of them.
+        while self.is_open and self._size > ENOUGH_WAITING:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
     def may_know(self, lost: Lost) -> bool:
-        """Return True if the store knows this object, or may once it has processed what waits."""
+        """Return True if the store knows this object, or may know it after the waiting events."""
         if self.is_open and not self._waiting:
             return self.store.knows(*lost)
         return not self.is_behind
 
     def wake(self) -> None:
-        """Let the reflector look again."""
+        """Let the reflector check its state again."""
         self._woken.set()
 
     async def woken(self) -> None:
@@ -140,17 +156,17 @@ class Seat:
         self._woken.clear()
 
     async def batches(self) -> Batches:
-        """Yield the events as they come, a large one alone, until the watch ends.
+        """Yield the events as they come, each large one by itself, until the watch ends.
 
         Raises:
-            Exception: The reason why it ended.
+            Exception: The error that ended the watch.
         """
         while True:
             if self._waiting:
                 batch = self._next()
                 if batch:
                     yield batch
-                del batch  # it isn't held until the next comes
+                del batch  # so that it is freed before the next one comes
                 await asyncio.sleep(0)
             elif self.has_ended:
                 if self.reason is not None:
@@ -165,7 +181,8 @@ class Seat:
         while self._waiting and room > 0:
             event, lost = self._waiting[0]
             size = codec.size(event.object)
-            is_alone = lost is not None or size > STEP_BYTES  # the store must have processed what comes before
+            # The store must have processed the events before it.
+            is_alone = lost is not None or size > STEP_BYTES
             if is_alone and batch:
                 break
             self._waiting.popleft()
@@ -195,37 +212,38 @@ class Seat:
 
 
 #: The seats of a cluster that isn't served here.
-NOBODY: Sequence[Seat] = ()
+NO_SEATS: Sequence[Seat] = ()
 
 
 class SharedWatch:
     """A watch that is open while any reflector takes its events."""
 
     def __init__(self, client: Client, part: WatchedPart) -> None:
-        self.client, self.part = client, part
-        #: The version up to which all events were passed on; ``""`` if everybody has to list.
+        self.client = client
+        self.part = part
+        #: The version up to which all events were passed on; ``""`` if all reflectors have to list.
         self.version = ""
         self._seats: dict[str, list[Seat]] = {}
-        #: While the version is unknown and a list has been asked for that will tell it: done with its first page,
-        #: or with the error of the list, which is then everybody's.
+        #: While the version is unknown, and a list was begun that will give it: done with the first
+        #: page of the list, or with its error, which all other lists raise, too.
         self._first: asyncio.Future[ClusterError | None] | None = None
         self._reader: asyncio.Task[None] | None = None
         self._is_open = False
         #: The only cluster that the open watch selects; None: all.
         self._only: str | None = None
         self._seconds = 0
-        #: Whose an object was when it was last shown to all who have a seat now, by uid.
+        #: The seats that an object belonged to when it was last shown to the present ones, by uid.
         self._owners: dict[str, Sequence[Seat]] = {}
 
     def __bool__(self) -> bool:
-        """Return True while anybody has a seat."""
+        """Return True while any reflector has a seat."""
         return bool(self._seats)
 
     # -- reflectors --------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def joining(self, seat: Seat) -> AsyncIterator[Callable[[str], None]]:
-        """Surround the list of a reflector: all events since its beginning are kept for the watch that follows.
+        """Surround the list of a reflector: the watch that follows gets all events since then.
 
         The block calls the function with the version of the first page.
         """
@@ -235,18 +253,21 @@ class SharedWatch:
         while self._first is not None and not self.version:
             if error := await asyncio.shield(self._first):
                 raise error.with_traceback(None)
-        first = None if self.version else asyncio.get_running_loop().create_future()
-        self._first = first or self._first
+        first: asyncio.Future[ClusterError | None] | None = None
+        if not self.version:
+            first = asyncio.get_running_loop().create_future()
+            self._first = first
 
-        def told(error: ClusterError | None = None) -> None:
+        def resolve(error: ClusterError | None = None) -> None:
             if first and not first.done():
                 self._first = None
                 first.set_result(error)
 
         def begun(version: str) -> None:
             if first and not first.done():
-                self.version = seat.since = version
-                told()
+                self.version = version
+                seat.since = version
+                resolve()
 
         try:
             seat.begin(self.version)
@@ -256,21 +277,23 @@ class SharedWatch:
             yield begun
         except BaseException as error:
             seat.is_behind = True
-            told(error if isinstance(error, ClusterError) else None)
+            resolve(error if isinstance(error, ClusterError) else None)
             raise
 
     @asynccontextmanager
     async def watching(self, seat: Seat, *, seconds: int) -> AsyncIterator[Batches]:
-        """Yield the events after the version of the seat's store; ``seconds`` is the life of a watch that is opened.
+        """Yield the events after the version of the seat's store.
+
+        If the watch has to be opened for that, it lives for so many ``seconds``.
 
         Raises:
             ClusterError: The watch is refused, or must be preceded by a list.
         """
         store = seat.store
         if seat.is_behind:
-            raise Expired(f"{store}: the events since its list are gone")
+            raise Expired(f"{store}: the events since its list are lost")
         if store.is_ordered and is_later(seat.since, store.version):
-            self._begin_anew(Expired(f"{store}: the API server shows an older state than before"))
+            self._restart(Expired(f"{store}: the API server shows an older state than before"))
             self.version = store.version
             seat.begin(self.version)
         seat.open(store.version, ordered=store.is_ordered)
@@ -302,7 +325,7 @@ class SharedWatch:
         return (seat for seats in self._seats.values() for seat in seats)
 
     def _open(self) -> None:
-        """Open the watch where it is, after the open one has been closed."""
+        """Open the watch at the present version, after the open one has been closed."""
         before = self._reader
         if before:
             before.cancel()
@@ -311,7 +334,9 @@ class SharedWatch:
         self._reader = asyncio.create_task(self._read(before))
 
     async def _close(self) -> None:
-        reader, self._reader, self._is_open = self._reader, None, False
+        reader = self._reader
+        self._reader = None
+        self._is_open = False
         if reader:
             reader.cancel()
             await asyncio.wait({reader})
@@ -335,14 +360,15 @@ class SharedWatch:
                     seat.wake()
                 async for batch in events:
                     await self._pass_all_on(batch)
-                    del batch  # it isn't held until the next comes
+                    del batch  # so that it is freed before the next one comes
         except Exception as error:  # noqa: BLE001 — each reflector raises it as its own
             reason = error
         if self._reader is not asyncio.current_task():
-            return  # closed meanwhile
-        self._reader, self._is_open = None, False
+            return  # it was closed in the meantime
+        self._reader = None
+        self._is_open = False
         if isinstance(reason, Expired):
-            self._begin_anew(reason)
+            self._restart(reason)
         for seat in self._all():
             if seat.is_open:
                 seat.end(reason)
@@ -352,12 +378,13 @@ class SharedWatch:
         marked = self.part.mark if self._only is None else f"{self.part.mark}={self._only}"
         return ",".join(filter(None, (marked, self.part.selector)))
 
-    def _begin_anew(self, reason: Expired) -> None:
-        """Let everybody list, and end the watch."""
+    def _restart(self, reason: Expired) -> None:
+        """Let all reflectors list again, and end the watch."""
         self.version = ""
         if self._reader:
             self._reader.cancel()
-            self._reader, self._is_open = None, False
+            self._reader = None
+            self._is_open = False
         for seat in self._all():
             seat.fall_behind(reason)
 
@@ -366,15 +393,16 @@ class SharedWatch:
     async def _pass_all_on(self, batch: Iterable[codec.WatchEvent]) -> None:
         for event in batch:
             self._pass_on(event)
-            if codec.size(event.object) > STEP_BYTES:  # which takes a reflector longer than to read the next
+            if codec.size(event.object) > STEP_BYTES:
+                # A reflector takes longer for it than the next one takes to be read.
                 for seat in tuple(self._all()):
                     await seat.room()
 
     def _pass_on(self, event: codec.WatchEvent) -> None:
-        """Give an event to those whom it concerns.
+        """Add an event to the seats that it concerns.
 
         Raises:
-            ClusterError: It is an error.
+            ClusterError: The event is an error.
         """
         if event.type == "ERROR":
             raise self.client.error_of(event, self.part.resource)
@@ -392,10 +420,11 @@ class SharedWatch:
             seat.add(event)
 
     def _change(self, event: codec.WatchEvent, head: codec.Head) -> None:
-        """Give an event about an object to its cluster, and its end to those that had it before.
+        """Give an event about an object to its cluster, and its end to the clusters that had it.
 
-        Nobody had it before it was added; and once it has been shown as a cluster's, nobody else has it.
-        An object whose labels can't be read stays with those that know it.
+        No cluster had an object before it was added, and only one has it after it was shown with
+        that cluster's mark. If the labels can't be read, the event goes to the clusters that know
+        the object.
         """
         if not self.part.mark or self._only is not None:
             for seat in self._seats.get(self._only or "", ()):
@@ -403,10 +432,15 @@ class SharedWatch:
             return
         end = None
         try:
-            owner = self._seats.get(codec.label(event.object, self.part.mark) or "", NOBODY)
+            owner = self._seats.get(codec.label(event.object, self.part.mark) or "", NO_SEATS)
         except codec.DecodeError as error:
-            log.warning("the labels of an object can't be read", of=str(self.part.resource), error=str(error))
-            owner, end = NOBODY, event
+            log.warning(
+                "the labels of an object can't be read",
+                of=str(self.part.resource),
+                error=str(error),
+            )
+            owner = NO_SEATS
+            end = event
         for seat in owner:
             seat.add(event)
         before = self._owners.pop(head.uid, None)
@@ -427,8 +461,16 @@ class SharedWatch:
 def _deleted(head: codec.Head) -> codec.WatchEvent:
     """Return the event of a deletion with nothing of the object but its identity."""
     key = head.key
-    metadata = {"name": key.name, "namespace": key.namespace, "uid": head.uid, "resourceVersion": head.resource_version}
-    return codec.WatchEvent("DELETED", codec.Raw(codec.encode({"kind": head.kind, "metadata": metadata})))
+    metadata = {
+        "name": key.name,
+        "namespace": key.namespace,
+        "uid": head.uid,
+        "resourceVersion": head.resource_version,
+    }
+    return codec.WatchEvent(
+        "DELETED",
+        codec.Raw(codec.encode({"kind": head.kind, "metadata": metadata})),
+    )
 
 
 class SharedReflector(Reflector):
@@ -445,8 +487,16 @@ class SharedReflector(Reflector):
         selector: str,
         rng: Random,
     ) -> None:
-        super().__init__(watches.client, store, listener, namespace=part.namespace, selector=selector, rng=rng)
-        self._watches, self._part = watches, part
+        super().__init__(
+            watches.client,
+            store,
+            listener,
+            namespace=part.namespace,
+            selector=selector,
+            rng=rng,
+        )
+        self._watches = watches
+        self._part = part
         self._seat = Seat(store, cluster)
 
     async def run(self) -> None:
@@ -489,9 +539,16 @@ class SharedWatches:
         selector: str,
         rng: Random,
     ) -> SharedReflector:
-        """Return a reflector for a store; ``mark`` is the label on a cluster's objects, and the cluster's identity."""
-        first, _, others = selector.partition(",")
-        (label, cluster), rest = (mark, others) if first == f"{mark[0]}={mark[1]}" else (("", ""), selector)
+        """Return a reflector for a store.
+
+        ``mark`` is the label on the objects of a cluster, and the identity of the cluster.
+        """
+        label, cluster = mark
+        first, _, rest = selector.partition(",")
+        if first != f"{label}={cluster}":
+            label = ""
+            cluster = ""
+            rest = selector
         part = WatchedPart(store.resource, namespace, label, rest)
         return SharedReflector(self, part, cluster, store, listener, selector=selector, rng=rng)
 

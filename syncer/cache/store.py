@@ -13,7 +13,8 @@ class Store:
     """The entries of a resource; not thread-safe."""
 
     def __init__(self, resource: Resource, budget: Account) -> None:
-        self.resource, self.budget = resource, budget
+        self.resource = resource
+        self.budget = budget
         self._entries: dict[Key, Entry] = {}
 
     def __len__(self) -> int:
@@ -28,7 +29,7 @@ class Store:
         return codec.stored(entry.raw) if entry else None
 
     def outline(self, key: Key) -> Obj | None:
-        """Return a private copy of the object's metadata alone, in an object; None if there is none."""
+        """Return an object with a private copy of the metadata only; None if there is none."""
         entry = self._entries.get(key)
         return codec.outline(entry.raw) if entry else None
 
@@ -41,19 +42,24 @@ class Store:
         return self._entries.keys()
 
     def keep(self, key: Key, obj: Obj) -> Obj:
-        """Store an object that the caller hands over, and return it as stored.
+        """Store an object, which the caller must not use any more, and return it as stored.
 
-        ``managedFields`` are removed, and ``apiVersion`` and ``kind`` added, which lists leave out.
+        ``managedFields`` are removed; ``apiVersion`` and ``kind``, which lists omit, are added.
 
         Raises:
-            NoRoom: It is too large for the budget; one without its contents never is.
+            NoRoom: The object is too large for the budget; one without its contents never is.
         """
         metadata = obj["metadata"]
         metadata.pop("managedFields", None)
         if "kind" not in obj:
             obj = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}
         raw = codec.encode(obj)
-        entry = Entry(metadata["resourceVersion"], metadata.get("uid", ""), packed(raw), parts_of(raw))
+        entry = Entry(
+            metadata["resourceVersion"],
+            metadata.get("uid", ""),
+            packed(raw),
+            parts_of(raw),
+        )
         before, takes = self._entries.get(key), len(entry.packed)
         more = takes + OVERHEAD if before is None else takes - len(before.packed)
         if not self.budget.has_room(key.namespace, more) and codec.UNREADABLE not in obj:
@@ -63,10 +69,10 @@ class Store:
         return obj
 
     def charge(self, key: Key, difference: int) -> None:
-        """Count so many bytes more that an object takes besides; less than 0 for fewer.
+        """Count so many bytes more for an object, or fewer for a negative number.
 
         Raises:
-            NoRoom: They are too many for the budget.
+            NoRoom: The budget has no room for so many bytes.
         """
         if difference > 0:
             if not self.budget.has_room(key.namespace, difference):
@@ -84,7 +90,7 @@ class Store:
         return codec.stored(entry.raw)
 
     def empty(self) -> None:
-        """Forget all objects of a store that nobody reads any more."""
+        """Forget all objects of a store that is no longer used."""
         for key, entry in self._entries.items():
             self.budget.give(key.namespace, len(entry.packed) + OVERHEAD)
         self._entries.clear()

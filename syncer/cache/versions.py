@@ -8,7 +8,7 @@ other form. https://kubernetes.io/docs/reference/using-api/api-concepts/#resourc
 
 
 class WentBack(Exception):
-    """A list is older than a state seen before: etcd was restored, or a server's cache is behind."""
+    """A list is older than an earlier one: etcd was restored, or a server's cache is behind."""
 
 
 def is_decimal(version: str) -> bool:

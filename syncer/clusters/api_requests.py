@@ -24,7 +24,7 @@ PATCH_TYPES: Mapping[PatchKind, str] = {
     "json": "application/json-patch+json",
     "apply": "application/apply-patch+yaml",
 }
-#: Asks for the metadata of the objects of a list alone; every API server knows it.
+#: Requests a list with the metadata of its objects only; every API server supports this.
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 #: The same for an object, as in the events of a watch.
 METADATA_OF_ONE = METADATA_ONLY.replace("List;", ";")
@@ -41,7 +41,13 @@ def write_query(field_manager: str) -> str:
 WRITE = write_query(FIELD_MANAGER)
 
 
-def get(resource: Resource, key: Key, subresource: str = "", *, timeout: float = REQUEST_SECONDS) -> HttpRequest:
+def get(
+    resource: Resource,
+    key: Key,
+    subresource: str = "",
+    *,
+    timeout: float = REQUEST_SECONDS,
+) -> HttpRequest:
     """Return the request to read an object."""
     return HttpRequest("GET", object_path(resource, key, subresource), timeout=timeout)
 
@@ -57,14 +63,19 @@ def create(
     body: bytes | None = None,
     query: str = WRITE,
 ) -> HttpRequest:
-    """Return the request to create an object, or with a ``subresource`` (``binding``, ``token``,
-    ``eviction``) of ``key``; with ``dry_run`` nothing is stored.
+    """Return the request to create an object.
 
-    ``body`` is the object's JSON by :func:`encoded`, if the caller has it; ``query`` is that of
-    :func:`write_query`, in writes alone.
+    With a ``subresource`` (``binding``, ``token``, ``eviction``), it is created for the object
+    ``key``. With ``dry_run`` nothing is stored. ``body`` is the object's JSON by :func:`encoded`,
+    if the caller has it; ``query`` is made by :func:`write_query`.
     """
     path = object_path(resource, key, subresource) if subresource else resource.collection(key.namespace)
-    return HttpRequest("POST", path + query + (DRY_RUN if dry_run else ""), body or encoded(obj), timeout=timeout)
+    return HttpRequest(
+        "POST",
+        path + query + (DRY_RUN if dry_run else ""),
+        body or encoded(obj),
+        timeout=timeout,
+    )
 
 
 def replace(
@@ -75,7 +86,7 @@ def replace(
     timeout: float = REQUEST_SECONDS,
     query: str = WRITE,
 ) -> HttpRequest:
-    """Return the request to replace an object; with a resourceVersion only that version."""
+    """Return the request to replace an object; if it has a resourceVersion, only that version."""
     path = object_path(resource, key_of(obj), subresource) + query
     return HttpRequest("PUT", path, encoded(obj), timeout=timeout)
 
@@ -91,8 +102,9 @@ def patch(
     timeout: float = REQUEST_SECONDS,
     query: str = WRITE,
 ) -> HttpRequest:
-    """Return the request to patch an object; ``force`` takes fields from other managers, for
-    ``apply`` only.
+    """Return the request to patch an object.
+
+    ``force`` takes fields from other managers; it is for ``apply`` only.
     """
     path = object_path(resource, key, subresource) + query + ("&force=true" if force else "")
     return HttpRequest("PATCH", path, encoded(change), PATCH_TYPES[kind], timeout=timeout)
@@ -108,8 +120,9 @@ def delete(
     propagation: Propagation | None = None,
     timeout: float = REQUEST_SECONDS,
 ) -> HttpRequest:
-    """Return the request to delete an object, with uid and version as preconditions if given;
-    ``grace`` is in seconds.
+    """Return the request to delete an object.
+
+    ``uid`` and ``resource_version`` are preconditions. ``grace`` is in seconds.
     """
     preconditions = {"uid": uid, "resourceVersion": resource_version}
     options: dict[str, Any] = {
@@ -134,11 +147,17 @@ def list_page(
     most: int = LARGEST_REPLY,
     accept: str = "application/json",
 ) -> HttpRequest:
-    """Return the request for a page of a list: the first, or the one that ``token`` continues with.
+    """Return the request for a page of a list: the first one, or the one at ``token``.
 
-    ``limit`` 0 is no limit. ``most`` is the largest response that is read, in bytes.
+    ``limit`` is the number of objects, 0 for all. ``most`` is the size of the largest response that
+    is read, in bytes.
     """
-    query = _query(labelSelector=selector, fieldSelector=fields, limit=limit or "", **{"continue": token})
+    query = _query(
+        labelSelector=selector,
+        fieldSelector=fields,
+        limit=limit or "",
+        **{"continue": token},
+    )
     path = resource.collection(namespace) + query
     return HttpRequest("GET", path, accept=accept, timeout=timeout, most=most)
 
@@ -155,8 +174,9 @@ def watch(
     timeout: float = REQUEST_SECONDS,
     accept: str = "application/json",
 ) -> HttpRequest:
-    """Return the request for a watch from a version on, with bookmarks; the server ends it after
-    ``timeout_seconds``.
+    """Return the request for a watch from a version on, with bookmarks.
+
+    The server ends the watch after ``timeout_seconds``.
     """
     query = _query(
         watch="1",

@@ -1,13 +1,14 @@
 """Encode the bodies of requests, and refuse those that no API server accepts.
 
-An API server reads 3 MiB of a body (``MaxRequestBodyBytes`` in k8s.io/apiserver/pkg/server/config.go)
-and etcd stores 1.5 MiB of an object (``--max-request-bytes``). The first is twice the second because
-JSON takes more space than the stored form: a Secret with 1 MiB of data is 1.4 MiB of JSON. So the
-bound here is the API server's. An object between the two is refused by etcd, and that answer is
-treated alike (:mod:`syncer.clusters.errors`).
+An API server reads 3 MiB of a body (``MaxRequestBodyBytes`` in
+k8s.io/apiserver/pkg/server/config.go) and etcd stores 1.5 MiB of an object
+(``--max-request-bytes``). The first is twice the second because JSON takes more space than the
+stored form: a Secret with 1 MiB of data is 1.4 MiB of JSON. So the bound here is the API server's.
+An object between the two is refused by etcd, and this answer is handled in the same way
+(:mod:`syncer.clusters.errors`).
 
-The check is a comparison of a known length. Contents that grow with a product, such as variables
-times containers, are bounded by their kind before they are built.
+The check compares a known length. Contents that grow with a product, such as variables times
+containers, are limited by their kind before they are built.
 """
 
 from typing import Any
@@ -31,16 +32,22 @@ def encoded(value: Any) -> bytes:
     data = codec.encode(value)
     if len(data) > LARGEST:
         path, size = _largest_part(value, len(data))
-        of_part = f", {size >> 10} KiB of it in this field" if path else ""
-        why = f"it would be sent as {len(data) >> 10} KiB{of_part}, and an API server accepts {LARGEST >> 10} KiB"
-        raise TooLarge(f"{why}; make it smaller, or divide it into several objects", path=path)
+        of_part = ""
+        if path:
+            of_part = f", {size >> 10} KiB of it in this field"
+        raise TooLarge(
+            f"it would be sent as {len(data) >> 10} KiB{of_part}, "
+            f"and an API server accepts {LARGEST >> 10} KiB; "
+            "make it smaller, or divide it into several objects",
+            path=path,
+        )
     return data
 
 
 def _largest_part(value: Any, size: int) -> tuple[str, int]:
-    """Return the path and the encoded size of the deepest part with most of the bytes of its parent.
+    """Return the path and the encoded size of the deepest part with most bytes of its parent.
 
-    A list is not divided, as its items have no names.
+    Lists are not searched, as their items have no names.
     """
     path: list[str] = []
     while isinstance(value, dict) and value:
@@ -49,5 +56,6 @@ def _largest_part(value: Any, size: int) -> tuple[str, int]:
         if sizes[name] < size * _SHARE or len(name) > LONGEST_FIELD:
             break
         path.append(name)
-        value, size = value[name], sizes[name]
+        value = value[name]
+        size = sizes[name]
     return ".".join(path), size

@@ -14,7 +14,9 @@ from typing import NamedTuple
 from syncer.clusters.proxy import Proxy
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
-_EXPLICIT_0, _UTC_TIME = 0xA0, 0x17
+# Tags of ASN.1.
+_EXPLICIT_0 = 0xA0
+_UTC_TIME = 0x17
 
 
 class Validity(NamedTuple):
@@ -24,10 +26,12 @@ class Validity(NamedTuple):
     ends: datetime
 
     def wrong(self, now: datetime) -> str:
-        """Return ``"expired at …"`` or ``"is valid only from …"``; ``""`` if the certificate is valid now."""
+        """Return ``"expired at …"`` or ``"is valid only from …"``; ``""`` for a valid certificate."""
         if now < self.begins:
             return f"is valid only from {self.begins:%Y-%m-%d %H:%M:%S}Z on"
-        return f"expired at {self.ends:%Y-%m-%d %H:%M:%S}Z" if now >= self.ends else ""
+        if now >= self.ends:
+            return f"expired at {self.ends:%Y-%m-%d %H:%M:%S}Z"
+        return ""
 
 
 def first_certificate(pem: bytes) -> bytes:
@@ -74,12 +78,16 @@ class _Element(NamedTuple):
 
 def _elements(data: bytes) -> list[_Element]:
     """Split DER data into its elements."""
-    found, at = [], 0
+    found = []
+    at = 0
     while at < len(data):
-        tag, length, start = data[at], data[at + 1], at + 2
+        tag = data[at]
+        length = data[at + 1]
+        start = at + 2
         if length & 0x80:
             size = length & 0x7F
-            length, start = int.from_bytes(data[start : start + size], "big"), start + size
+            length = int.from_bytes(data[start : start + size], "big")
+            start = start + size
         at = start + length
         if at > len(data):
             raise ValueError("cut off")
@@ -113,7 +121,12 @@ def client_context(*, ca: bytes | None, insecure: bool) -> ssl.SSLContext:
     return context
 
 
-def proxy_context(proxy: Proxy | None, *, ca: bytes | None, insecure: bool) -> ssl.SSLContext | None:
+def proxy_context(
+    proxy: Proxy | None,
+    *,
+    ca: bytes | None,
+    insecure: bool,
+) -> ssl.SSLContext | None:
     """Return a context for an https proxy: it trusts the system's CAs and the cluster's.
 
     None if there is no proxy, or it isn't https: to load the system's CAs takes some 40 ms.
@@ -141,8 +154,9 @@ def load_client_certificate(context: ssl.SSLContext, *, certificate: bytes, key:
 
 @contextmanager
 def _as_file(data: bytes) -> Iterator[str]:
-    """Yield the path of a file with this content, in memory if possible: OpenSSL reads keys only
-    from files.
+    """Yield the path of a file with this content, in memory if possible.
+
+    OpenSSL reads keys only from files.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("certificate")

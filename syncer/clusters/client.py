@@ -1,5 +1,6 @@
-"""The client of an API server, on plain JSON: each method makes a request; a failure is a
-:class:`ClusterError`.
+"""The client of an API server, on plain JSON.
+
+Each method makes a request; if that fails, it raises a :class:`ClusterError`.
 """
 
 import asyncio
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 #: Items in a page of a list; larger pages block the event loop for longer.
 PAGE = 500
-#: Largest page of several objects that is read, in bytes: 500 Pods with their ``managedFields`` take
-#: half of it.
+#: Largest page of several objects that is read, in bytes: 500 Pods with their ``managedFields``
+#: take half of it.
 LARGEST_PAGE = 8 << 20
 #: Most pages of a list without an object. API servers send none but as the last.
 _MOST_EMPTY = 10
@@ -83,12 +84,13 @@ class Client:
         self.observer = observer
         self.timeout = timeout
         self._write = api_requests.write_query(field_manager)
-        #: Opens connections whose bytes another protocol reads; None if the transport has no network.
+        #: Opens connections whose bytes another protocol reads; None if the transport has no
+        #: network.
         self.dialer = dialer
 
     @property
     def virtual_cluster(self) -> str:
-        """The name of the cluster in log lines; ``""`` for the host, which all virtual clusters share."""
+        """The name of the cluster in log lines; ``""`` for the host."""
         return "" if self.side is Side.HOST else self.name
 
     async def get(self, resource: Resource, key: Key, *, subresource: str = "") -> Obj:
@@ -97,32 +99,59 @@ class Client:
         return codec.decode((await self._send(request, "get", resource, key, subresource)).body)
 
     async def create(
-        self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None, body: bytes | None = None
+        self,
+        resource: Resource,
+        obj: Obj,
+        *,
+        subresource: str = "",
+        key: Key | None = None,
+        body: bytes | None = None,
     ) -> Obj:
-        """Create an object (POST), and return it as the server stored it, mostly without
-        ``managedFields``.
+        """Create an object (POST), and return it as the server stored it.
 
-        With a ``subresource`` (``binding``, ``token``, ``eviction``), ``key`` is the parent object,
-        if the metadata of ``obj`` doesn't name it. ``body`` is the object's JSON, if the caller has it.
+        It is mostly without ``managedFields``. With a ``subresource`` (``binding``, ``token``,
+        ``eviction``), ``key`` is the parent object, if the metadata of ``obj`` doesn't name it.
+        ``body`` is the object's JSON, if the caller has it.
         """
         target = key or target_of(obj)
         request = api_requests.create(
-            resource, target, obj, subresource, timeout=self.timeout, body=body, query=self._write
+            resource,
+            target,
+            obj,
+            subresource,
+            timeout=self.timeout,
+            body=body,
+            query=self._write,
         )
         response = await self._send(request, "create", resource, target, subresource)
-        del request, body  # large ones aren't held while the response is decoded
+        del request, body  # large ones must not stay while the response is decoded
         return codec.lean(response.body)
 
     async def try_create(self, resource: Resource, obj: Obj) -> Obj:
-        """Ask whether an object could be created, and return it as it would be stored. Nothing is."""
+        """Return an object as it would be created; nothing is stored."""
         target = target_of(obj)
-        request = api_requests.create(resource, target, obj, dry_run=True, timeout=self.timeout, query=self._write)
+        request = api_requests.create(
+            resource,
+            target,
+            obj,
+            dry_run=True,
+            timeout=self.timeout,
+            query=self._write,
+        )
         return codec.decode((await self._send(request, "create", resource, target)).body)
 
     async def replace(self, resource: Resource, obj: Obj, *, subresource: str = "") -> Obj:
-        """Replace an object (PUT); with a ``resourceVersion`` in it only that version."""
-        request = api_requests.replace(resource, obj, subresource, timeout=self.timeout, query=self._write)
-        return codec.decode((await self._send(request, "update", resource, key_of(obj), subresource)).body)
+        """Replace an object (PUT); if it has a ``resourceVersion``, only that version."""
+        request = api_requests.replace(
+            resource,
+            obj,
+            subresource,
+            timeout=self.timeout,
+            query=self._write,
+        )
+        return codec.decode(
+            (await self._send(request, "update", resource, key_of(obj), subresource)).body,
+        )
 
     async def patch(
         self,
@@ -136,10 +165,17 @@ class Client:
     ) -> Obj:
         """Patch an object, and return it, mostly without ``managedFields``.
 
-        ``force`` takes fields from other managers, for ``apply`` only.
+        ``force`` takes fields from other managers; it is for ``apply`` only.
         """
         request = api_requests.patch(
-            resource, key, patch, subresource, kind=kind, force=force, timeout=self.timeout, query=self._write
+            resource,
+            key,
+            patch,
+            subresource,
+            kind=kind,
+            force=force,
+            timeout=self.timeout,
+            query=self._write,
         )
         response = await self._send(request, "patch", resource, key, subresource)
         del request
@@ -155,10 +191,10 @@ class Client:
         grace: int | None = None,
         propagation: Propagation | None = None,
     ) -> Obj | None:
-        """Delete an object, with uid and version as preconditions if given.
+        """Delete an object; ``uid`` and ``resource_version`` are preconditions.
 
-        Returns None if it is gone at once, and the object if it is only marked and waits for
-        finalizers or its grace period.
+        Return None if the object is deleted at once, else the object, which is only marked and
+        waits for finalizers or the end of its grace period.
 
         Raises:
             Missing: There is no such object.
@@ -177,19 +213,28 @@ class Client:
         return answer if _only_marked(answer) else None
 
     async def list_pages(
-        self, resource: Resource, *, namespace: str = "", selector: str = "", fields: str = "", limit: int = PAGE
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        selector: str = "",
+        fields: str = "",
+        limit: int = PAGE,
     ) -> AsyncIterator[Page]:
         """Yield the pages of a list, with undecoded items.
 
-        A page that is too large to be read, or to be cut up where it is malformed, is requested
-        again with fewer objects. An object that is too large to be read by itself comes without its
-        contents (:data:`~syncer.clusters.codec.UNREADABLE`). A large page is yielded in several parts.
+        A page that is too large to be read, or is malformed and too large to be cut up, is
+        requested again with fewer objects. A single object that is too large is yielded without its
+        contents (:data:`~syncer.clusters.codec.UNREADABLE`). A large page is yielded in several
+        parts.
 
         Raises:
             Expired: The list took too long; begin again.
-            DecodeError: The response is malformed, whatever its size, or the list never ends.
+            DecodeError: The response is malformed, or the list never ends.
         """
-        token, most, empty = "", limit, 0
+        token = ""
+        most = limit
+        empty = 0
         while True:
             request = api_requests.list_page(
                 resource,
@@ -223,7 +268,7 @@ class Client:
                 raise codec.DecodeError(f"the list never ends: {empty} of its pages were empty")
             if len(body) > STEP_BYTES:
                 parts = codec.parts(page, STEP_BYTES)
-                while (part := next(parts, None)) is not None:  # so that none is held until the next page comes
+                while (part := next(parts, None)) is not None:  # so that each part is freed early
                     await asyncio.sleep(0)
                     yield part
                 await asyncio.sleep(0)
@@ -239,21 +284,40 @@ class Client:
         page = codec.split_list((await self._send(request, "list", resource)).body)
         why = f"it takes more than {LARGEST_REPLY >> 20} MiB"
         named = {"apiVersion": resource.api_version, "kind": resource.kind, codec.UNREADABLE: why}
-        items = [codec.Raw(codec.encode({**named, "metadata": codec.decode(raw)["metadata"]})) for raw in page.items]
+        items = []
+        for raw in page.items:
+            obj = {**named, "metadata": codec.decode(raw)["metadata"]}
+            items.append(codec.Raw(codec.encode(obj)))
         return page._replace(items=items)
 
-    async def list(self, resource: Resource, *, namespace: str = "", selector: str = "", fields: str = "") -> Objs:
-        """List all objects, decoded, with their ``apiVersion`` and ``kind``, which the server leaves out."""
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        selector: str = "",
+        fields: str = "",
+    ) -> Objs:
+        """List all objects, decoded, with the ``apiVersion`` and ``kind`` that the server omits."""
         found: Objs = []
         named = {"apiVersion": resource.api_version, "kind": resource.kind}
-        async for page in self.list_pages(resource, namespace=namespace, selector=selector, fields=fields):
+        async for page in self.list_pages(
+            resource,
+            namespace=namespace,
+            selector=selector,
+            fields=fields,
+        ):
             found.extend({**named, **codec.decode(raw)} for raw in page.items)
         return found
 
     async def first(self, resource: Resource, limit: int) -> Page:
         """Return the metadata of the first objects of a resource, by namespace and name."""
         request = api_requests.list_page(
-            resource, limit=limit, timeout=self.timeout, most=LARGEST_PAGE, accept=api_requests.METADATA_ONLY
+            resource,
+            limit=limit,
+            timeout=self.timeout,
+            most=LARGEST_PAGE,
+            accept=api_requests.METADATA_ONLY,
         )
         return codec.split_list((await self._send(request, "list", resource)).body)
 
@@ -269,11 +333,11 @@ class Client:
         idle_timeout: float | None = None,
         metadata_only: bool = False,
     ) -> WatchStream:
-        """Watch changes from a version on, with bookmarks, in batches of the events that have arrived.
+        """Watch changes from a version on, with bookmarks.
 
-        The server ends the watch after ``timeout_seconds``. ``idle_timeout`` seconds without a
-        byte, or a lost connection, raise :class:`~syncer.api.errors.Unreachable`. ERROR events are
-        returned like others.
+        The stream yields batches of the events that have arrived. The server ends the watch after
+        ``timeout_seconds``. ``idle_timeout`` seconds without a byte, or a lost connection, raise
+        :class:`~syncer.api.errors.Unreachable`. ERROR events are returned like others.
         """
         request = api_requests.watch(
             resource,
@@ -303,13 +367,12 @@ class Client:
         return codec.decode((await self._send(request, f"get {path} from")).body, most=most)
 
     def error_of(self, event: codec.WatchEvent, resource: Resource) -> ClusterError:
-        """Return the error that a watch of a resource has sent as its event ``ERROR``."""
+        """Return the error in an ``ERROR`` event of a watch of a resource."""
         where = FailedRequest(self.name, self.side, "watch", resource)
         return errors.from_status(codec.decode(event.object), where, self.origin)
 
     def kubernetes_client(self) -> "ApiClient":
-        """Return a new ``kubernetes.aio.client.ApiClient`` that sends its requests through this
-        client's transport.
+        """Return a new ``kubernetes.aio.client.ApiClient`` over this client's transport.
 
         A plugin creates one and keeps it; closing this client closes it. The first call imports the
         package.
@@ -319,9 +382,9 @@ class Client:
         return official.api_client(self.transport, address=self.origin.address or "cluster")
 
     @property
-    def place(self) -> str:
-        """The cluster in messages: ``virtual cluster``, with its name if that adds something."""
-        return FailedRequest(self.name, self.side, "").place
+    def title(self) -> str:
+        """The cluster in messages, such as ``virtual cluster a``."""
+        return FailedRequest(self.name, self.side, "").title
 
     async def close(self) -> None:
         """Close all connections."""
@@ -336,7 +399,8 @@ class Client:
         subresource: str = "",
     ) -> HttpResponse:
         """Send a request; the other parameters are for the error message."""
-        start, code = time.perf_counter(), 0
+        start = time.perf_counter()
+        code = 0
         try:
             response = await self.transport.send(request)
             code = response.status
@@ -371,15 +435,22 @@ class SideClient(Client):
         timeout: float = REQUEST_SECONDS,
         dialer: Dialer | None = None,
     ) -> None:
-        super().__init__(name, transport, origin=origin, observer=observer, timeout=timeout, dialer=dialer)
+        super().__init__(
+            name,
+            transport,
+            origin=origin,
+            observer=observer,
+            timeout=timeout,
+            dialer=dialer,
+        )
         self.side = side
 
     def patient(self) -> "SideClient":
-        """Return a client of the same cluster that waits while the API server asks to come back later."""
+        """Return a client of the same cluster that retries when the API server asks to wait."""
         return self.over(Patient(self.transport))
 
     def over(self, transport: Transport) -> "SideClient":
-        """Return a client of the same cluster with another transport, such as a wrapper of its own."""
+        """Return a client of the same cluster with another transport, such as a wrapper."""
         return SideClient(
             self.name,
             self.side,
@@ -394,7 +465,10 @@ class SideClient(Client):
 def target_of(obj: Obj) -> Key:
     """Return the key of a new object; the name may be left to the server."""
     metadata = obj.get("metadata") or {}
-    return Key(metadata.get("namespace") or "", metadata.get("name") or metadata.get("generateName") or "")
+    return Key(
+        metadata.get("namespace") or "",
+        metadata.get("name") or metadata.get("generateName") or "",
+    )
 
 
 def _only_marked(answer: Obj) -> bool:

@@ -16,13 +16,15 @@ import msgspec
 from syncer.api.objects import LONGEST_NAME, Key, Obj
 from syncer.clusters import pieces
 
-#: Replaces the contents of an object that can't be used, with the reason. No API server sends a field
-#: of this name.
+#: Replaces the contents of an object that can't be used, with the reason. No API server sends a
+#: field of this name.
 UNREADABLE = "vsyncer.dev/unreadable"
 
-#: Largest text whose fields, items and brackets aren't counted before it is decoded, in bytes; and most of them in a
-#: larger one: three times those of an object that is accepted, as ``managedFields`` count, too.
-UNCOUNTED, MOST_PARTS = 256 << 10, 120_000
+#: Bytes of the largest text that is decoded without counting its fields, items and brackets.
+UNCOUNTED = 256 << 10
+#: Most fields, items and brackets of a larger text: three times those of an object that is
+#: accepted, as ``managedFields`` count, too.
+MOST_PARTS = 120_000
 
 Raw = msgspec.Raw
 #: Null where None has another meaning.
@@ -34,9 +36,10 @@ DecodeError = msgspec.DecodeError
 #: The exceptions of a decoder: msgspec raises the last for texts that aren't UTF-8.
 _MALFORMED = (DecodeError, RecursionError, UnicodeDecodeError)
 
-#: Bytes of a block from which on the daemon's allocator maps it by itself (:mod:`syncer.cli.run`). By default that
-#: grows up to 32 MB with the first large block that is freed, and then the holes of large texts stay in the heap. The
-#: smallest such block is the one of 256 KiB that each TLS connection of uvloop has, and of which it uses little.
+#: The daemon's allocator maps blocks of at least so many bytes separately (:mod:`syncer.cli.run`).
+#: By default, this threshold grows up to 32 MB with the first large block that is freed, and then
+#: the holes of large texts stay in the heap. The smallest such block is one of 256 KiB, which each
+#: TLS connection of uvloop has, and of which it uses little.
 MAPPED = 256 << 10
 
 _decode = msgspec.json.Decoder().decode
@@ -50,44 +53,46 @@ def decode(data: bytes | memoryview | msgspec.Raw, *, most: int = MOST_PARTS) ->
     A large one may have ``most`` fields, items and brackets.
 
     Raises:
-        DecodeError: The text is malformed, or only a lying server sends it.
+        DecodeError: The text is malformed, or has too many parts.
     """
     _must_be_readable(data, most)
     try:
         decoded: Obj = _decode(data)
     except (RecursionError, UnicodeDecodeError) as error:
-        raise _told(error) from None
+        raise _decode_error(error) from None
     return decoded
 
 
 def _must_be_readable(data: bytes | memoryview | msgspec.Raw, most: int) -> None:
-    """Count the parts of a large text before it is decoded: about 1 ms a MB, where decoding may take 80.
+    """Count the parts of a large text before it is decoded.
+
+    Counting takes about 1 ms a MB, decoding up to 80.
 
     Raises:
-        DecodeError: There are more.
+        DecodeError: The text has more than ``most`` parts.
     """
     size = memoryview(data).nbytes
     if size > UNCOUNTED and (parts := pieces.count(bytes(data), most)) > most:
         raise DecodeError(f"it has {size} bytes with {parts} fields, items and brackets")
 
 
-def _told(error: Exception) -> DecodeError:
-    """Return the error as a DecodeError. API servers accept 10,000 levels of nesting, and we 1,000; only
-    an attacker writes either.
+def _decode_error(error: Exception) -> DecodeError:
+    """Return the error as a DecodeError.
+
+    API servers accept 10,000 levels of nesting, and we 1,000; only an attacker writes either.
     """
     if isinstance(error, DecodeError):
         return error
-    is_deep = isinstance(error, RecursionError)
-    return DecodeError("it is nested deeper than can be read" if is_deep else f"it is malformed: {error}")
+    if isinstance(error, RecursionError):
+        return DecodeError("it is nested deeper than can be read")
+    return DecodeError(f"it is malformed: {error}")
 
 
-def seen(data: bytes | msgspec.Raw) -> Obj:
+def observed(data: bytes | msgspec.Raw) -> Obj:
     """Decode an object that an API server has sent.
 
-    An undecodable object comes without its contents.
-
-    The reason replaces them (:data:`UNREADABLE`), so that the object exists for every reader, stops
-    no other object, and doesn't count as gone.
+    If it can't be decoded, the reason replaces its contents (:data:`UNREADABLE`). So the object
+    exists for every reader, blocks no other object, and doesn't count as deleted.
 
     Raises:
         DecodeError: Not even its name is readable.
@@ -103,7 +108,7 @@ def stored(data: bytes) -> Obj:
     try:
         found: Obj = _decode(data)
     except RecursionError:  # it was decoded from a shallower call
-        return seen(data)
+        return observed(data)
     return found
 
 
@@ -134,8 +139,7 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
     to another list, too little is cut: the brackets don't match, and the whole text is decoded.
 
     Raises:
-        DecodeError: The text is not a JSON object, or one that only a lying server sends: its parts are
-            counted before it is decoded.
+        DecodeError: The text is not a JSON object, or has too many parts.
     """
     text = bytes(data)
     if len(text) > UNCOUNTED:
@@ -153,11 +157,12 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
                 return found
         found = _decode(text)
     except (RecursionError, UnicodeDecodeError) as error:
-        raise _told(error) from None
+        raise _decode_error(error) from None
     return found
 
 
-#: Largest malformed text that is cut up, in bytes: a step of the event loop cuts 1 MB in up to a second.
+#: Largest malformed text that is cut up, in bytes: a step of the event loop cuts 1 MB in up to a
+#: second.
 MOST_CUT = 64 << 10
 #: The beginnings of objects whose fields an API server writes in the order of its Go types. Custom
 #: resources begin otherwise: their fields are in the order of the alphabet.
@@ -165,14 +170,16 @@ _OWN_KINDS = (b'{"kind":"', b'{"metadata":{"name":"')
 
 
 #: The end of an object's metadata: a field of it that comes before ``managedFields`` is none.
-_END_OF_METADATA = re.compile(rb'\},"(?!(?:annotations|ownerReferences|finalizers|managedFields)")[A-Za-z]').search
+_END_OF_METADATA = re.compile(
+    rb'\},"(?!(?:annotations|ownerReferences|finalizers|managedFields)")[A-Za-z]',
+).search
 
 
 def without_contents(data: bytes | msgspec.Raw, error: Exception) -> Obj:
     """Return an object that can't be used without its contents; the error says why.
 
-    Its identity remains, with its labels and annotations if they are well-formed and not too long to be
-    decoded, and the reason (:data:`UNREADABLE`). Nothing else is decoded.
+    Its identity remains, with its labels and annotations if they are well-formed and not too long
+    to be decoded, and the reason (:data:`UNREADABLE`). Nothing else is decoded.
 
     Raises:
         DecodeError: Not even its name is readable, or it comes after thousands of fields.
@@ -182,7 +189,10 @@ def without_contents(data: bytes | msgspec.Raw, error: Exception) -> Obj:
     try:
         whole = _decode_members(text)
         members = _members(whole, _KIND)
-        metadata: Mapping[bytes, Any] = _members(_decode_metadata(whole.metadata), (*_TEXTS, *_KEYS))
+        metadata: Mapping[bytes, Any] = _members(
+            _decode_metadata(whole.metadata),
+            (*_TEXTS, *_KEYS),
+        )
     except _MALFORMED:
         found = pieces.first_members(text)
         members = {name: value for name, value in found.items() if name in (b'"apiVersion"', b'"kind"')}
@@ -200,7 +210,7 @@ def identity(obj: Any, error: Exception, *, most: int | None = None) -> Obj:
     """
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(metadata, dict) or not _is_name(metadata.get("name")):
-        raise _told(error)
+        raise _decode_error(error)
     found = {name: obj[name] for name in _KIND if isinstance(obj.get(name), str)}
     kept = {name: metadata[name] for name in _TEXTS if isinstance(metadata.get(name), str)}
     pairs = {name: metadata[name] for name in _KEYS if _is_mapping(metadata.get(name))}
@@ -301,11 +311,11 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 _BEGINNING = re.compile(
     rb'\{(?:"kind":"([A-Za-z0-9]*)","apiVersion":"[^"\\]*",)?"metadata":\{"name":"(?!\.\.?")([!#$&-.0-\[\]-~]{1,253})"'
     rb'(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([a-z0-9-]{1,63})")?,"uid":"([!#-\[\]-~]{0,512})"'
-    rb',"resourceVersion":"([!#-\[\]-~]{1,512})"'
+    rb',"resourceVersion":"([!#-\[\]-~]{1,512})"',
 ).match
 
-#: Maximum length of a uid and of a resourceVersion, which are kept of objects that are gone, too. API servers give some
-#: 40 characters.
+#: Maximum length of a uid and of a resourceVersion, which are kept of objects that are gone, too.
+#: API servers give some 40 characters.
 LONGEST_VERSION = 512
 _is_namespace = re.compile(r"(?:[a-z0-9-]{1,63})?\Z").match
 
@@ -330,7 +340,12 @@ def head(data: bytes | msgspec.Raw) -> Head:
     found = _BEGINNING(data)
     if found:
         kind, name, namespace, uid, version = found.groups(b"")
-        return Head(Key(namespace.decode(), name.decode()), uid.decode(), version.decode(), kind.decode())
+        return Head(
+            Key(namespace.decode(), name.decode()),
+            uid.decode(),
+            version.decode(),
+            kind.decode(),
+        )
     try:
         whole = _decode_head(data)
     except _MALFORMED as error:
@@ -339,7 +354,12 @@ def head(data: bytes | msgspec.Raw) -> Head:
     if not _is_name(metadata.name) or not _is_namespace(metadata.namespace):
         raise DecodeError("its name or namespace is none that an object can have")
     _must_be_short(metadata)
-    return Head(Key(metadata.namespace, metadata.name), metadata.uid, metadata.resourceVersion, whole.kind)
+    return Head(
+        Key(metadata.namespace, metadata.name),
+        metadata.uid,
+        metadata.resourceVersion,
+        whole.kind,
+    )
 
 
 def version(data: bytes | msgspec.Raw) -> str:
@@ -351,7 +371,7 @@ def version(data: bytes | msgspec.Raw) -> str:
     try:
         return _decode_head(data).metadata.resourceVersion
     except (RecursionError, UnicodeDecodeError) as error:
-        raise _told(error) from None
+        raise _decode_error(error) from None
 
 
 class _Labels(msgspec.Struct, gc=False):
@@ -366,7 +386,8 @@ _decode_labels = msgspec.json.Decoder(_Labelled).decode
 
 
 def label(data: bytes | msgspec.Raw, name: str) -> str | None:
-    """Return the value of an object's label, without decoding the rest; None if it has no such label.
+    """Return the value of an object's label, without decoding the rest; None if it has no such
+    label.
 
     Raises:
         DecodeError: The labels can't be read.
@@ -376,7 +397,7 @@ def label(data: bytes | msgspec.Raw, name: str) -> str | None:
     except _MALFORMED as error:
         labels = without_contents(data, error)["metadata"].get("labels")
         if labels is None:
-            raise _told(error) from None
+            raise _decode_error(error) from None
     return labels.get(name) if labels else None
 
 
@@ -395,7 +416,8 @@ class _Metadata(msgspec.Struct, gc=False):
 
 
 def check(obj: Obj, key: Key) -> None:
-    """Check that a decoded object is the one of this key, and that its metadata has the right types.
+    """Check that a decoded object is the one of this key, and that its metadata has the right
+    types.
 
     Raises:
         DecodeError: It isn't, or hasn't.
@@ -417,7 +439,9 @@ def _must_be_short(metadata: _HeadMetadata | _Metadata) -> None:
 
 
 class WatchEvent(msgspec.Struct, gc=False, frozen=True):
-    """A line of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR``, and its object."""
+    """A line of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR``, and its
+    object.
+    """
 
     type: str
     object: Undecoded
@@ -454,7 +478,7 @@ def watch_event(line: bytes) -> WatchEvent:
     except _MALFORMED as error:
         parts = pieces.members(line) if len(line) <= MOST_CUT else {}
         if not parts.keys() >= {b'"type"', b'"object"'}:
-            raise _told(error) from None
+            raise _decode_error(error) from None
         return WatchEvent(_decode(parts[b'"type"']), parts[b'"object"'])
 
 
@@ -489,13 +513,14 @@ def split_list(data: bytes) -> Page:
     """Split the response to a LIST into its items, without decoding them.
 
     Raises:
-        DecodeError: The response is malformed, or it has a malformed item and over ``MOST_CUT`` bytes.
+        DecodeError: The response is malformed, or it has a malformed item and over ``MOST_CUT``
+        bytes.
     """
     try:
         whole = _decode_list(data)
     except _MALFORMED as error:
         if len(data) > MOST_CUT:
-            raise _told(error) from None
+            raise _decode_error(error) from None
         return cut_list(data)
     return _page(whole)
 
@@ -525,7 +550,12 @@ def _page_of(parts: Mapping[bytes, bytes], items: Iterable[bytes]) -> Page:
 
 def _page(whole: _List) -> Page:
     metadata = whole.metadata
-    return Page(whole.items or [], metadata.resourceVersion, metadata.remainingItemCount, metadata.continue_)
+    return Page(
+        whole.items or [],
+        metadata.resourceVersion,
+        metadata.remainingItemCount,
+        metadata.continue_,
+    )
 
 
 def parts(page: Page, size: int) -> Iterator[Page]:

@@ -1,6 +1,4 @@
-"""Connect to a cluster from its settings: read the login, create the transport, and explain
-problems at the start.
-"""
+"""Connect to a cluster from its settings: read the login, and create the transport and client."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,12 +22,12 @@ from syncer.clusters.transport import REQUEST_SECONDS, USER_AGENT, Transport
 class ConnectionSettings:
     """How to reach a cluster.
 
-    Without ``kubeconfig`` it is found as by kubectl, or the Pod's service account is used;
-    ``in_cluster`` requires the latter. ``server`` is a URL to use instead of the kubeconfig's.
-    ``qps`` and ``burst`` limit requests per second; 0 is no
-    limit. ``timeout`` is the deadline of a request, in seconds. ``user_agent`` is how audit logs name
-    the program, and ``field_manager`` how ``managedFields`` do; by default that is the user agent up to
-    its first ``/``, as API servers take it.
+    Without ``kubeconfig``, kubectl's files are used, or the Pod's service account; ``in_cluster``
+    requires the latter. ``server`` is a URL to use instead of the kubeconfig's. ``qps`` and
+    ``burst`` limit requests per second; 0 is no limit. ``timeout`` is the deadline of a request, in
+    seconds. ``user_agent`` names the program in audit logs, and ``field_manager`` in
+    ``managedFields``; by default, as with API servers, the latter is the user agent up to its first
+    ``/``.
     """
 
     kubeconfig: str = ""
@@ -55,19 +53,24 @@ def connect(
     name: str = "",
     moved: Callable[[], None] = _nothing,
 ) -> SideClient:
-    """Create the client of a virtual cluster or of the host, in a running event loop; nothing is sent yet.
+    """Create the client of a virtual cluster or of the host, in a running event loop.
 
-    Its kubeconfig is read again when it changes. ``moved`` is called if it then leads to another server;
-    the client stays with the former one.
+    Nothing is sent yet. The kubeconfig is read again when it changes. ``moved`` is called if it
+    then names another server; the client stays with the former one.
 
     Raises:
         ConfigError: The kubeconfig can't be used.
     """
-    return SideClient(name or side, side, **_parts(_credentials(settings, environ, moved), settings))
+    credentials = _credentials(settings, environ, moved)
+    return SideClient(name or side, side, **_parts(credentials, settings))
 
 
 def client(
-    settings: ConnectionSettings, *, name: str, environ: Mapping[str, str], moved: Callable[[], None] = _nothing
+    settings: ConnectionSettings,
+    *,
+    name: str,
+    environ: Mapping[str, str],
+    moved: Callable[[], None] = _nothing,
 ) -> Client:
     """Create the client of a cluster, in a running event loop; nothing is sent yet.
 
@@ -76,64 +79,90 @@ def client(
     Raises:
         ConfigError: The kubeconfig can't be used.
     """
+    credentials = _credentials(settings, environ, moved)
     manager = settings.field_manager or manager_of(settings.user_agent)
-    return Client(name, **_parts(_credentials(settings, environ, moved), settings), field_manager=manager)
+    return Client(name, **_parts(credentials, settings), field_manager=manager)
 
 
 def client_of(credentials: LoginCredentials, *, name: str) -> Client:
-    """Create the client of a cluster with credentials that the caller renews; nothing is sent yet."""
+    """Create the client of a cluster with credentials that the caller renews."""
     return Client(name, **_parts(credentials, ConnectionSettings()))
 
 
 def _credentials(
-    settings: ConnectionSettings, environ: Mapping[str, str], moved: Callable[[], None]
+    settings: ConnectionSettings,
+    environ: Mapping[str, str],
+    moved: Callable[[], None],
 ) -> LoginCredentials:
     if settings.in_cluster:
         return LoginCredentials(kubeconfig.in_cluster(environ))
-    files = LoginFiles(settings.kubeconfig, context=settings.context, environ=environ, server=settings.server)
+    files = LoginFiles(
+        settings.kubeconfig,
+        context=settings.context,
+        environ=environ,
+        server=settings.server,
+    )
     return LoginCredentials(files.login, reread=files.reread, moved=moved)
 
 
 class HeldLogin:
-    """A login that somebody holds, and replaces: one that is in no file."""
+    """A login that is in no file; :meth:`put` replaces it."""
 
     def __init__(self, login: Login) -> None:
         self.login = login
         self._users: WeakSet[LoginCredentials] = WeakSet()
 
     def put(self, login: Login) -> None:
-        """Use a login from now on. Who connected by the former one is told if it doesn't renew that."""
+        """Use a login from now on.
+
+        Clients of the former login whose server has changed are notified, see :meth:`credentials`.
+        """
         self.login = login
         for each in list(self._users):
             each.look()
 
     def credentials(self, moved: Callable[[], None]) -> LoginCredentials:
         """Return credentials that are renewed with the login; ``moved`` as for :func:`connect`."""
-        seen = self.login
+        used = self.login
 
         def reread() -> Login | None:
-            nonlocal seen
-            found = None if self.login is seen else self.login
-            seen = self.login
-            return found
+            nonlocal used
+            if self.login is used:
+                return None
+            used = self.login
+            return used
 
-        made = LoginCredentials(seen, reread=reread, moved=moved)
-        self._users.add(made)
-        return made
+        credentials = LoginCredentials(used, reread=reread, moved=moved)
+        self._users.add(credentials)
+        return credentials
 
 
 def connect_held(
-    login: HeldLogin, settings: ConnectionSettings, *, side: Side, name: str, moved: Callable[[], None] = _nothing
+    login: HeldLogin,
+    settings: ConnectionSettings,
+    *,
+    side: Side,
+    name: str,
+    moved: Callable[[], None] = _nothing,
 ) -> SideClient:
-    """Create the client of a cluster with a login that somebody holds; otherwise like :func:`connect`."""
+    """Create the client of a cluster with a login that is in no file; else like :func:`connect`."""
     return SideClient(name, side, **_parts(login.credentials(moved), settings))
 
 
 def origin_of(credentials: LoginCredentials) -> ClusterOrigin:
     """Return the origin of a cluster for its messages."""
     endpoint = credentials.login.endpoint
-    said = lambda: str(credentials.login)  # noqa: E731  (the login changes)
-    return ClusterOrigin(endpoint.authority, endpoint.source, said, credentials.complaint, credentials.ends)
+
+    def described() -> str:
+        return str(credentials.login)  # which may have been replaced
+
+    return ClusterOrigin(
+        endpoint.authority,
+        endpoint.source,
+        described,
+        credentials.complaint,
+        credentials.ends,
+    )
 
 
 class _Parts(TypedDict):
@@ -150,7 +179,12 @@ def _parts(credentials: LoginCredentials, settings: ConnectionSettings) -> _Part
     transport: Transport = http
     if settings.qps:
         transport = RateLimited(transport, qps=settings.qps, burst=settings.burst)
-    return _Parts(transport=transport, origin=origin_of(credentials), timeout=settings.timeout, dialer=http.dialer)
+    return _Parts(
+        transport=transport,
+        origin=origin_of(credentials),
+        timeout=settings.timeout,
+        dialer=http.dialer,
+    )
 
 
 def manager_of(user_agent: str) -> str:
@@ -166,12 +200,16 @@ def read_login(settings: ConnectionSettings, environ: Mapping[str, str]) -> Logi
     """
     if settings.in_cluster:
         return kubeconfig.in_cluster(environ)
-    return kubeconfig.read(settings.kubeconfig, context=settings.context, server=settings.server, environ=environ)
+    return kubeconfig.read(
+        settings.kubeconfig,
+        context=settings.context,
+        server=settings.server,
+        environ=environ,
+    )
 
 
 async def first_contact(cluster: SideClient) -> str:
-    """Return the API server's version, such as ``v1.36.3``: it is there, trusted, and accepts the
-    credentials.
+    """Check that the API server answers, and return its version, such as ``v1.36.3``.
 
     The messages of the errors name the address, the file and the certificate at fault.
 
@@ -179,4 +217,5 @@ async def first_contact(cluster: SideClient) -> str:
         Unreachable: There is no response, or the server isn't trusted.
         Unauthorized: The credentials aren't accepted.
     """
-    return str((await cluster.fetch("/version")).get("gitVersion", ""))
+    version = await cluster.fetch("/version")
+    return str(version.get("gitVersion", ""))

@@ -1,11 +1,11 @@
-"""Credentials of requests, kept fresh while tokens, exec credentials and certificates rotate.
+"""Credentials of requests, renewed while tokens, exec credentials and certificates rotate.
 
-An :class:`Access` is a value; a new one is created when a kubeconfig, a token file, a certificate or an
-exec credential changes. Connections remember the TLS context that they were made with, so new ones use
-the new certificate while running watches go on. A new token changes no connection.
+An :class:`Access` is a value; a new one is created when a kubeconfig, a token file, a certificate
+or an exec credential changes. Connections remember the TLS context that they were made with, so new
+ones use the new certificate while running watches continue. A new token changes no connection.
 
-A kubeconfig that has come to lead to another server is another matter: what was read from the former says
-nothing of it, so whoever opened the connection is told to begin anew.
+A kubeconfig may also change to another server, about which the cached objects say nothing. So the
+owner of the client is notified, and has to connect again.
 """
 
 import asyncio
@@ -30,7 +30,14 @@ from syncer.clusters.certificates import (
 )
 from syncer.clusters.diagnose import why_not_trusted
 from syncer.clusters.exec_plugin import Issued, issue
-from syncer.clusters.login import ExecPlugin, Impersonation, LegacyProvider, Login, PluginFailed, signature
+from syncer.clusters.login import (
+    ExecPlugin,
+    Impersonation,
+    LegacyProvider,
+    Login,
+    PluginFailed,
+    signature,
+)
 from syncer.clusters.transport import CredentialsAwaited, CredentialsFailed
 
 log = logging.getLogger(__name__)
@@ -39,7 +46,7 @@ log = logging.getLogger(__name__)
 CHECK_SECONDS = 10.0
 #: Seconds before its expiry at which an exec credential is renewed.
 EARLY_SECONDS = 30.0
-#: Seconds during which a plugin isn't run again, however many requests are refused at once.
+#: Seconds during which a plugin isn't run again, even if many requests are refused.
 PLUGIN_PAUSE = 10.0
 
 Header = tuple[str, str]
@@ -65,13 +72,13 @@ class Credentials(Protocol):
 
         Raises:
             CredentialsFailed: There are no credentials.
-            CredentialsAwaited: There were none until the deadline.
+            CredentialsAwaited: There were no credentials until the deadline.
         """
 
     async def refused(self, access: Access, deadline: float | None = None) -> bool:
         """Handle a 401. Return True if a second attempt with a new access makes sense.
 
-        If it isn't known at the ``deadline``, on the loop's clock, it makes none.
+        Return False if this is unknown at the ``deadline``, on the loop's clock.
         """
 
     async def explain(self, error: ssl.SSLError) -> str:
@@ -85,9 +92,9 @@ def _nothing() -> None:
 class LoginCredentials:
     """The credentials of a :class:`Login`, renewed with its files and plugins.
 
-    ``reread`` returns a login that has come in place of this one, or None: it is asked whenever files
-    are checked. ``moved`` is called once, when such a login doesn't renew this one, but leads to another
-    server or runs another program; this one stays in use then.
+    ``reread`` is called whenever files are checked; it returns a login that replaces this one, or
+    None. If that doesn't renew this login, but names another server or program, ``moved`` is called
+    once, and this login stays in use.
     """
 
     def __init__(
@@ -99,21 +106,25 @@ class LoginCredentials:
         moved: Callable[[], None] = _nothing,
     ) -> None:
         self.login = login
-        self._clock, self._reread, self._moved = clock, reread, moved
+        self._clock = clock
+        self._reread = reread
+        self._moved = moved
         self._access: Access | None = None
-        self._seen: object = None
+        #: The certificates of the current access, see :func:`_material`.
+        self._material: object = None
         self._has_moved = False
         self._issued: Issued | None = None
         self._failed: PluginFailed | None = None
         #: The run of a plugin. A request that waits for it may give up before it ends.
-        self._asking: asyncio.Task[None] | None = None
-        self._asked_at = self._checked_at = float("-inf")
+        self._plugin_run: asyncio.Task[None] | None = None
+        self._plugin_began_at = float("-inf")
+        self._checked_at = float("-inf")
 
     async def access(self, deadline: float | None = None) -> Access:
         """Return the current access.
 
-        Checks the files every ten seconds, and runs a plugin shortly before its credentials expire; until they do,
-        or there are none, no request waits for it.
+        The files are checked every ten seconds, and a plugin runs shortly before its credentials
+        expire. A request waits for it only if there are no credentials, or they have expired.
         """
         now = self._clock()
         if self._access is not None and now < self._checked_at + CHECK_SECONDS and not self._ended(now):
@@ -121,15 +132,16 @@ class LoginCredentials:
         return await self._renew(now, deadline)
 
     def use(self, login: Login) -> None:
-        """Use a login that renews this one from the next request on."""
-        self.login, self._checked_at = login, float("-inf")
+        """From the next request on, use a login that renews this one."""
+        self.login = login
+        self._checked_at = float("-inf")
 
     def look(self) -> None:
-        """Use the login that has come in place of this one, if it is of the same server.
+        """Use the login that replaces this one, if there is one for the same server.
 
         Raises:
-            ConfigError: It can't be used.
-            OSError: A file of it can't be read.
+            ConfigError: The new login can't be used.
+            OSError: A file of the new login can't be read.
         """
         login = self._reread()
         if login is None:
@@ -138,7 +150,11 @@ class LoginCredentials:
             self.use(login)
         elif not self._has_moved:
             self._has_moved = True
-            log.warning("%s has come to be of another server or program: %s", login, login.endpoint.authority)
+            log.warning(
+                "%s now names another server or program: %s",
+                login,
+                login.endpoint.authority,
+            )
             self._moved()
 
     async def refused(self, access: Access, deadline: float | None = None) -> bool:
@@ -148,7 +164,7 @@ class LoginCredentials:
         """
         if self._access is access:
             now = self._clock()
-            if now >= self._asked_at + PLUGIN_PAUSE:
+            if now >= self._plugin_began_at + PLUGIN_PAUSE:
                 self._issued = None
             try:
                 await self._renew(now, deadline)
@@ -161,8 +177,8 @@ class LoginCredentials:
         return await why_not_trusted(self.login, error)
 
     def complaint(self) -> str:
-        """Return the problem of the plugin or of the client certificate; ``""`` if there is none."""
-        if self._asking is not None:
+        """Return the problem of the plugin or of the client certificate, or ``""``."""
+        if self._plugin_run is not None:
             return self._awaited()
         if self._failed is not None:
             return str(self._failed)
@@ -170,19 +186,26 @@ class LoginCredentials:
             limits = self._validity()
         except (OSError, ValueError) as error:
             return f"the client certificate ({self.login.certificate}) can't be read: {error}"
-        wrong = limits.wrong(datetime.fromtimestamp(self._clock(), UTC)) if limits else ""
-        return f"the client certificate ({self.login.certificate}) {wrong}" if wrong else ""
+        if limits is None:
+            return ""
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        problem = limits.wrong(now)
+        if not problem:
+            return ""
+        return f"the client certificate ({self.login.certificate}) {problem}"
 
     def ends(self) -> float | None:
         """Return the end of the client certificate, in seconds since 1970.
 
-        None if there is no certificate, or it can't be read.
+        Return None if there is no certificate, or it can't be read.
         """
         try:
             limits = self._validity()
         except (OSError, ValueError):
             return None
-        return limits.ends.timestamp() if limits else None
+        if limits is None:
+            return None
+        return limits.ends.timestamp()
 
     def _validity(self) -> Validity | None:
         """Return the validity of the client certificate; None if there is none.
@@ -191,15 +214,20 @@ class LoginCredentials:
             OSError: Its file can't be read.
             ValueError: It is no certificate.
         """
-        certificate = self._issued.certificate if self._issued else b""
-        pem = certificate or self.login.certificate.read()
-        return validity(first_certificate(pem)) if pem else None
+        pem = b""
+        if self._issued is not None:
+            pem = self._issued.certificate
+        if not pem:
+            pem = self.login.certificate.read()
+        if not pem:
+            return None
+        return validity(first_certificate(pem))
 
     def _ended(self, now: float) -> bool:
         return self._issued is not None and now >= self._issued.expires - EARLY_SECONDS
 
     async def _renew(self, now: float, deadline: float | None) -> Access:
-        """Check everything again.
+        """Check the files and the plugin again.
 
         If something can't be read any more, keep the old access, with a warning.
 
@@ -209,11 +237,12 @@ class LoginCredentials:
         """
         try:
             self.look()
-            await self._ask_plugin(now, deadline)
+            await self._run_plugin(now, deadline)
             headers = self._headers()
-            seen = _material(self.login, self._issued)
-            if self._access is None or seen != self._seen:
-                self._access, self._seen = self._build(headers), seen
+            material = _material(self.login, self._issued)
+            if self._access is None or material != self._material:
+                self._access = self._build(headers)
+                self._material = material
             elif headers != self._access.headers:
                 self._access = replace(self._access, headers=headers)
         except CredentialsAwaited:
@@ -225,39 +254,45 @@ class LoginCredentials:
         self._checked_at = now
         return self._access
 
-    async def _ask_plugin(self, now: float, deadline: float | None) -> None:
+    async def _run_plugin(self, now: float, deadline: float | None) -> None:
         """Run the plugin if its credentials are about to end, and wait for it if they have ended.
 
         Raises:
-            PluginFailed: It gives none.
-            CredentialsAwaited: It gave no answer until the deadline.
+            PluginFailed: The plugin gives no credentials.
+            CredentialsAwaited: The plugin gave no answer until the deadline.
         """
         plugin = self.login.plugin
         if plugin is None or (self._issued is not None and not self._ended(now)):
             return
-        if self._asking is None and now >= self._asked_at + PLUGIN_PAUSE:
-            self._asked_at, self._failed = now, None
-            self._asking = asyncio.create_task(self._ask(plugin))
-        if self._asking is not None and (self._issued is None or now >= self._issued.expires):
+
+        if self._plugin_run is None and now >= self._plugin_began_at + PLUGIN_PAUSE:
+            self._plugin_began_at = now
+            self._failed = None
+            self._plugin_run = asyncio.create_task(self._issue(plugin))
+
+        must_wait = self._issued is None or now >= self._issued.expires
+        if self._plugin_run is not None and must_wait:
             try:
                 async with asyncio.timeout_at(deadline):
-                    await asyncio.shield(self._asking)
+                    await asyncio.shield(self._plugin_run)
             except TimeoutError:
                 raise CredentialsAwaited(self._awaited()) from None
         if self._failed is not None:
             raise self._failed
 
-    async def _ask(self, plugin: ExecPlugin | LegacyProvider) -> None:
+    async def _issue(self, plugin: ExecPlugin | LegacyProvider) -> None:
         try:
             self._issued = await issue(plugin)
         except PluginFailed as error:
             self._failed = error
         finally:
-            self._asking = None
-            self._checked_at = float("-inf")  # the next request uses what has come
+            self._plugin_run = None
+            self._checked_at = float("-inf")  # the next request uses the result
 
     def _awaited(self) -> str:
-        login, seconds = self.login, self._clock() - self._asked_at
+        """Return the problem of a plugin that still runs."""
+        login = self.login
+        seconds = self._clock() - self._plugin_began_at
         return f"{login.plugin} of {login.endpoint.source} has given no answer for {seconds:.0f} s"
 
     def _build(self, headers: tuple[Header, ...]) -> Access:
@@ -267,45 +302,60 @@ class LoginCredentials:
         return Access(headers, tls, proxy_tls)
 
     def _context(self) -> ssl.SSLContext:
-        login, issued = self.login, self._issued
+        login = self.login
+        issued = self._issued
         context = client_context(ca=login.ca.read(), insecure=login.insecure)
         if login.certificate:
-            load_client_certificate(context, certificate=login.certificate.read(), key=login.key.read())
+            load_client_certificate(
+                context,
+                certificate=login.certificate.read(),
+                key=login.key.read(),
+            )
         elif issued is not None and issued.certificate:
             load_client_certificate(context, certificate=issued.certificate, key=issued.key)
         return context
 
     def _headers(self) -> tuple[Header, ...]:
         login = self.login
-        found = list(_impersonation(login.impersonation)) if login.impersonation else []
-        token = _token(login) or (self._issued.token if self._issued else "")
+        headers = []
+        if login.impersonation:
+            headers = _impersonation(login.impersonation)
+
+        token = _token(login)
+        if not token and self._issued is not None:
+            token = self._issued.token
         if token:
-            found.append(("Authorization", f"Bearer {token}"))
+            headers.append(("Authorization", f"Bearer {token}"))
         elif login.username:
             pair = base64.b64encode(f"{login.username}:{login.password}".encode()).decode("ascii")
-            found.append(("Authorization", f"Basic {pair}"))
-        if any("\n" in value or "\r" in value for _, value in found):
+            headers.append(("Authorization", f"Basic {pair}"))
+
+        if any("\n" in value or "\r" in value for _, value in headers):
             raise ValueError("a token or name with a line break in it")
-        return tuple(found)
+        return tuple(headers)
 
 
 def _token(login: Login) -> str:
-    """Return the token; that of the file wins over that in the kubeconfig, as in Go's client."""
+    """Return the token. The token file has precedence over the kubeconfig, as in Go's client."""
     if login.token_file is not None:
         return login.token_file.read_text(encoding="ascii").strip()
     return login.token
 
 
 def _material(login: Login, issued: Issued | None) -> object:
-    """Return a value that changes when a certificate does, whether inline, in a file or of a plugin."""
-    inline = (login.ca, login.certificate, login.key, login.insecure)
-    files = [signature(each.path) for each in inline[:3] if each.path is not None]
-    return inline, files, (issued.certificate, issued.key) if issued else None
+    """Return a value that changes with the certificates and keys, also in files and of a plugin."""
+    inline = (login.ca, login.certificate, login.key)
+    files = [signature(each.path) for each in inline if each.path is not None]
+    of_plugin = None
+    if issued is not None:
+        of_plugin = (issued.certificate, issued.key)
+    return inline, login.insecure, files, of_plugin
 
 
 def _impersonation(who: Impersonation) -> list[Header]:
-    """Return the headers of https://kubernetes.io/docs/reference/access-authn-
-    authz/authentication/#user-impersonation.
+    """Return the headers for an impersonation.
+
+    See kubernetes.io, "Authenticating: User impersonation".
     """
     found = [("Impersonate-User", who.user)]
     if who.uid:

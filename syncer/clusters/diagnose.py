@@ -1,4 +1,4 @@
-"""Explain why a server's certificate is not trusted: which certificate, since when, from which file."""
+"""Explain why a server's certificate is not trusted: which one, since when, from which file."""
 
 import asyncio
 import ssl
@@ -23,25 +23,27 @@ async def why_not_trusted(login: Login, error: ssl.SSLError) -> str:
     """Return a sentence for a failed TLS handshake."""
     address = login.endpoint.authority
     if not isinstance(error, ssl.SSLCertVerificationError):
-        return f"no TLS connection to {address}: {(error.reason or str(error)).lower().replace('_', ' ')}"
-    match error.verify_code:
-        case code if code in _OUT_OF_DATE:
-            return await _which_is_out_of_date(login)
-        case code if code in _OTHER_NAME:
-            asked = login.endpoint.server_name or login.endpoint.host
-            return f"the certificate of {address} is not for {asked}. Set tls-server-name to a name that it is for."
-        case code if code in _UNKNOWN_ISSUER:
-            ca = f"the certificate authority in {login.ca}" if login.ca else "an authority that this system trusts"
-            return f"the certificate of {address} is not signed by {ca}. Set certificate-authority to the right one."
-        case _:
-            return f"the certificate of {address} is not trusted: {error.verify_message}"
+        reason = (error.reason or str(error)).lower().replace("_", " ")
+        return f"no TLS connection to {address}: {reason}"
+
+    if error.verify_code in _OUT_OF_DATE:
+        return await _which_is_out_of_date(login)
+    if error.verify_code in _OTHER_NAME:
+        name = login.endpoint.server_name or login.endpoint.host
+        return f"the certificate of {address} is not for {name}. Set tls-server-name to a name that it is for."
+    if error.verify_code in _UNKNOWN_ISSUER:
+        ca = "an authority that this system trusts"
+        if login.ca:
+            ca = f"the certificate authority in {login.ca}"
+        return f"the certificate of {address} is not signed by {ca}. Set certificate-authority to the right one."
+    return f"the certificate of {address} is not trusted: {error.verify_message}"
 
 
 async def why_not_for(login: Login, host: str, port: int) -> str:
     """Return why clients that use another address of the server don't trust it; ``""`` if they do.
 
-    The server at that address is asked. If it isn't reached from here, the certificate at the login's own
-    address tells whether it names the other one. ``""``, too, if neither is reached.
+    The certificate at that address is checked. If the address can't be reached from here, the
+    certificate at the login's own address must name it. ``""``, too, if neither is reached.
     """
     address = replace(login.endpoint, host=host, port=port, server_name="", proxy=None)
     for endpoint in (address, replace(login.endpoint, server_name=host)):
@@ -64,7 +66,8 @@ async def _shake_hands(endpoint: Endpoint, login: Login) -> None:
         OSError: There is no connection; ``ssl.SSLError`` if the server is not trusted.
         ConnectionFailed: The proxy refuses.
     """
-    ca, look = login.ca.read(), _Look()
+    ca = login.ca.read()
+    look = _Look()
     proxy_tls = proxy_context(endpoint.proxy, ca=ca, insecure=login.insecure)
     async with asyncio.timeout(LOOK_SECONDS):
         await dial(look, endpoint, client_context(ca=ca, insecure=False), proxy_tls)
@@ -73,25 +76,30 @@ async def _shake_hands(endpoint: Endpoint, login: Login) -> None:
 
 async def _which_is_out_of_date(login: Login) -> str:
     """Return the certificate that is out of date, the server's or the CA's, with its date."""
-    address, now = login.endpoint.authority, datetime.now(UTC)
+    address = login.endpoint.authority
+    now = datetime.now(UTC)
     found = []
     if login.ca:
-        wrong = validity(first_certificate(login.ca.read())).wrong(now)
-        found = [f"the certificate authority in {login.ca} {wrong}"] if wrong else []
+        problem = validity(first_certificate(login.ca.read())).wrong(now)
+        if problem:
+            found.append(f"the certificate authority in {login.ca} {problem}")
     try:
-        wrong = validity(await _peer_certificate(login)).wrong(now)
-        found += [f"the certificate of {address} {wrong}"] if wrong else []
+        problem = validity(await _peer_certificate(login)).wrong(now)
+        if problem:
+            found.append(f"the certificate of {address} {problem}")
     except (OSError, ValueError):
         pass
     return " and ".join(found) or f"a certificate between {address} and its authority is out of date"
 
 
 async def _peer_certificate(login: Login) -> bytes:
-    """Return the server's certificate in DER form, without trusting it: nothing is sent over this
-    connection.
+    """Return the server's certificate in DER form.
+
+    The certificate isn't verified, so nothing is sent over this connection.
     """
     endpoint = login.endpoint
-    context, look = client_context(ca=None, insecure=True), _Look()
+    context = client_context(ca=None, insecure=True)
+    look = _Look()
     proxy_tls = proxy_context(endpoint.proxy, ca=login.ca.read(), insecure=True)
     async with asyncio.timeout(LOOK_SECONDS):
         await dial(look, endpoint, context, proxy_tls)

@@ -31,11 +31,17 @@ async def dial(
     """
     loop = asyncio.get_running_loop()
     if endpoint.proxy is None:
-        name = (endpoint.server_name or endpoint.host) if tls is not None else None
-        made, _ = await loop.create_connection(
-            lambda: protocol, endpoint.host, endpoint.port, ssl=tls, server_hostname=name
+        name = None
+        if tls is not None:
+            name = endpoint.server_name or endpoint.host
+        transport, _ = await loop.create_connection(
+            lambda: protocol,
+            endpoint.host,
+            endpoint.port,
+            ssl=tls,
+            server_hostname=name,
         )
-        tune_transport(made)
+        tune_transport(transport)
     elif tls is None:
         await _reach(protocol, endpoint.proxy, proxy_tls)
     else:
@@ -47,12 +53,19 @@ async def _reach(protocol: asyncio.BaseProtocol, proxy: Proxy, tls: ssl.SSLConte
     loop = asyncio.get_running_loop()
     context = tls if proxy.tls else None
     try:
-        made, _ = await loop.create_connection(lambda: protocol, proxy.host, proxy.port, ssl=context)
+        transport, _ = await loop.create_connection(
+            lambda: protocol,
+            proxy.host,
+            proxy.port,
+            ssl=context,
+        )
     except ssl.SSLCertVerificationError as error:
-        raise ConnectionFailed(f"the certificate of {proxy} is not trusted: {error.verify_message}") from error
+        raise ConnectionFailed(
+            f"the certificate of {proxy} is not trusted: {error.verify_message}",
+        ) from error
     except OSError as error:
         raise ConnectionFailed(f"no connection to {proxy}: {error}") from error
-    tune_transport(made)
+    tune_transport(transport)
 
 
 async def _tunnel(
@@ -85,12 +98,17 @@ class _Asking(asyncio.Protocol):
 
     def __init__(self, target: str, proxy: Proxy) -> None:
         self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._target, self._proxy = target, proxy
+        self._target = target
+        self._proxy = proxy
         self._head = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        lines = [f"CONNECT {self._target} HTTP/1.1", f"Host: {self._target}", f"User-Agent: {USER_AGENT}"]
+        lines = [
+            f"CONNECT {self._target} HTTP/1.1",
+            f"Host: {self._target}",
+            f"User-Agent: {USER_AGENT}",
+        ]
         if self._proxy.authorization:
             lines.append(f"Proxy-Authorization: {self._proxy.authorization}")
         self.transport.write("".join(f"{line}\r\n" for line in (*lines, "")).encode("ascii"))
@@ -103,17 +121,24 @@ class _Asking(asyncio.Protocol):
         found = _status_line(self._head) if end >= 0 else None
         if found is None:
             self._fail("gave an answer that is not HTTP/1.1")
-        elif found[1] == b"200" and len(self._head) == end + 4:
-            self.answered.set_result(None)
-        elif found[1] == b"200":
-            self._fail(f"sent something before the tunnel to {self._target} was used")
-        elif found[1] == b"407" and self._proxy.authorization:
-            self._fail("does not accept the user and password in its URL")
-        elif found[1] == b"407":
-            self._fail("wants a user and a password. Write them into its URL: http://USER:PASSWORD@HOST:PORT")
+            return
+
+        status = found[1].decode()
+        phrase = (found[2] or b"").decode()
+        if status == "200":
+            if len(self._head) == end + 4:
+                self.answered.set_result(None)
+            else:
+                self._fail(f"sent something before the tunnel to {self._target} was used")
+        elif status == "407":
+            if self._proxy.authorization:
+                self._fail("does not accept the user and password in its URL")
+            else:
+                form = "http://USER:PASSWORD@HOST:PORT"
+                self._fail(f"wants a user and a password. Write them into its URL: {form}")
         else:
-            said = f"{found[1].decode()} {(found[2] or b'').decode()}".strip()
-            self._fail(f"refuses a tunnel to {self._target}: {said}")
+            answer = f"{status} {phrase}".strip()
+            self._fail(f"refuses a tunnel to {self._target}: {answer}")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(f"closed the connection before there was a tunnel to {self._target}")

@@ -1,4 +1,6 @@
-"""Connections to an API server with our credentials: for requests, and for streams of other protocols."""
+"""Connections to an API server with our credentials: for requests, and for streams of other
+protocols.
+"""
 
 import asyncio
 import ssl
@@ -15,8 +17,15 @@ C = TypeVar("C", bound=asyncio.BaseProtocol)
 class Dialer:
     """Opens connections to an API server, and writes the heads of requests."""
 
-    def __init__(self, endpoint: Endpoint, credentials: Credentials, *, user_agent: str = USER_AGENT) -> None:
-        self.endpoint, self.user_agent = endpoint, user_agent
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        credentials: Credentials,
+        *,
+        user_agent: str = USER_AGENT,
+    ) -> None:
+        self.endpoint = endpoint
+        self.user_agent = user_agent
         #: The text before each path: a proxy without a tunnel gets whole URLs.
         self.prefix = endpoint.url if endpoint.proxy and not endpoint.tls else endpoint.prefix
         self.credentials = credentials
@@ -35,7 +44,9 @@ class Dialer:
             raise
         except TimeoutError:
             through = f" through {endpoint.proxy}" if endpoint.proxy else ""
-            raise DeadlineExceeded(f"no connection to {endpoint.authority}{through} in time") from None
+            raise DeadlineExceeded(
+                f"no connection to {endpoint.authority}{through} in time",
+            ) from None
         except ssl.SSLError as error:
             raise ConnectionFailed(await self.credentials.explain(error)) from error
         except OSError as error:
@@ -52,10 +63,11 @@ class Dialer:
         *,
         version: str = "1.1",
     ) -> tuple[C, bytes]:
-        """Connect a protocol that reads a whole response by itself; return it, with the head to send.
+        """Connect a protocol that reads a whole response by itself; return it, with the head to
+        send.
 
-        ``path`` includes the query. Each connection is for one request. In ``version`` 1.0 of HTTP a body
-        ends with its connection.
+        ``path`` includes the query. Each connection is for one request. In ``version`` 1.0 of HTTP
+        a body ends with its connection.
 
         Raises:
             ConnectionFailed: There are no credentials, or no connection.
@@ -75,7 +87,11 @@ class Dialer:
 
     def fixed_head(self, access: Access) -> str:
         """Return the header lines that all requests with an access share."""
-        lines = [("Host", self.endpoint.authority), ("User-Agent", self.user_agent), *access.headers]
+        lines = [
+            ("Host", self.endpoint.authority),
+            ("User-Agent", self.user_agent),
+            *access.headers,
+        ]
         proxy = self.endpoint.proxy
         if proxy is not None and proxy.authorization and not self.endpoint.tls:
             lines.append(("Proxy-Authorization", proxy.authorization))

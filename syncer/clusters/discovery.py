@@ -1,7 +1,6 @@
-"""Discovery: the resources that an API server serves, with their verbs and subresources, and
-changes since the last time.
+"""Discovery: the resources that an API server serves, with their verbs and subresources.
 
-Uses aggregated discovery (two requests, Kubernetes 1.26 and later) or, if the server doesn't
+Aggregated discovery (two requests, Kubernetes 1.26 and later) is used or, if the server doesn't
 support that, a document for each group and version
 (https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api).
 """
@@ -28,7 +27,7 @@ _AGGREGATED = ",".join(
         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
         "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
         "application/json",
-    ]
+    ],
 )
 
 
@@ -43,7 +42,7 @@ class Served:
     short_names: tuple[str, ...] = ()
 
     def is_called(self, name: str) -> bool:
-        """Return True if a name may mean this resource: its plural, singular, short name or kind."""
+        """Return True if a name is the plural, singular, short name or kind of this resource."""
         resource = self.resource
         return name in (resource.plural, resource.kind, self.singular, *self.short_names)
 
@@ -66,22 +65,24 @@ class Changes(NamedTuple):
         return bool(self.added or self.removed)
 
 
-#: Memory for the resources of a cluster that are gone, and for an entry besides its text, in bytes. A
-#: tenant may define and delete as many as it likes.
-GONE_BYTES, OVERHEAD = 1 << 20, 1000
+#: Memory for the resources of a cluster that are no longer served, in bytes: a tenant may define
+#: and delete any number of them.
+GONE_BYTES = 1 << 20
+#: Memory for an entry besides its texts, in bytes.
+OVERHEAD = 1000
 
 #: The first minor version of Kubernetes 1 that guarantees ordered resourceVersions (KEP-5504).
 ORDERED_SINCE = 35
 
 #: The kind of an aggregated document.
 _LIST = "APIGroupDiscoveryList"
-#: Raised by what reads a malformed document.
+#: Raised when a malformed document is parsed.
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError, codec.DecodeError)
 #: Characters that a part of a URL's path can't have.
 _FORBIDDEN = frozenset("/%?# ")
 
-#: ``apiVersion`` → its resources; None if the server doesn't know them at present (an aggregated
-#: API that is down, or says what isn't a list of resources).
+#: ``apiVersion`` → its resources; None if they are unknown at present: an aggregated API server is
+#: down, or doesn't answer with a list of resources.
 _Found = dict[str, list[Served] | None]
 
 
@@ -95,13 +96,14 @@ class Discovery:
         #: Resources that are no longer served, in their last form.
         self._gone: LRUCache[tuple[str, str], Served] = LRUCache(GONE_BYTES, getsizeof=_size)
         self._lock = asyncio.Lock()
-        self._looks = self._last_good = 0
-        #: When the last good discovery began, on the loop's clock.
+        #: The number of the last discovery, and of the last one that succeeded.
+        self._last = 0
+        self._last_good = 0
+        #: When the last successful discovery began, on the loop's clock.
         self._begun = -math.inf
-        #: Group versions whose resources were unknown at the last discovery: their API server is
-        #: down.
+        #: Group versions with unknown resources at the last discovery: their API server is down.
         self.silent: tuple[str, ...] = ()
-        #: The minor version of Kubernetes 1 that the server is of, as of the first discovery; 0: not known.
+        #: The minor version of the server's Kubernetes 1, as of the first discovery; 0 if unknown.
         self.minor = 0
 
     @property
@@ -110,35 +112,41 @@ class Discovery:
         return self.minor >= ORDERED_SINCE
 
     async def refresh(self, *, shared: float = 0.0) -> Changes:
-        """Discover again: at the start, when a CustomResourceDefinition or APIService changed, and
-        at intervals.
+        """Discover the resources again, and return the changes.
 
-        Calls during a running discovery share a single further one; its changes are returned to the
-        first of them. A discovery that began within the last ``shared`` seconds is not repeated.
+        This happens at the start, when a CustomResourceDefinition or APIService has changed, and at
+        intervals. Calls during a running discovery share one further discovery; the first of them
+        gets its changes. A discovery that began within the last ``shared`` seconds isn't repeated.
 
         Raises:
             ClusterError: Discovery failed; the previous result is kept.
         """
-        looks = self._looks
+        before = self._last
         async with self._lock:
             begun = asyncio.get_running_loop().time()
-            if self._last_good > looks or (shared and begun - self._begun <= shared):
+            if self._last_good > before:
                 return Changes()
-            self._looks = this_look = self._looks + 1
-            found = await _look(self.cluster)
+            if shared and begun - self._begun <= shared:
+                return Changes()
+
+            self._last += 1
+            number = self._last
+            found = await _discover(self.cluster)
             if not self._last_good:  # an upgrade is not worth a request each time
                 self.minor = await minor_version(self.cluster)
-            self._last_good, self._begun = this_look, begun
-            return self._take_over(found)
+            self._last_good = number
+            self._begun = begun
+            return self._replace(found)
 
     def find(self, name: str) -> Resource:
-        """Return the resource of a name, in the server's preferred version unless the name has one.
+        """Return the resource with a name, in the server's preferred version unless the name has
+        one.
 
-        ``configmaps``, ``ConfigMap``, ``certificates.cert-manager.io``,
-        ``certificates.cert-manager.io/v1``; without a group, the core group wins.
+        A name is like ``configmaps``, ``ConfigMap``, ``certificates.cert-manager.io`` or
+        ``certificates.cert-manager.io/v1``; without a group, the core group has precedence.
 
         Raises:
-            Missing: There is none; the message has similar names.
+            Missing: There is no such resource; the message has similar names.
         """
         plain, _, version = name.partition("/")
         plural, _, group = plain.partition(".")
@@ -162,64 +170,79 @@ class Discovery:
         return self.has_subresource(resource, "status")
 
     def has_subresource(self, resource: Resource, name: str) -> bool:
-        """Return True if a resource has a subresource: ``status``, ``scale``, ``binding``,
-        ``eviction``.
+        """Return True if a resource has a subresource, such as ``status`` or ``scale``.
 
-        For a resource that isn't served now, return its last state: a starting API server serves
-        custom resources last.
+        For a resource that isn't served now, the answer is about the time when it was served last:
+        a starting API server serves custom resources last.
         """
         key = (resource.api_version, resource.plural)
         served = self._by_resource.get(key) or self._gone.get(key)
         return served is not None and name in served.subresources
 
     def resources(self) -> list[Resource]:
-        """Return every resource in every version, in the server's order: preferred versions first."""
+        """Return every resource in every version, preferred versions first, as the server does."""
         return [served.resource for served in self._in_order()]
 
     def _in_order(self) -> Iterator[Served]:
         for versions in self._versions.values():
             yield from versions
 
-    def _take_over(self, found: _Found) -> Changes:
-        versions = {
-            version: self._versions.get(version, []) if served is None else served for version, served in found.items()
-        }
-        before = self._by_resource
-        self.silent = tuple(version for version, served in found.items() if served is None)
+    def _replace(self, found: _Found) -> Changes:
+        """Replace the known resources; those of versions that are unknown at present stay."""
+        versions: dict[str, list[Served]] = {}
+        silent = []
+        for version, resources in found.items():
+            if resources is None:
+                silent.append(version)
+                resources = self._versions.get(version, [])
+            versions[version] = resources
+        self.silent = tuple(silent)
         self._versions = versions
-        self._by_resource = {(s.resource.api_version, s.resource.plural): s for s in self._in_order()}
-        after = self._by_resource
+
+        before = self._by_resource
+        after: dict[tuple[str, str], Served] = {}
+        for served in self._in_order():
+            after[served.resource.api_version, served.resource.plural] = served
+        self._by_resource = after
+
         for key, served in before.items():
             if key not in after:
                 with contextlib.suppress(ValueError):  # a single entry may exceed the limit
                     self._gone[key] = served
         return Changes(
-            tuple(after[key].resource for key in after if key not in before),
-            tuple(before[key].resource for key in before if key not in after),
+            added=tuple(after[key].resource for key in after if key not in before),
+            removed=tuple(before[key].resource for key in before if key not in after),
         )
 
     def _missing(self, name: str) -> Missing:
         known = {str(resource) for resource in self.resources()}
-        near = difflib.get_close_matches(name.partition("/")[0], known, n=3, cutoff=0.85)
-        guess = f" Did you mean {' or '.join(near)}?" if near else " Is its CustomResourceDefinition installed?"
+        similar = difflib.get_close_matches(name.partition("/")[0], known, n=3, cutoff=0.85)
+        hint = "Is its CustomResourceDefinition installed?"
+        if similar:
+            hint = f"Did you mean {' or '.join(similar)}?"
         return Missing(
-            f"{self.cluster.place}: there is no resource {name}.{guess}",
+            f"{self.cluster.title}: there is no resource {name}. {hint}",
             cluster=self.cluster.name,
             side=self.cluster.side,
         )
 
 
-async def _look(cluster: Client) -> _Found:
+async def _discover(cluster: Client) -> _Found:
     try:
-        core, groups = await asyncio.gather(
-            cluster.fetch("/api", accept=_AGGREGATED), cluster.fetch("/apis", accept=_AGGREGATED)
+        documents = await asyncio.gather(
+            cluster.fetch("/api", accept=_AGGREGATED),
+            cluster.fetch("/apis", accept=_AGGREGATED),
         )
-        found = _aggregated(core) if core.get("kind") == _LIST else await _one_by_one(cluster, core)
-        rest = _aggregated(groups) if groups.get("kind") == _LIST else await _one_by_one(cluster, groups)
+        found: _Found = {}
+        for document in documents:
+            if document.get("kind") == _LIST:
+                found |= _aggregated(document)
+            else:
+                found |= await _one_by_one(cluster, document)
     except _MALFORMED as error:
-        why = f"{cluster.place}: the list of what it serves can't be read: {error}"
-        raise Unreachable(why, cluster=cluster.name, side=cluster.side) from error
-    return found | rest
+        message = f"{cluster.title}: the list of its resources can't be read: {error}"
+        raise Unreachable(message, cluster=cluster.name, side=cluster.side) from error
+    return found
 
 
 async def orders_versions(cluster: Client) -> bool:
@@ -228,22 +251,25 @@ async def orders_versions(cluster: Client) -> bool:
 
 
 async def minor_version(cluster: Client) -> int:
-    """Return the minor version of Kubernetes 1 that a server is of; 0 if it isn't known, or of no Kubernetes 1.
+    """Return the minor version of a server of Kubernetes 1; 0 if it is unknown.
 
-    Providers write it as ``35+``.
+    Some providers write it like ``35+``.
     """
     try:
         version = await cluster.fetch("/version")
     except (Forbidden, Missing):
         return 0
-    major, minor = (re.findall(r"^[0-9]{1,4}", str(version.get(part))) for part in ("major", "minor"))
-    return int(minor[0]) if major == ["1"] and minor else 0
+    major = re.findall(r"^[0-9]{1,4}", str(version.get("major")))
+    minor = re.findall(r"^[0-9]{1,4}", str(version.get("minor")))
+    if major != ["1"] or not minor:
+        return 0
+    return int(minor[0])
 
 
 def _aggregated(document: Obj) -> _Found:
     found: _Found = {}
     for group in _entries(document, "items"):
-        with contextlib.suppress(*_MALFORMED):  # without a name of it, nothing is known of the group
+        with contextlib.suppress(*_MALFORMED):  # a group without a valid name is left out
             name = _text((group.get("metadata") or {}).get("name"))
             for version in _entries(group, "versions"):
                 own = _name(version["version"])
@@ -255,15 +281,23 @@ def _aggregated_version(group: str, version: Obj) -> list[Served] | None:
     """Return the resources of a version; None if they can't be read, or aren't known at present."""
     api_version = f"{group}/{version['version']}" if group else version["version"]
     try:
-        known = [_served_by_aggregated(api_version, entry) for entry in _entries(version, "resources")]
+        entries = _entries(version, "resources")
+        known = [_served_by_aggregated(api_version, entry) for entry in entries]
     except _MALFORMED:
         return None
-    return None if version.get("freshness") == "Stale" and not known else known
+    if version.get("freshness") == "Stale" and not known:
+        return None
+    return known
 
 
 def _served_by_aggregated(api_version: str, entry: Obj) -> Served:
     kind = _text((entry.get("responseKind") or {}).get("kind"))
-    resource = Resource(api_version, kind, _name(entry["resource"]), entry.get("scope") == "Namespaced")
+    resource = Resource(
+        api_version,
+        kind,
+        _name(entry["resource"]),
+        entry.get("scope") == "Namespaced",
+    )
     return Served(
         resource,
         frozenset(_texts(entry, "verbs")),
@@ -274,21 +308,28 @@ def _served_by_aggregated(api_version: str, entry: Obj) -> Served:
 
 
 async def _one_by_one(cluster: Client, document: Obj) -> _Found:
-    """Request each group and version in ``APIVersions`` or ``APIGroupList``, preferred ones first."""
+    """Request the resources of each version in ``APIVersions`` or ``APIGroupList``.
+
+    The preferred version of each group comes first.
+    """
     names = [(_name(version), f"/api/{version}") for version in _texts(document, "versions")]
     for group in _entries(document, "groups"):
         with contextlib.suppress(*_MALFORMED):
             preferred = (group.get("preferredVersion") or {}).get("groupVersion")
-            listed = [_group_version(version["groupVersion"]) for version in _entries(group, "versions")]
+            versions = _entries(group, "versions")
+            listed = [_group_version(version["groupVersion"]) for version in versions]
             listed.sort(key=lambda version: version != preferred)
             names.extend((version, f"/apis/{version}") for version in listed)
-    documents = await asyncio.gather(*(_resource_list(cluster, version, path) for version, path in names))
+    documents = await asyncio.gather(
+        *(_resource_list(cluster, version, path) for version, path in names),
+    )
     return {version: found for (version, _), found in zip(names, documents, strict=True)}
 
 
 async def _resource_list(cluster: Client, api_version: str, path: str) -> list[Served] | None:
-    """Return the resources of a version; None if the API server behind this one doesn't answer, or
-    not with a list of them.
+    """Return the resources of a version.
+
+    None if the aggregated API server doesn't answer, or not with a list of resources.
     """
     try:
         return _served_by_list(api_version, await cluster.fetch(path))
@@ -308,7 +349,12 @@ def _served_by_list(api_version: str, document: Obj) -> list[Served]:
         subresources.setdefault(_name(plural), set()).update({sub} - {""})
     return [
         Served(
-            Resource(api_version, _text(entry["kind"]), entry["name"], bool(entry.get("namespaced"))),
+            Resource(
+                api_version,
+                _text(entry["kind"]),
+                entry["name"],
+                bool(entry.get("namespaced")),
+            ),
             frozenset(_texts(entry, "verbs")),
             frozenset(subresources[entry["name"]]),
             _text(entry.get("singularName")),
@@ -319,7 +365,7 @@ def _served_by_list(api_version: str, document: Obj) -> list[Served]:
     ]
 
 
-# -- an aggregated API server may write anything -------------------------------------------------------
+# An aggregated API server may answer anything, so these functions check the types.
 
 
 def _entries(holder: Obj, field: str) -> list[Any]:
@@ -338,13 +384,13 @@ def _text(value: object) -> str:
         return ""
     if not isinstance(value, str):
         raise TypeError(f"it has a {type(value).__name__} where a text belongs")
-    if len(value) > LONGEST_NAME:  # what is served is kept as long as it is
+    if len(value) > LONGEST_NAME:  # the text is kept for as long as the resource is served
         raise ValueError(f"it has a text of {len(value)} characters")
     return value
 
 
 def _name(value: object) -> str:
-    """Return a text that may be a part of a URL's path; metrics are served by names with many characters."""
+    """Return a text that may be a part of a URL's path; names of metrics have many characters."""
     name = _text(value)
     if name in ("", ".", "..") or not name.isprintable() or not _FORBIDDEN.isdisjoint(name):
         raise ValueError("it has a name that a URL can't have")

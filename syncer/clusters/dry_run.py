@@ -30,7 +30,10 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 @dataclass(frozen=True, slots=True)
 class UnsentWrite:
-    """A write that was not sent: the RBAC verb, the target, and the object, patch or delete options in it."""
+    """A write that was not sent: its RBAC verb and its target.
+
+    ``content`` is the object, the patch or the delete options.
+    """
 
     verb: str
     target: Target
@@ -43,16 +46,16 @@ class UnsentWrite:
 class DryRun:
     """Sends reads, and records every write in :attr:`writes`, in order, without sending it.
 
-    A write returns the object as it would be then, with a made-up uid and resourceVersion, and a
-    later ``GET`` returns it; lists and watches show the real state. A write is refused if that is
-    certain without the server: the object exists, doesn't exist, or is another one. Values that the
-    server sets (defaults, allocated addresses) are missing.
+    A write returns the object as it would be afterwards, with a made-up uid and resourceVersion,
+    and a later ``GET`` returns it; lists and watches show the real state. A write is refused if the
+    object exists, doesn't exist, or is another one; other refusals of the server are unknown here.
+    Values that the server sets (defaults, allocated addresses) are missing.
     """
 
     def __init__(self, transport: Transport) -> None:
         self.writes: list[UnsentWrite] = []
         self._transport = transport
-        #: By path: the object as it would be, None if it would be gone.
+        #: The objects as they would be, by path; None if an object would be deleted.
         self._would_be: dict[str, Obj | None] = {}
         self._numbers = itertools.count(1)
 
@@ -60,12 +63,16 @@ class DryRun:
         """Send a read; answer a write as if it had been made."""
         target = Target.of(request.path)
         if request.method == "GET":
-            seen = target is not None and target.path in self._would_be
-            return await self._live(target, request) if target and seen else await self._transport.send(request)
-        if target is None:
-            return _status(405, "MethodNotAllowed", "a dry run sends no write, and this one leads to no resource")
-        if request.method == "POST" and (target.group in _QUESTIONS or request.path.endswith(DRY_RUN)):
+            if target is not None and target.path in self._would_be:
+                return await self._live(target, request)
             return await self._transport.send(request)
+        if target is None:
+            message = "a dry run sends no write, and the path of this one names no resource"
+            return _status(405, "MethodNotAllowed", message)
+        stores_nothing = target.group in _QUESTIONS or request.path.endswith(DRY_RUN)
+        if request.method == "POST" and stores_nothing:
+            return await self._transport.send(request)
+
         try:
             content = codec.decode(request.body or b"{}")
         except codec.DecodeError:
@@ -88,19 +95,23 @@ class DryRun:
 
     async def _create(self, target: Target, content: Obj, request: HttpRequest) -> HttpResponse:
         if target.subresource:
-            self._note(request, target, content)
-            return _response(201, _answered(content) if target.subresource == "token" else content)
+            self._record(request, target, content)
+            if target.subresource == "token":
+                content = _with_token(content)
+            return _response(201, content)
+
         metadata = content.get("metadata") or {}
         name = metadata.get("name") or f"{metadata.get('generateName', '')}{self._made_up()}"
-        place = replace(target, key=Key(target.key.namespace, name))
-        live = await self._live(place, request)
+        named = replace(target, key=Key(target.key.namespace, name))
+        live = await self._live(named, request)
         if live.status == 200:
-            return _status(409, "AlreadyExists", f"{place} already exists", place)
+            return _status(409, "AlreadyExists", f"{named} already exists", named)
         if live.status != 404:
             return live
-        self._note(request, place, content)
-        made = {**content, "metadata": {**metadata, "name": name, "uid": self._made_up()}}
-        return self._keep(place, made, 201)
+
+        self._record(request, named, content)
+        created = {**content, "metadata": {**metadata, "name": name, "uid": self._made_up()}}
+        return self._keep(named, created, 201)
 
     async def _change(self, target: Target, content: Any, request: HttpRequest) -> HttpResponse:
         """Answer a PUT or PATCH; a patch that changes nothing keeps the version."""
@@ -109,53 +120,70 @@ class DryRun:
             return await self._create(replace(target, subresource=""), content, request)
         if live.status != 200:
             return live
-        there = codec.decode(live.body)
-        said = content.get("metadata") or {} if isinstance(content, dict) else {}
-        if _is_other(there, said):
-            return _status(409, "Conflict", f"{target} is not the object that was meant", target)
-        self._note(request, target, content)
+
+        before = codec.decode(live.body)
+        expected: Obj = {}
+        if isinstance(content, dict):
+            expected = content.get("metadata") or {}
+        if _is_other(before, expected):
+            return _conflict(target)
+
+        self._record(request, target, content)
+        if request.method == "PUT":
+            return self._keep(target, _put(before, content, target))
         try:
-            changed = _put(there, content, target) if request.method == "PUT" else _patched_by(there, content, request)
+            changed = _patched_by(before, content, request)
         except Unfit as error:
-            return _status(422, "Invalid", f"the JSON patch of {target} can't be applied: {error}", target)
-        return live if request.method == "PATCH" and same(changed, there) else self._keep(target, changed)
+            message = f"the JSON patch of {target} can't be applied: {error}"
+            return _status(422, "Invalid", message, target)
+        if same(changed, before):
+            return live
+        return self._keep(target, changed)
 
     async def _delete(self, target: Target, options: Obj, request: HttpRequest) -> HttpResponse:
-        """Answer a DELETE; an object with finalizers is only marked, any other is gone."""
+        """Answer a DELETE; an object with finalizers is only marked, others are deleted."""
         if not target.key.name:
             self.writes.append(UnsentWrite("deletecollection", target, options))
             return _status(200, "", "")
         live = await self._live(target, request)
         if live.status != 200:
             return live
-        there = codec.decode(live.body)
-        if _is_other(there, options.get("preconditions") or {}):
-            return _status(409, "Conflict", f"{target} is not the object that was meant", target)
-        self._note(request, target, options)
-        if not there["metadata"].get("finalizers"):
+
+        obj = codec.decode(live.body)
+        if _is_other(obj, options.get("preconditions") or {}):
+            return _conflict(target)
+
+        self._record(request, target, options)
+        metadata = obj["metadata"]
+        if not metadata.get("finalizers"):
             self._would_be[target.path] = None
             return _status(200, "", "")
-        if not is_deleting(there):
-            mark = {"deletionTimestamp": written(datetime.now(UTC)), "deletionGracePeriodSeconds": 0}
-            there["metadata"] |= mark
-        return self._keep(target, there)
+        if not is_deleting(obj):
+            metadata["deletionTimestamp"] = written(datetime.now(UTC))
+            metadata["deletionGracePeriodSeconds"] = 0
+        return self._keep(target, obj)
 
     async def _live(self, target: Target, request: HttpRequest) -> HttpResponse:
         """Return the object as it is, or as it would be after the writes so far."""
         if target.path not in self._would_be:
-            return await self._transport.send(HttpRequest("GET", target.path, timeout=request.timeout))
+            read = HttpRequest("GET", target.path, timeout=request.timeout)
+            return await self._transport.send(read)
         obj = self._would_be[target.path]
-        return _response(200, obj) if obj is not None else _status(404, "NotFound", f"{target} would be gone", target)
+        if obj is None:
+            return _status(404, "NotFound", f"{target} would be deleted", target)
+        return _response(200, obj)
 
     def _keep(self, target: Target, obj: Obj, status: int = 200) -> HttpResponse:
-        kept = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(LATEST + next(self._numbers))}}
+        """Remember an object as it would be, with a new version, and return it as the response."""
+        version = str(LATEST + next(self._numbers))
+        kept = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
         self._would_be[target.path] = kept
         return _response(status, kept)
 
     def _made_up(self) -> str:
         return f"{MADE_UP}-{next(self._numbers)}"
 
-    def _note(self, request: HttpRequest, target: Target, content: Any) -> None:
+    def _record(self, request: HttpRequest, target: Target, content: Any) -> None:
         self.writes.append(UnsentWrite(_VERBS[request.method], target, content))
 
 
@@ -164,20 +192,41 @@ def _response(status: int, obj: Obj) -> HttpResponse:
 
 
 def _status(code: int, reason: str, message: str, target: Target | None = None) -> HttpResponse:
-    """Return a ``Status`` object, for refusals and deletions."""
-    details = {"name": target.key.name, "group": target.group, "kind": target.plural} if target else {}
-    said = {"reason": reason, "message": message, "details": details} if reason else {}
-    outcome = {"status": "Failure" if reason else "Success", "code": code}
-    return _response(code, {"apiVersion": "v1", "kind": "Status", "metadata": {}, **outcome, **said})
+    """Return a ``Status`` object: a refusal with a reason, a success without one."""
+    status: Obj = {
+        "apiVersion": "v1",
+        "kind": "Status",
+        "metadata": {},
+        "status": "Failure" if reason else "Success",
+        "code": code,
+    }
+    if reason:
+        status["reason"] = reason
+        status["message"] = message
+        status["details"] = {}
+        if target is not None:
+            status["details"] = {
+                "name": target.key.name,
+                "group": target.group,
+                "kind": target.plural,
+            }
+    return _response(code, status)
 
 
-def _is_other(live: Obj, said: Obj) -> bool:
+def _conflict(target: Target) -> HttpResponse:
+    message = f"the uid or resourceVersion of {target} is not the one in the request"
+    return _status(409, "Conflict", message, target)
+
+
+def _is_other(live: Obj, expected: Obj) -> bool:
     """Return True if a write names another uid or version than the live object's."""
-    names = ("uid", "resourceVersion")
-    return any(said.get(name) and said[name] != live["metadata"].get(name) for name in names)
+    for name in ("uid", "resourceVersion"):
+        if expected.get(name) and expected[name] != live["metadata"].get(name):
+            return True
+    return False
 
 
-def _answered(request: Obj) -> Obj:
+def _with_token(request: Obj) -> Obj:
     """Return a TokenRequest with a token that no API server accepts."""
     seconds = (request.get("spec") or {}).get("expirationSeconds") or TOKEN_SECONDS
     ends = written(datetime.now(UTC) + timedelta(seconds=seconds))
@@ -185,8 +234,9 @@ def _answered(request: Obj) -> Obj:
 
 
 def _put(live: Obj, content: Obj, target: Target) -> Obj:
-    part = target.subresource
-    changed = {**live, part: content.get(part)} if part else content
+    changed = content
+    if target.subresource:
+        changed = {**live, target.subresource: content.get(target.subresource)}
     return {**changed, "metadata": {**live["metadata"], **(changed.get("metadata") or {})}}
 
 

@@ -1,4 +1,4 @@
-"""Turn a failed request into the error that says what the engine does next, in words for people."""
+"""Turn a failed request into an error: its class decides what the engine does next."""
 
 import re
 from collections.abc import Callable
@@ -40,27 +40,33 @@ DEFAULT_RETRY_AFTER = 1.0
 LONGEST_RETRY_AFTER = 60.0
 #: The message of an authorizer's refusal (``ForbiddenMessage`` in k8s.io/apiserver).
 _REFUSAL = re.compile(
-    r'User "([^"]*)" cannot (\S+) resource "([^"]*)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?'
+    r'User "([^"]*)" cannot (\S+) resource "([^"]*)"'
+    r'(?: in API group "([^"]*)")?'
+    r'(?: in the namespace "([^"]*)")?',
 )
-#: The user of a request whose credentials count for nothing, as a refusal names it.
+#: A refusal names this user if the API server doesn't know the credentials.
 _ANONYMOUS = 'User "system:anonymous" cannot '
-#: The message of the quota plugin, and that of a webhook's or policy's refusal, with any status.
+#: The message of the quota plugin.
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)(?:, requested: (.*?), used: )?")
-_BY_POLICY = re.compile(r"admission webhook \S+ denied the request|ValidatingAdmissionPolicy \S+ .*denied request")
-#: The message of admission; ``could not find the requested resource`` and the like are no such
-#: refusals.
+#: The message of a webhook's or policy's refusal, with any status.
+_BY_POLICY = re.compile(
+    r"admission webhook \S+ denied the request|ValidatingAdmissionPolicy \S+ .*denied request",
+)
+#: The message of admission; texts like ``could not find the requested resource`` don't match.
 _ADMISSION = re.compile(r"is forbidden: ")
+#: Part of the refusal to create an object in a namespace that is being deleted.
 _TERMINATING = "being terminated"
-#: etcd's refusal of an object over its ``--max-request-bytes`` (by default 1.5 MiB), and that of the
-#: API server's client of etcd over 2 MiB. The API server passes both on with status 500.
+#: etcd's refusal of an object over its ``--max-request-bytes`` (by default 1.5 MiB), and that of
+#: the API server's client of etcd over 2 MiB. The API server passes both on with status 500.
 _TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
 #: Causes of a refusal that are shown whole.
 _MOST_CAUSES = 5
 #: Most characters of a text of a cause.
 _MOST_MESSAGE = 500
-#: The texts of a Status' details that are kept, and the causes at most.
-_DETAILS, _MOST_KEPT = ("name", "group", "kind", "uid"), 100
-
+#: The texts of a Status' details that are kept.
+_DETAILS = ("name", "group", "kind", "uid")
+#: Most causes of a Status that are kept.
+_MOST_KEPT = 100
 
 #: The verbs that are subject to admission.
 _WRITES = ("create", "update", "patch", "delete")
@@ -81,8 +87,8 @@ def _never() -> float | None:
 class ClusterOrigin:
     """The origin of a cluster in messages: its address, its file, and its credentials.
 
-    ``credentials`` describes them; ``complaint`` is their known problem, or ``""``; ``ends`` is the end
-    of the client certificate in seconds since 1970, or None.
+    ``credentials`` describes them; ``complaint`` is their known problem, or ``""``; ``ends`` is the
+    end of the client certificate in seconds since 1970, or None.
     """
 
     address: str = ""
@@ -97,7 +103,7 @@ UNKNOWN_ORIGIN = ClusterOrigin()
 
 @dataclass(frozen=True, slots=True)
 class FailedRequest:
-    """A request, as in messages."""
+    """A request, as it is named in messages."""
 
     cluster: str
     side: Side | None
@@ -107,16 +113,22 @@ class FailedRequest:
     subresource: str = ""
 
     def __str__(self) -> str:
-        what = str(self.resource) if self.resource else "the API"
-        what = f"{what}/{self.subresource}" if self.subresource else what
-        return f"{self.place}: {self.verb} {what}{f' {self.key}' if self.key and self.key.name else ''}"
+        text = f"{self.title}: {self.verb} "
+        text += str(self.resource) if self.resource else "the API"
+        if self.subresource:
+            text += f"/{self.subresource}"
+        if self.key and self.key.name:
+            text += f" {self.key}"
+        return text
 
     @property
-    def place(self) -> str:
-        """The cluster: its side if it has one, and its name if that adds something."""
+    def title(self) -> str:
+        """The cluster: its side if it has one, and its name unless that is empty or the side."""
         if self.side is None:
             return f"cluster {self.cluster}"
-        return f"{self.side} cluster" + (f" {self.cluster}" if self.cluster not in ("", self.side.value) else "")
+        if self.cluster in ("", self.side.value):
+            return f"{self.side} cluster"
+        return f"{self.side} cluster {self.cluster}"
 
     def fields(self) -> dict[str, Any]:
         """Return the keyword arguments that every :class:`ClusterError` takes."""
@@ -129,13 +141,21 @@ class FailedRequest:
         }
 
 
-def from_response(reply: HttpResponse, where: FailedRequest, origin: ClusterOrigin = UNKNOWN_ORIGIN) -> ClusterError:
+def from_response(
+    reply: HttpResponse,
+    where: FailedRequest,
+    origin: ClusterOrigin = UNKNOWN_ORIGIN,
+) -> ClusterError:
     """Return the error for a response whose status is not 2xx."""
     return from_status(_status_of(reply), where, origin, retry_after=_retry_after(reply))
 
 
 def from_status(
-    status: Obj, where: FailedRequest, origin: ClusterOrigin = UNKNOWN_ORIGIN, *, retry_after: float | None = None
+    status: Obj,
+    where: FailedRequest,
+    origin: ClusterOrigin = UNKNOWN_ORIGIN,
+    *,
+    retry_after: float | None = None,
 ) -> ClusterError:
     """Return the error for a ``Status`` object: a refused request, or an ERROR event of a watch."""
     status = _with_types(status)
@@ -145,60 +165,96 @@ def from_status(
     details = status["details"]
     if retry_after is None and details.get("retryAfterSeconds"):
         retry_after = float(min(details["retryAfterSeconds"], LONGEST_RETRY_AFTER))
-    fields = {**where.fields(), "status": code, "reason": status["reason"], "details": _harmless(details)}
+    fields = {
+        **where.fields(),
+        "status": code,
+        "reason": status["reason"],
+        "details": _harmless(details),
+    }
     if code == 429 or (code == 503 and retry_after is not None):
         wait = min(DEFAULT_RETRY_AFTER if retry_after is None else retry_after, LONGEST_RETRY_AFTER)
-        return TooMany(f"{where}: the API server asks to come back in {wait:g} s", retry_after=wait, **fields)
+        return TooMany(
+            f"{where}: the API server asks to come back in {wait:g} s",
+            retry_after=wait,
+            **fields,
+        )
     kind, message = _kind_and_message(code, status, where, origin)
     return kind(message, **fields)
 
 
 def _with_types(status: Obj) -> Obj:
-    """Return what is read of a Status, with the types of Kubernetes' API and short texts, whatever its server says:
-    an error may be kept as long as what it is about isn't in step.
+    """Return the fields of a Status that are used here, with the types of Kubernetes' API.
+
+    A server may answer anything, and an error may be kept for long, so texts are cut off, and
+    there are at most :data:`_MOST_KEPT` causes.
     """
-    code, given = status.get("code"), status.get("details")
-    given = given if isinstance(given, dict) else {}
-    causes, after = given.get("causes"), given.get("retryAfterSeconds")
-    listed = causes[:_MOST_KEPT] if isinstance(causes, list) else []
-    objects = [each for each in listed if isinstance(each, dict)]
-    shown = [_texts(each, ("field", "message", "reason")) for each in objects[:_MOST_CAUSES]]
-    further = [_texts(each, ("field",)) for each in objects[_MOST_CAUSES:]]
+    given = status.get("details")
+    if not isinstance(given, dict):
+        given = {}
+    causes = given.get("causes")
+    if not isinstance(causes, list):
+        causes = []
+    objects = [cause for cause in causes[:_MOST_KEPT] if isinstance(cause, dict)]
+    shown = [_texts(cause, ("field", "message", "reason")) for cause in objects[:_MOST_CAUSES]]
+    further = [_texts(cause, ("field",)) for cause in objects[_MOST_CAUSES:]]
+
     details = {**_texts(given, _DETAILS), "causes": [*shown, *further]}
+    after = given.get("retryAfterSeconds")
     if type(after) in (int, float):
         details["retryAfterSeconds"] = after
-    known = {"message": "", "reason": "", **_texts(status, ("message", "reason"))}
-    return {**known, "code": code if type(code) is int else 500, "details": details}
+
+    code = status.get("code")
+    return {
+        "message": "",
+        "reason": "",
+        **_texts(status, ("message", "reason")),
+        "code": code if type(code) is int else 500,
+        "details": details,
+    }
 
 
 def _texts(given: Obj, names: tuple[str, ...]) -> Obj:
-    """Return those of the fields that are texts, short and without the values that API servers quote in messages."""
-    found = {name: given[name] for name in names if isinstance(given.get(name), str)}
-    return {name: without_values(text)[:_MOST_MESSAGE] for name, text in found.items()}
+    """Return the fields with these names that are texts.
+
+    They are cut off, and don't have the values that API servers quote in messages.
+    """
+    found = {}
+    for name in names:
+        text = given.get(name)
+        if isinstance(text, str):
+            found[name] = without_values(text)[:_MOST_MESSAGE]
+    return found
 
 
 def from_failure(
-    failure: ConnectionFailed, where: FailedRequest, origin: ClusterOrigin = UNKNOWN_ORIGIN
+    failure: ConnectionFailed,
+    where: FailedRequest,
+    origin: ClusterOrigin = UNKNOWN_ORIGIN,
 ) -> ClusterError:
     """Return the error for a request without a response."""
     if isinstance(failure, CredentialsAwaited):
-        return NoCredentials(f"{where.place}: there are no credentials yet: {failure}", **where.fields())
+        message = f"{where.title}: there are no credentials yet: {failure}"
+        return NoCredentials(message, **where.fields())
     if isinstance(failure, CredentialsFailed):
         source = f" in {origin.source}" if origin.source else ""
         complaint = _complaint(origin)
         if str(failure) in complaint:
             complaint = ""
-        message = f"{where.place}: there are no usable credentials{source}: {failure}{complaint}"
+        message = f"{where.title}: there are no usable credentials{source}: {failure}{complaint}"
         return Unauthorized(message, status=401, **where.fields())
     if isinstance(failure, ReplyTooLarge):
         return Invalid(f"{where}: {failure}", **where.fields())
     return Unreachable(f"{where}: {failure}{_reached_by(origin, str(failure))}", **where.fields())
 
 
-def _reached_by(origin: ClusterOrigin, said: str) -> str:
-    address = "" if not origin.address or origin.address in said else f" at {origin.address}"
-    source = f" (from {origin.source})" if origin.source else ""
-    return f"{address}{source}{_complaint(origin)}"
+def _reached_by(origin: ClusterOrigin, message: str) -> str:
+    """Return the end of a message: the address unless the message has it, the file, the problem."""
+    text = ""
+    if origin.address and origin.address not in message:
+        text += f" at {origin.address}"
+    if origin.source:
+        text += f" (from {origin.source})"
+    return text + _complaint(origin)
 
 
 def _complaint(origin: ClusterOrigin) -> str:
@@ -206,67 +262,92 @@ def _complaint(origin: ClusterOrigin) -> str:
     return f"; {complaint}" if complaint else ""
 
 
-def _kind_and_message(code: int, status: Obj, where: FailedRequest, origin: ClusterOrigin) -> tuple[ErrorFactory, str]:
-    said = status["message"] or status["reason"] or f"status {code}"
-    if code < 500 and _BY_POLICY.search(said):
-        return Denied, f"{where} is not accepted: {said}"
+def _kind_and_message(
+    code: int,
+    status: Obj,
+    where: FailedRequest,
+    origin: ClusterOrigin,
+) -> tuple[ErrorFactory, str]:
+    text = status["message"] or status["reason"] or f"status {code}"
+    if code < 500 and _BY_POLICY.search(text):
+        return Denied, f"{where} is not accepted: {text}"
     match code:
         case 401:
-            return Unauthorized, f"{where.place} says 401: {_not_accepted(origin)}"
-        case 403 if _ANONYMOUS in said:
-            return Unauthorized, f"{where.place} takes us for system:anonymous: {_not_accepted(origin)}"
+            return Unauthorized, f"{where.title} answers 401: {_not_accepted(origin)}"
+        case 403 if _ANONYMOUS in text:
+            return (
+                Unauthorized,
+                f"{where.title} treats us as system:anonymous: {_not_accepted(origin)}",
+            )
         case 403:
-            return _forbidden(said, where)
+            return _forbidden(text, where)
         case 404:
             return Missing, f"{where}: {_what_is_missing(status, where)}"
         case 409 if status.get("reason") == "AlreadyExists":
-            return Exists, f"{where}: another object has the name"
+            return Exists, f"{where}: another object has this name"
         case 409:
-            return Conflict, f"{where}: the object has changed meanwhile or is not the one that was meant"
+            return (
+                Conflict,
+                f"{where}: the object has changed in the meantime, or it is another object of this name",
+            )
         case 410:
-            return Expired, f"{where}: the version asked for is too old"
+            return Expired, f"{where}: the requested version is too old"
         case 413:
-            return Invalid, f"{where} is not accepted: {said}. Make it smaller, or divide it into several objects"
+            advice = "Make it smaller, or divide it into several objects"
+            return Invalid, f"{where} is not accepted: {text}. {advice}"
         case 400 | 405 | 406 | 415 | 422:
-            return Invalid, f"{where} is not accepted: {_causes(status) or said}"
+            return Invalid, f"{where} is not accepted: {_causes(status) or text}"
         case _ if code >= 500:
-            return Unreachable, f"{where}: the API server failed with {code}: {said}{_reached_by(origin, said)}"
+            reached = _reached_by(origin, text)
+            return Unreachable, f"{where}: the API server failed with {code}: {text}{reached}"
         case _:
-            return ClusterError, f"{where}: unexpected status {code}: {said}"
+            return ClusterError, f"{where}: unexpected status {code}: {text}"
 
 
 def _not_accepted(origin: ClusterOrigin) -> str:
     described = origin.credentials()
-    whose = f"the credentials from {described}" if described else "the credentials"
-    return f"{whose} are not accepted{_complaint(origin)}. Renew them."
+    source = f" from {described}" if described else ""
+    return f"the credentials{source} are not accepted{_complaint(origin)}. Renew them."
 
 
 def _what_is_missing(status: Obj, where: FailedRequest) -> str:
     kind = (status.get("details") or {}).get("kind")
+    if not kind:
+        return "not found: the API server does not serve this"
     if kind == "namespaces" and where.key and where.key.namespace:
         return f"the namespace {where.key.namespace} does not exist"
-    return "not found" if kind else "not found: the API server does not serve this"
+    return "not found"
 
 
-def _forbidden(said: str, where: FailedRequest) -> tuple[ErrorFactory, str]:
-    """Return why a request is forbidden: a right is missing, a quota is exceeded, or admission refuses."""
-    if refusal := _REFUSAL.search(said):
+def _forbidden(text: str, where: FailedRequest) -> tuple[ErrorFactory, str]:
+    """Return the error for a forbidden request, and its message.
+
+    Either a right is missing, a quota is exceeded, or admission refuses the request.
+    """
+    refusal = _REFUSAL.search(text)
+    if refusal is not None:
         user, verb, resource, group, namespace = (part or "" for part in refusal.groups())
-        place = f" in namespace {namespace}" if namespace else ""
+        scope = f" in namespace {namespace}" if namespace else ""
         rule = f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
         right = MissingRight(verb, group, resource, namespace)
-        return partial(Forbidden, right=right), f"{where} is forbidden. Missing RBAC rule for {user}: {rule}{place}."
-    message = f"{where} is forbidden. {said}"
-    if quota := _QUOTA.search(said):
-        requested = dict(part.split("=", 1) for part in (quota[2] or "").split(",") if "=" in part)
+        message = f"{where} is forbidden. Missing RBAC rule for {user}: {rule}{scope}."
+        return partial(Forbidden, right=right), message
+
+    message = f"{where} is forbidden. {text}"
+    quota = _QUOTA.search(text)
+    if quota is not None:
+        pairs = (quota[2] or "").split(",")
+        requested = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
         return partial(QuotaExceeded, quota=quota[1], requested=requested), message
-    if _TERMINATING in said:
+    if _TERMINATING in text:
         return ClusterError, message
-    return (Denied if where.verb in _WRITES and _ADMISSION.search(said) else Forbidden), message
+    if where.verb in _WRITES and _ADMISSION.search(text):
+        return Denied, message
+    return Forbidden, message
 
 
 def _causes(status: Obj) -> str:
-    """Return which fields are invalid, and why, in the API server's own words."""
+    """Return the invalid fields with the reasons, as the API server words them."""
     causes = status["details"]["causes"]
     shown = [
         f"{cause.get('field', '?')}: {cause.get('message') or cause.get('reason', '')}"
@@ -277,13 +358,19 @@ def _causes(status: Obj) -> str:
 
 
 def _harmless(details: Obj) -> Obj:
-    """Return the details of a Status with the fields of its causes alone: the messages may quote values."""
+    """Return the details of a Status, with the paths of the invalid fields only.
+
+    The messages of the causes may quote values.
+    """
+    harmless = {name: value for name, value in details.items() if name != "causes"}
     fields = [{"field": cause["field"]} for cause in details["causes"] if "field" in cause]
-    return {name: value for name, value in details.items() if name != "causes"} | ({"causes": fields} if fields else {})
+    if fields:
+        harmless["causes"] = fields
+    return harmless
 
 
 def _status_of(reply: HttpResponse) -> Obj:
-    """Return the Status of a response; a proxy's error page becomes a Status with the code alone."""
+    """Return the Status of a response; for another document, a Status with only the code."""
     try:
         status = codec.decode(reply.body)
     except codec.DecodeError:
@@ -302,7 +389,8 @@ def _retry_after(reply: HttpResponse) -> float | None:
     except ValueError:
         pass
     try:
-        date, now = parsedate_to_datetime(text), parsedate_to_datetime(reply.headers["date"])
+        date = parsedate_to_datetime(text)
+        now = parsedate_to_datetime(reply.headers["date"])
     except (ValueError, KeyError):
         return DEFAULT_RETRY_AFTER
     return max((date - now).total_seconds(), 0.0)

@@ -1,8 +1,8 @@
 """Run programs that print credentials (client.authentication.k8s.io, KEP-541).
 
 ``kubernetes.config`` can do that, too, but importing any part of that package costs 200 ms of CPU
-and 31 MB, its runs have no timeout, and it never runs a plugin again after a 401; it is only
-imported for the legacy auth providers.
+and 31 MB, its runs have no timeout, and it never runs a plugin again after a 401. So it is imported
+for the legacy auth providers only.
 """
 
 import asyncio
@@ -17,12 +17,14 @@ from typing import Any
 from syncer.clusters.login import ExecPlugin, LegacyProvider, PluginFailed
 from syncer.translate import times
 
-#: Timeout of a plugin, in seconds; many ask an identity service over the network.
+#: Timeout of a plugin, in seconds; many query an identity service over the network.
 PLUGIN_SECONDS = 60.0
 #: Seconds after which a legacy provider's token, whose expiry is unknown here, is requested again.
 LEGACY_SECONDS = 300.0
-#: Bytes at the end of what a plugin prints that are kept, and of its complaint that are shown.
-_MOST_OUTPUT, _MOST_COMPLAINT = 1 << 20, 2000
+#: Bytes that are kept of the end of a plugin's output.
+_MOST_OUTPUT = 1 << 20
+#: Bytes that are shown of the end of its error output.
+_MOST_COMPLAINT = 2000
 _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
@@ -40,22 +42,25 @@ async def issue(plugin: ExecPlugin | LegacyProvider, *, seconds: float = PLUGIN_
     """Request credentials from a plugin.
 
     Raises:
-        PluginFailed: There are none.
+        PluginFailed: The plugin gave none.
     """
     if isinstance(plugin, LegacyProvider):
-        return Issued(token=await asyncio.to_thread(_legacy_token, plugin), expires=time.time() + LEGACY_SECONDS)
-    return parse(plugin, await _run(plugin, seconds))
+        token = await asyncio.to_thread(_legacy_token, plugin)
+        return Issued(token=token, expires=time.time() + LEGACY_SECONDS)
+    output = await _run(plugin, seconds)
+    return parse(plugin, output)
 
 
 def parse(plugin: ExecPlugin, output: bytes) -> Issued:
     """Parse the ``ExecCredential`` that a plugin printed.
 
     Raises:
-        PluginFailed: It is malformed.
+        PluginFailed: The output is malformed.
     """
     try:
         answer = json.loads(output)
-        version, status = answer["apiVersion"], answer["status"]
+        version = answer["apiVersion"]
+        status = answer["status"]
         issued = Issued(
             token=status.get("token") or "",
             certificate=(status.get("clientCertificateData") or "").encode(),
@@ -63,14 +68,19 @@ def parse(plugin: ExecPlugin, output: bytes) -> Issued:
             expires=_timestamp(status.get("expirationTimestamp")),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise PluginFailed(f"exec plugin {plugin.command} printed no ExecCredential with a status") from None
+        raise PluginFailed(
+            f"exec plugin {plugin.command} printed no ExecCredential with a status",
+        ) from None
     if version != plugin.api_version:
         raise PluginFailed(
-            f"exec plugin {plugin.command} answered as {version}, the kubeconfig says {plugin.api_version}. "
-            f"Use one of {', '.join(_API_VERSIONS)} in both."
+            f"exec plugin {plugin.command} answered as {version}, "
+            f"the kubeconfig says {plugin.api_version}. "
+            f"Use one of {', '.join(_API_VERSIONS)} in both.",
         )
     if not issued.token and not (issued.certificate and issued.key):
-        raise PluginFailed(f"exec plugin {plugin.command} gave neither a token nor a client certificate with its key")
+        raise PluginFailed(
+            f"exec plugin {plugin.command} gave neither a token nor a client certificate with its key",
+        )
     return issued
 
 
@@ -79,6 +89,11 @@ def _timestamp(text: str | None) -> float:
 
 
 async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
+    """Run a plugin, and return its output.
+
+    Raises:
+        PluginFailed: It can't be started, fails, or takes too long.
+    """
     try:
         process = await asyncio.create_subprocess_exec(
             plugin.command,
@@ -90,22 +105,30 @@ async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
             start_new_session=True,
         )
     except OSError as error:
-        hint = f" {plugin.install_hint.strip()}" if plugin.install_hint else " Is it installed and in the PATH?"
-        raise PluginFailed(f"exec plugin {plugin.command} can't be started: {error.strerror}.{hint}") from None
+        hint = "Is it installed and in the PATH?"
+        if plugin.install_hint:
+            hint = plugin.install_hint.strip()
+        raise PluginFailed(
+            f"exec plugin {plugin.command} can't be started: {error.strerror}. {hint}",
+        ) from None
+
     try:
         async with asyncio.timeout(seconds):
             output, complaint = await asyncio.gather(_read(process.stdout), _read(process.stderr))
             await process.wait()
     except TimeoutError:
-        raise PluginFailed(f"exec plugin {plugin.command} gave no answer in {seconds:g} s") from None
+        raise PluginFailed(
+            f"exec plugin {plugin.command} gave no answer in {seconds:g} s",
+        ) from None
     finally:
         if process.returncode is None:
             _kill(process.pid)
             await process.wait()
+
     if process.returncode:
-        said = complaint[-_MOST_COMPLAINT:].decode(errors="replace").strip() or "nothing"
+        printed = complaint[-_MOST_COMPLAINT:].decode(errors="replace").strip() or "nothing"
         raise PluginFailed(
-            f"exec plugin {plugin.command} failed with exit status {process.returncode}; it said: {said}"
+            f"exec plugin {plugin.command} failed with exit status {process.returncode}; it printed: {printed}",
         )
     return output
 

@@ -13,15 +13,24 @@ _QUESTIONS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/")
 
 
 class Fenced:
-    """Sends reads, and a write while ``until()``, in seconds of ``clock()``, is to come; it has ended by then.
+    """Sends reads, and a write while ``until()``, in seconds of ``clock()``, is to come; it has
+    ended by then.
 
-    ``until`` is when another process may take the right to write. The time of a write includes its wait for a rate
-    limit and for a connection; the clock is read once more right before the write goes out, because after a freeze
-    of the process a connection may become free before the timer fires that ends the wait.
+    ``until`` is when another process may take the right to write. The time of a write includes its
+    wait for a rate limit and for a connection; the clock is read once more right before the write
+    goes out, because after a freeze of the process a connection may become free before the timer
+    fires that ends the wait.
     """
 
-    def __init__(self, transport: Transport, until: Callable[[], float], clock: Callable[[], float]) -> None:
-        self._transport, self._until, self._clock = transport, until, clock
+    def __init__(
+        self,
+        transport: Transport,
+        until: Callable[[], float],
+        clock: Callable[[], float],
+    ) -> None:
+        self._transport = transport
+        self._until = until
+        self._clock = clock
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request.
@@ -34,7 +43,9 @@ class Fenced:
             return await self._transport.send(request)
         left = self._until() - self._clock()
         if left <= 0:
-            raise NotConnected("another daemon may lead by now; nothing is written until this one leads again")
+            raise NotConnected(
+                "another daemon may lead by now; nothing is written until this one leads again",
+            )
         request = request.while_allowed(self._may_send)
         if left >= request.timeout:
             return await self._transport.send(request)

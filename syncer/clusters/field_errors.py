@@ -1,14 +1,19 @@
-"""Remove the values that API servers quote in their messages: these may be secrets, and logs and Events show the rest.
+"""Remove the values that API servers quote in their messages: these may be secrets, and logs and
+Events show the rest.
 
-An error of a field is ``title: value: detail``. Value and detail may each be missing, and both may have colons in them
-(``ErrorBody`` of ``field.Error`` in k8s.io/apimachinery). The value is a number, a word, a string in double quotes, or
-JSON; API servers before Kubernetes 1.34 write Go syntax for JSON. A message of several fields has them all in a row.
+An error of a field is ``title: value: detail``. Value and detail may each be missing, and both may
+have colons in them (``ErrorBody`` of ``field.Error`` in k8s.io/apimachinery). The value is a
+number, a word, a string in double quotes, or JSON; API servers before Kubernetes 1.34 write Go
+syntax for JSON. A message of several fields has them all in a row.
 """
 
 import re
 
-#: The titles after which a value may follow. That of ``Not found`` is the name of another object or part, and stays.
-_TITLE = re.compile(r"(?:^|(?<=: ))(?:Invalid value|Unsupported value|Duplicate value|Too many|Too few)(?=: )")
+#: The titles after which a value may follow. That of ``Not found`` is the name of another object or
+#: part, and stays.
+_TITLE = re.compile(
+    r"(?:^|(?<=: ))(?:Invalid value|Unsupported value|Duplicate value|Too many|Too few)(?=: )",
+)
 #: What follows a value: its detail, or the next field's error.
 _END = r"(?=: |, |\]|\Z)"
 _STRING = r'"[^"\\]*(?:\\[\s\S][^"\\]*)*"'
@@ -25,15 +30,17 @@ _TYPE = re.compile(r"[\w.*&]+|[*&]?(?:interface|struct) ")
 _AFTER = re.compile(_END)
 #: Longest message that is searched for the ends of values, in characters.
 LONGEST = 1 << 15
-#: The least length of a value, in characters, of which unquoted repetitions are removed: a shorter one may be a word.
+#: The least length of a value, in characters, of which unquoted repetitions are removed: a shorter
+#: one may be a word.
 _LONG = 8
 
 
 def without_values(message: str) -> str:
-    """Return a message of an API server without the values of fields, and without repetitions of them.
+    """Return a message of an API server without the values of fields, and without repetitions of
+    them.
 
-    Where it isn't certain what a value is, all that follows is removed: so it is in messages over ``LONGEST``. The
-    time is proportional to the length.
+    Where it isn't certain what a value is, all that follows is removed: so it is in messages over
+    ``LONGEST``. The time is proportional to the length.
     """
     title = _TITLE.search(message)
     if title is None:
@@ -56,7 +63,9 @@ def without_values(message: str) -> str:
 
 
 def _end(text: str, start: int) -> int | None:
-    """Return the end of the value that begins at ``start``: ``start`` if there is none, None if that isn't certain."""
+    """Return the end of the value that begins at ``start``: ``start`` if there is none, None if
+    that isn't certain.
+    """
     for form in (_QUOTED, _PLAIN, _WORD):
         if found := form.match(text, start):
             return found.end()
@@ -66,7 +75,9 @@ def _end(text: str, start: int) -> int | None:
 
 
 def _end_of_composite(text: str, start: int) -> int | None:
-    """Return the end of JSON or Go syntax, such as ``map[string]string{"a": "b"}``; None if it is neither."""
+    """Return the end of JSON or Go syntax, such as ``map[string]string{"a": "b"}``; None if it is
+    neither.
+    """
     depth = 0
     position = start
     while piece := _PIECE.match(text, position):
@@ -86,7 +97,9 @@ def _end_of_composite(text: str, start: int) -> int | None:
 
 
 def _without_repetitions(detail: str, value: str) -> str:
-    """Return a detail without a string that it quotes once more, as ``must be of type integer: "string"``."""
+    """Return a detail without a string that it quotes once more, as ``must be of type integer:
+    "string"``.
+    """
     bare = value[1:-1]
     if not (value.startswith('"') and bare):
         return detail

@@ -1,4 +1,6 @@
-"""An HTTP/1.1 connection on asyncio: httptools parses the responses, a lazy timer enforces the deadlines."""
+"""An HTTP/1.1 connection on asyncio: httptools parses the responses, a lazy timer enforces the
+deadlines.
+"""
 
 import asyncio
 import io
@@ -20,11 +22,13 @@ from syncer.clusters.transport import (
 
 #: A deadline that never comes.
 NEVER = float("inf")
-#: Largest head, and largest trailer, of a response that is read, in bytes; API servers send some hundred.
+#: Largest head, and largest trailer, of a response that is read, in bytes; API servers send some
+#: hundred.
 LARGEST_HEAD = 256 << 10
 #: Largest part of a body that is written at once, in bytes.
 LARGEST_WRITE = 64 << 10
-#: Bytes of a response after which the buffers of TLS take much more memory than those of a new connection: 0.6 MB.
+#: Bytes of a response after which the buffers of TLS take much more memory than those of a new
+#: connection: 0.6 MB.
 STRETCHING = 128 << 10
 
 
@@ -38,7 +42,8 @@ class Deadline:
     __slots__ = ("_armed", "_at", "_expired", "_handle", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, expired: Callable[[], None]) -> None:
-        self._loop, self._expired = loop, expired
+        self._loop = loop
+        self._expired = expired
         self._at = self._armed = NEVER
         self._handle: asyncio.TimerHandle | None = None
 
@@ -87,8 +92,9 @@ class _Gone(asyncio.Transport):
     abort = resume_reading = pause_reading = close
 
 
-#: Takes the place of the transport of a protocol whose connection is lost. Protocols are in reference cycles, and up
-#: to 0.6 MB of buffers of TLS would stay in memory until a garbage collection, which is rare.
+#: Takes the place of the transport of a protocol whose connection is lost. Protocols are in
+#: reference cycles, and up to 0.6 MB of buffers of TLS would stay in memory until a garbage
+#: collection, which is rare.
 GONE = _Gone()
 
 
@@ -97,18 +103,23 @@ class Http1Connection(asyncio.BufferedProtocol):
     the connection.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, access_tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        access_tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.tls = access_tls
         self.answered = False
         self.open = False
         self._loop = loop
         self._buffer = read_buffer(loop)
-        #: The headers of the response, of which there are some ten, but hardly any is ever read. So the
-        #: parser hands them to the dictionary itself, which takes half as long as a method of ours.
+        #: The headers of the response, of which there are some ten, but hardly any is ever read. So
+        #: the parser hands them to the dictionary itself, which takes half as long as a method of
+        #: ours.
         self._headers: dict[bytes, bytes] = {}
         self.on_header = self._headers.setdefault
-        #: Bytes that have come since the last end of a head and the last part of a body: those of a head or a
-        #: trailer, which the parser keeps.
+        #: Bytes that have come since the last end of a head and the last part of a body: those of a
+        #: head or a trailer, which the parser keeps.
         self._head_size = 0
         self._parser = httptools.HttpResponseParser(self)
         self._deadline = Deadline(loop, self._expired)
@@ -133,7 +144,9 @@ class Http1Connection(asyncio.BufferedProtocol):
         try:
             self._parser.feed_data(self._buffer[:nbytes])
             if self._head_size > LARGEST_HEAD:
-                raise ConnectionFailed(f"the head or trailer of the reply is larger than {LARGEST_HEAD >> 10} KiB")
+                raise ConnectionFailed(
+                    f"the head or trailer of the reply is larger than {LARGEST_HEAD >> 10} KiB",
+                )
         except httptools.HttpParserError as error:
             self.fail(ConnectionFailed(f"the reply is not HTTP/1.1: {error}"))
         except ConnectionFailed as error:
@@ -144,7 +157,9 @@ class Http1Connection(asyncio.BufferedProtocol):
         self.open = False
         self._deadline.close()
         self._transport = GONE
-        self._lost(self._failure or ConnectionFailed(f"connection lost: {exc or 'closed by the server'}"))
+        self._lost(
+            self._failure or ConnectionFailed(f"connection lost: {exc or 'closed by the server'}"),
+        )
 
     # Called by the parser.
 
@@ -170,7 +185,9 @@ class Http1Connection(asyncio.BufferedProtocol):
         self._lost(failure)
 
     def hand_over(self, heir: "Http1Connection") -> None:
-        """Let another object read what comes next on this connection, over which no request is in progress."""
+        """Let another object read what comes next on this connection, over which no request is in
+        progress.
+        """
         self.open = False
         self._deadline.close()
         heir._transport, heir.open = self._transport, True
@@ -198,7 +215,11 @@ class Http1Connection(asyncio.BufferedProtocol):
 class Exchange(Http1Connection):
     """A keep-alive connection with a single request at a time."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, access_tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        access_tls: ssl.SSLContext | None = None,
+    ) -> None:
         super().__init__(loop, access_tls)
         self.used_before = self._used = False
         #: A response has stretched the buffers of the connection.
@@ -212,7 +233,13 @@ class Exchange(Http1Connection):
         self._complete_head = False
 
     async def exchange(
-        self, head: bytes, body: bytes = b"", *, deadline: float, head_only: bool = False, most: int = LARGEST_REPLY
+        self,
+        head: bytes,
+        body: bytes = b"",
+        *,
+        deadline: float,
+        head_only: bool = False,
+        most: int = LARGEST_REPLY,
     ) -> HttpResponse:
         """Send a request and wait for its response until ``deadline`` on the loop's clock.
 
@@ -268,7 +295,10 @@ class Exchange(Http1Connection):
         self._answer(self._parser, body.getvalue())
 
     def _write_in_parts(self, head: bytes, body: bytes) -> None:
-        """Write a large request. The buffers of TLS stay as large as the largest write of their connection."""
+        """Write a large request.
+
+        The buffers of TLS stay as large as the largest write of their connection.
+        """
         self._transport.write(head)
         rest = memoryview(body)
         while rest:
@@ -281,7 +311,9 @@ class Exchange(Http1Connection):
         if self._waiter is None:
             self.close()
         elif not self._waiter.done():
-            self._waiter.set_result(HttpResponse(parser.get_status_code(), Headers(self._headers), body))
+            self._waiter.set_result(
+                HttpResponse(parser.get_status_code(), Headers(self._headers), body),
+            )
 
     def _lost(self, failure: ConnectionFailed) -> None:
         waiter = self._waiter

@@ -5,7 +5,13 @@ import ssl
 from collections.abc import Mapping
 
 from syncer.clusters.http1 import NEVER, Http1Connection
-from syncer.clusters.transport import LARGEST_REPLY, ConnectionFailed, Headers, LineSplitter, ReplyTooLarge
+from syncer.clusters.transport import (
+    LARGEST_REPLY,
+    ConnectionFailed,
+    Headers,
+    LineSplitter,
+    ReplyTooLarge,
+)
 
 
 class LineStream(Http1Connection):
@@ -14,7 +20,11 @@ class LineStream(Http1Connection):
     #: Memory of unread lines, in bytes, after which the server is slowed down.
     HIGH_WATER = 4 << 20
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, access_tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        access_tls: ssl.SSLContext | None = None,
+    ) -> None:
         super().__init__(loop, access_tls)
         self.status = 0
         self.idle_timeout: float | None = None
@@ -30,7 +40,9 @@ class LineStream(Http1Connection):
         return Headers(self._headers)
 
     async def start(self, data: bytes, *, deadline: float) -> None:
-        """Send the request and wait for the head of the response until ``deadline`` on the loop's clock."""
+        """Send the request and wait for the head of the response until ``deadline`` on the loop's
+        clock.
+        """
         self._transport.write(data)
         while not self.status:
             await self._wait(deadline)

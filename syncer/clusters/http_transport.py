@@ -2,8 +2,8 @@
 request.
 
 Measured with ``hack/bench/transport``. Requests share a pool of keep-alive connections; each watch
-has its own, and takes one from the pool if one is idle: at a start those of the lists, which saves half
-of the handshakes.
+has its own, and takes one from the pool if one is idle: at a start those of the lists, which saves
+half of the handshakes.
 """
 
 import asyncio
@@ -68,11 +68,18 @@ class HttpTransport:
 
     async def _send(self, access: Access, request: HttpRequest, deadline: float) -> HttpResponse:
         head = self._head_of(access, request)
-        body, head_only = request.body or b"", request.method == "HEAD"
+        body = request.body or b""
+        head_only = request.method == "HEAD"
         connection = await self._pool.acquire(access, deadline=deadline, urgent=request.urgent)
         try:
             request.check_may_send()
-            response = await connection.exchange(head, body, deadline=deadline, head_only=head_only, most=request.most)
+            response = await connection.exchange(
+                head,
+                body,
+                deadline=deadline,
+                head_only=head_only,
+                most=request.most,
+            )
         except ConnectionFailed as error:
             self._pool.discard(connection)
             if not connection.used_before or connection.answered or isinstance(error, DeadlineExceeded):
@@ -85,7 +92,13 @@ class HttpTransport:
             return response
         return await self._send_again(access, request, head, deadline)
 
-    async def _send_again(self, access: Access, request: HttpRequest, head: bytes, deadline: float) -> HttpResponse:
+    async def _send_again(
+        self,
+        access: Access,
+        request: HttpRequest,
+        head: bytes,
+        deadline: float,
+    ) -> HttpResponse:
         """Send a request once more on a new connection, because the reused one had died before a
         response.
 
@@ -95,11 +108,18 @@ class HttpTransport:
         second object; the daemon sends none.)
         """
         self._pool.drop_idle()
-        body, head_only = request.body or b"", request.method == "HEAD"
+        body = request.body or b""
+        head_only = request.method == "HEAD"
         connection = await self._pool.acquire(access, deadline=deadline, urgent=request.urgent)
         try:
             request.check_may_send()
-            response = await connection.exchange(head, body, deadline=deadline, head_only=head_only, most=request.most)
+            response = await connection.exchange(
+                head,
+                body,
+                deadline=deadline,
+                head_only=head_only,
+                most=request.most,
+            )
         except BaseException:
             self._pool.discard(connection)
             raise
@@ -113,14 +133,23 @@ class HttpTransport:
         stream = await self._start_stream(access, request, deadline)
         if stream.status == 401 and await self._credentials.refused(access, deadline):
             self._end_stream(stream)
-            stream = await self._start_stream(await self._credentials.access(deadline), request, deadline)
+            stream = await self._start_stream(
+                await self._credentials.access(deadline),
+                request,
+                deadline,
+            )
         stream.idle_timeout = request.idle_timeout
         try:
             yield stream
         finally:
             self._end_stream(stream)
 
-    async def _start_stream(self, access: Access, request: HttpRequest, deadline: float) -> LineStream:
+    async def _start_stream(
+        self,
+        access: Access,
+        request: HttpRequest,
+        deadline: float,
+    ) -> LineStream:
         data = self._head_of(access, request) + (request.body or b"")
         stream = LineStream(self._loop, access.tls)
         if (idle := self._pool.take(access.tls)) is not None:

@@ -34,7 +34,9 @@ class KubeconfigSection:
     """A mapping of a kubeconfig, with its file and path for error messages."""
 
     def __init__(self, values: Mapping[str, Any], *, file: Path, path: str) -> None:
-        self.values, self.file, self.path = values, file, path
+        self.values = values
+        self.file = file
+        self.path = path
 
     def refuse(self, name: str, message: str, *, hint: str = "") -> Never:
         """Refuse an entry.
@@ -43,7 +45,9 @@ class KubeconfigSection:
             ConfigError: Always.
         """
         path = ".".join(part for part in (self.path, name) if part)
-        raise ConfigError(Problem(_sentence(message, hint), path=path, file=str(self.file), hint=hint))
+        raise ConfigError(
+            Problem(_sentence(message, hint), path=path, file=str(self.file), hint=hint),
+        )
 
     def text(self, name: str) -> str:
         """Return a string, ``""`` if it is not set."""
@@ -92,11 +96,15 @@ class KubeconfigSection:
         try:
             return Material(data=base64.b64decode(data, validate=True))
         except binascii.Error:
-            self.refuse(f"{name}-data", "not base64", hint="It must be the base64 of the whole PEM file.")
+            self.refuse(
+                f"{name}-data",
+                "not base64",
+                hint="It must be the base64 of the whole PEM file.",
+            )
 
 
 class Kubeconfig:
-    """One or more kubeconfig files, merged as by kubectl: the first of equal names wins."""
+    """One or more kubeconfig files, merged as by kubectl: the first entry of a name is used."""
 
     def __init__(self, files: list[Path]) -> None:
         self.files = files
@@ -107,58 +115,78 @@ class Kubeconfig:
 
     @classmethod
     def parsed(cls, data: bytes, source: str) -> "Kubeconfig":
-        """Return a kubeconfig that is no file; ``source`` is its place, for people.
+        """Parse a kubeconfig that is no file; ``source`` describes its origin in messages.
 
         Raises:
-            ConfigError: It is no kubeconfig.
+            ConfigError: ``data`` is no kubeconfig.
         """
-        made = cls([])
-        made.files = [Path(source)]
-        made._add(KubeconfigSection(_parse(data, Path(source)), file=Path(source), path=""))
-        return made
+        file = Path(source)
+        found = cls([])
+        found.files = [file]
+        found._add(KubeconfigSection(_parse(data, file), file=file, path=""))
+        return found
 
     @property
     def contexts(self) -> list[str]:
-        """The names of its contexts."""
+        """The names of the contexts."""
         return list(self._entries["contexts"])
 
     def login(self, context: str = "", *, server: str = "") -> Login:
         """Return the login of a context, or of the current context for ``""``.
 
-        ``server`` is a URL to use instead of the cluster's own. Its certificate is verified for that, unless the
-        kubeconfig has a ``tls-server-name``.
+        ``server`` is a URL to use instead of the cluster's own. The certificate must be for this
+        URL, unless the kubeconfig has a ``tls-server-name``.
 
         Raises:
             ConfigError: The context can't be used.
         """
         name = context or self.current_context
         if not name:
-            self._refuse("no context is named and there is no current-context", self._choices("contexts"))
+            self._refuse(
+                "no context is named and there is no current-context",
+                self._choices("contexts"),
+            )
         chosen = self._entry("contexts", name)
         cluster = self._entry("clusters", chosen.text("cluster"), chosen)
         if server:
-            cluster = KubeconfigSection({**cluster.values, "server": server}, file=cluster.file, path=cluster.path)
+            cluster = KubeconfigSection(
+                {**cluster.values, "server": server},
+                file=cluster.file,
+                path=cluster.path,
+            )
+
         user_name = chosen.text("user")
-        user = (
-            self._entry("users", user_name, chosen) if user_name else KubeconfigSection({}, file=chosen.file, path="")
-        )
+        user = KubeconfigSection({}, file=chosen.file, path="")
+        if user_name:
+            user = self._entry("users", user_name, chosen)
+
         source = f"{chosen.file}, context {name}, user {user_name or '(none)'}"
         login = _with_user(_cluster_login(cluster, source), user)
         if user.values.get("auth-provider"):
-            provider = user.section("auth-provider")
-            login = replace(login, plugin=LegacyProvider(provider.text("name"), provider.section("config").values))
-        elif user.values.get("exec"):
-            login = replace(login, plugin=_exec_plugin(user.section("exec"), cluster))
+            section = user.section("auth-provider")
+            provider = LegacyProvider(section.text("name"), section.section("config").values)
+            return replace(login, plugin=provider)
+        if user.values.get("exec"):
+            return replace(login, plugin=_exec_plugin(user.section("exec"), cluster))
         return login
 
     def _add(self, whole: KubeconfigSection) -> None:
         self.current_context = self.current_context or whole.text("current-context")
         for list_name, inner in _LISTS.items():
             for index, (name, values) in enumerate(whole.named(list_name, inner).items()):
-                entry = KubeconfigSection({inner: values}, file=whole.file, path=f"{list_name}[{index}]")
+                entry = KubeconfigSection(
+                    {inner: values},
+                    file=whole.file,
+                    path=f"{list_name}[{index}]",
+                )
                 self._entries[list_name].setdefault(name, entry.section(inner))
 
-    def _entry(self, list_name: str, name: str, asked_by: KubeconfigSection | None = None) -> KubeconfigSection:
+    def _entry(
+        self,
+        list_name: str,
+        name: str,
+        asked_by: KubeconfigSection | None = None,
+    ) -> KubeconfigSection:
         entry = self._entries[list_name].get(name)
         if entry is None:
             what = _LISTS[list_name]
@@ -168,44 +196,61 @@ class Kubeconfig:
 
     def _choices(self, list_name: str) -> str:
         names = sorted(self._entries[list_name])
-        return f"There are: {', '.join(names)}." if names else f"There are no {list_name} in it at all."
+        if not names:
+            return f"There are no {list_name} in it at all."
+        return f"There are: {', '.join(names)}."
 
     def _refuse(self, message: str, hint: str) -> Never:
-        raise ConfigError(Problem(_sentence(message, hint), file=os.pathsep.join(map(str, self.files)), hint=hint))
+        files = os.pathsep.join(map(str, self.files))
+        raise ConfigError(Problem(_sentence(message, hint), file=files, hint=hint))
 
 
 class NoKubeconfig(ConfigError):
-    """There is no kubeconfig file of the name in its only problem."""
+    """A kubeconfig file doesn't exist; the only problem names it."""
 
 
 def find_files(path: str, environ: Mapping[str, str]) -> list[Path]:
-    """Return the files to read: the given one, else those of ``KUBECONFIG`` that exist, else
-    ``~/.kube/config``.
+    """Return the files to read.
+
+    They are the given one, else the existing ones of ``KUBECONFIG``, else ``~/.kube/config`` if it
+    exists.
     """
     if path:
         return [Path(path).expanduser()]
-    listed = environ.get("KUBECONFIG", "")
-    names = [name for name in listed.split(os.pathsep) if name]
-    candidates = [Path(name).expanduser() for name in names] or [_home(environ) / ".kube" / "config"]
+    names = environ.get("KUBECONFIG", "").split(os.pathsep)
+    candidates = [Path(name).expanduser() for name in names if name]
+    if not candidates:
+        candidates = [_home(environ) / ".kube" / "config"]
     return [file for file in candidates if file.exists()]
 
 
-def read(path: str = "", *, context: str = "", server: str = "", environ: Mapping[str, str]) -> Login:
+def read(
+    path: str = "",
+    *,
+    context: str = "",
+    server: str = "",
+    environ: Mapping[str, str],
+) -> Login:
     """Return the login of a kubeconfig, or of the Pod's service account if there is no kubeconfig.
 
     ``server`` as in :meth:`Kubeconfig.login`.
 
     Raises:
-        ConfigError: It can't be used; the message names the file and the entry at fault.
+        ConfigError: The login can't be used; the message names the file and the entry at fault.
     """
     files = find_files(path, environ)
     if files:
         return through_proxy(Kubeconfig(files).login(context, server=server), environ)
     if "KUBERNETES_SERVICE_HOST" in environ and not server:
         return in_cluster(environ)
-    place = environ.get("KUBECONFIG") or str(_home(environ) / ".kube" / "config")
-    hint = "Name a kubeconfig in the configuration, set KUBECONFIG, or run in a Pod with a service account."
-    raise ConfigError(Problem("no such kubeconfig, and this is not a Pod.", file=place, hint=hint))
+    file = environ.get("KUBECONFIG") or str(_home(environ) / ".kube" / "config")
+    raise ConfigError(
+        Problem(
+            "no such kubeconfig, and this is not a Pod.",
+            file=file,
+            hint="Name a kubeconfig in the configuration, set KUBECONFIG, or run in a Pod with a service account.",
+        ),
+    )
 
 
 def in_cluster(environ: Mapping[str, str], *, directory: Path = _SERVICE_ACCOUNT) -> Login:
@@ -215,9 +260,15 @@ def in_cluster(environ: Mapping[str, str], *, directory: Path = _SERVICE_ACCOUNT
         ConfigError: This is not a Pod, or it has no service account.
     """
     host = environ.get("KUBERNETES_SERVICE_HOST", "")
-    token, ca = directory / "token", directory / "ca.crt"
+    token = directory / "token"
+    ca = directory / "ca.crt"
     if not host:
-        raise ConfigError(Problem("KUBERNETES_SERVICE_HOST is not set: this is not a Pod.", hint="Name a kubeconfig."))
+        raise ConfigError(
+            Problem(
+                "KUBERNETES_SERVICE_HOST is not set: this is not a Pod.",
+                hint="Name a kubeconfig.",
+            ),
+        )
     if not token.exists():
         hint = "Does the Pod have automountServiceAccountToken: false?"
         raise ConfigError(Problem("no service account token.", file=str(token), hint=hint))
@@ -238,7 +289,9 @@ def _load(file: Path) -> Mapping[str, Any]:
     try:
         return _parse(file.read_bytes(), file)
     except FileNotFoundError:
-        raise NoKubeconfig(Problem("can't be read: there is no such file", file=str(file))) from None
+        raise NoKubeconfig(
+            Problem("can't be read: there is no such file", file=str(file)),
+        ) from None
     except OSError as error:
         raise ConfigError(Problem(f"can't be read: {error.strerror}", file=str(file))) from None
 
@@ -248,11 +301,15 @@ def _parse(data: bytes, file: Path) -> Mapping[str, Any]:
         loaded = yaml.load(data, Loader=_Loader)  # noqa: S506  (a safe loader, the compiled one)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else None
+        line = None
+        if mark is not None:
+            line = mark.line + 1
         problem = getattr(error, "problem", None) or "broken"
         raise ConfigError(Problem(f"not YAML: {problem}", file=str(file), line=line)) from None
     if not isinstance(loaded, Mapping):
-        raise ConfigError(Problem("not a kubeconfig: expected a mapping at the top", file=str(file)))
+        raise ConfigError(
+            Problem("not a kubeconfig: expected a mapping at the top", file=str(file)),
+        )
     return loaded
 
 
@@ -260,11 +317,18 @@ def _cluster_login(cluster: KubeconfigSection, source: str) -> Login:
     server = cluster.text("server")
     try:
         parts = urlsplit(server)
-        host, port = parts.hostname or "", parts.port
+        host = parts.hostname or ""
+        port = parts.port
     except ValueError:
-        parts, host, port = urlsplit(""), "", None
+        parts = urlsplit("")
+        host = ""
+        port = None
     if parts.scheme not in ("https", "http") or not host:
-        cluster.refuse("server", f"not a URL of an API server: {server!r}", hint="Such as https://10.0.0.1:6443.")
+        cluster.refuse(
+            "server",
+            f"not a URL of an API server: {server!r}",
+            hint="Such as https://10.0.0.1:6443.",
+        )
     tls = parts.scheme == "https"
     endpoint = Endpoint(
         host,
@@ -278,7 +342,11 @@ def _cluster_login(cluster: KubeconfigSection, source: str) -> Login:
     insecure = cluster.values.get("insecure-skip-tls-verify") is True
     ca = cluster.material("certificate-authority")
     if ca and insecure:
-        cluster.refuse("insecure-skip-tls-verify", "can't stand beside a certificate-authority", hint="Remove one.")
+        cluster.refuse(
+            "insecure-skip-tls-verify",
+            "can't stand beside a certificate-authority",
+            hint="Remove one.",
+        )
     return Login(endpoint, ca=ca, insecure=insecure)
 
 
@@ -300,17 +368,28 @@ def through_proxy(login: Login, environ: Mapping[str, str]) -> Login:
     if endpoint.proxy is not None:
         return login
     try:
-        found = proxy.from_environment(endpoint.host, endpoint.port, tls=endpoint.tls, environ=environ)
+        found = proxy.from_environment(
+            endpoint.host,
+            endpoint.port,
+            tls=endpoint.tls,
+            environ=environ,
+        )
     except ValueError as error:
         hint = "Set a URL such as http://proxy.example.com:3128, or list the API server in NO_PROXY."
         raise ConfigError(Problem(_sentence(f"{error}", hint), hint=hint)) from None
-    return replace(login, endpoint=replace(endpoint, proxy=found)) if found else login
+    if found is None:
+        return login
+    return replace(login, endpoint=replace(endpoint, proxy=found))
 
 
 def _with_user(login: Login, user: KubeconfigSection) -> Login:
-    certificate, key = user.material("client-certificate"), user.material("client-key")
+    certificate = user.material("client-certificate")
+    key = user.material("client-key")
     if bool(certificate) != bool(key):
-        user.refuse("client-key" if certificate else "client-certificate", "missing: a certificate needs its key")
+        user.refuse(
+            "client-key" if certificate else "client-certificate",
+            "missing: a certificate needs its key",
+        )
     return replace(
         login,
         certificate=certificate,
@@ -332,7 +411,10 @@ def _impersonation(user: KubeconfigSection) -> Impersonation | None:
         {name: extra.strings(name) for name in extra.values},
     )
     if not who.user and who != Impersonation():
-        user.refuse("as", "missing: groups, uid and extra can be impersonated only together with a user")
+        user.refuse(
+            "as",
+            "missing: groups, uid and extra can be impersonated only together with a user",
+        )
     return who if who.user else None
 
 
@@ -341,7 +423,11 @@ def _exec_plugin(section: KubeconfigSection, cluster: KubeconfigSection) -> Exec
     if not command:
         section.refuse("command", "missing")
     if section.text("interactiveMode") == "Always":
-        section.refuse("interactiveMode", "this plugin wants to ask a person, and there is none", hint="Use another.")
+        section.refuse(
+            "interactiveMode",
+            "this plugin wants to ask a person, and there is none",
+            hint="Use another.",
+        )
     if os.sep in command:
         command = str(section.file.parent / command)
     return ExecPlugin(
@@ -355,7 +441,7 @@ def _exec_plugin(section: KubeconfigSection, cluster: KubeconfigSection) -> Exec
 
 
 def _cluster_info(cluster: KubeconfigSection) -> dict[str, Any]:
-    """Return ``spec.cluster`` of an ExecCredential (client.authentication.k8s.io/v1, type Cluster)."""
+    """Return ``spec.cluster`` of an ExecCredential (type Cluster)."""
     ca = cluster.material("certificate-authority")
     info: dict[str, Any] = {
         "server": cluster.text("server"),

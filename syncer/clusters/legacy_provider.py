@@ -20,17 +20,21 @@ def token(provider: LegacyProvider) -> str:
     try:
         load_kube_config_from_dict(_kubeconfig(provider), client_configuration=configuration)  # type: ignore[no-untyped-call]
     except Exception as error:  # noqa: BLE001  (whatever a third-party login flow raises)
-        raise PluginFailed(f"auth provider {provider.name} failed: {type(error).__name__}: {error}") from None
+        raise PluginFailed(
+            f"auth provider {provider.name} failed: {type(error).__name__}: {error}",
+        ) from None
     header = configuration.get_api_key_with_prefix("BearerToken") or ""
     if not header.startswith("Bearer "):
         raise PluginFailed(
-            f"auth provider {provider.name} gave no token. Log in with kubectl, or use an exec plugin instead."
+            f"auth provider {provider.name} gave no token. Log in with kubectl, or use an exec plugin instead.",
         )
     return header.removeprefix("Bearer ")
 
 
 def _kubeconfig(provider: LegacyProvider) -> dict[str, Any]:
-    """Return a kubeconfig with only this provider, as a copy: the loader writes renewed tokens into it."""
+    """Return a kubeconfig with only this provider, as a copy: the loader writes renewed tokens into
+    it.
+    """
     user = {"auth-provider": {"name": provider.name, "config": dict(provider.config)}}
     return {
         "current-context": "only",

@@ -1,4 +1,6 @@
-"""The login of a cluster from a kubeconfig or a Pod's service account: plain values, nothing read yet."""
+"""The login of a cluster from a kubeconfig or a Pod's service account: plain values, nothing read
+yet.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -32,7 +34,8 @@ class Material:
 
 
 def signature(path: Path) -> tuple[int, int, int]:
-    """Return a value that changes when a file does; a mounted Secret is replaced by a symbolic link.
+    """Return a value that changes when a file does; a mounted Secret is replaced by a symbolic
+    link.
 
     Raises:
         OSError: There is no such file.
@@ -101,19 +104,25 @@ class Login:
     impersonation: Impersonation | None = None
 
     def renews(self, former: "Login") -> bool:
-        """Return True if this login differs from a former one by tokens, certificates or users alone.
+        """Return True if this login differs from a former one by tokens, certificates or users
+        alone.
 
-        Then it is of the same server. A CA bundle may have grown, as when a CA is renewed. Another program to
-        run, or another file to send, is to be judged as at a start.
+        Then it is of the same server. A CA bundle may have grown, as when a CA is renewed. Another
+        program to run, or another file to send, is to be judged as at a start.
 
         Raises:
             OSError: A CA's file can't be read.
         """
         if replace(self.endpoint, source="") != replace(former.endpoint, source=""):
             return False
-        if (self.insecure, self.plugin, self.token_file) != (former.insecure, former.plugin, former.token_file):
+        if (self.insecure, self.plugin, self.token_file) != (
+            former.insecure,
+            former.plugin,
+            former.token_file,
+        ):
             return False
-        trusts, trusted = certificates_of(self.ca.read()), certificates_of(former.ca.read())
+        trusts = certificates_of(self.ca.read())
+        trusted = certificates_of(former.ca.read())
         return bool(trusts) == bool(trusted) and trusted <= trusts
 
     def __str__(self) -> str:

@@ -27,7 +27,9 @@ _HEADERS = ("accept", "content-type", "user-agent")
 
 
 def api_client(transport: Transport, *, address: str) -> ApiClient:
-    """Return a new ``ApiClient`` that uses a transport; ``address`` (host and port) is for messages."""
+    """Return a new ``ApiClient`` that uses a transport; ``address`` (host and port) is for
+    messages.
+    """
     configuration = Configuration(host=f"https://{address}")
     client = ApiClient(configuration)
     client.rest_client = _Rest(configuration, transport)
@@ -50,7 +52,8 @@ class _Session:
     """The part of an aiohttp session that the package uses."""
 
     def __init__(self, transport: Transport, host: str) -> None:
-        self._transport, self._host = transport, host
+        self._transport = transport
+        self._host = host
 
     async def request(
         self,
@@ -79,28 +82,43 @@ class _Session:
         """Leave the transport open: it is the daemon's."""
 
 
-def _request(method: str, path: str, headers: Mapping[str, str], timeout: Any, data: str | bytes | None) -> HttpRequest:
+def _request(
+    method: str,
+    path: str,
+    headers: Mapping[str, str],
+    timeout: Any,
+    data: str | bytes | None,
+) -> HttpRequest:
     named = {name.lower(): value for name, value in headers.items()}
     for name in headers:
         if name.lower() not in _HEADERS:
-            raise ValueError(f"the header {name} can't be sent: the daemon's connection has headers of its own")
+            raise ValueError(
+                f"the header {name} can't be sent: the daemon's connection has headers of its own",
+            )
     if data is not None and not isinstance(data, str | bytes):
         raise ValueError(f"a body of {type(data).__name__} can't be sent, only JSON and other text")
+
+    body = data.encode() if isinstance(data, str) else data
+    seconds = getattr(timeout, "total", timeout)  # of aiohttp's ClientTimeout, or a number
+    if isinstance(timeout, tuple):
+        seconds = sum(timeout)
     return HttpRequest(
         method,
         path,
-        data.encode() if isinstance(data, str) else data,
-        named.get("content-type", "application/json"),
-        named.get("accept", "application/json"),
-        sum(timeout) if isinstance(timeout, tuple) else getattr(timeout, "total", timeout),
+        body,
+        content_type=named.get("content-type", "application/json"),
+        accept=named.get("accept", "application/json"),
+        timeout=seconds,
     )
 
 
 def _is_endless(request: HttpRequest) -> bool:
     """Return True for a watch, and for a followed log."""
-    asked = parse_qs(urlsplit(request.path).query)
-    said = [value.lower() for name in ("watch", "follow") for value in asked.get(name, ())]
-    return request.method == "GET" and ("true" in said or "1" in said)
+    if request.method != "GET":
+        return False
+    parameters = parse_qs(urlsplit(request.path).query)
+    values = (*parameters.get("watch", ()), *parameters.get("follow", ()))
+    return any(value.lower() in ("true", "1") for value in values)
 
 
 @contextmanager
@@ -115,7 +133,8 @@ class _Response:
     """A whole response, with the part of aiohttp's interface that the package uses."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
-        self.status, self.reason = status, _phrase(status)
+        self.status = status
+        self.reason = _phrase(status)
         self.headers = CIMultiDict(headers)
         self.content = self
         self._body = body
@@ -136,7 +155,7 @@ class _Response:
         """Do nothing: nothing is open."""
 
     def release(self) -> None:
-        """Close it."""
+        """Close the response."""
         self.close()
 
 

@@ -46,10 +46,17 @@ class Target:
         steps = found["rest"].split("/")
         namespace = ""
         if steps[0] == "namespaces" and len(steps) > 2 and steps[2] not in _OF_NAMESPACES:
-            namespace, steps = steps[1], steps[2:]
+            namespace = steps[1]
+            steps = steps[2:]
         plural, name, *below = (*steps, "")[: max(len(steps), 2)]
         root = path.removesuffix(found["rest"]).rstrip("/")
-        return cls(root, found["group"] or "", plural, Key(namespace, unquote(name)), "/".join(below))
+        return cls(
+            root,
+            found["group"] or "",
+            plural,
+            Key(namespace, unquote(name)),
+            "/".join(below),
+        )
 
     @property
     def path(self) -> str:
@@ -58,5 +65,9 @@ class Target:
         return f"{self.root}{space}/{self.plural}/{quote(self.key.name, safe=':')}"
 
     def __str__(self) -> str:
-        resource = f"{self.plural}.{self.group}" if self.group else self.plural
-        return f"{resource}/{self.subresource} {self.key}" if self.subresource else f"{resource} {self.key}"
+        text = self.plural
+        if self.group:
+            text += f".{self.group}"
+        if self.subresource:
+            text += f"/{self.subresource}"
+        return f"{text} {self.key}"

@@ -10,7 +10,8 @@ _marks = re.compile(_STRING + rb"|[{}\[\],]", re.DOTALL).finditer
 _name = re.compile(rb"\s*(" + _STRING + rb")\s*:", re.DOTALL).match
 
 
-#: Brackets, commas and strings after which a step of the event loop ends; reading them takes some 5 ms.
+#: Brackets, commas and strings after which a step of the event loop ends; reading them takes some 5
+#: ms.
 BREATH = 10_000
 
 

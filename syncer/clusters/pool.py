@@ -19,10 +19,12 @@ CONNECTIONS = 32
 #: kube-apiserver closes it, so that no request is lost to a connection that is closed at the same
 #: moment.
 IDLE_SECONDS = 60.0
-#: Seconds after which a connection that the others did without is closed: each takes 60 kB, and an API server's too.
+#: Seconds after which a connection that the others did without is closed: each takes 60 kB, and an
+#: API server's too.
 SPARE_SECONDS = 10.0
-#: Maximum number of idle connections whose buffers a large response has stretched: as many such requests as a virtual
-#: cluster has at a time, for the handshake of another one takes 0.7 ms of CPU.
+#: Maximum number of idle connections whose buffers a large response has stretched: as many such
+#: requests as a virtual cluster has at a time, for the handshake of another one takes 0.7 ms of
+#: CPU.
 STRETCHED = 4
 
 Open = Callable[[Access, float], Awaitable[Exchange]]
@@ -35,23 +37,32 @@ class Pool:
     one; so there are never more connections than slots, but for those of urgent requests.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, open_connection: Open, *, size: int = CONNECTIONS) -> None:
-        self._loop, self._open, self._size = loop, open_connection, size
-        self._places = size
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        open_connection: Open,
+        *,
+        size: int = CONNECTIONS,
+    ) -> None:
+        self._loop = loop
+        self._open = open_connection
+        self._size = size
+        self._free_slots = size
         self._idle: list[Exchange] = []
         self._busy: set[Exchange] = set()
         self._waiters: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self, access: Access, *, deadline: float, urgent: bool = False) -> Exchange:
-        """Return a connection made with the TLS context of this access, once there is a slot for it; if it is
-        ``urgent``, at once.
+        """Return a connection with the TLS context of this access, once there is a free slot.
+
+        An ``urgent`` request doesn't wait for a slot.
 
         Raises:
             DeadlineExceeded: All slots were taken until the deadline.
             ConnectionFailed: A new connection could not be made.
         """
-        if self._places > 0 or urgent:
-            self._places -= 1
+        if self._free_slots > 0 or urgent:
+            self._free_slots -= 1
         else:
             await self._wait(deadline)
         connection = self.take(access.tls)
@@ -59,7 +70,7 @@ class Pool:
             try:
                 connection = await self._open(access, deadline)
             except BaseException:
-                self._free_place()
+                self._free_slot()
                 raise
         self._busy.add(connection)
         return connection
@@ -74,10 +85,10 @@ class Pool:
             self._idle.append(connection)
             while self._idle[0].idle_since < connection.idle_since - SPARE_SECONDS:
                 self._idle.pop(0).close()
-        self._free_place()
+        self._free_slot()
 
     def discard(self, connection: Exchange) -> None:
-        """Return a connection that must not be used again; whoever is at its other end isn't waited for."""
+        """Return a connection that must not be used again; it is aborted."""
         connection.abort()
         self.release(connection)
 
@@ -94,9 +105,7 @@ class Pool:
             connection.abort()
 
     def take(self, tls: ssl.SSLContext | None) -> Exchange | None:
-        """Return the idle connection of this TLS context that was used last, which the pool forgets; None if
-        there is none.
-        """
+        """Remove and return the idle connection of this TLS context that was used last, if any."""
         fresh = self._loop.time() - IDLE_SECONDS
         while self._idle:
             connection = self._idle.pop()
@@ -113,15 +122,17 @@ class Pool:
                 await waiter
         except BaseException as error:
             if waiter.done() and not waiter.cancelled():
-                self._free_place()
+                self._free_slot()
             if isinstance(error, TimeoutError):
-                raise DeadlineExceeded(f"all {self._size} connections were busy until the deadline") from None
+                raise DeadlineExceeded(
+                    f"all {self._size} connections were busy until the deadline",
+                ) from None
             raise
 
-    def _free_place(self) -> None:
+    def _free_slot(self) -> None:
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
                 return
-        self._places += 1
+        self._free_slots += 1

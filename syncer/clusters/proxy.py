@@ -31,24 +31,27 @@ class Proxy:
     source: str = ""
 
     def __str__(self) -> str:
+        scheme = "https" if self.tls else "http"
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"the proxy {'https' if self.tls else 'http'}://{host}:{self.port} (from {self.source})"
+        return f"the proxy {scheme}://{host}:{self.port} (from {self.source})"
 
 
 def parse(url: str, *, source: str) -> Proxy:
     """Parse the URL of a proxy, with or without user and password.
 
     Raises:
-        ValueError: It is not the URL of an http or https proxy; the message never quotes it, as it
-            may contain a password.
+        ValueError: ``url`` is not the URL of an http or https proxy; the message doesn't quote it,
+            as it may contain a password.
     """
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        host = parts.hostname
+        port = parts.port
     except ValueError:
         raise ValueError("not a URL of a proxy") from None
     if parts.scheme not in _PORTS:
-        raise ValueError(f"only http and https proxies are supported, not {parts.scheme or 'a URL without a scheme'}")
+        scheme = parts.scheme or "a URL without a scheme"
+        raise ValueError(f"only http and https proxies are supported, not {scheme}")
     if not host:
         raise ValueError("a URL of a proxy without a host")
     authorization = ""
@@ -58,17 +61,23 @@ def parse(url: str, *, source: str) -> Proxy:
     return Proxy(host, port or _PORTS[parts.scheme], parts.scheme == "https", authorization, source)
 
 
-def from_environment(host: str, port: int, *, tls: bool, environ: Mapping[str, str]) -> Proxy | None:
+def from_environment(
+    host: str,
+    port: int,
+    *,
+    tls: bool,
+    environ: Mapping[str, str],
+) -> Proxy | None:
     """Return the environment's proxy for an API server, None for a direct connection.
 
     Raises:
-        ValueError: The environment names a proxy that can't be used; the message says which
-            variable.
+        ValueError: The environment names a proxy that can't be used; the message has the variable.
     """
     name = "HTTPS_PROXY" if tls else "HTTP_PROXY"
     source = name if environ.get(name) else name.lower()
     url = environ.get(source, "").strip()
-    if not url or _is_excepted(host, port, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
+    no_proxy = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
+    if not url or _is_excepted(host, port, no_proxy):
         return None
     try:
         return parse(url if "://" in url else f"http://{url}", source=source)
@@ -77,7 +86,7 @@ def from_environment(host: str, port: int, *, tls: bool, environ: Mapping[str, s
 
 
 def _is_excepted(host: str, port: int, no_proxy: str) -> bool:
-    """Return True if ``NO_PROXY``, or the rule for this host itself, exempts an address from the proxy."""
+    """Return True if an address needs no proxy: it is in ``NO_PROXY``, or of this machine."""
     host = host.lower()
     address = _address(host)
     if host == "localhost" or (address is not None and address.is_loopback):

@@ -16,20 +16,30 @@ class RateLimited:
     """
 
     def __init__(
-        self, transport: Transport, *, qps: float, burst: int, clock: Callable[[], float] | None = None
+        self,
+        transport: Transport,
+        *,
+        qps: float,
+        burst: int,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._transport = transport
         self._clock = clock or asyncio.get_running_loop().time
         self._bucket = TokenBucket(rate=qps, burst=burst, now=self._clock())
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """Wait for a token, then send; the wait is part of the deadline. An urgent request takes none."""
+        """Wait for a token, then send; the wait is part of the deadline.
+
+        An urgent request takes none.
+        """
         if request.urgent:
             return await self._transport.send(request)
         delay = self._bucket.take(self._clock())
         if delay >= request.timeout:
             self._bucket.give_back()
-            raise DeadlineExceeded(f"the limit of requests a second leaves no turn within {request.timeout:g} s")
+            raise DeadlineExceeded(
+                f"the limit of requests a second leaves no turn within {request.timeout:g} s",
+            )
         if delay:
             await asyncio.sleep(delay)
             request = replace(request, timeout=request.timeout - delay)

@@ -1,4 +1,4 @@
-"""The interface between the API client and HTTP: requests, streams, and their two kinds of failure."""
+"""The interface between the API client and HTTP: requests, streams, and kinds of failure."""
 
 import io
 from collections import deque
@@ -14,8 +14,8 @@ from syncer.steps import STEP_BYTES, STEP_OBJECTS
 #: Timeout of a request, in seconds.
 REQUEST_SECONDS = 30.0
 #: Largest body of a response and longest line of a watch that are read, in bytes. An API server
-#: stores 1.5 MiB of an object (etcd's ``--max-request-bytes``), and JSON writes a byte as six at most
-#: (``\\u0001``), which makes 9 MiB.
+#: stores 1.5 MiB of an object (etcd's ``--max-request-bytes``), and JSON writes a byte as six at
+#: most (``\\u0001``), which makes 9 MiB.
 LARGEST_REPLY = 16 << 20
 #: Our User-Agent, also in audit logs.
 USER_AGENT = "vsyncer"
@@ -37,11 +37,11 @@ class ReplyTooLarge(ConnectionFailed):
 
 
 class CredentialsFailed(ConnectionFailed):
-    """Nothing was sent, because there are no credentials; the message says why."""
+    """Nothing was sent, because there are no credentials; the message has the reason."""
 
 
 class CredentialsAwaited(DeadlineExceeded):
-    """Nothing was sent, because what gives the credentials hasn't answered yet; the message names it."""
+    """Nothing was sent, because a plugin gave no credentials yet; the message names it."""
 
 
 @value_class
@@ -51,9 +51,10 @@ class HttpRequest:
     ``path`` is absolute and includes the query. ``timeout`` is in seconds: until the whole response
     for :meth:`Transport.send`, until its head for :meth:`Transport.stream`. ``idle_timeout`` is the
     number of seconds without a byte after which a stream fails; None for no limit. ``most`` is the
-    largest body of the response that is read by :meth:`Transport.send`, in bytes. ``may_send`` is asked
-    by :meth:`Transport.send` right before the request is written to a connection. An ``urgent`` request waits neither
-    for a limit of requests nor for a free connection: a probe asks whether the server answers, not how busy we are.
+    largest body of the response that is read by :meth:`Transport.send`, in bytes. ``may_send`` is
+    asked by :meth:`Transport.send` right before the request is written to a connection. An
+    ``urgent`` request waits neither for a limit of requests nor for a free connection: a probe asks
+    whether the server answers, not how busy we are.
 
     Raises:
         ValueError: The path would break the request line.
@@ -76,8 +77,9 @@ class HttpRequest:
             raise ValueError(f"not a path of a request: {path!r}")
 
     def while_allowed(self, may_send: Callable[[], bool]) -> "HttpRequest":
-        """Return the same request, asked for this before it is written. Spelled out, it takes a third of the time
-        of ``dataclasses.replace``.
+        """Return the same request, which is only written if ``may_send`` returns True then.
+
+        Spelled out, it takes a third of the time of ``dataclasses.replace``.
         """
         return HttpRequest(
             self.method,
@@ -144,7 +146,8 @@ class Transport(Protocol):
 
         Raises:
             ConnectionFailed: There was no response.
-            DeadlineExceeded: There was no response within the request's ``timeout``, or ``may_send`` said no.
+            DeadlineExceeded: There was no response within the request's ``timeout``, or
+            ``may_send`` said no.
             ReplyTooLarge: The body is larger than the request's ``most``.
         """
 
@@ -256,7 +259,8 @@ class LineSplitter:
 
     def _complete(self) -> None:
         if self._tail.tell():
-            tail, self._tail = self._tail, io.BytesIO()
+            tail = self._tail
+            self._tail = io.BytesIO()
             self._add(tail.getvalue())
 
     def take(self) -> list[bytes]:

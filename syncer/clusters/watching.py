@@ -9,11 +9,19 @@ from syncer.api.errors import Expired
 from syncer.clusters import errors
 from syncer.clusters.codec import UNREADABLE, DecodeError, Raw, WatchEvent, watch_event
 from syncer.clusters.errors import ClusterOrigin, FailedRequest
-from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, ReplyTooLarge, Stream, Transport
+from syncer.clusters.transport import (
+    ConnectionFailed,
+    HttpRequest,
+    HttpResponse,
+    ReplyTooLarge,
+    Stream,
+    Transport,
+)
 
 
 class WatchStream:
-    """``async with`` opens the watch, ``async for`` yields lists of events until the server ends it.
+    """``async with`` opens the watch, ``async for`` yields lists of events until the server ends
+    it.
 
     Raises:
         ClusterError: The watch is refused.
@@ -31,7 +39,9 @@ class WatchStream:
         observe: Callable[[int], None],
     ) -> None:
         self._context: AbstractAsyncContextManager[Stream] = transport.stream(request)
-        self._where, self._origin, self._observe = where, origin, observe
+        self._where = where
+        self._origin = origin
+        self._observe = observe
         self._batches: AsyncIterator[list[bytes]] | None = None
 
     async def __aenter__(self) -> Self:
@@ -47,7 +57,10 @@ class WatchStream:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self._context.__aexit__(kind, error, traceback)
 

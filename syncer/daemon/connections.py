@@ -228,7 +228,7 @@ class Connection:
             raise self._silent(PROBE_SECONDS) from None
 
     def _silent(self, seconds: float) -> Unreachable:
-        where = f"{self.cluster.place} ({self.cluster.origin.address})"
+        where = f"{self.cluster.title} ({self.cluster.origin.address})"
         return Unreachable(f"{where} has given no answer within {seconds:g} s")
 
     async def run(self) -> None:

@@ -1,7 +1,8 @@
-"""The metrics of a tenant's containers out of ``/metrics/cadvisor`` of the host's kubelets, under virtual names.
+"""The metrics of a tenant's containers, under virtual names.
 
-A kubelet shows the containers of all Pods on its node. Only samples of the tenant's are kept; the right to
-``nodes/metrics`` that this takes is not the right to reach into Pods, which ``nodes/proxy`` would be.
+They come from ``/metrics/cadvisor`` of the host's kubelets. A kubelet shows the containers of all
+Pods on its node; only the samples of the tenant's containers are kept. This takes the right to
+``nodes/metrics``, which gives no access to the Pods, as ``nodes/proxy`` would.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from syncer.resources.kinds import NODES
 
 #: Seconds for which the host's kubelet may be silent.
 SILENT_SECONDS = 20.0
-#: The port of a kubelet that its Node doesn't tell.
+#: The port of a kubelet if its Node's status has none.
 PORT = 10250
 
 _NO_METRICS = "the host's node gives no metrics of containers"
@@ -41,14 +42,20 @@ class Own:
 class HostKubelets:
     """Asks the host's kubelets, and keeps the answers for a moment.
 
-    ``copies`` returns the tenant's Pods on a node by the host keys of their copies. ``say`` gets why there are no
-    metrics, in words for everybody and in detail; both empty if there are.
+    ``copies`` returns the tenant's Pods on a node by the host keys of their copies. ``say`` is
+    called with the reason why there are no metrics, in words for everybody and in detail; both are
+    empty if there are metrics.
     """
 
     def __init__(
-        self, host: SideClient, copies: Callable[[str], Mapping[Key, Own]], say: Callable[[str, str], None]
+        self,
+        host: SideClient,
+        copies: Callable[[str], Mapping[Key, Own]],
+        say: Callable[[str, str], None],
     ) -> None:
-        self._host, self._copies, self._say = host, copies, say
+        self._host = host
+        self._copies = copies
+        self._say = say
         self._locks: dict[str, asyncio.Lock] = {}
         self._kept: dict[str, tuple[float, bytes | RefusedRequest]] = {}
 
@@ -56,67 +63,85 @@ class HostKubelets:
         """Return the metrics of the tenant's containers on a node, in Prometheus' text format.
 
         Raises:
-            Refused: The node's kubelet gives none, or there are too many.
+            RefusedRequest: The node's kubelet gives no metrics, or they are too large.
         """
         async with self._locks.setdefault(node, asyncio.Lock()):
             clock = asyncio.get_running_loop().time
-            until, found = self._kept.get(node, (0.0, b""))
+            until, answer = self._kept.get(node, (0.0, b""))
             if clock() >= until:
-                found = await self._asked(node)
-                self._kept[node] = clock() + KEPT_SECONDS, found
-        if isinstance(found, RefusedRequest):
-            raise RefusedRequest(found.status, found.text)
-        return found
+                answer = await self._query(node)
+                self._kept[node] = (clock() + KEPT_SECONDS, answer)
+
+        if isinstance(answer, RefusedRequest):
+            raise RefusedRequest(answer.status, answer.text)
+        return answer
 
     def leave(self, node: str) -> None:
         """Forget a node."""
         self._kept.pop(node, None)
         self._locks.pop(node, None)
 
-    async def _asked(self, node: str) -> bytes | RefusedRequest:
+    async def _query(self, node: str) -> bytes | RefusedRequest:
+        """Return the metrics of a node, or the refusal; report which of them it is."""
         try:
-            found = await self._read(node)
+            metrics = await self._read(node)
         except RefusedRequest as refused:
             return refused
         except (ClusterError, ConnectionFailed, ValueError) as error:
             self._say(_NO_METRICS, f"{node}: {error}")
             return RefusedRequest(503, _NO_METRICS)
         self._say("", "")
-        return found
+        return metrics
 
     async def _read(self, node: str) -> bytes:
-        """Ask a kubelet, and keep the tenant's part of the answer.
+        """Query a kubelet, and keep the tenant's part of the answer.
 
         Raises:
-            Refused: It is too large.
-            ClusterError: The host doesn't say where it is.
-            ConnectionFailed: It doesn't answer.
-            ValueError: It has no address, or refuses.
+            RefusedRequest: This part is too large.
+            ClusterError: The Node can't be read from the host.
+            ConnectionFailed: The kubelet doesn't answer.
+            ValueError: The Node has no address, or the kubelet refuses.
         """
         if self._host.dialer is None:
             raise ValueError("the host cluster has no network connections")
-        transport = HttpTransport(endpoint(await self._host.get(NODES, Key("", node))), self._host.dialer.credentials)
+
+        address = endpoint(await self._host.get(NODES, Key("", node)))
+        transport = HttpTransport(address, self._host.dialer.credentials)
         request = HttpRequest(
-            "GET", "/metrics/cadvisor", accept="text/plain", timeout=SILENT_SECONDS, idle_timeout=SILENT_SECONDS
+            "GET",
+            "/metrics/cadvisor",
+            accept="text/plain",
+            timeout=SILENT_SECONDS,
+            idle_timeout=SILENT_SECONDS,
         )
-        copies, kept, size = self._copies(node), list[bytes](), 0
+        copies = self._copies(node)
+        samples: list[bytes] = []
+        size = 0
         try:
             async with transport.stream(request) as stream:
                 if stream.status != 200:
                     raise ValueError(f"its kubelet answers with status {stream.status}")
-                head = b""
+
+                # The comments before a metric are kept with its first sample.
+                comments = b""
                 async for batch in stream:
                     for line in batch:
-                        if line.startswith(b"#"):
-                            head = head + line + b"\n" if line.startswith(b"# TYPE") else line + b"\n"
-                        elif shown := renamed(line, copies):
-                            kept.append(head + shown + b"\n")
-                            size, head = size + len(kept[-1]), b""
+                        if line.startswith(b"# TYPE"):
+                            comments += line + b"\n"
+                        elif line.startswith(b"#"):
+                            comments = line + b"\n"
+                        elif sample := renamed(line, copies):
+                            samples.append(comments + sample + b"\n")
+                            size += len(samples[-1])
+                            comments = b""
                     if size > pages.LARGEST_PAGE:
-                        raise RefusedRequest(413, f"the answer would take more than {pages.LARGEST_PAGE >> 20} MiB")
+                        raise RefusedRequest(
+                            413,
+                            f"the answer would take more than {pages.LARGEST_PAGE >> 20} MiB",
+                        )
         finally:
             await transport.close()
-        return b"".join(kept)
+        return b"".join(samples)
 
 
 def endpoint(node: Obj) -> Endpoint:
@@ -133,28 +158,37 @@ def endpoint(node: Obj) -> Endpoint:
 
 
 def renamed(line: bytes, copies: Mapping[Key, Own]) -> bytes:
-    """Return a sample with virtual names; empty if it is of nothing of the tenant's.
+    """Return a sample with virtual names; empty if the sample isn't of a Pod of the tenant.
 
-    The path of a control group becomes a checksum: it has the uid of the host's pod in it.
+    The path of a control group contains the uid of the host's pod, so it becomes a checksum.
     """
     name, brace, rest = line.partition(b"{")
-    labels = dict(_labels(rest)) if brace else {}
+    if not brace:
+        return b""
+    labels = dict(_labels(rest))
     if b"" not in labels:
         return b""
     value = labels.pop(b"")
-    own = copies.get(Key(labels.get(b"namespace", b"").decode(), labels.get(b"pod", b"").decode()))
+
+    namespace = labels.get(b"namespace", b"").decode()
+    pod = labels.get(b"pod", b"").decode()
     container = labels.get(b"container", b"").decode()
+    own = copies.get(Key(namespace, pod))
     if own is None or container not in ("", "POD", *own.containers):
         return b""
-    labels |= {b"namespace": own.key.namespace.encode(), b"pod": own.key.name.encode()}
+
+    labels[b"namespace"] = own.key.namespace.encode()
+    labels[b"pod"] = own.key.name.encode()
     if labels.get(b"id"):
         labels[b"id"] = hashlib.sha256(labels[b"id"]).hexdigest()[:16].encode()
-    return name + b"{" + b",".join(b'%s="%s"' % label for label in labels.items()) + b"}" + value
+    written = b",".join(b'%s="%s"' % label for label in labels.items())
+    return name + b"{" + written + b"}" + value
 
 
 def _labels(text: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the labels of a sample, and after the last one its value under an empty name; no value if they are
-    malformed.
+    """Yield the labels of a sample, and after the last one the sample's value under an empty name.
+
+    There is no value if the labels are malformed.
     """
     at = 0
     while found := _label(text, at):

@@ -9,16 +9,16 @@ from syncer.kubelet.http import END, LONGEST_HEAD, MessageHead, reply, request_h
 
 #: Seconds from the end of the handshake to the end of the request's head.
 HEAD_SECONDS = 10.0
-#: Seconds in which a client must have taken a large answer.
+#: Seconds in which a client must have received a large answer.
 TAKE_SECONDS = 15.0
 #: Bytes that a client may send after the head before its request is answered.
 MOST_AHEAD = 64 << 10
 
 
 class ClientConnection(asyncio.Protocol):
-    """A connection that brings a single request, which ``answer`` answers.
+    """A connection with a single request, which ``answer`` answers.
 
-    ``closed`` is called when it is over; a relay takes the connection over.
+    A relay may take the connection over; otherwise ``closed`` is called when it is lost.
     """
 
     def __init__(
@@ -29,10 +29,13 @@ class ClientConnection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", None)
         #: The task that accepts the connection, until its handshake is done.
         self.accepting: asyncio.Task[None] | None = None
-        self._answer, self._closed = answer, closed
-        #: True once the connection is no more.
+        self._answer = answer
+        self._closed = closed
+        #: True once the connection is lost.
         self.gone = False
-        self._data, self._end = bytearray(), -1
+        self._data = bytearray()
+        #: The length of the head; -1 until it is complete.
+        self._end = -1
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -47,23 +50,25 @@ class ClientConnection(asyncio.Protocol):
         self._timer = asyncio.get_running_loop().call_later(HEAD_SECONDS, self.drop)
 
     def data_received(self, data: bytes) -> None:
-        """Collect the head of the request, and what follows it before there is an answer."""
+        """Collect the head of the request, and the bytes that follow before it is answered."""
         searched = max(len(self._data) - len(END) + 1, 0)
         self._data += data
         if self._end >= 0:
             if len(self._data) - self._end > MOST_AHEAD:
                 self.drop()
             return
+
         end = self._data.find(END, searched)
         if end >= 0:
             self._end = end + len(END)
             self._stop_timer()
-            self._task = asyncio.create_task(self._serve(bytes(self._data[: self._end])))
+            head = bytes(self._data[: self._end])
+            self._task = asyncio.create_task(self._serve(head))
         elif len(self._data) > LONGEST_HEAD:
             self.reply(431, "the head of the request is too long")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop answering: the client has gone."""
+        """Stop answering: the client has disconnected."""
         self.gone = True
         self._stop_timer()
         if self._task is not None:
@@ -85,7 +90,10 @@ class ClientConnection(asyncio.Protocol):
             self.transport.close()
 
     async def deliver(self, response: bytes) -> None:
-        """Answer with a large response; end with the connection, after some seconds at the latest."""
+        """Answer with a large response, and wait until the connection is closed.
+
+        It is dropped after :data:`TAKE_SECONDS`.
+        """
         self.send(response)
         await asyncio.sleep(TAKE_SECONDS)
         self.drop()

@@ -1,4 +1,4 @@
-"""Heads of HTTP/1.1 messages: they are read whole, and nothing after them."""
+"""Heads of HTTP/1.1 messages, which are parsed whole; bodies of requests are refused."""
 
 import contextlib
 from collections.abc import Iterable
@@ -9,10 +9,11 @@ import httptools
 
 from syncer.kubelet.errors import RefusedRequest
 
-#: Longest head of a request or response, in bytes; a long command of an exec is part of it.
+#: Longest head of a request or response, in bytes; it includes the command of an exec.
 LONGEST_HEAD = 128 << 10
 #: Most lines of a request's head: each costs the parser a call.
 MOST_LINES = 200
+#: The end of a head.
 END = b"\r\n\r\n"
 
 HeaderLines = list[tuple[str, str]]
@@ -24,7 +25,9 @@ _PHRASES = {each.value: each.phrase for each in HTTPStatus}
 
 @dataclass(frozen=True, slots=True)
 class MessageHead:
-    """The head of a message: the request line or status, and the header lines with lower-case names."""
+    """The head of a message: the request line or status, and the header lines with lower-case
+    names.
+    """
 
     lines: HeaderLines
     method: str = ""
@@ -32,16 +35,21 @@ class MessageHead:
     status: int = 0
 
     def get(self, name: str) -> str:
-        """Return the value of a header; its first one if it has several, ``""`` if there is none."""
-        return next((value for key, value in self.lines if key == name), "")
+        """Return the first value of a header; ``""`` if there is none."""
+        for key, value in self.lines:
+            if key == name:
+                return value
+        return ""
 
     def only(self, names: Iterable[str]) -> HeaderLines:
-        """Return the header lines of these names."""
+        """Return the header lines with these names."""
         known = frozenset(names)
         return [line for line in self.lines if line[0] in known]
 
 
-class _Collects:
+class _Collector:
+    """Gathers what httptools calls back with."""
+
     def __init__(self) -> None:
         self.lines: HeaderLines = []
         self.target = self.body = b""
@@ -61,14 +69,15 @@ class _Collects:
 
 
 def request_head(data: bytes) -> MessageHead:
-    """Return the head of a request, which is all of ``data``.
+    """Parse ``data`` as the whole head of a request.
 
     Raises:
-        Refused: It is no request of HTTP/1.1, or one with a body.
+        RefusedRequest: ``data`` is no request of HTTP/1.1, or the request has a body.
     """
     if data.count(b"\n") > MOST_LINES:
         raise RefusedRequest(431, "the head of the request has too many lines")
-    found = _Collects()
+
+    found = _Collector()
     parser = httptools.HttpRequestParser(found)
     try:
         parser.feed_data(data)
@@ -76,21 +85,26 @@ def request_head(data: bytes) -> MessageHead:
         pass
     except httptools.HttpParserError:
         raise RefusedRequest(400, "the request is not HTTP/1.1") from None
-    head = MessageHead(found.lines, parser.get_method().decode("ascii"), found.target.decode("latin-1"))
-    if parser.get_http_version() != "1.1" or not head.target.startswith("/") or not head.target.isascii():
+
+    method = parser.get_method().decode("ascii")
+    target = found.target.decode("latin-1")
+    if parser.get_http_version() != "1.1" or not target.startswith("/") or not target.isascii():
         raise RefusedRequest(400, "the request is not HTTP/1.1")
-    if any(name == "transfer-encoding" or value != "0" for name, value in head.only(_BODY)):
-        raise RefusedRequest(413, "a request has no body here")
+
+    head = MessageHead(found.lines, method, target)
+    for name, value in head.only(_BODY):
+        if name == "transfer-encoding" or value != "0":
+            raise RefusedRequest(413, "a request has no body here")
     return head
 
 
 def response_head(data: bytes) -> MessageHead:
-    """Return the head of a response, which is all of ``data``.
+    """Parse ``data`` as the whole head of a response.
 
     Raises:
-        ValueError: It is no response of HTTP/1.1.
+        ValueError: ``data`` is no response of HTTP/1.1.
     """
-    found = _Collects()
+    found = _Collector()
     parser = httptools.HttpResponseParser(found)
     try:
         parser.feed_data(data)
@@ -102,8 +116,8 @@ def response_head(data: bytes) -> MessageHead:
 
 
 def body_of(data: bytes) -> tuple[bytes, bool]:
-    """Return the body of a response as far as it has come, and whether it is complete."""
-    found = _Collects()
+    """Return the received part of a response's body, and True if the body is complete."""
+    found = _Collector()
     with contextlib.suppress(httptools.HttpParserError):
         httptools.HttpResponseParser(found).feed_data(data)
     return found.body, found.complete
@@ -117,7 +131,7 @@ def encode_response(status: int, lines: Iterable[tuple[str, str]]) -> bytes:
 
 
 def reply(status: int, body: bytes, content_type: str = "text/plain; charset=utf-8") -> bytes:
-    """Return a whole response, after which the connection is closed."""
+    """Return a whole response; it announces that the connection is closed afterwards."""
     lines = [
         ("Content-Type", content_type),
         ("X-Content-Type-Options", "nosniff"),

@@ -1,4 +1,7 @@
-"""The ports of the nodes: connections are accepted, and bounded in number before and after they are trusted."""
+"""The ports of the nodes: they accept connections, and limit their number.
+
+Connections of clients that aren't trusted yet have a limit of their own.
+"""
 
 import asyncio
 import resource
@@ -12,19 +15,23 @@ from syncer.kubelet.http import MessageHead
 from syncer.kubelet.relay import LINGER_SECONDS
 from syncer.token_bucket import TokenBucket
 
-#: Connections of clients that aren't trusted yet, or have been answered and don't close, in all; for a further
-#: one, the oldest is closed. A client is trusted after a few round trips, so it is served even while others open
-#: connections and say nothing.
+#: Connections, in all, of clients that aren't trusted yet, or were answered and don't close. A
+#: further one closes the oldest. A client is trusted after a few round trips, so it is served even
+#: while others open connections and send nothing.
 MOST_YOUNG = 256
-#: Connections of trusted clients to a node, and in all. Each takes up to 1.5 MB while its client is slow.
-MOST_OF_NODE, MOST_IN_ALL = 600, 1000
-#: Connections that are accepted in a second, and at once: a handshake and a review take about 2 ms of CPU.
-ACCEPTED_A_SECOND, ACCEPTED_AT_ONCE = 150.0, 600
-#: Large answers that wait at the same time for clients to take them.
+#: Connections of trusted clients to a node. Each takes up to 1.5 MB while its client is slow.
+MOST_OF_NODE = 600
+#: Connections of trusted clients to all nodes.
+MOST_IN_ALL = 1000
+#: Connections that are accepted per second: a handshake and a review take about 2 ms of CPU.
+ACCEPTED_A_SECOND = 150.0
+#: Connections that are accepted at once.
+ACCEPTED_AT_ONCE = 600
+#: Large answers that are sent at the same time.
 MOST_LARGE = 4
 #: An answer of more bytes is a large one.
 LARGE = 64 << 10
-#: Open files of the process besides these connections, about.
+#: Open files of the process besides these connections, approximately.
 OTHER_FILES = 256
 #: Seconds that a TLS handshake may take.
 HANDSHAKE_SECONDS = 10.0
@@ -35,41 +42,61 @@ BACKLOG = 256
 
 
 def room() -> int:
-    """Return the most connections of trusted clients that the process has files for; each takes two.
+    """Return the number of connections of trusted clients that the process has files for.
 
-    The limit of open files is raised as far as the process may, like Go programs do.
+    Each takes two files. The soft limit of open files is raised first, as Go programs do.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * MOST_IN_ALL + MOST_YOUNG + OTHER_FILES
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return MOST_IN_ALL
-    most = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+
+    most = wanted
+    if hard != resource.RLIM_INFINITY:
+        most = min(hard, wanted)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     return max((most - MOST_YOUNG - OTHER_FILES) // 2, 1)
 
 
 class Bounds:
-    """The connections of all nodes of a virtual cluster, bounded."""
+    """Limits the connections of all nodes of a virtual cluster."""
 
-    def __init__(self, in_all: int = MOST_IN_ALL, *, of_node: int = MOST_OF_NODE, young: int = MOST_YOUNG) -> None:
-        self._in_all, self._of_node, self._most_young = in_all, of_node, young
+    def __init__(
+        self,
+        in_all: int = MOST_IN_ALL,
+        *,
+        of_node: int = MOST_OF_NODE,
+        young: int = MOST_YOUNG,
+    ) -> None:
+        self._in_all = in_all
+        self._of_node = of_node
+        self._most_young = young
         #: The clients that aren't trusted yet, or no longer, the oldest first.
         self.young: dict[ClientConnection, None] = {}
         #: The number of trusted clients, by node.
         self.trusted: dict[str, int] = {}
         self._large = asyncio.Semaphore(MOST_LARGE)
         self._now = asyncio.get_running_loop().time
-        self._accepted = TokenBucket(rate=ACCEPTED_A_SECOND, burst=ACCEPTED_AT_ONCE, now=self._now())
+        self._accepted = TokenBucket(
+            rate=ACCEPTED_A_SECOND,
+            burst=ACCEPTED_AT_ONCE,
+            now=self._now(),
+        )
 
     async def admit(self) -> None:
-        """Wait until a further connection may be accepted: further ones wait in the kernel, or go away.
+        """Wait until a further connection may be accepted.
 
-        Each port waits for itself, so that one with very many clients keeps the others waiting for one of them each.
+        Until then, clients wait in the kernel, or give up. Each port waits by itself, so a port
+        with very many clients delays the others by one connection each.
         """
         await asyncio.sleep(self._accepted.take(self._now()))
 
     async def send(self, client: ClientConnection, response: bytes) -> None:
-        """Answer with a whole response; large ones wait for each other, so that slow clients hold few of them."""
+        """Answer with a whole response.
+
+        Only :data:`MOST_LARGE` large ones are sent at a time, so that slow clients keep few of
+        them in memory.
+        """
         if len(response) <= LARGE:
             client.send(response)
             return
@@ -77,7 +104,7 @@ class Bounds:
             await client.deliver(response)
 
     def add(self, client: ClientConnection) -> None:
-        """Add a client that isn't trusted yet; the oldest one goes if there are too many."""
+        """Add a client that isn't trusted yet; drop the oldest one if there are too many."""
         if len(self.young) >= self._most_young:
             oldest = next(iter(self.young))
             del self.young[oldest]
@@ -85,7 +112,7 @@ class Bounds:
         self.young[client] = None
 
     def trust(self, client: ClientConnection, node: str) -> bool:
-        """Count a client as trusted. Return False if the node, or all together, have too many."""
+        """Count a client as trusted. Return False if the node or all nodes have too many."""
         number = self.trusted.get(node, 0)
         if number >= self._of_node or sum(self.trusted.values()) >= self._in_all:
             return False
@@ -116,17 +143,20 @@ class KubeletPort:
         tls: Callable[[], ssl.SSLContext],
         bounds: Bounds,
     ) -> None:
-        self._socket, self._answer, self._tls, self._bounds = listening, answer, tls, bounds
+        self._socket = listening
+        self._answer = answer
+        self._tls = tls
+        self._bounds = bounds
         self._task = asyncio.create_task(self._accept())
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The number of the port."""
         port: int = self._socket.getsockname()[1]
         return port
 
     def close(self) -> None:
-        """Accept no more; open connections go on."""
+        """Stop accepting; open connections continue."""
         self._task.cancel()
         self._socket.close()
 
@@ -137,9 +167,11 @@ class KubeletPort:
                 accepted, _ = await loop.sock_accept(self._socket)
                 accepted.setblocking(False)
                 tune(accepted)
-            except OSError:  # no files are left, or an error of the network that was to come later (accept(2))
+            except OSError:
+                # No files are left, or the new socket has a network error already, see accept(2).
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
+
             client = ClientConnection(self._answer, self._closed)
             self._bounds.add(client)
             client.accepting = asyncio.create_task(self._shake_hands(client, accepted))
@@ -170,7 +202,14 @@ def listen(host: str, port: int) -> socket.socket:
         OSError: The port is taken, or the address isn't the machine's.
     """
     dual = not host and socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if dual or ":" in host else socket.AF_INET
-    made = socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=dual)
-    made.setblocking(False)
-    return made
+    family = socket.AF_INET
+    if dual or ":" in host:
+        family = socket.AF_INET6
+    listening = socket.create_server(
+        (host, port),
+        family=family,
+        backlog=BACKLOG,
+        dualstack_ipv6=dual,
+    )
+    listening.setblocking(False)
+    return listening

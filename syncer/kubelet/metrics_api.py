@@ -1,7 +1,8 @@
-"""``metrics.k8s.io`` in a virtual cluster: its API server passes requests on, in the name of their users.
+"""``metrics.k8s.io`` in a virtual cluster: its API server passes requests on, with their users.
 
-How an aggregated API server trusts the one in front of it: kubernetes.io, "Configure the Aggregation Layer". What it
-answers: ``k8s.io/metrics/pkg/apis/metrics/v1beta1``, as metrics-server does.
+An aggregated API server trusts the one in front of it as described at kubernetes.io, "Configure
+the Aggregation Layer". The answers are those of metrics-server
+(``k8s.io/metrics/pkg/apis/metrics/v1beta1``).
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from syncer.kubelet import pages
 from syncer.kubelet.errors import RefusedRequest
 from syncer.kubelet.http import MessageHead
 from syncer.kubelet.usage import NodeUsage, PodUsage, Usages
-from syncer.kubelet.users import User, Users
+from syncer.kubelet.users import User, Users, subject_values
 from syncer.resources.kinds import POD_METRICS
 from syncer.steps import STEP_OBJECTS
 from syncer.translate import times
@@ -45,17 +46,19 @@ _KINDS = {"pods": "PodMetrics", "nodes": "NodeMetrics"}
 _requirement = re.compile(
     r"\s*(?:(?P<absent>!)\s*(?P<none>[^\s=!,()]+)"
     r"|(?P<key>[^\s=!,()]+)\s*(?:(?P<equals>==?|!=)\s*(?P<value>[^\s=!,()]*)"
-    r"|\s(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?)\s*(?:,|$)"
+    r"|\s(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?)\s*(?:,|$)",
 ).match
 
 
 class FrontProxy:
-    """Those who may say in whose name they ask: the ``requestheader`` settings of an API server, as it publishes
-    them in :data:`CLIENT_CA`.
+    """The API server in front: it is trusted to name the users of the requests that it passes on.
+
+    ``data`` has its ``requestheader`` settings, as it publishes them in the ConfigMap
+    :data:`.certificates.CLIENT_CA`.
     """
 
     def __init__(self, data: Mapping[str, str]) -> None:
-        #: The CA of their certificates, PEM; empty if there is none, so that nobody may.
+        #: The CA of its certificates, PEM; empty if there is none, so that no client is trusted.
         self.ca = data.get("requestheader-client-ca-file", "").encode()
         self._names = _listed(data, "requestheader-allowed-names")
         self._users = _listed(data, "requestheader-username-headers")
@@ -64,56 +67,84 @@ class FrontProxy:
         self._extra = _listed(data, "requestheader-extra-headers-prefix")
 
     def user(self, certificate: Mapping[str, Any] | None, head: MessageHead) -> User:
-        """Return the user in whose name a request is sent.
+        """Return the user of a request.
 
         Raises:
-            Refused: The sender may not say so, or doesn't.
+            RefusedRequest: The sender isn't trusted, or names no user.
         """
-        subject = [pair for part in (certificate or {}).get("subject", ()) for pair in part]
-        names = [value for key, value in subject if key == "commonName"]
-        if certificate is None or (self._names and (not names or names[-1] not in self._names)):
+        if certificate is None:
             raise RefusedRequest(401, "Unauthorized")
-        name = next((value for header in self._users if (value := head.get(header))), "")
+        if self._names:
+            common_names = subject_values(certificate, "commonName")
+            if not common_names or common_names[-1] not in self._names:
+                raise RefusedRequest(401, "Unauthorized")
+
+        name = _first_value(head, self._users)
         if not name:
             raise RefusedRequest(401, "Unauthorized")
-        groups = tuple(value for key, value in head.only(self._groups))
-        uid = next((value for header in self._uids if (value := head.get(header))), "")
+
+        groups = tuple(value for _, value in head.only(self._groups))
+        uid = _first_value(head, self._uids)
         extra: dict[str, list[str]] = {}
-        for key, value in head.lines:
+        for header, value in head.lines:
             for prefix in self._extra:
-                if key.startswith(prefix):
-                    extra.setdefault(unquote(key.removeprefix(prefix)).lower(), []).append(value)
+                if header.startswith(prefix):
+                    key = unquote(header.removeprefix(prefix)).lower()
+                    extra.setdefault(key, []).append(value)
         return User(name, groups, uid, extra)
 
 
-class MetricsApi:
-    """Answers requests that a virtual API server passes on. ``labels`` returns those of a virtual object of a kind."""
+def _first_value(head: MessageHead, headers: Sequence[str]) -> str:
+    """Return the value of the first of these headers that has one, or ``""``."""
+    for header in headers:
+        value = head.get(header)
+        if value:
+            return value
+    return ""
 
-    def __init__(self, virtual: SideClient, usages: Usages, labels: Callable[[str, Key], Mapping[str, str]]) -> None:
-        self._users, self._usages, self._labels = Users(virtual), usages, labels
-        #: Whom it trusts.
+
+class MetricsApi:
+    """Answers requests that a virtual API server passes on.
+
+    ``labels`` returns the labels of a virtual object, given the plural of its kind and its key.
+    """
+
+    def __init__(
+        self,
+        virtual: SideClient,
+        usages: Usages,
+        labels: Callable[[str, Key], Mapping[str, str]],
+    ) -> None:
+        self._users = Users(virtual)
+        self._usages = usages
+        self._labels = labels
+        #: The trusted API server.
         self.front = FrontProxy({})
 
     def trust(self, front: FrontProxy) -> None:
-        """Accept the users that another front proxy names from now on."""
+        """Trust another front proxy from now on."""
         self.front = front
 
-    async def answer(self, certificate: Mapping[str, Any] | None, head: MessageHead) -> tuple[int, bytes]:
-        """Return status and body of the answer to a request."""
+    async def answer(
+        self,
+        certificate: Mapping[str, Any] | None,
+        head: MessageHead,
+    ) -> tuple[int, bytes]:
+        """Return the HTTP status and the body of the answer to a request."""
         try:
-            return 200, await self._answer(self.front.user(certificate, head), head)
+            user = self.front.user(certificate, head)
+            return 200, await self._answer(user, head)
         except RefusedRequest as refused:
-            return refused.status, codec.encode(
-                {
-                    "kind": "Status",
-                    "apiVersion": "v1",
-                    "metadata": {},
-                    "status": "Failure",
-                    "message": refused.text,
-                    "reason": _REASONS.get(refused.status, ""),
-                    "code": refused.status,
-                }
-            )
+            status = {
+                "kind": "Status",
+                "apiVersion": "v1",
+                "metadata": {},
+                "status": "Failure",
+                "message": refused.text,
+                "reason": _REASONS.get(refused.status, ""),
+                "code": refused.status,
+            }
+            return refused.status, codec.encode(status)
 
     async def _answer(self, user: User, head: MessageHead) -> bytes:
         path, _, query = head.target.partition("?")
@@ -121,41 +152,60 @@ class MetricsApi:
             raise RefusedRequest(405, f"{GROUP} can only be read")
         if document := _DISCOVERY.get(path.rstrip("/")):
             return codec.encode(document)
+
         target = Target.of(path)
         if target is None or target.root != f"/apis/{VERSION}" or target.plural not in _KINDS or target.subresource:
             raise RefusedRequest(404, "the server could not find the requested resource")
-        asked = _Asked.of(target, query)
+        asked = _AskedObjects.of(target, query)
+        await self._authorize(user, target)
+
+        found = [figures async for figures in self._find(asked)]
+        if target.key.name and not found:
+            raise RefusedRequest(404, f'{target.plural}.{GROUP} "{target.key.name}" not found')
+        if "as=Table" in head.get("accept"):
+            return asked.table(found)
+        return asked.objects(found)
+
+    async def _authorize(self, user: User, target: Target) -> None:
+        """Check that a user may read the objects of a path.
+
+        Raises:
+            RefusedRequest: The user may not.
+        """
+        verb = "get" if target.key.name else "list"
         attributes = {
-            "verb": "get" if target.key.name else "list",
+            "verb": verb,
             "group": GROUP,
             "version": VERSION.rpartition("/")[2],
             "resource": target.plural,
             "namespace": target.key.namespace,
             "name": target.key.name,
         }
-        if not await self._users.may(user, **{name: value for name, value in attributes.items() if value}):
-            what = f'User "{user.name}" cannot {attributes["verb"]} resource "{target.plural}" in API group "{GROUP}"'
-            raise RefusedRequest(403, f"{target.plural}.{GROUP} is forbidden: {what}")
-        found = [each async for each in self._found(asked)]
-        if target.key.name and not found:
-            raise RefusedRequest(404, f'{target.plural}.{GROUP} "{target.key.name}" not found')
-        return asked.table(found) if "as=Table" in head.get("accept") else asked.objects(found)
+        given = {name: value for name, value in attributes.items() if value}
+        if not await self._users.may(user, **given):
+            raise RefusedRequest(
+                403,
+                f'{target.plural}.{GROUP} is forbidden: User "{user.name}" cannot {verb} '
+                f'resource "{target.plural}" in API group "{GROUP}"',
+            )
 
-    async def _found(self, asked: "_Asked") -> AsyncIterator["_Figures"]:
-        """Yield the figures of the objects that are asked for, by name."""
-        all_of_them: Mapping[Key, PodUsage | NodeUsage]
+    async def _find(self, asked: "_AskedObjects") -> AsyncIterator["_Figures"]:
+        """Yield the figures of the requested objects, sorted by key."""
+        usages: Mapping[Key, PodUsage | NodeUsage]
         if asked.plural == "pods":
-            all_of_them = await self._usages.pods()
+            usages = await self._usages.pods()
         else:
-            all_of_them = {Key("", name): usage for name, usage in (await self._usages.nodes()).items()}
-        for number, key in enumerate(sorted(all_of_them)):
+            nodes = await self._usages.nodes()
+            usages = {Key("", name): usage for name, usage in nodes.items()}
+
+        for number, key in enumerate(sorted(usages)):
             if not asked.names(key):
                 continue
             if number % STEP_OBJECTS == STEP_OBJECTS - 1:
                 await asyncio.sleep(0)
             labels = self._labels(asked.plural, key)
             if matches({"matchExpressions": asked.selector}, labels):
-                yield _Figures(key, labels, all_of_them[key])
+                yield _Figures(key, labels, usages[key])
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,26 +217,41 @@ class _Figures:
     usage: PodUsage | NodeUsage
 
     def metadata(self) -> Obj:
-        space = {"namespace": self.key.namespace} if self.key.namespace else {}
-        labels = {"labels": dict(self.labels)} if self.labels else {}
-        return {"name": self.key.name, **space, "creationTimestamp": times.written(self.usage.time), **labels}
+        metadata: Obj = {"name": self.key.name}
+        if self.key.namespace:
+            metadata["namespace"] = self.key.namespace
+        metadata["creationTimestamp"] = times.written(self.usage.time)
+        if self.labels:
+            metadata["labels"] = dict(self.labels)
+        return metadata
 
     def obj(self) -> Obj:
-        found = {
+        """Return a ``PodMetrics`` or ``NodeMetrics``, without its type."""
+        obj: Obj = {
             "metadata": self.metadata(),
             "timestamp": times.written(self.usage.time),
             "window": self.usage.window,
         }
         if isinstance(self.usage, PodUsage):
-            each = [{"name": one.name, "usage": _usage(one.cpu, one.memory)} for one in self.usage.containers]
-            return {**found, "containers": each}
-        return {**found, "usage": _usage(self.usage.cpu, self.usage.memory)}
+            obj["containers"] = [
+                {"name": container.name, "usage": _usage(container.cpu, container.memory)}
+                for container in self.usage.containers
+            ]
+        else:
+            obj["usage"] = _usage(self.usage.cpu, self.usage.memory)
+        return obj
 
     def row(self) -> Obj:
+        """Return the row of a ``Table``."""
         usage = _usage(self.usage.cpu, self.usage.memory)
-        cells = [self.key.name, usage["cpu"], usage["memory"], self.usage.window]
-        kind = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
-        return {"cells": cells, "object": {**kind, "metadata": self.metadata()}}
+        return {
+            "cells": [self.key.name, usage["cpu"], usage["memory"], self.usage.window],
+            "object": {
+                "kind": "PartialObjectMetadata",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": self.metadata(),
+            },
+        }
 
 
 def _usage(cpu: int, memory: int) -> dict[str, str]:
@@ -194,8 +259,12 @@ def _usage(cpu: int, memory: int) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """The objects that a request is about."""
+class _AskedObjects:
+    """The objects that a request asks for.
+
+    ``selector`` has the expressions of a label selector, ``fields`` the requirements of a field
+    selector, see :func:`_field`.
+    """
 
     plural: str
     key: Key
@@ -203,67 +272,111 @@ class _Asked:
     fields: Sequence[tuple[str, bool, str]]
 
     @classmethod
-    def of(cls, target: Target, query: str) -> "_Asked":
-        """Return the objects that a path and query name.
+    def of(cls, target: Target, query: str) -> "_AskedObjects":
+        """Parse a path and its query.
 
         Raises:
-            Refused: They can't be understood, or a watch is asked for.
+            RefusedRequest: The query can't be parsed, or asks for a watch.
         """
         try:
-            given = {name: values[-1] for name, values in parse_qs(query, max_num_fields=100).items()}
+            values = parse_qs(query, max_num_fields=100)
         except ValueError:
             raise RefusedRequest(400, "the query can't be read") from None
+        given = {name: of_name[-1] for name, of_name in values.items()}
         if given.get("watch", "false").lower() not in ("false", "0"):
             raise RefusedRequest(405, f"{GROUP} can't be watched")
-        fields = tuple(_field(term) for term in given.get("fieldSelector", "").split(",") if term.strip())
-        return cls(target.plural, target.key, tuple(_requirements(given.get("labelSelector", ""))), fields)
+
+        terms = given.get("fieldSelector", "").split(",")
+        fields = tuple(_field(term) for term in terms if term.strip())
+        selector = tuple(_requirements(given.get("labelSelector", "")))
+        return cls(target.plural, target.key, selector, fields)
 
     def names(self, key: Key) -> bool:
-        """Return True if an object of this key is meant, whatever its labels."""
-        if self.key.name not in ("", key.name) or self.key.namespace not in ("", key.namespace):
+        """Return True if the path and the field selector match a key."""
+        if self.key.name not in ("", key.name):
+            return False
+        if self.key.namespace not in ("", key.namespace):
             return False
         own = {"metadata.name": key.name, "metadata.namespace": key.namespace}
         return all((own[field] == value) is wanted for field, wanted, value in self.fields)
 
     def objects(self, found: Sequence[_Figures]) -> bytes:
-        """Return the object, or the list."""
+        """Return the object if the path names one, else the list.
+
+        Raises:
+            RefusedRequest: The list would be too large.
+        """
         kind = _KINDS[self.plural]
         if self.key.name:
             return codec.encode({"kind": kind, "apiVersion": VERSION, **found[0].obj()})
-        first = f'{{"kind":"{kind}List","apiVersion":"{VERSION}","metadata":{{}},"items":['.encode()
-        return pages.bounded((codec.encode(each.obj()) for each in found), first=first, last=b"]}")
+
+        first = f'{{"kind":"{kind}List","apiVersion":"{VERSION}","metadata":{{}},"items":['
+        items = (codec.encode(figures.obj()) for figures in found)
+        return pages.bounded(items, first=first.encode(), last=b"]}")
 
     def table(self, found: Sequence[_Figures]) -> bytes:
-        """Return a ``Table`` for kubectl."""
+        """Return a ``Table`` for kubectl.
+
+        Raises:
+            RefusedRequest: The table would be too large.
+        """
         columns = [
-            {"name": name, "type": "string", "format": "name" * (name == "Name"), "description": "", "priority": 0}
+            {
+                "name": name,
+                "type": "string",
+                "format": "name" * (name == "Name"),
+                "description": "",
+                "priority": 0,
+            }
             for name in _COLUMNS
         ]
-        head = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "columnDefinitions": columns}
+        head = {
+            "kind": "Table",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": {},
+            "columnDefinitions": columns,
+        }
         first = codec.encode(head)[:-1] + b',"rows":['
-        return pages.bounded((codec.encode(each.row()) for each in found), first=first, last=b"]}")
+        rows = (codec.encode(figures.row()) for figures in found)
+        return pages.bounded(rows, first=first, last=b"]}")
 
 
 def _listed(data: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """Return a list in JSON; header names are compared in lower case, and names of users as they are."""
+    """Return a list in JSON. Names of headers become lower case; names of users don't."""
     try:
         found = json.loads(data.get(name) or "[]")
     except ValueError:
         return ()
-    values = tuple(map(str, found)) if isinstance(found, list) else ()
-    return values if name.endswith("-names") else tuple(map(str.lower, values))
+    if not isinstance(found, list):
+        return ()
+    if name.endswith("-names"):
+        return tuple(map(str, found))
+    return tuple(str(value).lower() for value in found)
 
 
 def _field(term: str) -> tuple[str, bool, str]:
-    """Return a requirement of a field selector: the field, True if it must have the value, the value."""
+    """Parse a requirement of a field selector.
+
+    Return the field, True if it must have the value, and the value.
+
+    Raises:
+        RefusedRequest: The requirement isn't about a supported field.
+    """
     found = re.fullmatch(r"\s*(metadata\.name(?:space)?)\s*(==?|!=)\s*([^\s=!]*)\s*", term)
     if found is None:
-        raise RefusedRequest(400, "the field selector can only be about metadata.name and metadata.namespace")
+        raise RefusedRequest(
+            400,
+            "the field selector can only be about metadata.name and metadata.namespace",
+        )
     return found[1], found[2] != "!=", found[3]
 
 
 def _requirements(text: str) -> Iterator[Obj]:
-    """Yield the expressions of a label selector's text."""
+    """Parse a label selector, and yield its ``matchExpressions``.
+
+    Raises:
+        RefusedRequest: The text is no selector.
+    """
     at = 0
     while at < len(text):
         found = _requirement(text, at)
@@ -276,8 +389,9 @@ def _requirements(text: str) -> Iterator[Obj]:
             operator = "NotIn" if found["equals"] == "!=" else "In"
             yield {"key": found["key"], "operator": operator, "values": [found["value"]]}
         elif found["set"]:
+            operator = "In" if found["set"] == "in" else "NotIn"
             values = [each.strip() for each in found["values"].split(",")]
-            yield {"key": found["key"], "operator": "In" if found["set"] == "in" else "NotIn", "values": values}
+            yield {"key": found["key"], "operator": operator, "values": values}
         else:
             yield {"key": found["key"], "operator": "Exists"}
 
@@ -293,7 +407,13 @@ _DISCOVERY: Mapping[str, Obj] = {
         "apiVersion": "v1",
         "groupVersion": VERSION,
         "resources": [
-            {"name": plural, "singularName": "", "namespaced": plural == "pods", "kind": kind, "verbs": ["get", "list"]}
+            {
+                "name": plural,
+                "singularName": "",
+                "namespaced": plural == "pods",
+                "kind": kind,
+                "verbs": ["get", "list"],
+            }
             for plural, kind in _KINDS.items()
         ],
     },

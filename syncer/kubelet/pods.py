@@ -14,7 +14,7 @@ from syncer.kubelet.routes import Route
 from syncer.resources.kinds import PODS
 from syncer.resources.pods import containers
 
-#: Most Pods that are looked up at a time: the connections to the host are those of all syncers, too.
+#: Most Pods that are looked up at a time: all syncers use the connections to the host, too.
 MOST_LOOKUPS = 8
 
 
@@ -29,7 +29,10 @@ class HostedPod:
 
 
 class Pods:
-    """Finds host pods. ``holds_copies`` returns True if copies are in a host namespace; nothing is read in others."""
+    """Finds host pods.
+
+    ``holds_copies`` returns True if a host namespace contains copies; no other namespace is read.
+    """
 
     def __init__(
         self,
@@ -39,18 +42,21 @@ class Pods:
         *,
         holds_copies: Callable[[str], Awaitable[bool]],
     ) -> None:
-        self._settings, self._virtual, self._host = settings, virtual, host
+        self._settings = settings
+        self._virtual = virtual
+        self._host = host
         self._holds_copies = holds_copies
         self._lookups = asyncio.Semaphore(MOST_LOOKUPS)
 
     async def find(self, node: str, route: Route) -> HostedPod:
-        """Return the host pod that runs the named Pod on this node.
+        """Return the host pod of the Pod that a route names.
 
-        The virtual Pod and its copy are read live, so that nothing is reached that only bears the name.
-        A container must be one that was sent to the host: it may have put others into the copy, for itself.
+        The virtual Pod and its copy are read live, so that a pod that only has the same name can't
+        be reached. A container must be one that was sent to the host: the host may have added
+        others to the copy for its own use.
 
         Raises:
-            Refused: There is no such Pod on this node, or no such container in it.
+            RefusedRequest: There is no such Pod on this node, or no such container in it.
         """
         key = self._settings.names.to_host(PODS, route.pod)
         async with self._lookups:
@@ -58,14 +64,21 @@ class Pods:
         gone = _gone(route.pod)
         if virtual is None or host is None or dig(virtual, "spec.nodeName") != node:
             raise gone
-        marks, identity = self._settings.marks, self._settings.identity
-        if not marks.is_ours(host, cluster=identity, resource=PODS) or marks.virtual_key(host) != route.pod:
+        marks = self._settings.marks
+        identity = self._settings.identity
+        if not marks.is_ours(host, cluster=identity, resource=PODS):
+            raise gone
+        if marks.virtual_key(host) != route.pod:
             raise gone
         uid = uid_of(virtual)
         if annotations_of(host).get(marks.uid) != uid or route.uid not in ("", uid):
             raise gone
+
         if route.container and not _has(host, containers.recorded(marks, host), route.container):
-            raise RefusedRequest(404, f'container "{route.container}" not found in pod "{route.pod.name}"')
+            raise RefusedRequest(
+                404,
+                f'container "{route.container}" not found in pod "{route.pod.name}"',
+            )
         return HostedPod(key, uid_of(host), route.pod, uid)
 
     async def _copy(self, key: Key) -> Obj | None:
@@ -73,21 +86,23 @@ class Pods:
             may_be_there = await self._holds_copies(key.namespace)
         except ClusterError as error:
             raise _silent(self._host, error) from error
-        return await _get(self._host, key) if may_be_there else None
+        if not may_be_there:
+            return None
+        return await _get(self._host, key)
 
-    async def confirm(self, place: HostedPod) -> None:
-        """Check that a host pod still has its place.
+    async def confirm(self, pod: HostedPod) -> None:
+        """Check that a host pod still exists.
 
-        The host's API server takes a request for a name. The pod that it answered for is the one that was
-        found before if that one is there afterwards, too.
+        The host's API server finds a pod by its name. If this pod existed before a request and
+        exists afterwards, the request reached no other one.
 
         Raises:
-            Refused: It is gone, or another one has its name.
+            RefusedRequest: The pod is gone, or another one has its name.
         """
         async with self._lookups:
-            host = await _get(self._host, place.key)
-        if host is None or uid_of(host) != place.uid:
-            raise _gone(place.virtual)
+            host = await _get(self._host, pod.key)
+        if host is None or uid_of(host) != pod.uid:
+            raise _gone(pod.virtual)
 
 
 def _gone(pod: Key) -> RefusedRequest:
@@ -96,8 +111,13 @@ def _gone(pod: Key) -> RefusedRequest:
 
 def _has(host: Obj, sent: containers.SentContainers, container: str) -> bool:
     """Return True if a host pod has a container in the list in which it was sent."""
-    parts = [part for part, names in sent.items() if container in names]
-    return any(each.get("name") == container for part in parts for each in dig(host, f"spec.{part}") or ())
+    for part, names in sent.items():
+        if container not in names:
+            continue
+        for each in dig(host, f"spec.{part}") or ():
+            if each.get("name") == container:
+                return True
+    return False
 
 
 async def _get(cluster: SideClient, key: Key) -> Obj | None:
@@ -110,4 +130,7 @@ async def _get(cluster: SideClient, key: Key) -> Obj | None:
 
 
 def _silent(cluster: SideClient, error: ClusterError) -> RefusedRequest:
-    return RefusedRequest(503, f"the {cluster.side} cluster does not answer: {type(error).__name__}")
+    return RefusedRequest(
+        503,
+        f"the {cluster.side} cluster does not answer: {type(error).__name__}",
+    )

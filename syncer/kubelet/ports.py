@@ -1,4 +1,4 @@
-"""Which port each node has; a port that a Node's status shows stays, also over restarts."""
+"""The port of each node. A node keeps the port in its Node's status, also over restarts."""
 
 from collections.abc import Collection, Mapping
 
@@ -7,17 +7,17 @@ from syncer.api.paths import dig
 
 
 class PortsInUse:
-    """The ports that kubelets of one process have, which may be those of several virtual clusters."""
+    """The ports of all kubelets of a process, which may serve several virtual clusters."""
 
     def __init__(self) -> None:
         self._ports: set[tuple[str, int]] = set()
 
     def take(self, address: str, port: int) -> None:
-        """Note that a port of an address to listen on is in use."""
+        """Record that a port of a listen address is in use."""
         self._ports.add((address, port))
 
     def give_back(self, address: str, port: int) -> None:
-        """Note that a port is in use no longer."""
+        """Record that a port is no longer in use."""
         self._ports.discard((address, port))
 
     def at(self, address: str) -> set[int]:
@@ -28,19 +28,24 @@ class PortsInUse:
 def port_of(node: Obj) -> int | None:
     """Return the kubelet's port in a Node's status, or None."""
     port = dig(node, "status.daemonEndpoints.kubeletEndpoint.Port")
-    return port if isinstance(port, int) and not isinstance(port, bool) and port > 0 else None
+    if isinstance(port, int) and not isinstance(port, bool) and port > 0:
+        return port
+    return None
 
 
 def choose(
-    wanted: Mapping[str, int | None], serving: Mapping[str, int], ports: range, taken: Collection[int] = ()
+    wanted: Mapping[str, int | None],
+    serving: Mapping[str, int],
+    ports: range,
+    taken: Collection[int] = (),
 ) -> dict[str, int]:
-    """Return a port for each node, as far as there are enough.
+    """Return a port for each node; nodes are left out if there are too few ports.
 
     Args:
         wanted: The port in the status of each node.
-        serving: The ports that are served already; a node that is gone gives its port back.
+        serving: The ports that are served already; those of deleted nodes become free.
         ports: The ports to choose from.
-        taken: Those of them that others have.
+        taken: The ports that others use.
     """
     chosen = {node: port for node, port in serving.items() if node in wanted}
     used = {*chosen.values(), *taken}
@@ -48,8 +53,12 @@ def choose(
         if node not in chosen and port is not None and port in ports and port not in used:
             chosen[node] = port
             used.add(port)
+
     free = (port for port in ports if port not in used)
     for node in sorted(wanted):
-        if node not in chosen and (port := next(free, None)) is not None:
-            chosen[node] = port
+        if node in chosen:
+            continue
+        next_port = next(free, None)
+        if next_port is not None:
+            chosen[node] = next_port
     return chosen

@@ -1,4 +1,4 @@
-"""Bytes pass between two connections as they are; the slower side sets the pace."""
+"""Relays bytes between two connections, at the pace of the slower side."""
 
 import asyncio
 import contextlib
@@ -13,35 +13,44 @@ from syncer.kubelet.http import body_of
 MOST_WAITING = 64 << 10
 #: Encrypted bytes that wait to be decrypted; a quarter is more than the largest record of TLS.
 READ_AHEAD = 128 << 10
-#: Bytes that all relays of a virtual cluster pass in a second, and at once: the rest of the event loop's time is the
-#: syncers'. Each read counts as some bytes more, which is about its cost.
-BYTES_A_SECOND, BYTES_AT_ONCE, BYTES_OF_A_READ = 64 << 20, 4 << 20, 8 << 10
-#: Seconds in which the last bytes must have been taken after the other side has ended.
+#: Bytes per second that all relays of a virtual cluster pass: the rest of the event loop's time is
+#: for the syncers.
+BYTES_A_SECOND = 64 << 20
+#: Bytes that they pass at once.
+BYTES_AT_ONCE = 4 << 20
+#: Bytes that are added for each read, which is about its cost.
+BYTES_OF_A_READ = 8 << 10
+#: Seconds in which a side must receive the last bytes after the other side has ended.
 LINGER_SECONDS = 300.0
 
 
 class Pace:
-    """The bytes that relays may pass, so that they leave time to all else on the event loop."""
+    """Limits the bytes that relays pass, so that they leave time for the rest of the event loop."""
 
     __slots__ = ("_at", "_bytes", "_now", "_rate")
 
     def __init__(self, rate: float = BYTES_A_SECOND) -> None:
         self._now = asyncio.get_running_loop().time
-        self._rate, self._bytes, self._at = rate, float(BYTES_AT_ONCE), self._now()
+        self._rate = rate
+        self._bytes = float(BYTES_AT_ONCE)
+        self._at = self._now()
 
     def spend(self, size: int) -> float:
         """Count bytes; return the seconds after which more may be read."""
         now = self._now()
-        left = min(self._bytes + (now - self._at) * self._rate, BYTES_AT_ONCE) - size - BYTES_OF_A_READ
-        self._bytes, self._at = left, now
+        available = min(self._bytes + (now - self._at) * self._rate, BYTES_AT_ONCE)
+        left = available - size - BYTES_OF_A_READ
+        self._bytes = left
+        self._at = now
         return -left / self._rate if left < 0 else 0.0
 
 
 class Relay:
-    """Two connections that get each other's bytes, until one of them ends.
+    """Passes the bytes of each of two connections to the other one, until one of them ends.
 
-    Unless it is ``upgraded``, the first one only listens: bytes of it would be a second request on the other
-    connection, which is the daemon's. ``ended`` is called once, when both are closed.
+    Unless the connections are ``upgraded``, the first one may only receive: its bytes would be a
+    second request on the other connection, which has the daemon's credentials. ``ended`` is called
+    once, when both connections are closed.
     """
 
     __slots__ = ("_ended", "_finished", "_open", "_sides", "_timer", "active", "pace", "upgraded")
@@ -50,7 +59,7 @@ class Relay:
         self.pace = pace
         #: True if the bytes are those of another protocol than HTTP.
         self.upgraded = upgraded
-        #: True if a byte has passed since somebody last set it to False.
+        #: Becomes True when a byte passes; :meth:`.KubeletServer.close_idle` sets it to False.
         self.active = True
         self._ended = ended
         self._sides: tuple[_Side, ...] = ()
@@ -59,36 +68,45 @@ class Relay:
 
     def join(self, one: asyncio.Transport, other: asyncio.Transport) -> None:
         """Begin: each transport's bytes go to the other one from now on."""
-        for transport in (one, other):
-            transport.set_write_buffer_limits(high=MOST_WAITING)
-        sides = (_Side if self.upgraded else _LogReader)(self, one, other), _Side(self, other, one)
-        sides[0].opposite, sides[1].opposite = sides[1], sides[0]
-        self._sides, self._open = sides, 2
-        for side in sides:
+        one.set_write_buffer_limits(high=MOST_WAITING)
+        other.set_write_buffer_limits(high=MOST_WAITING)
+
+        kind_of_client = _Side if self.upgraded else _LogReader
+        first = kind_of_client(self, one, other)
+        second = _Side(self, other, one)
+        first.opposite = second
+        second.opposite = first
+        self._sides = (first, second)
+        self._open = 2
+        for side in self._sides:
             side.here.set_protocol(side)
             read(side.here, on=True)
 
     def close(self) -> None:
-        """End at once; bytes that wait are lost."""
+        """End at once; waiting bytes are lost."""
         for side in self._sides:
             side.here.abort()
 
     def finished(self) -> bool:
-        """Handle the end of what a side sends. Return True if the other one still sends."""
+        """Handle that a side sends no more. Return True if the other side still sends."""
         self._finished += 1
         return self._finished == 1
 
     def lost(self, other: asyncio.Transport) -> None:
-        """Handle the end of a side: the other one gets what has been read, and is closed."""
+        """Handle the end of a side: the other one gets the bytes read so far, and is closed."""
         self._open -= 1
         if self._open == 0:
             self._end()
         elif self._open == 1:
-            self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._abandon, other)
+            self._timer = asyncio.get_running_loop().call_later(
+                LINGER_SECONDS,
+                self._abandon,
+                other,
+            )
             other.close()
 
     def _abandon(self, other: asyncio.Transport) -> None:
-        """End a side that doesn't end by itself, or whose end came before it was joined."""
+        """End a side that doesn't end by itself, or that ended before it was joined."""
         other.abort()
         if self._open > 0:
             self._open = 0
@@ -96,7 +114,7 @@ class Relay:
 
     def _end(self) -> None:
         if self._timer is not None:
-            self._timer.cancel()  # it knows a transport
+            self._timer.cancel()  # the timer refers to a transport
         for side in self._sides:
             side.let_go()
         self._ended()
@@ -105,13 +123,25 @@ class Relay:
 class _Side(asyncio.BufferedProtocol):
     """A side of a relay after the heads."""
 
-    __slots__ = ("_buffer", "_is_early", "_is_faster", "_relay", "_there", "_write", "here", "opposite")
+    __slots__ = (
+        "_buffer",
+        "_is_early",
+        "_is_faster",
+        "_relay",
+        "_there",
+        "_write",
+        "here",
+        "opposite",
+    )
 
     opposite: "_Side"
 
     def __init__(self, relay: Relay, here: asyncio.Transport, there: asyncio.Transport) -> None:
-        self._relay, self.here, self._there = relay, here, there
-        self._write, self._buffer = there.write, read_buffer(asyncio.get_running_loop())
+        self._relay = relay
+        self.here = here
+        self._there = there
+        self._write = there.write
+        self._buffer = read_buffer(asyncio.get_running_loop())
         #: Why nothing is read here: the relays together are too fast, or the other side is slower.
         self._is_early = self._is_faster = False
 
@@ -146,7 +176,7 @@ class _Side(asyncio.BufferedProtocol):
             read(self.here, on=True)
 
     def eof_received(self) -> bool:
-        """Pass an end on if the other side can be told so; TLS has no half-open connections."""
+        """Pass the end on if the other transport supports it; TLS has no half-open connections."""
         if self._there.can_write_eof() and not self._there.is_closing():
             self._there.write_eof()
             return self._relay.finished()
@@ -166,7 +196,7 @@ class _Side(asyncio.BufferedProtocol):
 
 
 class _LogReader(_Side):
-    """A client that gets a log, and has nothing to say."""
+    """The side of a client that receives a log, and must send nothing."""
 
     __slots__ = ()
 
@@ -178,8 +208,8 @@ class _LogReader(_Side):
 def read(transport: asyncio.Transport, *, on: bool) -> None:
     """Read from a connection, or stop it.
 
-    uvloop goes on to read below TLS, and forgets what it has read there when the connection ends. So it gets no room
-    for that: what isn't read stays with the kernel, and the end behind it.
+    uvloop continues to read below TLS, and loses these bytes when the connection ends. So it gets
+    no buffer for that: the kernel keeps the unread bytes, and the end after them.
     """
     if transport.is_closing():
         return
@@ -195,19 +225,25 @@ def read(transport: asyncio.Transport, *, on: bool) -> None:
 
 
 def _make_room(transport: asyncio.Transport, limits: Callable[..., None]) -> None:
-    """Let uvloop read below TLS again, now that it has passed on what it had there."""
+    """Let uvloop read below TLS again, after it has passed on the bytes that it had there."""
     if transport.is_reading() and not transport.is_closing():
         limits(high=READ_AHEAD, low=READ_AHEAD // 4)
 
 
 class Upstream(asyncio.Protocol):
-    """A connection to an API server until the head of its response has come; nothing is read after it."""
+    """A connection to an API server, until the head of the response is received.
+
+    Reading stops after the head.
+    """
 
     def __init__(self, longest: int) -> None:
         self.transport = cast("asyncio.Transport", None)
         self._received: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._longest, self._data, self._end = longest, b"", 0
-        self._more, self._lost = asyncio.Event(), False
+        self._longest = longest
+        self._data = b""
+        self._end = 0
+        self._more = asyncio.Event()
+        self._lost = False
 
     async def head(self) -> bytes:
         """Return the head.
@@ -219,18 +255,22 @@ class Upstream(asyncio.Protocol):
         return self._data[: self._end]
 
     def rest(self) -> bytes:
-        """Return what has come after the head so far."""
+        """Return the bytes received after the head so far."""
         return self._data[self._end :]
 
     async def body(self, most: int, seconds: float) -> bytes:
-        """Return the body, or what has come of it after some seconds or bytes."""
+        """Return the body, or its beginning if it is longer than ``most`` bytes or takes longer."""
         read(self.transport, on=True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while len(self._data) < most and not self._lost and not body_of(self._data)[1]:
+                while len(self._data) < most and not self._lost:
+                    _, is_complete = body_of(self._data)
+                    if is_complete:
+                        break
                     self._more.clear()
                     await self._more.wait()
-        return body_of(self._data)[0][:most]
+        body, _ = body_of(self._data)
+        return body[:most]
 
     def abort(self) -> None:
         """Close the connection, if there is one."""
@@ -254,7 +294,8 @@ class Upstream(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Notify those who wait for the response."""
-        self._lost, self.transport = True, GONE
+        self._lost = True
+        self.transport = GONE
         self._more.set()
         self._fail(f"connection lost: {exc or 'closed by the server'}")
 

@@ -1,7 +1,7 @@
-"""The paths of a kubelet, and what they are called at the host's API server.
+"""The paths of a kubelet, and the corresponding ones of the host's API server.
 
-A virtual API server makes these paths and queries (Kubernetes' ``pkg/registry/core/pod/strategy.go``); a kubelet
-reads them in ``pkg/kubelet/server``.
+A virtual API server makes these paths and queries (Kubernetes'
+``pkg/registry/core/pod/strategy.go``); a kubelet reads them in ``pkg/kubelet/server``.
 """
 
 import re
@@ -14,10 +14,24 @@ from syncer.api.dns_names import DNS_LABEL, DNS_SUBDOMAIN
 from syncer.api.objects import LONGEST_LABEL, LONGEST_NAME, Key
 from syncer.kubelet.errors import RefusedRequest
 
-#: What a request is about: a subresource of a host pod, or one of the kubelet's own pages.
-RequestKind = Literal["log", "exec", "attach", "portforward", "pods", "healthz", "resource", "cadvisor", "summary"]
+#: The subject of a request: a subresource of a host pod, or one of the kubelet's own pages.
+RequestKind = Literal[
+    "log",
+    "exec",
+    "attach",
+    "portforward",
+    "pods",
+    "healthz",
+    "resource",
+    "cadvisor",
+    "summary",
+]
 
-_STREAMS: dict[str, RequestKind] = {"exec": "exec", "attach": "attach", "portForward": "portforward"}
+_STREAMS: dict[str, RequestKind] = {
+    "exec": "exec",
+    "attach": "attach",
+    "portForward": "portforward",
+}
 _PAGES: dict[str, RequestKind] = {
     "pods": "pods",
     "healthz": "healthz",
@@ -25,8 +39,9 @@ _PAGES: dict[str, RequestKind] = {
     "metrics/cadvisor": "cadvisor",
     "stats/summary": "summary",
 }
-#: The verb of a method in an authorisation (``pkg/kubelet/server/auth.go``). Into a pod's streams leads "create"
-#: alone, also by a WebSocket, whose method is GET: with a kubelet, who may read ``nodes/proxy`` may run commands.
+#: The verb of a method in an authorisation (``pkg/kubelet/server/auth.go``). Into a pod's streams
+#: leads "create" alone, also by a WebSocket, whose method is GET: with a kubelet, who may read
+#: ``nodes/proxy`` may run commands.
 _VERBS = {"GET": "get", "POST": "create"}
 
 #: Most ports of a port-forward.
@@ -36,7 +51,8 @@ LONGEST_QUOTE = 20
 #: Most digits of a number in a query.
 MOST_DIGITS = 19
 
-_label, _subdomain = re.compile(DNS_LABEL).fullmatch, re.compile(DNS_SUBDOMAIN).fullmatch
+_label = re.compile(DNS_LABEL).fullmatch
+_subdomain = re.compile(DNS_SUBDOMAIN).fullmatch
 _uid = re.compile(r"[0-9a-zA-Z-]{1,128}").fullmatch
 _port = re.compile(r"[1-9][0-9]{0,4}").fullmatch
 _time = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)").fullmatch
@@ -47,10 +63,10 @@ _NO_POD = Key("", "")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A request, understood.
+    """A parsed request.
 
-    ``query`` is that of the host's subresource, encoded. ``container`` is empty for a port-forward, ``uid`` unless
-    the path names it.
+    ``query`` is the encoded query for the host's subresource. ``container`` is empty for a
+    port-forward, ``uid`` unless the path names it.
     """
 
     page: RequestKind
@@ -61,28 +77,30 @@ class Route:
 
     @property
     def upgrades(self) -> bool:
-        """Return True if the connection becomes another protocol's."""
+        """Return True if the connection is upgraded to another protocol."""
         return self.page in ("exec", "attach", "portforward")
 
     @property
     def goes_on(self) -> bool:
-        """Return True if the reply has no end of its own, as that of a followed log."""
+        """Return True if the reply doesn't end by itself, like that of a followed log."""
         return self.upgrades or "follow=true" in self.query.split("&")
 
 
 def verb(method: str, target: str) -> str:
-    """Return the verb that a client must be allowed.
+    """Return the verb that the client must have the right to.
 
     Raises:
-        Refused: No page of ours has this method.
+        RefusedRequest: No page has this method.
     """
     if method not in _VERBS:
         raise RefusedRequest(405, f"the method {method[:LONGEST_QUOTE]} is not allowed here")
-    return "create" if _first(target) in _STREAMS else _VERBS[method]
+    if _first(target) in _STREAMS:
+        return "create"
+    return _VERBS[method]
 
 
 def subresources(target: str) -> tuple[str, ...]:
-    """Return the subresources of ``nodes`` one of which a client must be allowed.
+    """Return subresources of ``nodes``; the client must have the right to one of them.
 
     These are the kubelet's (``pkg/kubelet/server/auth.go``, with KubeletFineGrainedAuthz).
     """
@@ -104,20 +122,21 @@ def _first(target: str) -> str:
 
 
 def route(method: str, target: str) -> Route:
-    """Return what a request is about; ``target`` is its path and query as they were sent.
+    """Parse a request; ``target`` is its path and query as they were sent.
 
     Raises:
-        Refused: There is no such page, or a name or value can't be one.
+        RefusedRequest: There is no such page, or a name or value is malformed.
     """
     path, _, query = target.partition("?")
     first, *names = path.removeprefix("/").rstrip("/").split("/")
-    if not names or path.strip("/") in _PAGES:
+    page = _PAGES.get(path.strip("/"))
+    if not names or page is not None:
         if method != "GET":
             raise RefusedRequest(405, f"{method} is not allowed for this page")
-        page = _PAGES.get(path.strip("/"))
         if page is None:
             raise RefusedRequest(404, "there is no such page")
         return Route(page)
+
     if first == "containerLogs" and len(names) == 3:
         if method != "GET":
             raise RefusedRequest(405, f"{method} is not allowed for logs")
@@ -138,12 +157,20 @@ def _stream(page: RequestKind, names: Sequence[str], query: str) -> Route:
     if page == "portforward":
         return Route(page, _pod(names), uid, "", _ports(query))
     container = _container(names[-1])
-    return Route(page, _pod(names), uid, container, _stream_query(query, container, commands=page == "exec"))
+    return Route(
+        page,
+        _pod(names),
+        uid,
+        container,
+        _stream_query(query, container, commands=page == "exec"),
+    )
 
 
 def _pod(names: Sequence[str]) -> Key:
     namespace, name = names[:2]
-    if not (_label(namespace) and len(namespace) <= LONGEST_LABEL and _subdomain(name) and len(name) <= LONGEST_NAME):
+    is_namespace = _label(namespace) and len(namespace) <= LONGEST_LABEL
+    is_name = _subdomain(name) and len(name) <= LONGEST_NAME
+    if not (is_namespace and is_name):
         raise RefusedRequest(400, "the path names no valid pod")
     return Key(namespace, name)
 
@@ -155,8 +182,13 @@ def _container(name: str) -> str:
 
 
 def _flag(value: str) -> str:
-    """Return a boolean as Kubernetes reads it (``Convert_Slice_string_To_bool``): all but these is true."""
-    return "false" if value.lower() in ("0", "false") else "true"
+    """Return a boolean as Kubernetes parses it (``Convert_Slice_string_To_bool``).
+
+    All texts but ``0`` and ``false`` are true.
+    """
+    if value.lower() in ("0", "false"):
+        return "false"
+    return "true"
 
 
 def _number(value: str) -> str:
@@ -202,11 +234,15 @@ def _pairs(query: str) -> list[tuple[str, str]]:
 def _log_query(query: str, container: str) -> str:
     found = [("container", container)]
     for name, value in _pairs(query):
-        given, said = ("tailLines", value) if name == "tail" else (name, value)
-        if given not in _LOG or (name == "tail" and value == "all"):
+        host_name = name
+        if name == "tail":
+            if value == "all":
+                continue
+            host_name = "tailLines"
+        if host_name not in _LOG:
             continue
         try:
-            found.append((given, _LOG[given](said)))
+            found.append((host_name, _LOG[host_name](value)))
         except ValueError:
             raise RefusedRequest(400, f"the query has no valid {name[:LONGEST_QUOTE]}") from None
     return urlencode(found)
@@ -216,7 +252,7 @@ def _stream_query(query: str, container: str, *, commands: bool) -> str:
     found = [("container", container)]
     given = _pairs(query)
     on = {_STREAM[name] for name, value in given if name in _STREAM and value in ("1", "true")}
-    # An API server's own default is that stdout and stderr are on.
+    # Also those that are off, as an API server's default for stdout and stderr is on.
     found += [(name, "true" if name in on else "false") for name in _STREAM.values()]
     if commands:
         found += [pair for pair in given if pair[0] == "command"]
@@ -224,7 +260,11 @@ def _stream_query(query: str, container: str, *, commands: bool) -> str:
 
 
 def _ports(query: str) -> str:
-    given = [port for name, value in _pairs(query) if name in ("port", "ports") for port in value.split(",")]
-    if len(given) > MOST_PORTS or not all(_port(port) and int(port) < 65536 for port in given):
+    given = []
+    for name, value in _pairs(query):
+        if name in ("port", "ports"):
+            given += value.split(",")
+    are_valid = all(_port(port) and int(port) < 65536 for port in given)
+    if len(given) > MOST_PORTS or not are_valid:
         raise RefusedRequest(400, "the query has no valid port, or too many")
     return urlencode([("ports", port) for port in given])

@@ -1,1 +1,1 @@
-"""What can be seen of the daemon: logs, metrics, health pages, and Kubernetes events."""
+"""What the daemon shows of itself: logs, metrics, health pages, and Kubernetes events."""

@@ -1,9 +1,9 @@
 """The control API: commands query the running daemon over a unix socket, with HTTP and JSON.
 
 Only the daemon's own user, or root, may connect (mode 0600 in a folder of mode 0700, and the uid of
-the peer). Requests are read and answered on the event
-loop, so a handler may use the engine's state directly. A client may make a single request, within
-limits of bytes, of seconds, and of concurrent clients.
+the peer). Requests are read and answered on the event loop, so a handler may use the engine's state
+directly. A client may make a single request, within limits of bytes, of seconds, and of concurrent
+clients.
 """
 
 import asyncio
@@ -28,8 +28,10 @@ from syncer.observe.logs import get_logger
 ANSWER_SECONDS = 600.0
 #: Timeout for a client to send its request, and to read the answer, in seconds.
 CLIENT_SECONDS = 10.0
-#: Maximum size of the head and the body of a request, in bytes.
-MOST_HEAD, MOST_BODY = 16_384, 65_536
+#: Maximum size of the head of a request, in bytes.
+MOST_HEAD = 16_384
+#: Maximum size of its body, in bytes.
+MOST_BODY = 65_536
 #: Requests that are answered at the same time; further ones get status 503.
 MOST_ANSWERS = 16
 #: Clients that may be connected at the same time; further ones are disconnected.
@@ -45,8 +47,8 @@ ControlHandler = Callable[[Mapping[str, Any]], Awaitable[Any]]
 class Control:
     """Answers requests by method and path.
 
-    ``led_by`` returns None if this process leads, otherwise the leader's identity (``""`` if
-    unknown): then every request is refused with that identity.
+    ``led_by`` returns None if this process leads, else the leader's identity (``""`` if unknown).
+    If another process leads, every request is refused with its identity.
     """
 
     def __init__(self, *, led_by: Callable[[], str | None] = lambda: None) -> None:
@@ -57,7 +59,12 @@ class Control:
         """Register the handler of a method and path: ``add("GET", "/parked", …)``."""
         self._handlers[method, path] = handler
 
-    async def answer(self, method: str, path: str, given: Mapping[str, Any]) -> tuple[HTTPStatus, Any]:
+    async def answer(
+        self,
+        method: str,
+        path: str,
+        given: Mapping[str, Any],
+    ) -> tuple[HTTPStatus, Any]:
         """Return the status and the answer to a request.
 
         Errors become a status and a sentence; none is raised.
@@ -65,24 +72,36 @@ class Control:
         handler = self._handlers.get((method, path))
         if handler is None:
             known = ", ".join(" ".join(each) for each in self._handlers)
-            return _refused(HTTPStatus.NOT_FOUND, f"{method} {path} is not known to this daemon; it answers {known}")
+            return _refused(
+                HTTPStatus.NOT_FOUND,
+                f"{method} {path} is not known to this daemon; it answers {known}",
+            )
         leader = self._led_by()
         if leader is not None:
-            who = f"{leader} leads, ask there" if leader else "nobody leads at the moment"
-            return _refused(HTTPStatus.SERVICE_UNAVAILABLE, f"this daemon stands by and does no work: {who}")
+            reason = "no replica leads at the moment"
+            if leader:
+                reason = f"{leader} leads; run the command there"
+            return _refused(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"this daemon is on standby: {reason}",
+            )
+
         try:
             return HTTPStatus.OK, await handler(given)
         except SyncerError as error:
             return _refused(HTTPStatus.CONFLICT, str(error))
         except Exception as error:
-            log.exception("a question on the control socket could not be answered", path=path)
-            return _refused(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}; the daemon's log says more")
+            log.exception("a request on the control socket failed", path=path)
+            return _refused(
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                f"{type(error).__name__}; the daemon's log has the details",
+            )
 
     @asynccontextmanager
     async def serving(self, path: str) -> AsyncIterator[None]:
         """Listen on a socket at this path while the block runs; ``""`` is off.
 
-        If the socket can't be created, log a warning and run the block without it.
+        If the socket can't be created, a warning is logged, and the block runs without it.
 
         Raises:
             ConfigError: Another daemon listens at the path, or it is a file other than a socket.
@@ -92,7 +111,11 @@ class Control:
             yield
             return
         clients = _Clients(self)
-        server = await asyncio.start_unix_server(clients.serve, sock=listener.socket, limit=MOST_HEAD)
+        server = await asyncio.start_unix_server(
+            clients.serve,
+            sock=listener.socket,
+            limit=MOST_HEAD,
+        )
         try:
             yield
         finally:
@@ -117,12 +140,12 @@ class _Socket:
     inode: int
 
     def remove(self) -> None:
-        """Remove the file, unless another daemon has taken the path meanwhile."""
+        """Delete the file, unless another daemon listens at the path by now."""
         try:
             if self.path.lstat().st_ino == self.inode:
                 self.path.unlink()
         except OSError as error:
-            log.debug("the control socket is gone already", path=str(self.path), error=str(error))
+            log.debug("the control socket was deleted", path=str(self.path), error=str(error))
 
 
 def _listen_or_warn(path: str) -> _Socket | None:
@@ -131,9 +154,12 @@ def _listen_or_warn(path: str) -> _Socket | None:
     try:
         return _listen(Path(path))
     except OSError as error:
-        why = error.strerror or str(error)
-        hint = "set control.socket to another path, or to '0'"
-        log.warning("no control socket; commands can't ask this daemon", path=path, error=why, hint=hint)
+        log.warning(
+            "there is no control socket; commands can't query this daemon",
+            path=path,
+            error=error.strerror or str(error),
+            hint="set control.socket to another path, or to '0'",
+        )
         return None
 
 
@@ -146,23 +172,23 @@ def _listen(path: Path) -> _Socket:
     """
     _must_be_private(path.parent)
     _must_be_free(path)
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        made.bind(str(path))
+        listening.bind(str(path))
         path.chmod(0o600)  # before listening, so that no other user can connect in between
-        made.listen(MOST_CLIENTS)
+        listening.listen(MOST_CLIENTS)
     except OSError:
-        made.close()
+        listening.close()
         raise
-    return _Socket(path, made, path.lstat().st_ino)
+    return _Socket(path, listening, path.lstat().st_ino)
 
 
 def _must_be_private(folder: Path) -> None:
-    """Create the default folder, which is for this user alone; any other is as the operator made it.
+    """Create the default folder, which only this user may access. Other folders are not checked.
 
     Raises:
         OSError: The folder can't be created.
-        ConfigError: Another user has created it, or can write to it.
+        ConfigError: Another user has created the folder, or can access it.
     """
     if folder.name != f"vsyncer-{os.geteuid()}":
         return
@@ -178,12 +204,13 @@ def is_peer_trusted(connected: socket.socket) -> bool:
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return True  # not Linux: the modes of the folder and of the socket decide
-    _, uid, _ = struct.unpack("3i", connected.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
+    credentials = connected.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
+    _, uid, _ = struct.unpack("3i", credentials)
     return uid in (os.geteuid(), 0)
 
 
 def _must_be_free(path: Path) -> None:
-    """Remove the socket of a dead daemon.
+    """Delete the socket of a dead daemon.
 
     Raises:
         ConfigError: A daemon listens at the path, or it is a file other than a socket.
@@ -192,10 +219,10 @@ def _must_be_free(path: Path) -> None:
         return
     if not path.is_socket():
         raise _taken(path, "there is a file that is no socket")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocking:
-        knocking.setblocking(False)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
         try:
-            knocking.connect(str(path))
+            probe.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             path.unlink(missing_ok=True)
             return
@@ -212,7 +239,7 @@ def _taken(path: Path, why: str) -> ConfigError:
 # -- clients ---------------------------------------------------------------------------------------
 
 
-class _Question(NamedTuple):
+class _ControlRequest(NamedTuple):
     """A client's request. ``given`` is the query of a GET, or the JSON body of a POST."""
 
     method: str
@@ -242,8 +269,10 @@ class _Clients:
         assert task is not None
         self._tasks.add(task)
         try:
-            if len(self._tasks) <= MOST_CLIENTS and is_peer_trusted(writer.get_extra_info("socket")):
-                await _say(writer, *await self._answer(reader))
+            connected = writer.get_extra_info("socket")
+            if len(self._tasks) <= MOST_CLIENTS and is_peer_trusted(connected):
+                status, answer = await self._answer(reader)
+                await _send(writer, status, answer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass  # the client disconnected, or doesn't read
         finally:
@@ -260,25 +289,34 @@ class _Clients:
     async def _answer(self, reader: asyncio.StreamReader) -> tuple[HTTPStatus, Any]:
         try:
             async with asyncio.timeout(CLIENT_SECONDS):
-                question = await _read(reader)
+                request = await _read(reader)
         except _Malformed as error:
             return _refused(error.status, str(error))
         except TimeoutError:
-            return _refused(HTTPStatus.REQUEST_TIMEOUT, f"no whole question came in {CLIENT_SECONDS:g} s")
+            return _refused(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"the request was not complete after {CLIENT_SECONDS:g} s",
+            )
         if self._answering >= MOST_ANSWERS:
-            why = f"the daemon answers {MOST_ANSWERS} questions already; ask again later"
-            return _refused(HTTPStatus.SERVICE_UNAVAILABLE, why)
+            return _refused(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"the daemon answers {MOST_ANSWERS} requests already; try again later",
+            )
+
         self._answering += 1
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                return await self._control.answer(*question)
+                return await self._control.answer(*request)
         except TimeoutError:
-            return _refused(HTTPStatus.GATEWAY_TIMEOUT, f"the daemon gave no answer in {ANSWER_SECONDS:g} s")
+            return _refused(
+                HTTPStatus.GATEWAY_TIMEOUT,
+                f"the daemon gave no answer in {ANSWER_SECONDS:g} s",
+            )
         finally:
             self._answering -= 1
 
 
-async def _read(reader: asyncio.StreamReader) -> _Question:
+async def _read(reader: asyncio.StreamReader) -> _ControlRequest:
     """Read a request.
 
     Raises:
@@ -290,14 +328,17 @@ async def _read(reader: asyncio.StreamReader) -> _Question:
     except asyncio.LimitOverrunError:
         why = f"the head has more than {MOST_HEAD} bytes"
         raise _Malformed(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, why) from None
+
     first, *fields = head.decode("latin-1").split("\r\n")
     parts = first.split(" ")
     if len(parts) != 3 or not parts[1].startswith("/") or not parts[2].startswith("HTTP/1."):
         raise _Malformed(HTTPStatus.BAD_REQUEST, "expected HTTP/1.1")
-    path, _, query = parts[1].partition("?")
-    if parts[0] == "GET":
-        return _Question("GET", path, dict(parse_qsl(query)))
-    return _Question(parts[0], path, _object(await reader.readexactly(_length(fields))))
+    method, target, _ = parts
+    path, _, query = target.partition("?")
+    if method == "GET":
+        return _ControlRequest(method, path, dict(parse_qsl(query)))
+    body = await reader.readexactly(_length(fields))
+    return _ControlRequest(method, path, _object(body))
 
 
 def _length(fields: list[str]) -> int:
@@ -306,12 +347,18 @@ def _length(fields: list[str]) -> int:
     Raises:
         _Malformed: The length is missing, or too large.
     """
-    headers = {name.strip().lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
+    headers = {}
+    for field in fields:
+        name, _, value = field.partition(":")
+        headers[name.strip().lower()] = value.strip()
     length = headers.get("content-length", "0")
     if "transfer-encoding" in headers or not (length.isascii() and length.isdecimal()):
         raise _Malformed(HTTPStatus.BAD_REQUEST, "expected a Content-Length")
     if len(length) > 9 or int(length) > MOST_BODY:
-        raise _Malformed(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {MOST_BODY} bytes")
+        raise _Malformed(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"the body has more than {MOST_BODY} bytes",
+        )
     return int(length)
 
 
@@ -325,7 +372,7 @@ def _object(body: bytes) -> Mapping[str, Any]:
     return given
 
 
-async def _say(writer: asyncio.StreamWriter, status: HTTPStatus, answer: Any) -> None:
+async def _send(writer: asyncio.StreamWriter, status: HTTPStatus, answer: Any) -> None:
     """Send an answer.
 
     Raises:

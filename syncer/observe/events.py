@@ -1,10 +1,9 @@
-"""Kubernetes events on the virtual object, where its owner looks: an error or a refusal, with the
-reason.
+"""Kubernetes events about virtual objects: errors and refusals, with the reason for the owner.
 
 Recording never blocks and never raises. Equal events are counted in a single Event, as in
-client-go's recorder. Everything is bounded for each virtual cluster, because a tenant causes the
-events and chooses much of their text: events about an object (``BURST`` at once, then one in
-``REFILL`` seconds), events per second, and bytes of memory.
+client-go's recorder. A tenant causes the events and chooses much of their text, so there are limits
+for each virtual cluster: events about an object (``BURST`` at once, then one in ``REFILL``
+seconds), events per second, and bytes of memory.
 """
 
 import asyncio
@@ -24,13 +23,18 @@ from syncer.resources.kinds import EVENTS
 from syncer.token_bucket import TokenBucket
 from syncer.translate.times import written
 
-#: client-go's limits: events about an object at once, and seconds until another is allowed.
-BURST, REFILL = 25, 300.0
-#: Limits for a virtual cluster: events written at once, and per second after that. The rest wait.
-CLUSTER_BURST, CLUSTER_RATE = 100, 10.0
-#: Objects whose limit is remembered, and the life of a series of equal events in seconds; an API
-#: server keeps events for an hour.
-REMEMBERED, SERIES_LIFE = 4096, 3600.0
+#: Events about an object at once; this and the next are client-go's limits.
+BURST = 25
+#: Seconds until another event about the object is allowed.
+REFILL = 300.0
+#: Events of a virtual cluster that are written at once; further ones wait.
+CLUSTER_BURST = 100
+#: Events of a virtual cluster that are written per second after that.
+CLUSTER_RATE = 10.0
+#: Objects with a remembered limit.
+REMEMBERED = 4096
+#: Life of a series of equal events, in seconds; an API server keeps events for an hour.
+SERIES_LIFE = 3600.0
 #: Memory for the series of a virtual cluster, in bytes; the oldest are forgotten first.
 SERIES_BYTES = 1 << 20
 #: Memory for the unwritten events of a virtual cluster, in bytes; further ones are dropped.
@@ -67,8 +71,16 @@ class EventNote:
 
     @property
     def size(self) -> int:
-        """The memory of the note and of the entry that holds it, in bytes."""
-        text = (self.api_version, self.kind, self.namespace, self.name, self.uid, self.reason, self.message)
+        """The memory of the note and of its entry, in bytes."""
+        text = (
+            self.api_version,
+            self.kind,
+            self.namespace,
+            self.name,
+            self.uid,
+            self.reason,
+            self.message,
+        )
         return OVERHEAD + sum(map(sys.getsizeof, text))
 
 
@@ -86,7 +98,7 @@ class EventWriter(Protocol):
 
 @dataclass(slots=True)
 class _Series:
-    """A written event, whose count is increased when it recurs."""
+    """A written event; its count is increased when it recurs."""
 
     key: Key
     count: int
@@ -114,19 +126,25 @@ class EventRecorder:
         clock: Callable[[], float] = time.monotonic,
         utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._client, self._cluster = client, cluster
-        self._component, self._instance = component, instance or component
+        self._client = client
+        self._cluster = cluster
+        self._component = component
+        self._instance = instance or component
         self._utcnow = utcnow
         self._clock = clock
         self._series: TTLCache[EventNote, _Series] = TTLCache(
-            SERIES_BYTES, SERIES_LIFE, timer=clock, getsizeof=lambda series: series.size
+            SERIES_BYTES,
+            SERIES_LIFE,
+            timer=clock,
+            getsizeof=lambda series: series.size,
         )
         self._limit = TokenBucket(rate=CLUSTER_RATE, burst=CLUSTER_BURST, now=clock())
         #: By the hash of an object, for objects with recent events.
         self._limits: LRUCache[int, TokenBucket] = LRUCache(REMEMBERED)
         self._waiting: dict[EventNote, int] = {}
         self._waiting_bytes = 0
-        self._wake, self._idle = asyncio.Event(), asyncio.Event()
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
         self._idle.set()
         self._complained = False
         self._last_name = 0
@@ -176,7 +194,8 @@ class EventRecorder:
 
     def _is_allowed(self, note: EventNote) -> bool:
         """Return True if the limit of the note's object allows another event."""
-        about, now = hash((note.kind, note.namespace, note.name, note.uid)), self._clock()
+        about = hash((note.kind, note.namespace, note.name, note.uid))
+        now = self._clock()
         limit = self._limits.get(about)
         if limit is None:
             limit = self._limits[about] = TokenBucket(rate=1 / REFILL, burst=BURST, now=now)
@@ -187,7 +206,7 @@ class EventRecorder:
             async with asyncio.timeout(CALL_TIMEOUT):
                 await self._count_up_or_create(note, times)
             self._complained = False
-        except Exception as error:  # noqa: BLE001 — a tenant's API server may answer anything, and others go on
+        except Exception as error:  # noqa: BLE001 — a tenant's API server may answer anything
             self._complain(note, error)
 
     async def _count_up_or_create(self, note: EventNote, times: int) -> None:
@@ -221,12 +240,15 @@ class EventRecorder:
 
     def _event(self, note: EventNote, key: Key, count: int, now: str) -> Obj:
         about = {"apiVersion": note.api_version, "kind": note.kind, "name": note.name}
-        optional = {"namespace": note.namespace, "uid": note.uid}
+        if note.namespace:
+            about["namespace"] = note.namespace
+        if note.uid:
+            about["uid"] = note.uid
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"namespace": key.namespace, "name": key.name},
-            "involvedObject": about | {name: value for name, value in optional.items() if value},
+            "involvedObject": about,
             "type": note.level,
             "reason": note.reason,
             "message": note.message,
@@ -239,17 +261,29 @@ class EventRecorder:
         }
 
     def _complain(self, note: EventNote, error: Exception) -> None:
-        """Log a failure, but only once until an event is written again: without the right to create
-        events, all fail.
+        """Log a failure, but only once until an event is written again.
+
+        Without the right to create events, all fail.
         """
         if not self._complained:
             self._complained = True
             key = str(Key(note.namespace, note.name))
             about = {"cluster": self._cluster, "key": key}
-            log.warning("an event could not be written", **about, reason=note.reason, error=str(error) or "no answer")
+            log.warning(
+                "an event could not be written",
+                **about,
+                reason=note.reason,
+                error=str(error) or "no answer",
+            )
 
 
-def note_about(resource: Resource, obj: Obj, level: EventType, reason: str, message: str) -> EventNote:
+def note_about(
+    resource: Resource,
+    obj: Obj,
+    level: EventType,
+    reason: str,
+    message: str,
+) -> EventNote:
     """Return a note about an object, of which only the identity is used."""
     metadata = obj["metadata"]
     return EventNote(

@@ -17,9 +17,10 @@ from syncer.observe.server import reply, routes
 #: Returns the problem as a sentence for any reader, or None. Called on the server's threads.
 Check = Callable[[], str | None]
 
-#: Interval of the event loop's heartbeat, and the time without one after which the loop counts as
-#: stuck, in seconds.
-BEAT, DEADLINE = 1.0, 60.0
+#: Interval of the event loop's heartbeat, in seconds.
+BEAT = 1.0
+#: Seconds without a heartbeat after which the loop counts as stuck.
+DEADLINE = 60.0
 
 
 class _OfOne(str):
@@ -41,13 +42,15 @@ class CheckResult:
             return f"[+]{self.name} excluded: ok"
         if isinstance(self.problem, _OfOne):
             return f"[!]{self.name} degraded: {self.problem}"
-        return f"[-]{self.name} failed: {self.problem}" if self.problem else f"[+]{self.name} ok"
+        if self.problem:
+            return f"[-]{self.name} failed: {self.problem}"
+        return f"[+]{self.name} ok"
 
 
 class Checks:
     """The checks, by name.
 
-    Liveness is for failures that only a restart mends, so it must not depend on a cluster.
+    Liveness is for failures that only a restart repairs, so it must not depend on a cluster.
     """
 
     def __init__(self) -> None:
@@ -65,16 +68,17 @@ class Checks:
         self._ready[name] = check
 
     def ready_by_cluster(self, name: str, read: Callable[[], Mapping[str, str | None]]) -> None:
-        """Add a check ``name/CLUSTER`` to ``/readyz`` for each virtual cluster that ``read``
-        returns, with its problem or None. While one of them passes, the daemon is ready, and the others are degraded.
+        """Add checks ``name/CLUSTER`` to ``/readyz``, one for each virtual cluster.
+
+        ``read`` returns the problem of each virtual cluster, or None. While one of them has no
+        problem, the daemon is ready, and the others are degraded.
         """
         self._by_cluster[name] = read
 
     def degraded(self, read: Callable[[], Mapping[str, str]]) -> None:
-        """Show on ``/readyz`` the syncers that ``read`` returns, with the reason why they don't
-        work fully.
+        """Show on ``/readyz`` the syncers that don't work fully; the daemon stays ready.
 
-        The daemon stays ready.
+        ``read`` returns their names with the reasons.
         """
         self._degraded = read
 
@@ -82,32 +86,45 @@ class Checks:
         """Return the WSGI application that serves the pages."""
         live = _page("livez", lambda: self._live, dict)
         ready = _page("readyz", self._all_ready, lambda: self._degraded())
-        return routes({"/livez": live, "/readyz": ready, "/healthz": _page("healthz", lambda: self._live, dict)})
+        return routes(
+            {
+                "/livez": live,
+                "/readyz": ready,
+                "/healthz": _page("healthz", lambda: self._live, dict),
+            },
+        )
 
     def _all_ready(self) -> Mapping[str, Check]:
-        found = dict(self._ready)
+        checks = dict(self._ready)
         for name, read in self._by_cluster.items():
             try:
                 problems = read()
-                kind = _OfOne if None in problems.values() else str
+                is_one_well = None in problems.values()
                 for cluster, problem in problems.items():
-                    found[f"{name}/{cluster}"] = _found(kind(problem) if problem else None)
+                    if problem and is_one_well:
+                        problem = _OfOne(problem)
+                    checks[f"{name}/{cluster}"] = _constant(problem or None)
             except Exception as error:  # noqa: BLE001  # as in _outcome
-                found[name] = _found(_broken(error))
-        return found
+                checks[name] = _constant(_broken(error))
+        return checks
 
 
 class Heartbeat:
-    """A heartbeat.
+    """A check that fails ``deadline`` seconds after the last :meth:`beat`.
 
-    As a check, it fails ``deadline`` seconds after the last beat; ``what`` is the subject of the
-    message.
+    ``what`` is the subject of the message.
     """
 
     def __init__(
-        self, what: str = "the event loop", *, deadline: float = DEADLINE, clock: Callable[[], float] = time.monotonic
+        self,
+        what: str = "the event loop",
+        *,
+        deadline: float = DEADLINE,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._what, self._deadline, self._clock = what, deadline, clock
+        self._what = what
+        self._deadline = deadline
+        self._clock = clock
         self._last = clock()
 
     def beat(self) -> None:
@@ -123,52 +140,77 @@ class Heartbeat:
     def __call__(self) -> str | None:
         """Return the problem, or None."""
         silent = self._clock() - self._last
-        return f"{self._what} has given no sign of life for {silent:.0f} s" if silent > self._deadline else None
+        if silent <= self._deadline:
+            return None
+        return f"{self._what} has given no sign of life for {silent:.0f} s"
 
 
 def at_most(seconds: float, age: Callable[[], float], what: str) -> Check:
-    """Return a check that fails while ``age()`` is over ``seconds``; its message begins with ``what``."""
+    """Return a check that fails while ``age()`` is over ``seconds``.
+
+    Its message begins with ``what``.
+    """
 
     def check() -> str | None:
         now = age()
-        return f"{what} for {now:.0f} s, more than {seconds:.0f} s" if now > seconds else None
+        if now <= seconds:
+            return None
+        return f"{what} for {now:.0f} s, more than {seconds:.0f} s"
 
     return check
 
 
 def _ping() -> None:
-    """Return None: that the server answers is the check."""
+    """Return None: if the server answers, the check passes."""
 
 
-def _found(problem: str | None) -> Check:
+def _constant(problem: str | None) -> Check:
+    """Return a check with a known result."""
     return lambda: problem
 
 
 def _page(
-    name: str, read: Callable[[], Mapping[str, Check]], degraded: Callable[[], Mapping[str, str]]
+    name: str,
+    read: Callable[[], Mapping[str, Check]],
+    degraded: Callable[[], Mapping[str, str]],
 ) -> WSGIApplication:
     def page(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        checks, chosen = read(), environ["PATH_INFO"].removeprefix(f"/{name}").strip("/")
+        checks = read()
+        chosen = environ["PATH_INFO"].removeprefix(f"/{name}").strip("/")
         if chosen and chosen not in checks:
-            return reply(start_response, "404 Not Found", f"no check {chosen}; there are {', '.join(checks)}\n")
+            return reply(
+                start_response,
+                "404 Not Found",
+                f"no check {chosen}; there are {', '.join(checks)}\n",
+            )
+        if chosen:
+            checks = {chosen: checks[chosen]}
         query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
-        asked = {chosen: checks[chosen]} if chosen else dict(checks)
-        findings = _ask(asked, excluded=query.get("exclude", ()))
-        lines = [*map(str, findings), *(f"[!]{kind} degraded: {why}" for kind, why in degraded().items())]
-        if any(found.problem and (chosen or not isinstance(found.problem, _OfOne)) for found in findings):
-            return reply(start_response, "500 Internal Server Error", "\n".join([*lines, f"{name} check failed\n"]))
+        results = _run(checks, excluded=query.get("exclude", ()))
+
+        lines = [str(result) for result in results]
+        lines += [f"[!]{kind} degraded: {why}" for kind, why in degraded().items()]
+        for result in results:
+            # A problem of one virtual cluster fails only its own page.
+            if result.problem and (chosen or not isinstance(result.problem, _OfOne)):
+                lines.append(f"{name} check failed\n")
+                return reply(start_response, "500 Internal Server Error", "\n".join(lines))
         if "verbose" in query:
-            return reply(start_response, "200 OK", "\n".join([*lines, f"{name} check passed\n"]))
+            lines.append(f"{name} check passed\n")
+            return reply(start_response, "200 OK", "\n".join(lines))
         return reply(start_response, "200 OK", "ok")
 
     return page
 
 
-def _ask(checks: Mapping[str, Check], excluded: Iterable[str] = ()) -> list[CheckResult]:
-    return [
-        CheckResult(name, excluded=True) if name in excluded else CheckResult(name, _outcome(check))
-        for name, check in list(checks.items())
-    ]
+def _run(checks: Mapping[str, Check], excluded: Iterable[str] = ()) -> list[CheckResult]:
+    results = []
+    for name, check in list(checks.items()):
+        if name in excluded:
+            results.append(CheckResult(name, excluded=True))
+        else:
+            results.append(CheckResult(name, _outcome(check)))
+    return results
 
 
 def _outcome(check: Check) -> str | None:
@@ -179,5 +221,8 @@ def _outcome(check: Check) -> str | None:
 
 
 def _broken(error: Exception) -> str:
-    """Return a message for a check that raised, without the exception's text, which may contain anything."""
+    """Return a message for a check that raised an error, without the error's text.
+
+    That may contain anything.
+    """
     return f"the check itself failed: {type(error).__name__}"

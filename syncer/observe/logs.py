@@ -17,7 +17,7 @@ from typing import Any, Literal, TextIO
 
 @contextlib.contextmanager
 def _without_rich() -> Iterator[None]:
-    """Keep structlog from importing rich if it is installed: 4 MB and 34 ms of CPU for no use here."""
+    """Keep structlog from importing rich: it would take 4 MB and 34 ms of CPU, and isn't used."""
     if "rich" in sys.modules:
         yield
         return
@@ -70,11 +70,14 @@ _SINK = _Sink()
 
 
 class Logger(structlog.BoundLoggerBase):
-    """A module's logger. A disabled level costs 0.2 µs. ``bind(**keys)`` adds keys to each line."""
+    """A module's logger. ``bind(**keys)`` adds keys to each line.
+
+    A disabled level costs 0.2 µs.
+    """
 
     @property
     def is_verbose(self) -> bool:
-        """True if debug lines are logged: what they say need not be put together otherwise."""
+        """True if debug lines are logged; otherwise their values needn't be computed."""
         return _SINK.threshold <= logging.DEBUG
 
     def debug(self, event: str, **keys: Any) -> None:
@@ -133,7 +136,13 @@ def _renderers(chosen: Format, stream: TextIO, environ: Mapping[str, str]) -> li
     if chosen == "console" or (chosen == "auto" and terminal):
         colors = terminal and not environ.get("NO_COLOR")
         traceback = structlog.dev.plain_traceback
-        return [structlog.dev.ConsoleRenderer(colors=colors, timestamp_key="time", exception_formatter=traceback)]
+        return [
+            structlog.dev.ConsoleRenderer(
+                colors=colors,
+                timestamp_key="time",
+                exception_formatter=traceback,
+            ),
+        ]
     return [
         structlog.processors.format_exc_info,
         structlog.processors.EventRenamer("message"),
@@ -142,12 +151,20 @@ def _renderers(chosen: Format, stream: TextIO, environ: Mapping[str, str]) -> li
     ]
 
 
-def _in_reading_order(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _in_reading_order(
+    logger: Any,
+    method: str,
+    event: MutableMapping[str, Any],
+) -> MutableMapping[str, Any]:
     first = {key: event.pop(key) for key in ("time", "level", "message") if key in event}
     return {**first, **event}
 
 
-def _keep_content_out(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _keep_content_out(
+    logger: Any,
+    method: str,
+    event: MutableMapping[str, Any],
+) -> MutableMapping[str, Any]:
     """Keep names, numbers and sentences; replace any container by its type and size."""
     for key, value in event.items():
         if key != "exc_info":
@@ -165,34 +182,53 @@ def _shown(value: Any) -> Any:
             return ", ".join(str(_shown(part)) for part in value)
         case _:
             text = str(value)
-            return text if len(text) <= VALUE_LIMIT else f"{text[:VALUE_LIMIT]}… ({len(text)} characters)"
+            if len(text) <= VALUE_LIMIT:
+                return text
+            return f"{text[:VALUE_LIMIT]}… ({len(text)} characters)"
 
 
-def _stamp_level(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _stamp_level(
+    logger: Any,
+    method: str,
+    event: MutableMapping[str, Any],
+) -> MutableMapping[str, Any]:
     event["level"] = method
     return event
 
 
-def _stamp_library(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _stamp_library(
+    logger: Any,
+    method: str,
+    event: MutableMapping[str, Any],
+) -> MutableMapping[str, Any]:
     event["module"] = event["_record"].name
     return event
 
 
-_STAMPS: list[Any] = [_stamp_level, structlog.processors.TimeStamper(fmt="iso", utc=True, key="time")]
+_STAMPS: list[Any] = [
+    _stamp_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+]
 
 
 def _route_libraries(renderers: list[Any]) -> None:
-    """Send the lines of standard logging the same way, from level info on: at debug, libraries log
-    whole bodies.
+    """Send the lines of standard logging the same way, from level info on.
+
+    At level debug, libraries log whole bodies.
     """
     unmeta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler = logging.StreamHandler(_SINK)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[_stamp_library, *_STAMPS], processors=[unmeta, *renderers]
-        )
+            foreign_pre_chain=[_stamp_library, *_STAMPS],
+            processors=[unmeta, *renderers],
+        ),
     )
     logging.basicConfig(handlers=[handler], level=max(_SINK.threshold, logging.INFO), force=True)
 
 
-_SINK.processors[:] = [_keep_content_out, *_STAMPS, *_renderers("console", sys.stderr, {"NO_COLOR": "1"})]
+_SINK.processors[:] = [
+    _keep_content_out,
+    *_STAMPS,
+    *_renderers("console", sys.stderr, {"NO_COLOR": "1"}),
+]

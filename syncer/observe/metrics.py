@@ -13,7 +13,11 @@ from itertools import accumulate
 from typing import Literal, TypeVar
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
@@ -57,7 +61,9 @@ class Count:
 
 
 class Timings:
-    """A series of a histogram: the number of durations in each bucket of :data:`BOUNDS`, and their sum."""
+    """A series of a histogram: the number of durations in each bucket of :data:`BOUNDS`, and their
+    sum.
+    """
 
     __slots__ = ("counts", "seconds")
 
@@ -84,7 +90,7 @@ class _Children(dict[LabelsT, Series]):
 
 
 class _Recorded(Collector):
-    """The recorded metrics, as plain numbers; prometheus-client's families are built at a scrape."""
+    """The recorded metrics as plain numbers; a scrape builds prometheus-client's families."""
 
     def __init__(self) -> None:
         self._counters: dict[str, dict[tuple[str, ...], Count]] = {}
@@ -123,7 +129,8 @@ class _Recorded(Collector):
             else:
                 histogram = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
                 for labels, timings in list(self._histograms[metric.name].items()):
-                    seconds, below = timings.seconds, accumulate(list(timings.counts))
+                    seconds = timings.seconds
+                    below = accumulate(list(timings.counts))
                     histogram.add_metric(labels, list(zip(LE, below, strict=True)), seconds)
                 yield histogram
 
@@ -176,7 +183,7 @@ class SyncerMetrics:
         self._futile[side,].inc()
 
     def lag(self, direction: LagDirection, seconds: float) -> None:
-        """Count a change that was written so many seconds after it was seen."""
+        """Count a change that was written so many seconds after it was observed."""
         self._lag[direction,].observe(seconds)
 
     def failed(self, reason: str) -> None:
@@ -195,7 +202,11 @@ class QueueMetrics:
         #: Counts a request that was queued again after a failure.
         self.retried = recorded.counter("workqueue_retries", cluster, *QUEUE).inc
         #: Counts a request that was taken out so many seconds after it became due.
-        self.waited = recorded.histogram("workqueue_queue_duration_seconds", cluster, *QUEUE).observe
+        self.waited = recorded.histogram(
+            "workqueue_queue_duration_seconds",
+            cluster,
+            *QUEUE,
+        ).observe
         #: Counts a request whose work has ended after so many seconds.
         self.worked = recorded.histogram("workqueue_work_duration_seconds", cluster, *QUEUE).observe
 
@@ -207,10 +218,19 @@ class ClientMetrics:
 
     def __init__(self, recorded: _Recorded, *labels: str) -> None:
         self._requests: _Children[tuple[int, str], Count] = _Children(
-            lambda reply: recorded.counter("rest_client_requests", *labels, str(reply[0] or "<error>"), reply[1])
+            lambda reply: recorded.counter(
+                "rest_client_requests",
+                *labels,
+                str(reply[0] or "<error>"),
+                reply[1],
+            ),
         )
         self._durations: _Children[str, Timings] = _Children(
-            lambda method: recorded.histogram("rest_client_request_duration_seconds", *labels, method)
+            lambda method: recorded.histogram(
+                "rest_client_request_duration_seconds",
+                *labels,
+                method,
+            ),
         )
 
     def request(self, method: str, code: int, seconds: float) -> None:
@@ -236,21 +256,24 @@ class Metrics:
         self.ask("syncer_build_info", lambda: {build: 1})
 
     def syncer(self, cluster: str, name: str) -> SyncerMetrics:
-        """Return the metrics of a syncer of a virtual cluster, the same object for the same names."""
+        """Return the metrics of a syncer of a virtual cluster, always the same object."""
         found = self._syncers.get((cluster, name))
         if found is None:
             found = self._syncers[cluster, name] = SyncerMetrics(self._recorded, cluster, name)
         return found
 
     def queue(self, cluster: str) -> QueueMetrics:
-        """Return the metrics of the queue for a virtual cluster, the same object for the same name."""
+        """Return the metrics of the queue for a virtual cluster, always the same object."""
         found = self._queues.get(cluster)
         if found is None:
             found = self._queues[cluster] = QueueMetrics(self._recorded, cluster)
         return found
 
     def client(self, cluster: str, side: str, host: str) -> ClientMetrics:
-        """Return the metrics of the requests to an API server; ``cluster`` is ``""`` for the host's."""
+        """Return the metrics of the requests to an API server.
+
+        ``cluster`` is ``""`` for the host.
+        """
         return ClientMetrics(self._recorded, cluster, side, host)
 
     def watch_restarted(self, cluster: str, side: str, resource: str) -> None:
@@ -273,8 +296,9 @@ class Metrics:
         """Forget a virtual cluster that has left, and remove all its series."""
         self._recorded.drop(cluster)
         self._queues.pop(cluster, None)
-        for place in [place for place in self._syncers if place[0] == cluster]:
-            del self._syncers[place]
+        of_cluster = [key for key in self._syncers if key[0] == cluster]
+        for key in of_cluster:
+            del self._syncers[key]
 
 
 class _Readings(Collector):
@@ -309,7 +333,9 @@ class _Readings(Collector):
                 yield family
 
     def _values(self, name: str, read: Reading) -> Mapping[tuple[str, ...], float]:
-        """Return the values of a metric, none if it can't be read, so that the others are still shown."""
+        """Return the values of a metric, none if it can't be read, so that the others are still
+        shown.
+        """
         try:
             return read()
         except Exception as error:  # noqa: BLE001  # whatever a callback raises

@@ -34,7 +34,10 @@ TEXT = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options"
 
 
 class HostPort(NamedTuple):
-    """An address to listen on. An empty host is all addresses of the machine, port 0 any free port."""
+    """An address to listen on.
+
+    An empty host means all addresses of the machine, port 0 any free port.
+    """
 
     host: str
     port: int
@@ -49,14 +52,19 @@ def parse_address(text: str, *, setting: str) -> HostPort | None:
     if text in ("", "0"):
         return None
     host, colon, port = text.rpartition(":")
-    plain = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535 or (":" in host and plain == host):
+    in_brackets = host.startswith("[") and host.endswith("]")
+    is_port = port.isascii() and port.isdecimal() and int(port) <= 65535
+    if not colon or not is_port or (":" in host and not in_brackets):
         raise ConfigError(
             Problem(
-                f"'{text}' is not an address.", path=setting, hint="Write ':8080', '127.0.0.1:8080', or '0' for off."
-            )
+                f"'{text}' is not an address.",
+                path=setting,
+                hint="Write ':8080', '127.0.0.1:8080', or '0' for off.",
+            ),
         )
-    return HostPort(plain, int(port))
+    if in_brackets:
+        host = host[1:-1]
+    return HostPort(host, int(port))
 
 
 class Server:
@@ -86,17 +94,19 @@ class Server:
 
 
 def serve(address: str, app: WSGIApplication, *, setting: str) -> Server | None:
-    """Serve ``app`` at an address, or return None if the address says off.
+    """Serve ``app`` at an address, or return None if the address is ``""`` or ``"0"``.
 
     Raises:
         ConfigError: The address is malformed, or can't be listened on.
     """
     parsed = parse_address(address, setting=setting)
-    return Server(parsed, app, setting=setting) if parsed else None
+    if parsed is None:
+        return None
+    return Server(parsed, app, setting=setting)
 
 
 def metrics_app(registry: CollectorRegistry) -> WSGIApplication:
-    """Return ``/metrics`` in Prometheus' text format, or in OpenMetrics for a client that accepts it."""
+    """Return ``/metrics`` in Prometheus' text format, or in OpenMetrics if a client accepts that."""
     return routes({"/metrics": make_wsgi_app(registry)})
 
 
@@ -111,7 +121,11 @@ def routes(pages: dict[str, WSGIApplication]) -> WSGIApplication:
         for prefix, page in pages.items():
             if path == prefix or path.startswith(prefix + "/"):
                 return page(environ, start_response)
-        return reply(start_response, "404 Not Found", f"no such page; there are {', '.join(pages)}\n")
+        return reply(
+            start_response,
+            "404 Not Found",
+            f"no such page; there are {', '.join(pages)}\n",
+        )
 
     return app
 
@@ -125,7 +139,7 @@ def reply(start_response: StartResponse, status: str, text: str) -> list[bytes]:
 class _Handler(WSGIRequestHandler):
     timeout = CLIENT_TIMEOUT
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the name in the base class
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # as in the base class
         """Log nothing: probes come every few seconds."""
 
 
@@ -143,26 +157,25 @@ class _Http(ThreadingMixIn, WSGIServer):
         self._freed = threading.Condition()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a client on a thread of its own; if there are too many, disconnect the oldest before.
+        """Serve a client on a thread of its own; if there are too many, disconnect the oldest.
 
-        A probe is answered before it becomes the oldest, so clients that say nothing can't keep
-        it from being answered.
+        A probe is answered before it becomes the oldest, so silent clients can't block it.
         """
         with self._freed:
             if self._is_full():
                 _disconnect(next(iter(self._clients)))
                 self._freed.wait_for(lambda: not self._is_full(), FREE_WITHIN)
-            full = self._is_full()
-            if not full:
+            has_room = not self._is_full()
+            if has_room:
                 self._clients[request] = None
-        if full:
-            self.shutdown_request(request)
-        else:
+        if has_room:
             super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve a client, within a time for all of it."""
-        # A timeout of the socket begins anew with each byte, so a slow client could stay for ever.
+        """Serve a client, for :data:`REQUEST_SECONDS` at most."""
+        # A timeout of the socket restarts with each byte, so a slow client could stay for ever.
         end = threading.Timer(REQUEST_SECONDS, _disconnect, (request,))
         end.daemon = True
         end.start()
@@ -172,7 +185,7 @@ class _Http(ThreadingMixIn, WSGIServer):
             end.cancel()
 
     def shutdown_request(self, request: Any) -> None:
-        """Close a connection, and let another client have its place."""
+        """Close a connection, and make room for another client."""
         super().shutdown_request(request)
         with self._freed:
             self._clients.pop(request, None)
@@ -182,9 +195,10 @@ class _Http(ThreadingMixIn, WSGIServer):
         return len(self._clients) >= MOST_CLIENTS
 
     def server_bind(self) -> None:
-        """Bind without asking DNS for the machine's name, as the base class does; that may take seconds."""
+        """Bind without a DNS query for the machine's name, which may take seconds."""
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = "localhost", self.server_address[1]
+        self.server_name = "localhost"
+        self.server_port = self.server_address[1]
         self.setup_environ()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -209,13 +223,21 @@ class _Http6(_Http):
 def _listen(address: HostPort, setting: str) -> _Http:
     host, port = address
     try:
-        if host:
-            return (_Http6 if ":" in host else _Http)((host, port), _Handler)
-        return _listen_everywhere(port)
+        if not host:
+            return _listen_everywhere(port)
+        if ":" in host:
+            return _Http6((host, port), _Handler)
+        return _Http((host, port), _Handler)
     except OSError as error:
-        why = "the port is in use" if error.errno == errno.EADDRINUSE else (error.strerror or str(error))
+        why = error.strerror or str(error)
+        if error.errno == errno.EADDRINUSE:
+            why = "the port is in use"
         raise ConfigError(
-            Problem(f"can't listen on {host}:{port}: {why}.", path=setting, hint="Choose another, or '0' for off.")
+            Problem(
+                f"can't listen on {host}:{port}: {why}.",
+                path=setting,
+                hint="Choose another, or '0' for off.",
+            ),
         ) from error
 
 

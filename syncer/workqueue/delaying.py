@@ -33,12 +33,14 @@ class DelayingQueue(FairQueue):
         """Queue the request, now or after so many seconds (the earliest requested time wins).
 
         With ``low`` it comes after the others of its virtual cluster, unless it is also added
-        without.
+        without ``low``.
         """
         if after > 0:
             self._delay(request, self._clock() + after, low=low)
             return
-        super().add(request, low=self._cancel_timer(request, low=low) if request in self._due else low)
+        if request in self._due:
+            low = self._cancel_timer(request, low=low)
+        super().add(request, low=low)
 
     def done(self, request: SyncRequest, *, seconds: float = 0.0, writes: int = 0) -> None:
         """Finish a request that took so many seconds of a worker, and so many writes."""
@@ -50,16 +52,18 @@ class DelayingQueue(FairQueue):
     def drop(self, cluster: str, syncer: str) -> None:
         """Forget the limits and the delays of a syncer that has stopped."""
         super().drop(cluster, syncer)
-        for request in [one for one in self._due if (one.cluster, one.syncer) == (cluster, syncer)]:
-            del self._due[request]
-            self._due_low.discard(request)
+        for request in list(self._due):
+            if request.cluster == cluster and request.syncer == syncer:
+                del self._due[request]
+                self._due_low.discard(request)
 
     def leave(self, cluster: str) -> None:
-        """Forget a virtual cluster that has gone, with its delayed requests too."""
+        """Forget a virtual cluster that was removed, and its delayed requests."""
         super().leave(cluster)
-        for request in [one for one in self._due if one.cluster == cluster]:
-            del self._due[request]
-            self._due_low.discard(request)
+        for request in list(self._due):
+            if request.cluster == cluster:
+                del self._due[request]
+                self._due_low.discard(request)
 
     def close(self) -> None:
         """Hand out no more requests, and wake the waiting workers."""
@@ -84,14 +88,22 @@ class DelayingQueue(FairQueue):
         self._due[request] = due
         heapq.heappush(self._timers, (due, next(self._number), request))
         if len(self._timers) > 2 * len(self._due) + SPARE_TIMERS:
-            current = {entry[2]: entry for entry in self._timers if self._due.get(entry[2]) == entry[0]}
+            current = {}
+            for timer in self._timers:
+                due_at, _, timed = timer
+                if self._due.get(timed) == due_at:
+                    current[timed] = timer
             self._timers = list(current.values())
             heapq.heapify(self._timers)
         self._set_timer()
 
     def _cancel_timer(self, request: SyncRequest, *, low: bool) -> bool:
-        """Remove the timer of a request that is handed out now; return True if both are of low priority."""
-        due, due_low = self._due.pop(request, None), request in self._due_low
+        """Remove the timer of a request that is handed out now.
+
+        Return True if the request is of low priority, with ``low`` and by its timer.
+        """
+        due = self._due.pop(request, None)
+        due_low = request in self._due_low
         self._due_low.discard(request)
         return low and (due is None or due_low)
 

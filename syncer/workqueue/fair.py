@@ -3,25 +3,29 @@
 A request is never in two workers; a request that is added while it is worked on is handed out again
 afterwards. Each virtual cluster has a lane. The next request is taken from the lane that has used
 the least worker time for its weight (start-time fair queueing), so a tenant that floods the queue,
-or whose requests are slow, delays others by no more than what it has in work. Requests of low priority wait in the
-same lane, after its others; one in every few requests is of low priority nevertheless, so that no flood
-starves them. Requests of a syncer with its own limits wait at a gate before they enter the lane.
+or whose requests are slow, delays others by no more than what it has in work. Requests of low
+priority wait in the same lane, after its others; one in every few requests is of low priority
+nevertheless, so that no flood starves them. Requests of a syncer with its own limits wait at a gate
+before they enter the lane.
 
-**Workers in use.** A worker that waits for a slow API server is held all the same. Each lane has a share of the
-workers by its weight among the lanes that aren't paused, at least one worker. Within its share it may take any free
-worker. Beyond it, only while more than a reserve is free: a quarter of the workers, or three quarters if the requests
-of the lane are slow. So a lane that becomes busy finds workers, also while all others wait for something that doesn't
-answer. The only virtual cluster of a daemon has all workers as its share.
+**Workers in use.** A worker that waits for a slow API server is in use, too. Each lane has a share
+of the workers by its weight among the lanes that aren't paused, at least one worker. Within its
+share it may take any free worker. Beyond it, only while more than a reserve is free: a quarter of
+the workers, or three quarters if the requests of the lane are slow. So a lane that becomes busy
+finds workers, also while all others wait for something that doesn't answer. The only virtual
+cluster of a daemon has all workers as its share.
 
-**Memory in use.** A worker holds the objects of its request until the API server has answered, several times their
-JSON. A large request of a lane that holds many bytes is put aside until there is room for it; others of the lane go on.
+**Memory in use.** A worker holds the objects of its request until the API server has answered,
+several times their JSON. A large request of a lane that holds many bytes is put aside until there
+is room for it; others of the lane go on.
 
-**Cost.** Lanes with ready requests are in a heap, so a request costs O(log n) for n of them, whatever the number of
-idle lanes. Deficit round robin would be O(1), but only with a quantum as long as the longest request, and what a
-request takes is known only afterwards; and a lane that becomes busy waits there for the quanta of all others. Here it
-is the next one, and no lane is ahead of another by more than what it has in work. Lanes that may not take a worker are
-held outside of the heap. Each has a request in work, so there are at most as many as workers, and they are only looked
-through while more than the reserve is free.
+**Cost.** Lanes with ready requests are in a heap, so a request costs O(log n) for n of them,
+whatever the number of idle lanes. Deficit round robin would be O(1), but only with a quantum as
+long as the longest request, and what a request takes is known only afterwards; and a lane that
+becomes busy waits there for the quanta of all others. Here it is the next one, and no lane is ahead
+of another by more than what it has in work. Lanes that may not take a worker are kept outside of
+the heap. Each has a request in work, so there are at most as many as workers, and they are only
+looked through while more than the reserve is free.
 """
 
 import asyncio
@@ -37,10 +41,13 @@ from syncer.workqueue.lane import Lane
 
 #: Worker seconds that a lane is charged in advance for a request, until its real cost is known.
 EXPECTED_SECONDS = 0.005
-#: The parts of the workers that must be free for a lane that holds its share, and for one whose requests are slow.
-RESERVE, SLOW_RESERVE = 0.25, 0.75
-#: Bytes of JSON that the workers of a lane may hold, unless a request alone has more. Hundreds of usual objects, but
-#: three Pods with 256 KiB of variables, each of which takes 2 MB while its copy is created.
+#: The part of the workers that must be free for a lane that uses its share.
+RESERVE = 0.25
+#: The same for a lane with slow requests.
+SLOW_RESERVE = 0.75
+#: Bytes of JSON that the workers of a lane may hold, unless a request alone has more. Hundreds of
+#: usual objects, but three Pods with 256 KiB of variables, each of which takes 2 MB while its copy
+#: is created.
 MOST_WEIGHED = 1 << 20
 
 
@@ -51,8 +58,9 @@ class QueueClosed(Exception):
 class FairQueue:
     """The requests that are ready.
 
-    ``clock`` returns seconds; ``weights`` gives a lane another weight than 1, above 0. ``workers`` is the number of
-    requests that are worked on at a time; without it, a lane may have any number in work.
+    ``clock`` returns seconds; ``weights`` gives a lane another weight than 1, above 0. ``workers``
+    is the number of requests that are worked on at a time; without it, a lane may have any number
+    in work.
     """
 
     def __init__(
@@ -63,7 +71,8 @@ class FairQueue:
         workers: float = math.inf,
         added: Callable[[str], None] = lambda cluster: None,
     ) -> None:
-        self._clock, self._weights = clock, {} if weights is None else weights
+        self._clock = clock
+        self._weights = {} if weights is None else weights
         self._workers = workers
         self._count_added = added
         self._lanes: dict[str, Lane] = {}
@@ -71,14 +80,15 @@ class FairQueue:
         self._gates: dict[tuple[str, str], Gate] = {}
         self._order: list[tuple[float, int, Lane]] = []
         #: Lanes with ready requests that may not take a worker now.
-        self._held: dict[Lane, None] = {}
+        self._limited: dict[Lane, None] = {}
         #: The weight of all lanes that aren't paused.
         self._weight = 0.0
         self._number = itertools.count()
         #: Ready requests, with the time of the first unprocessed change.
         self._waiting: dict[SyncRequest, float] = {}
         self._running: dict[SyncRequest, float] = {}
-        #: The bytes of the objects of running requests that hold some, and of those that are put aside when they end.
+        #: The bytes of the objects of running requests that hold some, and of those that are put
+        #: aside when they end.
         self._weighed: dict[SyncRequest, int] = {}
         self._too_heavy: dict[SyncRequest, int] = {}
         #: Requests that changed while they were worked on: since when, and whether only with low
@@ -94,7 +104,7 @@ class FairQueue:
         """Queue the request.
 
         With ``low`` it comes after the others of its virtual cluster, unless it is also added
-        without.
+        without ``low``.
         """
         now = self._clock()
         if request in self._running:
@@ -134,8 +144,9 @@ class FairQueue:
         self._again.pop(request, None)
 
     def may_hold(self, request: SyncRequest, size: int) -> bool:
-        """Return True if a running request may hold objects of so many bytes of JSON. Otherwise it must end now, and is
-        handed out again when there is room for it.
+        """Return True if a running request may have objects of so many bytes of JSON in memory.
+
+        Otherwise it must end now, and is handed out again when there is room for it.
         """
         lane = self._lanes.get(request.cluster)
         if lane is None or request not in self._running:
@@ -151,7 +162,7 @@ class FairQueue:
         return True
 
     def done(self, request: SyncRequest, *, seconds: float = 0.0, writes: int = 0) -> None:
-        """Finish a request that took so many seconds of a worker, and so many writes."""
+        """Finish a request that took so many seconds of a worker and so many writes."""
         del self._running[request]
         weighed, too_heavy = self._weighed.pop(request, 0), self._too_heavy.pop(request, 0)
         lane = self._lanes.get(request.cluster)
@@ -164,7 +175,7 @@ class FairQueue:
                 self._waiting[request] = self._clock()
                 lane.heavy.append((request, too_heavy))
             self._let_in(lane)
-        if self._held:
+        if self._limited:
             self._release(lane)
         if too_heavy:
             return  # it is still within the limits of its syncer
@@ -180,14 +191,24 @@ class FairQueue:
 
     # -- virtual clusters and syncers --------------------------------------------------------------
 
-    def limit(self, cluster: str, syncer: str, *, concurrency: int = 0, writes_per_second: float = 0.0) -> None:
+    def limit(
+        self,
+        cluster: str,
+        syncer: str,
+        *,
+        concurrency: int = 0,
+        writes_per_second: float = 0.0,
+    ) -> None:
         """Limit a syncer's concurrent requests, and its writes per second. 0 is no limit."""
-        under_way = sum((one.cluster, one.syncer) == (cluster, syncer) for one in (*self._waiting, *self._running))
+        inside = 0
+        for request in (*self._waiting, *self._running):
+            if request.cluster == cluster and request.syncer == syncer:
+                inside += 1
         self._gates[cluster, syncer] = Gate(
             cluster,
             concurrency=concurrency,
             writes_per_second=writes_per_second,
-            inside=under_way,
+            inside=inside,
             now=self._clock(),
         )
 
@@ -198,25 +219,32 @@ class FairQueue:
             self._admit(gate, all_of_them=True)
 
     def join(self, cluster: str, *, weight: float) -> None:
-        """Give a virtual cluster its share of the workers, by its weight above 0, before it has any request."""
+        """Give a virtual cluster its share of the workers, before it has any request.
+
+        ``weight`` is above 0.
+        """
         lane = self._lane(cluster)
-        self._weight += 0.0 if lane.paused else weight - lane.weight
+        if not lane.paused:
+            self._weight += weight - lane.weight
         lane.weight = weight
 
     def pause(self, cluster: str, why: str = "") -> None:
-        """Hold the requests of a virtual cluster until it is resumed for each reason for which it was paused."""
+        """Hand out no requests of a virtual cluster until it is resumed.
+
+        If it is paused for several reasons, it must be resumed for each of them.
+        """
         lane = self._lane(cluster)
         lane.reasons.add(why)
         if lane.paused:
             return
         lane.paused = True
         self._weight -= lane.weight
-        if lane in self._held:
-            del self._held[lane]
+        if lane in self._limited:
+            del self._limited[lane]
             lane.listed = False
 
     def resume(self, cluster: str, why: str = "") -> None:
-        """Hand out the requests of a virtual cluster again, unless there is another reason for its pause."""
+        """Hand out the requests of a virtual cluster again, unless it is paused for other reasons."""
         lane = self._lane(cluster)
         lane.reasons.discard(why)
         if lane.reasons:
@@ -227,17 +255,20 @@ class FairQueue:
         self._offer(lane)
 
     def leave(self, cluster: str) -> None:
-        """Forget a virtual cluster that has gone: its requests and its limits. Requests being worked on are
-        finished as usual, and not handed out again.
+        """Forget a virtual cluster that was removed: its requests and its limits.
+
+        Running requests are finished as usual, and not handed out again.
         """
         lane = self._lanes.pop(cluster, None)
         if lane is not None:
             lane.ready.clear()
             lane.low.clear()
-            self._held.pop(lane, None)
-            self._weight -= 0.0 if lane.paused else lane.weight
-        for place in [place for place in self._gates if place[0] == cluster]:
-            gate = self._gates.pop(place)
+            self._limited.pop(lane, None)
+            if not lane.paused:
+                self._weight -= lane.weight
+
+        for key in [key for key in self._gates if key[0] == cluster]:
+            gate = self._gates.pop(key)
             if gate.timer:
                 gate.timer.cancel()
         for requests in (self._waiting, self._again):
@@ -269,15 +300,15 @@ class FairQueue:
         return depths
 
     def running(self) -> Mapping[SyncRequest, float]:
-        """Return the requests being worked on, each with its start time."""
+        """Return the running requests, each with its start time."""
         return self._running
 
     def holds(self, request: SyncRequest) -> bool:
-        """Return True if a request is ready or being worked on, but not if it is only delayed."""
+        """Return True if a request is ready or running, but not if it is only delayed."""
         return request in self._waiting or request in self._running
 
     def is_idle(self) -> bool:
-        """Return True if no request is ready or being worked on."""
+        """Return True if no request is ready or running."""
         return not self._waiting and not self._running
 
     # -- inside ------------------------------------------------------------------------------------
@@ -285,9 +316,15 @@ class FairQueue:
     def _lane(self, cluster: str) -> Lane:
         lane = self._lanes.get(cluster)
         if lane is None:
-            running = [one for one in self._running if one.cluster == cluster]  # it may have left, and come back
+            # A cluster that has left and come back may have running requests.
+            running = [one for one in self._running if one.cluster == cluster]
             weighed = sum(self._weighed.get(one, 0) for one in running)
-            lane = Lane(self._weights.get(cluster, 1.0), used=self._now_used, running=len(running), weighed=weighed)
+            lane = Lane(
+                self._weights.get(cluster, 1.0),
+                used=self._now_used,
+                running=len(running),
+                weighed=weighed,
+            )
             self._lanes[cluster] = lane
             self._weight += lane.weight
         return lane
@@ -307,7 +344,7 @@ class FairQueue:
         self._offer(lane)
 
     def _admit(self, gate: Gate, *, all_of_them: bool = False) -> None:
-        """Admit the requests that may enter now, and come back when more may."""
+        """Admit the requests that may enter now, and set a timer for the next ones."""
         now, lane = self._clock(), self._lane(gate.cluster)
         while admitted := gate.admit(now, all_of_them=all_of_them):
             lane.put(admitted[0], low=admitted[1])
@@ -325,42 +362,50 @@ class FairQueue:
         if not lane.listed:
             lane.used = max(lane.used, self._now_used)
             self._list(lane)
-        if lane not in self._held:
+        if lane not in self._limited:
             self._wake_one()
 
     def _list(self, lane: Lane) -> None:
-        """Put a lane into the order; hold it if it may not take a worker."""
+        """Put a lane into the order, or keep it outside if it may not take a worker."""
         lane.listed = True
         if self._may_take(lane):
             heapq.heappush(self._order, (lane.used, next(self._number), lane))
         else:
-            self._held[lane] = None
+            self._limited[lane] = None
 
     def _may_take(self, lane: Lane) -> bool:
-        """Return True if a lane may take a worker: it holds less than its share, or there are more than reserved."""
+        """Return True if a lane may take a worker.
+
+        It uses less than its share, or more workers are free than the reserve.
+        """
         if lane.running * self._weight < self._workers * lane.weight:
             return True
         reserve = SLOW_RESERVE if lane.is_slow else RESERVE
         return self._workers - len(self._running) > self._workers * reserve
 
     def _release(self, ended: Lane | None) -> None:
-        """After a request of a lane has ended, put that lane back into the order if it may take a worker again, and of
-        the others the one that has used least.
+        """Put lanes back into the order that may take a worker, after a request of a lane has
+        ended.
+
+        These are this lane, and of the others the one that has used the least.
         """
-        if ended in self._held and self._may_take(ended):
+        if ended in self._limited and self._may_take(ended):
             self._put_back(ended)
         if self._workers - len(self._running) > self._workers * RESERVE:
-            others = [lane for lane in self._held if self._may_take(lane)]
+            others = [lane for lane in self._limited if self._may_take(lane)]
             if others:
                 self._put_back(min(others, key=lambda lane: lane.used))
 
     def _put_back(self, lane: Lane) -> None:
-        del self._held[lane]
+        del self._limited[lane]
         heapq.heappush(self._order, (lane.used, next(self._number), lane))
         self._wake_one()
 
     def _let_in(self, lane: Lane) -> None:
-        """Make the first request ready that is put aside, if there is room once the one before it has taken its."""
+        """Make the first request ready that waits for memory, if there is room for it.
+
+        The one before it must have its objects first.
+        """
         if lane.heavy and lane.let_in is None and _fits(lane.heavy[0][1], lane.weighed):
             lane.let_in, _ = lane.heavy.popleft()
             lane.ready.appendleft(lane.let_in)
@@ -379,7 +424,7 @@ class FairQueue:
             self._wake_one()
 
     def _take(self) -> tuple[SyncRequest, float] | None:
-        """Start the next request; return it with the time of its first change, None if there is none."""
+        """Start the next request, and return it with the time of its first change, or None."""
         while self._order:
             used, _, lane = heapq.heappop(self._order)
             lane.listed = False
@@ -396,12 +441,12 @@ class FairQueue:
             changed = self._waiting.pop(request)
             if not lane.is_empty:
                 self._list(lane)
-                if lane not in self._held:
+                if lane not in self._limited:
                     self._wake_one()
             return request, changed
         return None
 
 
 def _fits(size: int, others: int) -> bool:
-    """Return True if objects of so many bytes may be held beside those of others."""
+    """Return True if there is room for objects of so many bytes beside those of others."""
     return not others or others + size <= MOST_WEIGHED

@@ -10,22 +10,30 @@ from syncer.workqueue.lane import Lane
 class Gate:
     """Admits requests of a syncer to the lane of its virtual cluster, within its limits.
 
-    Each request is admitted for a single write. If it made more, later requests wait for that; if
-    it made none, the write is given back. So the limit holds in the long run, and no worker ever
-    waits for it.
+    Each request is admitted for a single write. If it made more writes, later requests wait for
+    these; if it made none, the write is given back. So the limit is kept in the long run, and no
+    worker waits for it.
     """
 
     def __init__(
-        self, cluster: str, *, concurrency: int, writes_per_second: float, now: float, inside: int = 0
+        self,
+        cluster: str,
+        *,
+        concurrency: int,
+        writes_per_second: float,
+        now: float,
+        inside: int = 0,
     ) -> None:
-        """``concurrency`` and ``writes_per_second`` 0 are no limit.
+        """Create a gate with limits; 0 is no limit.
 
-        ``inside`` is the number of admitted requests.
+        ``inside`` is the number of requests that are admitted already.
         """
         self.cluster = cluster
         self._concurrency = concurrency
         rate = writes_per_second
-        self._bucket = TokenBucket(rate=rate, burst=int(rate), now=now) if rate else None
+        self._bucket: TokenBucket | None = None
+        if rate:
+            self._bucket = TokenBucket(rate=rate, burst=int(rate), now=now)
         self._lane = Lane()
         self._inside = inside
         #: The time before which no request is admitted.
@@ -40,14 +48,20 @@ class Gate:
         self._lane.put(request, low=low)
 
     def move_up(self, request: SyncRequest) -> bool:
-        """Raise a waiting request to normal priority; return False if it doesn't wait here."""
+        """Raise a waiting request to normal priority.
+
+        Return False if it doesn't wait here with low priority.
+        """
         if request not in self._lane.low:
             return False
         self._lane.move_up(request)
         return True
 
     def admit(self, now: float, *, all_of_them: bool = False) -> tuple[SyncRequest, bool] | None:
-        """Return the next admitted request, and True if it is of low priority; None if none may enter."""
+        """Admit the next request, and return it with True if it is of low priority.
+
+        Return None if no request waits or may enter. With ``all_of_them`` there are no limits.
+        """
         is_full = self._concurrency and self._inside >= self._concurrency
         if not len(self) or ((now < self.opens or is_full) and not all_of_them):
             return None

@@ -7,19 +7,22 @@ from syncer.api.objects import SyncRequest
 
 #: One in this many requests of a lane is of low priority, if there are any.
 LOW_SHARE = 16
-#: Seconds from which on the requests of a lane count as slow, on average; also before one has ended.
+#: The requests of a lane count as slow from this average of seconds on, and before one has ended.
 SLOW_SECONDS = 0.25
-#: The latest request's share of that average.
+#: The share of the latest request in that average.
 LATEST = 0.25
-#: Seconds below which a request tells nothing of that: it has asked no API server anything. What has nothing to do,
-#: as at a start or in a patrol, would else let a cluster whose API server is slow pass for a fast one.
+#: Requests of fewer seconds don't count in the average, as they have sent nothing to an API server.
+#: At a start or in a patrol there are many of them, and with these a cluster with a slow API server
+#: would seem fast.
 TELLING_SECONDS = 0.002
 
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """The ready requests of a virtual cluster, the worker time that it has used for its weight, and the number of
-    workers that it holds.
+    """The ready requests of a virtual cluster, and the workers that it uses.
+
+    ``used`` is the worker time that it has used, divided by its weight; ``running`` is the number
+    of its workers.
     """
 
     weight: float = 1.0
@@ -28,17 +31,18 @@ class Lane:
     passed_over: int = 0
     used: float = 0.0
     running: int = 0
-    #: The bytes of the objects that its workers hold, and the requests that wait for room for theirs, with their bytes.
+    #: The bytes of the objects that its workers have in memory.
     weighed: int = 0
+    #: The requests that wait for memory for their objects, with the bytes.
     heavy: deque[tuple[SyncRequest, int]] = field(default_factory=deque)
-    #: The one of these that was let in last, until its worker holds its objects.
+    #: The one of these that was let in last, until its worker has its objects.
     let_in: SyncRequest | None = None
-    #: The average seconds of a request that takes any, the latest counting most.
+    #: The average seconds of its requests, in which the latest count most.
     average: float = SLOW_SECONDS
     paused: bool = False
-    #: Why it is paused.
+    #: The reasons why it is paused.
     reasons: set[str] = field(default_factory=set)
-    #: True if it is in the order, or held.
+    #: True if it is in the order, or waits for its share of the workers.
     listed: bool = False
 
     @property
@@ -48,7 +52,7 @@ class Lane:
 
     @property
     def depth(self) -> int:
-        """The number of its requests that wait."""
+        """The number of its waiting requests."""
         return len(self.ready) + len(self.low) + len(self.heavy)
 
     @property
@@ -70,7 +74,10 @@ class Lane:
             self.ready.append(request)
 
     def ended(self, seconds: float, *, charged: float) -> None:
-        """Finish a request that took so many seconds of a worker, of which some were charged in advance."""
+        """Finish a request that took so many seconds of a worker.
+
+        ``charged`` are the seconds that were charged in advance.
+        """
         self.running -= 1
         self.used += (seconds - charged) / self.weight
         if seconds >= TELLING_SECONDS:

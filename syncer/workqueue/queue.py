@@ -1,7 +1,7 @@
-"""The engine's queue: like client-go's rate limiting queue, a delaying queue that remembers failures.
+"""The engine's queue: a delaying queue that remembers failures, like client-go's.
 
-The retries of a syncer in a virtual cluster have a budget: if all of its objects fail, however many, a bounded number a
-second is tried again (:mod:`syncer.workqueue.retries`).
+The retries of a syncer in a virtual cluster have a budget: even if all of its objects fail, only a
+limited number per second is retried (:mod:`syncer.workqueue.retries`).
 """
 
 import asyncio
@@ -40,7 +40,12 @@ class Queue(DelayingQueue):
         self._retries: dict[tuple[str, str], Retries] = {}
 
     def retry(
-        self, request: SyncRequest, *, at_least: float = 0.0, at_most: float = LAST_RETRY, at_once: bool = False
+        self,
+        request: SyncRequest,
+        *,
+        at_least: float = 0.0,
+        at_most: float = LAST_RETRY,
+        at_once: bool = False,
     ) -> float:
         """Queue a failed request again, at once or after an exponential delay.
 
@@ -57,25 +62,30 @@ class Queue(DelayingQueue):
         return delay
 
     def backoff(self, failures: int, *, at_most: float = LAST_RETRY) -> float:
-        """Return the seconds before another retry after so many failed ones, randomly varied."""
+        """Return the seconds before the next retry after so many failures, randomly varied."""
         grown: float = FIRST_RETRY * 2 ** min(failures, 30)
         return self.around(min(grown, at_most / JITTER[1]))
 
     def park(self, request: SyncRequest, seconds: float) -> None:
-        """Queue a failed request again after about so many seconds; that doesn't count as one more failure."""
+        """Queue a failed request again after about so many seconds.
+
+        This doesn't count as a further failure.
+        """
         self._failed(request)
         self.add(request, after=self.around(seconds), low=True)
 
     def around(self, seconds: float) -> float:
-        """Return about so many seconds, randomly varied, so that simultaneous failures don't retry
-        together.
+        """Return about so many seconds, randomly varied.
+
+        So simultaneous failures aren't retried at the same time.
         """
         least, most = JITTER
         return seconds * (least + (most - least) * self._spread())
 
     def forget(self, request: SyncRequest) -> None:
-        """Forget the failures of a request that succeeded: its next retry begins with the short
-        delay again.
+        """Forget the failures of a request that succeeded.
+
+        Its next retry has the shortest delay again.
         """
         self._failures.pop(request, None)
         if self._retries:
@@ -87,15 +97,17 @@ class Queue(DelayingQueue):
         """Forget the limits, the delays and the failures of a syncer that has stopped."""
         super().drop(cluster, syncer)
         self._forget_retries([(cluster, syncer)])
-        for request in [one for one in self._failures if (one.cluster, one.syncer) == (cluster, syncer)]:
-            del self._failures[request]
+        for request in list(self._failures):
+            if request.cluster == cluster and request.syncer == syncer:
+                del self._failures[request]
 
     def leave(self, cluster: str) -> None:
-        """Forget a virtual cluster that has gone, with the failures of its requests too."""
+        """Forget a virtual cluster that was removed, and the failures of its requests."""
         super().leave(cluster)
-        self._forget_retries([place for place in self._retries if place[0] == cluster])
-        for request in [one for one in self._failures if one.cluster == cluster]:
-            del self._failures[request]
+        self._forget_retries([key for key in self._retries if key[0] == cluster])
+        for request in list(self._failures):
+            if request.cluster == cluster:
+                del self._failures[request]
 
     def close(self) -> None:
         """Hand out no more requests, and wake the waiting workers."""
@@ -118,17 +130,22 @@ class Queue(DelayingQueue):
         if request not in self._due_low:
             super()._delay_over(request)
             return
-        now, of = self._clock(), (request.cluster, request.syncer)
-        retries = self._retries.get(of)
+        now = self._clock()
+        key = (request.cluster, request.syncer)
+        retries = self._retries.get(key)
         if retries is None:
-            retries = self._retries[of] = Retries(now)
-        failures = min(self._failures.get(request, MOST_FAILURES), MOST_FAILURES)  # a parked one comes last
-        self._due[request] = place = now + PATIENCE * failures
-        retries.put(place, request, self._due)
+            retries = Retries(now)
+            self._retries[key] = retries
+
+        # A parked request has no failures, and comes last.
+        failures = min(self._failures.get(request, MOST_FAILURES), MOST_FAILURES)
+        due = now + PATIENCE * failures
+        self._due[request] = due
+        retries.put(due, request, self._due)
         self._next_retries(retries)
 
     def _next_retries(self, retries: Retries) -> None:
-        """Let the retries begin that may, and come back when more may."""
+        """Queue the retries within the budget, and set a timer for the others."""
         while (request := retries.next(self._clock(), self._due)) is not None:
             self.add(request, low=request in self._due_low)
         if retries.timer is not None:
@@ -138,8 +155,8 @@ class Queue(DelayingQueue):
             loop = asyncio.get_running_loop()
             retries.timer = loop.call_later(1 / RETRIES_PER_SECOND, self._next_retries, retries)
 
-    def _forget_retries(self, places: Iterable[tuple[str, str]]) -> None:
-        for place in places:
-            retries = self._retries.pop(place, None)
+    def _forget_retries(self, keys: Iterable[tuple[str, str]]) -> None:
+        for key in keys:
+            retries = self._retries.pop(key, None)
             if retries is not None and retries.timer is not None:
                 retries.timer.cancel()

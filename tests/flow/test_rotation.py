@@ -183,7 +183,7 @@ def test_credentials_that_are_no_longer_accepted_show_everywhere_though_nothing_
     assert table[:2] == ["vc", "silent"]
     assert f"the {side} cluster does not accept the daemon's credentials" in table[2]
     for shown in (table[2], scene.typed("status")[1]):
-        assert f"says 401: the credentials from {scene.folder / side}" in shown
+        assert f"answers 401: the credentials from {scene.folder / side}" in shown
     assert scene.typed("config", "validate")[0] == 1
     scene.write("second")
     scene.write_token(side, "new")

@@ -122,7 +122,7 @@ def test_an_expired_client_certificate_is_named_with_its_end(scene: Scene, tmp_p
     done = ended(scene.daemon(host_config(scene, change, tmp_path)))
     assert done.returncode == 1
     said = last_line(done)
-    assert said.startswith("syncer: host cluster says 401")
+    assert said.startswith("syncer: host cluster answers 401")
     assert "expired at 2021-01-01" in said
     assert str(certificate) in said or str(tmp_path / "host.kubeconfig") in said
 

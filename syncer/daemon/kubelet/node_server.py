@@ -95,7 +95,7 @@ class NodeServer:
             pair.virtual,
             pair.host,
             tls=self._context,
-            told=self._told,
+            to_virtual_text=self._told,
             pods_of=self._pods_of,
             holds_copies=partial(holds_copies, pair.host, pair.policies.homes),
             usages=usages if section.metrics else None,

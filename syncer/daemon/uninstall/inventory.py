@@ -198,7 +198,7 @@ class Lister:
         """
         async for page in self.clusters[side].list_pages(resource, namespace=namespace):
             for raw in page.items:
-                yield codec.seen(raw)
+                yield codec.observed(raw)
 
     async def still_there(self, items: Iterable[Item]) -> dict[Item, Obj]:
         """Return those of the items that still exist and are ours, as they are now.
@@ -249,7 +249,7 @@ class Lister:
                 return Inventory(unseen=[str(error)]) if unneeded else Inventory(problems=[str(error)])
             except _MALFORMED as error:
                 why = (
-                    f"{self.clusters[side].place}: a list of {resource} can't be read: {type(error).__name__}: {error}"
+                    f"{self.clusters[side].title}: a list of {resource} can't be read: {type(error).__name__}: {error}"
                 )
                 return Inventory(problems=[shortened(why)])
         raise AssertionError("every attempt returns or is followed by another")
@@ -267,13 +267,13 @@ class Lister:
         selector = self.known.marks.selector(self.known.settings.identity)
         async for page in self.clusters[side].list_pages(resource, namespace=namespace, selector=selector):
             for raw in page.items:
-                yield codec.seen(raw)
+                yield codec.observed(raw)
 
     async def _with_notes(self, found: Inventory, resource: Resource) -> None:
         notes = self.known.notes
         marks = [note.encode() for note in notes]
         async for page in self.clusters[Side.VIRTUAL].list_pages(resource):
-            for obj in (codec.seen(raw) for raw in page.items if any(mark in bytes(raw) for mark in marks)):
+            for obj in (codec.observed(raw) for raw in page.items if any(mark in bytes(raw) for mark in marks)):
                 if notes & annotations_of(obj).keys():
                     found.noted.append(self.known.item(Side.VIRTUAL, resource, obj))
 

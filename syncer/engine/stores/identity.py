@@ -122,7 +122,7 @@ async def _must_have_no_copy(host: SideClient, settings: Settings, syncer: Synce
     for namespace in namespaces or ("",):
         with contextlib.suppress(Missing, Forbidden):  # then the daemon doesn't sync them either
             async for page in host.list_pages(resource, namespace=namespace, selector=selector):
-                for obj in map(codec.seen, page.items):
+                for obj in map(codec.observed, page.items):
                     if settings.marks.is_ours(obj, cluster=settings.identity, resource=syncer.resource):
                         raise ConfigError(_survivor(f"{resource.kind} {key_of(obj)}", wanted))
 

@@ -47,7 +47,7 @@ def test_store_that_is_emptied_takes_nothing() -> None:
     assert (budget.used, len(store)) == (0, 0)
 
 
-def test_budget_tells_when_it_is_over_and_never_without_a_limit() -> None:
+def test_budget_reports_when_it_is_exceeded_and_never_without_a_limit() -> None:
     told = list[int]()
     budget = MemoryBudget(most=2000)
     budget.over = lambda: told.append(budget.used)

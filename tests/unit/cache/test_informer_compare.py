@@ -15,7 +15,7 @@ def kept(watched: Watched) -> Watched:
     return watched
 
 
-def test_object_that_the_watch_had_passed_was_wrong_and_is_told_to_no_syncer(kept: Watched) -> None:
+def test_object_that_the_watch_had_passed_was_wrong_and_notifies_no_syncer(kept: Watched) -> None:
     kept.informer.bookmark("20")
     kept.compared(20, obj(10), obj(15, B))
     assert kept.versions() == {"a": "10", "b": "15"}
@@ -24,7 +24,7 @@ def test_object_that_the_watch_had_passed_was_wrong_and_is_told_to_no_syncer(kep
     assert kept.told_to_engine == [A, B], "what isn't a syncer's own has to know"
 
 
-def test_object_that_the_watch_is_yet_to_bring_is_no_error_and_told_as_its_event_would_be(kept: Watched) -> None:
+def test_object_that_the_watch_is_yet_to_bring_is_no_error_and_notifies_like_its_event(kept: Watched) -> None:
     kept.compared(20, obj(10))
     assert kept.versions() == {"a": "10"}
     assert kept.wrong == []
@@ -87,7 +87,7 @@ def test_event_behind_a_page_that_has_come_already_undoes_nothing(kept: Watched)
     assert kept.wrong == []
 
 
-def test_list_from_an_older_state_changes_nothing_and_says_so(kept: Watched) -> None:
+def test_list_from_an_older_state_changes_nothing_and_raises(kept: Watched) -> None:
     kept.event("MODIFIED", obj(40))
     kept.event("ADDED", obj(41, B))
     with pytest.raises(WentBack):
@@ -112,7 +112,7 @@ def test_write_of_ours_while_the_list_is_read_stays(kept: Watched) -> None:
     assert kept.heard() == [(A, "24")]
 
 
-def test_write_that_the_list_includes_is_told_since_its_events_are_dropped(kept: Watched) -> None:
+def test_write_that_the_list_includes_notifies_since_its_events_are_dropped(kept: Watched) -> None:
     kept.wrote(obj(10))
     kept.compared(20, obj(10))
     assert kept.heard() == [(A, "10")]

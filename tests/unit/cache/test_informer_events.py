@@ -8,14 +8,14 @@ from syncer.cache import informer as informers
 from syncer.cache.informer import Informer
 
 
-def test_change_of_others_is_told_with_the_object_as_it_last_was(either: Watched) -> None:
+def test_change_of_others_notifies_with_the_object_as_it_last_was(either: Watched) -> None:
     either.event("ADDED", obj(1))
     either.event("MODIFIED", obj(2))
     either.event("DELETED", obj(3))
     assert either.heard() == [(A, "1"), (A, "2"), (A, "2")]
 
 
-def test_event_that_brings_nothing_new_is_not_told(either: Watched) -> None:
+def test_event_that_brings_nothing_new_does_not_notify(either: Watched) -> None:
     either.listed(obj(1), version=1)
     either.heard()
     either.event("ADDED", obj(1))
@@ -37,7 +37,7 @@ def test_watch_goes_on_from_the_latest_list_event_or_bookmark(either: Watched) -
 # -- what was read because the store was behind ----------------------------------------------------
 
 
-def test_live_object_is_told_and_older_events_do_not_undo_it(either: Watched) -> None:
+def test_live_object_notifies_and_older_events_do_not_undo_it(either: Watched) -> None:
     either.listed(obj(1), version=2)
     either.heard()
     with either.informer.writing(A) as writing:
@@ -63,7 +63,7 @@ def test_live_object_does_not_undo_events_that_came_before_the_answer(either: Wa
     assert either.version() == "6"
 
 
-def test_live_object_mends_a_store_whose_watch_has_lost_an_event(watched: Watched) -> None:
+def test_live_object_repairs_a_store_after_a_lost_event(watched: Watched) -> None:
     watched.listed(obj(1), version=2)
     watched.informer.bookmark("20")
     watched.informer.seen_live(obj(9))
@@ -72,7 +72,7 @@ def test_live_object_mends_a_store_whose_watch_has_lost_an_event(watched: Watche
     assert watched.version() == "21"
 
 
-def test_live_object_that_was_seen_to_go_stays_gone(watched: Watched) -> None:
+def test_live_object_with_an_observed_deletion_stays_deleted(watched: Watched) -> None:
     watched.listed(obj(1), version=2)
     watched.event("DELETED", obj(9))
     watched.informer.seen_live(obj(7))
@@ -101,7 +101,7 @@ def test_event_of_what_was_read_live_and_is_gone_again_brings_nothing(either: Wa
 # -- what was seen to go ---------------------------------------------------------------------------
 
 
-def test_object_that_was_never_there_was_not_seen_to_go(watched: Watched) -> None:
+def test_object_that_never_existed_has_no_observed_deletion(watched: Watched) -> None:
     assert not watched.informer.saw_go(A)
     watched.listed(version=5)
     assert not watched.informer.saw_go(A)
@@ -114,20 +114,20 @@ def test_watch_shows_that_an_object_goes(watched: Watched) -> None:
     assert watched.informer.saw_go(A)
 
 
-def test_object_that_we_delete_is_seen_to_go(watched: Watched) -> None:
+def test_deletion_of_our_own_is_observed(watched: Watched) -> None:
     watched.event("ADDED", obj(1))
     watched.deleted("u1")
     assert watched.informer.saw_go(A)
 
 
-def test_object_that_a_list_lacks_was_not_seen_to_go(watched: Watched) -> None:
+def test_object_that_a_list_lacks_has_no_observed_deletion(watched: Watched) -> None:
     watched.event("ADDED", obj(1))
     watched.listed(version=5)
     assert A not in watched.informer
     assert not watched.informer.saw_go(A)
 
 
-def test_object_that_a_live_answer_lacks_was_not_seen_to_go(watched: Watched) -> None:
+def test_object_that_a_live_answer_lacks_has_no_observed_deletion(watched: Watched) -> None:
     """The answer was one moment's; who deletes something because of it asks again."""
     watched.event("ADDED", obj(1))
     watched.informer.gone_live(A)
@@ -135,7 +135,7 @@ def test_object_that_a_live_answer_lacks_was_not_seen_to_go(watched: Watched) ->
 
 
 @pytest.mark.parametrize("how", ["event", "list", "live"])
-def test_object_that_is_there_again_was_not_seen_to_go(watched: Watched, how: str) -> None:
+def test_object_that_exists_again_has_no_observed_deletion(watched: Watched, how: str) -> None:
     watched.event("ADDED", obj(1))
     watched.event("DELETED", obj(2))
     match how:
@@ -150,9 +150,9 @@ def test_object_that_is_there_again_was_not_seen_to_go(watched: Watched, how: st
 
 
 @pytest.mark.parametrize("how", ["event", "list", "live"])
-def test_object_that_came_again_and_is_missing_then_was_not_seen_to_go(watched: Watched, how: str) -> None:
+def test_object_that_came_again_and_is_missing_then_has_no_observed_deletion(watched: Watched, how: str) -> None:
     """That an earlier object of the name went says nothing of the later one."""
-    test_object_that_is_there_again_was_not_seen_to_go(watched, how)
+    test_object_that_exists_again_has_no_observed_deletion(watched, how)
     watched.listed(version=9)
     assert A not in watched.informer
     assert not watched.informer.saw_go(A)
@@ -167,7 +167,7 @@ def test_deletions_are_remembered_up_to_a_number(watched: Watched, monkeypatch: 
     assert [watched.informer.saw_go(key) for key in keys] == [False, False, True, True, True]
 
 
-def test_uid_says_which_object_went(watched: Watched) -> None:
+def test_uid_names_the_deleted_object(watched: Watched) -> None:
     watched.event("ADDED", obj(1))
     watched.event("DELETED", obj(2))
     assert watched.informer.saw_go(A, "u1")
@@ -177,7 +177,7 @@ def test_uid_says_which_object_went(watched: Watched) -> None:
     assert watched.informer.saw_go(A, "u2")
 
 
-def test_object_that_was_replaced_is_known_for_as_long_as_that_was_seen(watched: Watched, informer: Informer) -> None:
+def test_object_that_was_replaced_is_known_while_that_was_observed(watched: Watched, informer: Informer) -> None:
     watched.listed(obj(1), version=5)
     watched.event("DELETED", obj(6))
     watched.event("ADDED", obj(7, uid="u2"))
@@ -187,7 +187,7 @@ def test_object_that_was_replaced_is_known_for_as_long_as_that_was_seen(watched:
     assert not informer.saw_replaced(A), "what has become of u2 nobody saw"
 
 
-def test_object_that_a_list_brings_anew_was_not_seen_to_be_replaced(watched: Watched) -> None:
+def test_object_that_a_list_brings_again_has_no_observed_replacement(watched: Watched) -> None:
     for version, uid in ((5, "u1"), (9, "u2")):
         watched.listed(obj(version, uid=uid), version=version)
     assert not watched.informer.saw_replaced(A)

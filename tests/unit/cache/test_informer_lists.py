@@ -36,7 +36,7 @@ def test_list_that_breaks_off_takes_nothing_away(either: Watched) -> None:
     assert (either.version(A), either.version(B)) == ("1", "7")
 
 
-def test_object_that_went_while_away_is_told(either: Watched) -> None:
+def test_object_deleted_during_an_interruption_notifies(either: Watched) -> None:
     either.listed(obj(1), obj(2, B), version=5)
     either.heard()
     either.listed(obj(2, B), version=9)
@@ -47,7 +47,7 @@ def test_object_that_went_while_away_is_told(either: Watched) -> None:
 # -- writes beside a list --------------------------------------------------------------------------
 
 
-def test_write_later_than_a_list_is_kept_and_told(watched: Watched, informer: Informer) -> None:
+def test_write_later_than_a_list_is_kept_and_notifies(watched: Watched, informer: Informer) -> None:
     watched.listed(obj(1), version=2)
     watched.heard()
     with informer.replacing() as page:
@@ -134,7 +134,7 @@ def test_list_that_lacks_what_we_deleted_takes_an_earlier_object_of_that_name_aw
     assert either.version() is None
 
 
-def test_reply_that_a_list_has_passed_is_told(watched: Watched, informer: Informer) -> None:
+def test_reply_that_a_list_has_passed_notifies(watched: Watched, informer: Informer) -> None:
     """Others may have changed the object before us, and no watch will say so."""
     watched.listed(obj(1), version=1)
     watched.heard()
@@ -163,7 +163,7 @@ def test_list_taken_after_what_we_made_was_deleted_takes_it_away(either: Watched
     assert either.version() is None
 
 
-def test_list_ends_the_wait_for_our_write_and_is_told_since_others_may_have_written_before_us(either: Watched) -> None:
+def test_list_ends_the_wait_for_our_write_and_notifies_since_others_may_have_written_before_us(either: Watched) -> None:
     either.listed(version=1)
     either.wrote(obj(3))
     either.listed(obj(3), version=4)
@@ -172,7 +172,7 @@ def test_list_ends_the_wait_for_our_write_and_is_told_since_others_may_have_writ
     assert either.version() == "5"
 
 
-def test_change_that_a_list_shows_beside_our_write_is_told(either: Watched) -> None:
+def test_change_that_a_list_shows_beside_our_write_notifies(either: Watched) -> None:
     """The list has our own state already, and with it what others did before, which no watch will show."""
     either.listed(obj(1), version=1)
     either.heard()
@@ -195,7 +195,7 @@ def test_live_read_of_what_the_rest_of_a_list_shows_is_not_waited_for(either: Wa
 # -- versions that go back -------------------------------------------------------------------------
 
 
-def test_list_below_what_was_seen_is_taken_as_it_is(either: Watched) -> None:
+def test_list_below_earlier_versions_is_taken_as_it_is(either: Watched) -> None:
     """As from an etcd that was restored from a snapshot: what has the version that it had may be another state."""
     either.listed(obj(50, color="lost"), obj(60, B), version=60)
     either.wrote(obj(70, color="ours"))
@@ -209,7 +209,7 @@ def test_list_below_what_was_seen_is_taken_as_it_is(either: Watched) -> None:
     assert either.versions() == {"a": "31", "b": "32"}
 
 
-def test_list_below_what_was_seen_brings_even_what_has_the_version_that_it_had(watched: Watched) -> None:
+def test_list_below_earlier_versions_brings_even_unchanged_versions(watched: Watched) -> None:
     watched.listed(obj(50, color="of the lost history"), version=60)
     watched.heard()
     watched.listed(obj(50, color="of the new one"), version=55)
@@ -286,7 +286,7 @@ def test_deletion_that_was_lost_with_the_history_is_forgotten(either: Watched) -
     assert not either.informer.saw_go(A)
 
 
-def test_going_back_is_seen_only_where_versions_are_ordered(either: Watched) -> None:
+def test_going_back_is_detected_only_with_ordered_versions(either: Watched) -> None:
     seen = []
     for version in (10, 20, 5, 6):
         either.listed(version=version)

@@ -29,7 +29,7 @@ def test_event_older_than_a_reply_does_not_undo_it(either: Watched) -> None:
     assert either.version() == "6"
 
 
-def test_change_of_others_between_our_read_and_our_write_is_told(either: Watched) -> None:
+def test_change_of_others_between_our_read_and_our_write_notifies(either: Watched) -> None:
     either.listed(obj(1), version=1)
     either.heard()
     either.wrote(obj(5))
@@ -119,7 +119,7 @@ def test_reply_after_a_live_read_of_it_and_later_events_brings_nothing(either: W
 # -- the event, then the reply ---------------------------------------------------------------------
 
 
-def test_event_before_its_reply_is_not_told(either: Watched) -> None:
+def test_event_before_its_reply_does_not_notify(either: Watched) -> None:
     either.listed(obj(1), version=1)
     either.heard()
     assert either.wrote(obj(5), ("MODIFIED", obj(5)))
@@ -137,7 +137,7 @@ def test_reply_does_not_bring_back_what_was_deleted_meanwhile(either: Watched) -
 
 
 @pytest.mark.parametrize("theirs", [4, 6])
-def test_change_of_others_beside_our_write_is_told_when_the_reply_is_there(either: Watched, theirs: int) -> None:
+def test_change_of_others_beside_our_write_notifies_after_the_reply(either: Watched, theirs: int) -> None:
     either.listed(obj(1), version=1)
     either.heard()
     events = [("MODIFIED", obj(version)) for version in sorted((theirs, 5))]
@@ -145,7 +145,7 @@ def test_change_of_others_beside_our_write_is_told_when_the_reply_is_there(eithe
     assert either.heard() == [(A, str(theirs))]
 
 
-def test_deletion_and_new_object_beside_our_write_are_told(either: Watched) -> None:
+def test_deletion_and_new_object_beside_our_write_notify(either: Watched) -> None:
     either.listed(obj(1), version=1)
     either.heard()
     either.wrote(obj(5), ("MODIFIED", obj(5)), ("DELETED", obj(6)), ("ADDED", obj(7, uid="u2")))
@@ -153,7 +153,7 @@ def test_deletion_and_new_object_beside_our_write_are_told(either: Watched) -> N
     assert either.heard() == [(A, "5"), (A, "7")]
 
 
-def test_event_is_told_where_no_reply_comes(either: Watched) -> None:
+def test_event_notifies_without_a_reply(either: Watched) -> None:
     either.listed(obj(1), version=1)
     either.heard()
     with pytest.raises(OSError, match="lost"), either.informer.writing(A):
@@ -163,21 +163,21 @@ def test_event_is_told_where_no_reply_comes(either: Watched) -> None:
     assert either.heard() == [(A, "5")]
 
 
-def test_oldest_of_many_changes_beside_our_write_are_told_at_once(either: Watched) -> None:
+def test_oldest_of_many_changes_beside_our_write_notify_at_once(either: Watched) -> None:
     either.listed(obj(1), version=1)
     either.heard()
     ours, last = 5 + MOST_HELD, 10 + MOST_HELD
     with either.informer.writing(A) as writing:
         for version in range(5, last):
             either.event("MODIFIED", obj(version))
-        assert len(writing.held) == MOST_HELD
+        assert len(writing.deferred) == MOST_HELD
         assert either.heard() == [(A, str(version)) for version in range(5, last - MOST_HELD)]
         assert either.informer.wrote(A, writing, obj(ours))
     assert either.heard() == [(A, str(version)) for version in range(last - MOST_HELD, last) if version != ours]
     assert either.version() == str(last - 1)
 
 
-def test_reply_whose_event_was_told_at_once_does_not_undo_later_events(either: Watched) -> None:
+def test_reply_after_its_event_has_notified_does_not_undo_later_events(either: Watched) -> None:
     either.listed(obj(1), version=1)
     events = [("MODIFIED", obj(version)) for version in range(5, 7 + MOST_HELD)]
     assert either.wrote(obj(5), *events)
@@ -214,7 +214,7 @@ def test_write_holds_nothing_back_of_another_object(either: Watched) -> None:
 # -- writes that change nothing --------------------------------------------------------------------
 
 
-def test_write_that_changes_nothing_is_said_to_be_futile(either: Watched) -> None:
+def test_write_that_changes_nothing_is_futile(either: Watched) -> None:
     either.listed(obj(5), version=5)
     assert not either.wrote(obj(5))
     either.event("MODIFIED", obj(6))
@@ -264,7 +264,7 @@ def test_reply_to_an_earlier_write_does_not_bring_back_what_we_deleted(either: W
     assert either.version() is None
 
 
-def test_object_made_again_before_the_reply_to_our_deletion_stays_and_is_told(either: Watched) -> None:
+def test_object_created_again_before_the_reply_to_our_deletion_stays_and_notifies(either: Watched) -> None:
     either.listed(obj(1), version=1)
     either.heard()
     either.deleted("u1", ("DELETED", obj(3)), ("ADDED", obj(4, uid="u2")))

@@ -120,7 +120,7 @@ def test_reflector_holds_no_large_item_that_was_decoded_for_nothing() -> None:
 
 
 @pytest.mark.usefixtures("traced")
-def test_nothing_of_a_page_is_held_while_the_next_is_awaited() -> None:
+def test_page_is_freed_while_the_next_one_is_awaited() -> None:
     async def scenario() -> None:
         whole = page("5", *(obj(4, Key("shop", name), data=LARGE_DATA) for name in "cdef"), token="more")
         size = len(whole.body)
@@ -153,7 +153,7 @@ def test_shared_watch_holds_no_large_event_once_it_is_processed() -> None:
 
 
 @pytest.mark.usefixtures("traced")
-def test_item_that_is_being_processed_is_held() -> None:
+def test_item_that_is_being_processed_is_kept() -> None:
     """Otherwise the tests above would see nothing."""
     found: list[int] = []
 

@@ -168,7 +168,7 @@ def _labels(value: Obj) -> Iterable[Any]:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ADDED", "MODIFIED", "DELETED", "list", "compare"]), _items()), max_size=8))
-def test_informer_survives_whatever_an_api_server_says(said: list[tuple[str, bytes]]) -> None:
+def test_informer_survives_any_answer_of_an_api_server(said: list[tuple[str, bytes]]) -> None:
     watched = Watched()
     informer = watched.informer
     informer.add_index("labels", _labels, owner="maps")
@@ -207,7 +207,7 @@ def test_reply_of_a_tenant_that_is_malformed_or_of_another_object_is_refused() -
 # -- subscribers -----------------------------------------------------------------------------------
 
 
-def test_index_keeps_the_values_of_an_object_that_it_cannot_find_anew(watched: Watched, informer: Informer) -> None:
+def test_index_keeps_the_values_of_an_object_that_it_cannot_compute_again(watched: Watched, informer: Informer) -> None:
     watched.listed(version=5)
     informer.add_index("uses", lambda value: value["uses"], owner="maps")
     watched.event("ADDED", obj(6, uses=["x"]))

@@ -326,7 +326,7 @@ def test_failure_keeps_nothing_of_what_was_read_before_it(failure: Answer) -> No
     play(scenario)
 
 
-def test_versions_that_went_back_are_told_and_taken() -> None:
+def test_versions_that_went_back_are_reported_and_taken() -> None:
     async def scenario() -> None:
         lists = [page("50", obj(40), obj(41, B)), page("30"), page("30", obj(20))]
         async with running(Scene(lists, [[3.0, CUT]])) as scene:
@@ -402,7 +402,7 @@ def test_relist_that_cannot_be_compared_ends_the_watch(
     play(scenario)
 
 
-def test_relist_waits_for_nobody_but_the_first_list(wrong: list[Key]) -> None:
+def test_relist_waits_only_for_the_first_list(wrong: list[Key]) -> None:
     async def scenario() -> None:
         async with running(Scene([LOST, page("5")])) as scene:
             assert not await scene.reflector.relist(wrong.append)
@@ -489,13 +489,13 @@ def test_large_object_is_decoded_in_a_step_of_its_own(
 ) -> None:
     order: list[str] = []
 
-    def seen(raw: codec.Raw, seen: Callable[[codec.Raw], Obj] = codec.seen) -> Obj:
+    def counted(raw: codec.Raw, observed: Callable[[codec.Raw], Obj] = codec.observed) -> Obj:
         if codec.size(raw) > STEP_BYTES:
             order.append("decoded")
             asyncio.get_running_loop().call_soon(order.append, "another task")
-        return seen(raw)
+        return observed(raw)
 
-    monkeypatch.setattr(codec, "seen", seen)
+    monkeypatch.setattr(codec, "observed", counted)
 
     async def scenario() -> None:
         scene = Scene(lists, watches)
@@ -508,7 +508,7 @@ def test_large_object_is_decoded_in_a_step_of_its_own(
     assert order == ["decoded", "another task", "stored"]
 
 
-def test_reflector_says_what_it_follows() -> None:
+def test_reflector_is_described_by_its_resource() -> None:
     async def scenario() -> None:
         scene = Scene()
         assert str(scene.reflector) == "configmaps"

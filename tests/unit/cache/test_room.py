@@ -87,7 +87,7 @@ def test_object_that_is_left_out_and_deleted_is_gone(watched: Watched, shares: S
     assert shares.used == used
 
 
-def test_response_to_an_own_write_that_there_is_no_room_for_is_told(watched: Watched) -> None:
+def test_response_to_an_own_write_without_room_notifies(watched: Watched) -> None:
     watched.event("ADDED", obj(6, data={"k": "x"}))
     watched.heard()
     assert watched.wrote(obj(7, **LARGE))

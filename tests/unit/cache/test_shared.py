@@ -222,7 +222,7 @@ def test_error_of_the_first_list_is_that_of_all_who_await_it() -> None:
     play(scenario)
 
 
-def test_watch_goes_on_after_the_latest_event_whosever_it_was() -> None:
+def test_watch_resumes_after_the_latest_event_of_any_cluster() -> None:
     async def scenario() -> None:
         async with host() as scene:
             first, second = scene.join("a"), scene.join("b")
@@ -275,7 +275,7 @@ def test_nothing_waits_for_a_cluster_whose_list_has_failed() -> None:
     play(scenario)
 
 
-def test_leaving_ends_nobody_elses_watch() -> None:
+def test_leaving_ends_no_other_watch() -> None:
     async def scenario() -> None:
         async with host() as scene:
             first, second = scene.join("a"), scene.join("b")
@@ -383,7 +383,7 @@ def test_bug_in_one_clusters_reflector_ends_no_other_watch(monkeypatch: pytest.M
     play(scenario)
 
 
-def test_cluster_with_too_much_waiting_lists_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cluster_with_too_much_waiting_lists_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "MOST_WAITING", 2000)
 
     async def scenario() -> None:

@@ -33,7 +33,7 @@ def same(one: Member, other: Member) -> None:
 
 @given(steps=st.lists(changes, max_size=12), apart=st.booleans())
 @example(steps=[("x", "a"), ("x", "b"), ("x", "a"), ("x", "gone")], apart=False)
-def test_each_is_told_of_the_same_changes(steps: Sequence[tuple[str, str | None]], apart: bool) -> None:
+def test_each_is_notified_of_the_same_changes(steps: Sequence[tuple[str, str | None]], apart: bool) -> None:
     async def scenario() -> None:
         async with host() as scene:
             change(scene, "x", "a", -1)

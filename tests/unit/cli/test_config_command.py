@@ -75,7 +75,7 @@ def test_validate_ends_with_1_if_a_cluster_does_not_accept_the_credentials(
         assert result.exit_code == 1
         assert result.stdout.startswith("syncer.yaml is valid, but can't be used yet.\nshop: ")
         assert f"{side} cluster" in result.stderr
-        assert f"says 401: the credentials from {side}, context" in result.stderr
+        assert f"answers 401: the credentials from {side}, context" in result.stderr
         assert good(*flags, "config", "validate", "--offline", file).startswith("syncer.yaml is fine.")
 
 

@@ -253,7 +253,7 @@ def test_list_that_never_ends_is_given_up(token: str, item: bytes) -> None:
     assert next(pages) < 20
 
 
-def test_list_that_expires_half_way_says_so() -> None:
+def test_list_that_expires_half_way_raises_expired() -> None:
     async def answer(call: Call) -> None:
         if "continue" in call.path:
             await call.reply(410, b'{"kind":"Status","reason":"Expired"}')

@@ -205,7 +205,7 @@ def test_large_malformed_page_is_asked_for_again_with_fewer_objects_and_cut_up_i
         server.faults.add(lie)
         limits = limited(cluster, monkeypatch)
         pages = [page async for page in cluster.list_pages(CONFIG_MAPS, namespace="default", limit=32)]
-        found = {codec.head(raw).key.name: codec.seen(raw) for page in pages for raw in page.items}
+        found = {codec.head(raw).key.name: codec.observed(raw) for page in pages for raw in page.items}
         assert found.keys() == {*(f"a{number}" for number in range(8)), "b", "c", "kube-root-ca.crt"}
         assert {name for name, one in found.items() if codec.UNREADABLE in one} == {"a3", "b"}
         assert 0 < max(cut) <= 4 * KB

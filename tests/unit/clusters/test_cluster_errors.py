@@ -59,24 +59,24 @@ TOO_LARGE = f"{PLACE} is not accepted: {{}}. Make it smaller, or divide it into 
             Missing,
             f"{PLACE}: not found: the API server does not serve this",
         ),
-        (reply(409, "AlreadyExists"), Exists, f"{PLACE}: another object has the name"),
+        (reply(409, "AlreadyExists"), Exists, f"{PLACE}: another object has this name"),
         (
             reply(409, "Conflict"),
             Conflict,
-            f"{PLACE}: the object has changed meanwhile or is not the one that was meant",
+            f"{PLACE}: the object has changed in the meantime, or it is another object of this name",
         ),
-        (reply(410, "Expired"), Expired, f"{PLACE}: the version asked for is too old"),
+        (reply(410, "Expired"), Expired, f"{PLACE}: the requested version is too old"),
         (reply(400, "BadRequest", "what is this"), Invalid, f"{PLACE} is not accepted: what is this"),
         (reply(413, "RequestEntityTooLarge", "too large"), Invalid, TOO_LARGE.format("too large")),
         (
             reply(401, "Unauthorized"),
             Unauthorized,
-            f"virtual cluster vc-1 says 401: {NOT_ACCEPTED}",
+            f"virtual cluster vc-1 answers 401: {NOT_ACCEPTED}",
         ),
         (
             reply(403, "Forbidden", 'User "system:anonymous" cannot update resource "secrets"'),
             Unauthorized,
-            f"virtual cluster vc-1 takes us for system:anonymous: {NOT_ACCEPTED}",
+            f"virtual cluster vc-1 treats us as system:anonymous: {NOT_ACCEPTED}",
         ),
         (
             reply(500, "InternalError", "webhook down"),
@@ -185,7 +185,7 @@ def test_webhook_that_does_not_answer_is_a_passing_trouble() -> None:
     assert isinstance(from_response(reply(500, "InternalError", said), WHERE), Unreachable)
 
 
-def test_forbidden_without_any_known_reason_is_a_missing_right_that_nobody_names() -> None:
+def test_forbidden_without_a_known_reason_is_an_unnamed_missing_right() -> None:
     error = from_response(reply(403, "Forbidden", "go away"), WHERE)
     assert isinstance(error, Forbidden)
     assert error.right is None
@@ -236,14 +236,14 @@ def test_value_in_a_message_without_causes_is_not_shown_either(code: int) -> Non
     assert str(from_response(reply(code, "", said), WHERE)).count("data.pw: Invalid value: must be base64") == 1
 
 
-def test_value_that_is_longer_than_a_message_is_not_told_either() -> None:
+def test_value_that_is_longer_than_a_message_is_left_out_too() -> None:
     causes = [{"field": "data.pw", "message": f'Invalid value: "{"hunter2: " * 1000}": must be base64'}]
     error = from_response(reply(422, "Invalid", "no", details={"causes": causes}), WHERE)
     assert str(error) == f"{PLACE} is not accepted: data.pw: Invalid value: must be base64"
 
 
 @pytest.mark.parametrize("code", [400, 403, 404, 410, 422, 429, 500, 600])
-def test_error_is_small_however_much_the_server_says(code: int) -> None:
+def test_error_is_small_for_any_size_of_the_servers_message(code: int) -> None:
     """An error is kept as long as what it is about isn't in step."""
     large = "x" * 100_000
     cause = dict.fromkeys(("field", "message", "reason", "more"), large)
@@ -287,7 +287,7 @@ def test_error_event_of_a_watch_is_read_like_a_reply() -> None:
     where = FailedRequest("host", Side.HOST, "watch", SECRETS, Key("", ""))
     error = from_status({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}, where)
     assert isinstance(error, Expired)
-    assert str(error) == "host cluster: watch secrets: the version asked for is too old"
+    assert str(error) == "host cluster: watch secrets: the requested version is too old"
 
 
 def test_error_without_a_response_names_address_side_and_file() -> None:
@@ -298,13 +298,13 @@ def test_error_without_a_response_names_address_side_and_file() -> None:
     assert str(named) == f"{PLACE}: no connection to 10.0.0.1:6443: refused (from {FROM})"
 
 
-def test_known_fault_of_the_credentials_is_said_too() -> None:
+def test_known_fault_of_the_credentials_is_in_the_message() -> None:
     origin = ClusterOrigin(
         "h:1", "f", lambda: "f (client certificate from c)", lambda: "the client certificate (c) expired"
     )
     refused = from_response(reply(401, "Unauthorized"), WHERE, origin)
     assert str(refused) == (
-        "virtual cluster vc-1 says 401: the credentials from f (client certificate from c) are not accepted; "
+        "virtual cluster vc-1 answers 401: the credentials from f (client certificate from c) are not accepted; "
         "the client certificate (c) expired. Renew them."
     )
     lost = from_failure(ConnectionFailed("connection lost"), WHERE, origin)
@@ -315,8 +315,8 @@ def test_known_fault_of_the_credentials_is_said_too() -> None:
 
 
 def test_cluster_named_like_its_side_is_named_once() -> None:
-    assert FailedRequest("host", Side.HOST, "get", SECRETS, Key("a", "b")).place == "host cluster"
-    assert FailedRequest("", Side.HOST, "get", SECRETS, Key("a", "b")).place == "host cluster"
+    assert FailedRequest("host", Side.HOST, "get", SECRETS, Key("a", "b")).title == "host cluster"
+    assert FailedRequest("", Side.HOST, "get", SECRETS, Key("a", "b")).title == "host cluster"
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_text_that_is_no_utf_8_is_malformed_wherever_it_stands() -> None:
     for place in (b'"uid":"\xff","resourceVersion":"7"', b'"uid":"u","resourceVersion":"\xff"'):
         text = b'{"metadata":{"name":"a",%s}}' % place
         assert codec.head(text).key == Key("", "a")
-        assert codec.UNREADABLE in codec.seen(text)
+        assert codec.UNREADABLE in codec.observed(text)
 
 
 def test_beginning_of_what_an_api_server_sends_is_enough() -> None:
@@ -154,7 +154,7 @@ def test_object_that_cannot_be_read_is_there_without_its_contents(contents: byte
     with pytest.raises(codec.DecodeError):
         codec.decode(text)
     assert codec.head(text) == codec.Head(Key("shop", "web"), "u1", "7", "Widget")
-    seen = codec.seen(text)
+    seen = codec.observed(text)
     assert seen.pop(codec.UNREADABLE)
     assert seen == {name: value for name, value in codec.decode(_whole("web")).items() if name != "spec"}
 
@@ -177,14 +177,14 @@ def test_unreadable_metric_leaves_the_others_readable(contents: bytes) -> None:
     page = codec.split_list(b'{"kind":"WidgetList","metadata":{"resourceVersion":"9"},"items":[%s]}' % items)
     assert page.resource_version == "9"
     assert [codec.head(raw).key.name for raw in page.items] == ["a", "b", "c"]
-    assert [codec.UNREADABLE in codec.seen(raw) for raw in page.items] == [False, True, False]
+    assert [codec.UNREADABLE in codec.observed(raw) for raw in page.items] == [False, True, False]
     event = codec.watch_event(b'{"type":"ADDED","object":%s}' % _whole("b", contents))
     assert (event.type, codec.head(event.object).key.name) == ("ADDED", "b")
 
 
 @pytest.mark.parametrize("broken", [b"", b"{", b'{"items":[1e999]}', b'{"metadata":{"uid":"u"},"a":1e999}'])
 def test_malformed_event_is_an_error(broken: bytes) -> None:
-    for read in (codec.seen, codec.watch_event):
+    for read in (codec.observed, codec.watch_event):
         with pytest.raises(codec.DecodeError):
             read(broken)
 
@@ -328,14 +328,14 @@ def test_large_object_with_many_parts_is_never_decoded_whole(
     text = named % (labels, parts)
     with pytest.raises(codec.DecodeError, match=f"{len(text)} bytes with .* fields, items and brackets"):
         codec.lean(text)
-    found = codec.seen(msgspec.Raw(text))
+    found = codec.observed(msgspec.Raw(text))
     assert max(decoded) <= codec.MOST_KEPT
     assert found["metadata"]["name"] == "a"
     assert found["metadata"].get("labels") == ({"a": "b"} if len(labels) < 20 else None)
     assert "brackets" in found[codec.UNREADABLE]
 
 
-def test_reply_with_more_parts_than_an_object_may_have_is_decoded_where_that_is_said() -> None:
+def test_reply_with_more_parts_than_an_object_may_have_is_decoded_with_a_higher_limit() -> None:
     text = b'{"resources":[%s0]}' % (b"1," * codec.MOST_PARTS)
     assert len(text) <= codec.UNCOUNTED
     assert codec.decode(text)["resources"]

@@ -36,7 +36,7 @@ def kubeconfig(path: Path, server: str, *, ca: trustme.CA | None = None, **user:
     return str(path)
 
 
-def test_server_that_accepts_us_tells_its_version(tmp_path: Path) -> None:
+def test_first_contact_returns_the_version_of_the_server(tmp_path: Path) -> None:
     ca = trustme.CA()
 
     async def answer(call: Call) -> None:
@@ -64,7 +64,7 @@ def test_credentials_that_are_not_accepted_are_named(tmp_path: Path) -> None:
             with pytest.raises(Unauthorized) as caught:
                 await first_contact(cluster)
             assert str(caught.value) == (
-                f"virtual cluster vc-1 says 401: the credentials from {path}, context c, user u (token) "
+                f"virtual cluster vc-1 answers 401: the credentials from {path}, context c, user u (token) "
                 "are not accepted. Renew them."
             )
             await cluster.close()
@@ -89,7 +89,7 @@ def test_expired_client_certificate_is_named(tmp_path: Path) -> None:
             with pytest.raises(Unauthorized) as caught:
                 await first_contact(cluster)
             assert str(caught.value) == (
-                f"host cluster says 401: the credentials from {path}, context c, user u (client certificate from "
+                f"host cluster answers 401: the credentials from {path}, context c, user u (client certificate from "
                 f"{certificate}) are not accepted; the client certificate ({certificate}) "
                 "expired at 2025-03-04 05:06:07Z. Renew them."
             )

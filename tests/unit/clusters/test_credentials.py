@@ -268,7 +268,7 @@ def test_failing_plugin_is_not_run_again_at_once(tmp_path: Path) -> None:
     async def main() -> None:
         credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
         for _ in range(3):
-            with pytest.raises(CredentialsFailed, match="exit status 1; it said: no network"):
+            with pytest.raises(CredentialsFailed, match="exit status 1; it printed: no network"):
                 await credentials.access()
         assert runs(tmp_path) == 1
         clock.now += 11
@@ -295,7 +295,7 @@ def test_plugin_may_give_a_client_certificate(tmp_path: Path) -> None:
     assert complaint == ""
 
 
-def test_plugin_is_told_about_the_cluster_and_its_environment(tmp_path: Path) -> None:
+def test_plugin_gets_the_cluster_and_its_environment(tmp_path: Path) -> None:
     plugin = script(
         tmp_path,
         "info = json.loads(os.environ['KUBERNETES_EXEC_INFO'])\n"

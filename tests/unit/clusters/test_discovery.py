@@ -170,7 +170,7 @@ def test_missing_name_is_reported_with_similar_ones(server: Server) -> None:
     run(server, test)
 
 
-def test_new_and_gone_resources_are_told_once(server: Server) -> None:
+def test_new_and_removed_resources_are_returned_once(server: Server) -> None:
     async def test(discovery: Discovery) -> None:
         first = await discovery.refresh()
         assert (len(first.added), first.removed) == (6, ())
@@ -283,7 +283,7 @@ def test_unreadable_list_of_groups_is_a_failure_that_is_tried_again(server: Serv
     run(server, test)
 
 
-def test_look_that_fails_leaves_what_is_known(server: Server) -> None:
+def test_failed_discovery_keeps_the_known_resources(server: Server) -> None:
     async def test(discovery: Discovery) -> None:
         await discovery.refresh()
         server.status = 500
@@ -317,7 +317,7 @@ def test_calls_that_wait_share_one_look() -> None:
         (None, 0),
     ],
 )
-def test_version_of_the_server_says_whether_resource_versions_are_in_order(
+def test_version_of_the_server_decides_whether_resource_versions_are_ordered(
     version: dict[str, str] | None, minor: int
 ) -> None:
     async def test(discovery: Discovery) -> None:

@@ -95,7 +95,7 @@ def test_watch_brings_events_until_it_is_stopped(tmp_path: Path) -> None:
     play(scene, tmp_path)
 
 
-def test_watch_that_is_refused_says_so(tmp_path: Path) -> None:
+def test_refused_watch_raises_its_status(tmp_path: Path) -> None:
     async def scene(server: ApiServer, cluster: SideClient) -> None:
         api = kubernetes.CoreV1Api(cluster.kubernetes_client())
         server.faults.add(Rule(verb="watch", resource="configmaps", status=403))

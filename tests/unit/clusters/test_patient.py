@@ -41,8 +41,9 @@ def sent(server: Server) -> HttpResponse:
         (later(429, retryAfterSeconds=3), 3.0),
         (later(503, "2"), 2.0),
         (later(429, "0"), LEAST_WAIT),
+        (later(429, "0.2"), LEAST_WAIT),
     ],
-    ids=["429", "429 without a time", "429 with a time in its body", "503", "429 at once"],
+    ids=["429", "429 without a time", "429 with a time in its body", "503", "429 at once", "429 soon"],
 )
 def test_answer_that_asks_to_come_back_is_waited_for(answer: HttpResponse, seconds: float) -> None:
     server = Server(answer, answer, DONE)

@@ -105,7 +105,7 @@ def test_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest
     asyncio.run(main())
 
 
-def test_only_some_idle_connections_are_kept_whose_buffers_a_large_response_has_stretched(
+def test_only_some_idle_connections_with_stretched_buffers_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pool_module, "STRETCHED", 2)

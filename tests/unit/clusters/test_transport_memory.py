@@ -66,7 +66,7 @@ async def exchanged(connection: Exchange, body: bytes = b"", *, size: int = SIZE
 
 
 @pytest.mark.usefixtures("traced")
-def test_response_is_held_once_while_it_arrives_and_not_at_all_by_the_idle_connection() -> None:
+def test_response_is_in_memory_once_while_it_arrives_and_idle_connections_keep_nothing() -> None:
     async def main() -> None:
         connection = Exchange(asyncio.get_running_loop())
         connection.connection_made(Wire())
@@ -176,7 +176,7 @@ def test_what_waited_for_a_response_is_freed_when_there_is_none(fails: Callable[
 
 
 @pytest.mark.usefixtures("traced")
-def test_long_line_is_held_once_while_it_arrives() -> None:
+def test_long_line_is_in_memory_once_while_it_arrives() -> None:
     lines, piece = LineSplitter(), b"x" * PIECE
     before, _ = taken()
     for _ in range(SIZE // PIECE):

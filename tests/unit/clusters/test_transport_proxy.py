@@ -75,7 +75,7 @@ def test_server_without_tls_is_asked_for_by_whole_urls(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_tunnel_that_died_while_it_was_idle_is_opened_anew(kind: Kind) -> None:
+def test_tunnel_that_died_while_it_was_idle_is_opened_again(kind: Kind) -> None:
     ca = trustme.CA()
 
     async def main() -> None:
@@ -123,7 +123,7 @@ def test_proxy_that_gives_no_tunnel_is_named(kind: Kind, how: str) -> None:
     kind.run(main())
 
 
-def test_wrong_password_is_told_from_none(kind: Kind) -> None:
+def test_wrong_password_is_distinguished_from_a_missing_one(kind: Kind) -> None:
     async def main() -> None:
         async with proxy_server(ProxyServer(with_password=True)) as proxy:
             endpoint = Endpoint("api.internal", 6443, proxy=proxy.proxy("Basic d3Jvbmc="))

@@ -219,7 +219,7 @@ async def scene(
         SideClient("shop", Side.VIRTUAL, virtual, dialer=Dialer(endpoint, credentials)),
         SideClient("host", Side.HOST, host, dialer=Dialer(endpoint, credentials)),
         tls=lambda: tls,
-        told=lambda place, text: text.replace(place.key.name, place.virtual.name),
+        to_virtual_text=lambda place, text: text.replace(place.key.name, place.virtual.name),
         bounds=bounds,
         holds_copies=in_home,
         pods_of=lambda node: [json.dumps(virtual_pod()).encode()] if node == NODE else [],

@@ -143,7 +143,7 @@ async def test_page_has_the_families_that_the_tenant_has_samples_of() -> None:
     assert b"Authorization: Bearer of-the-daemon\r\n" in head
 
 
-async def test_kubelet_that_refuses_is_said_and_not_asked_again_at_once() -> None:
+async def test_kubelet_that_refuses_is_reported_and_not_queried_again_at_once() -> None:
     host = Host(b"Forbidden (user=system:serviceaccount:vsyncer:daemon)", 403)
     async with host as kubelets:
         for _ in range(2):

@@ -152,7 +152,7 @@ async def test_pod_is_looked_up_in_no_namespace_of_the_hosts() -> None:
         assert (here.host.asked, here.reached) == ([], [])
 
 
-async def test_pod_is_not_reached_while_the_host_does_not_say_whose_namespace_it_is() -> None:
+async def test_pod_is_not_reached_while_the_owner_of_its_host_namespace_is_unknown() -> None:
     async with scene(holds_copies=Unreachable("no route")) as here:
         status, body = await here.ask(LOGS)
     assert (status, body) == (503, b"the host cluster does not answer: Unreachable\n")
@@ -221,7 +221,7 @@ def refuses(status: str, body: str) -> Answer:
         ("200 OK", "no upgrade", (502, b"the host's node does not answer")),
     ],
 )
-async def test_refusal_of_the_host_is_told_in_words_for_the_tenant(
+async def test_refusal_of_the_host_is_reported_in_words_for_the_tenant(
     status: str, body: str, said: tuple[int, bytes]
 ) -> None:
     async with scene(refuses(status, body.replace("NAME", PLACE.name))) as here:
@@ -232,7 +232,7 @@ async def test_refusal_of_the_host_is_told_in_words_for_the_tenant(
     assert b"10.0.0.7" not in found[1]
 
 
-async def test_host_that_is_down_is_told_without_its_address() -> None:
+async def test_host_that_is_down_is_reported_without_its_address() -> None:
     async with scene(refuses("200 OK", "")) as here:
         here.server._host.endpoint = here.server._host.endpoint.__class__("127.0.0.1", 1)
         status, body = await here.ask(LOGS)

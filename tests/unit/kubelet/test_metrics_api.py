@@ -144,7 +144,7 @@ async def test_user_is_authorised_for_the_object_by_the_virtual_api_server() -> 
 
 
 @pytest.mark.parametrize("sender", [None, certificate("alice"), {"subject": ()}])
-async def test_sender_that_is_not_the_front_proxy_speaks_for_nobody(sender: Any) -> None:
+async def test_sender_that_is_not_the_front_proxy_may_name_no_user(sender: Any) -> None:
     scene = Scene()
     for target in (f"{ROOT}/pods", ROOT):
         assert (await scene.ask(target, 401, certificate=sender))["reason"] == "Unauthorized"
@@ -155,7 +155,7 @@ async def test_front_proxy_that_names_no_user_gets_nothing() -> None:
     assert (await Scene().ask(f"{ROOT}/pods", 401, user=""))["reason"] == "Unauthorized"
 
 
-def test_user_has_all_that_the_headers_say() -> None:
+def test_user_has_all_attributes_of_the_headers() -> None:
     lines = [
         ("x-remote-user", "alice"),
         ("x-remote-group", "devs"),
@@ -173,7 +173,7 @@ def test_user_has_all_that_the_headers_say() -> None:
 @pytest.mark.parametrize(
     "data", [{}, {"requestheader-client-ca-file": ""}, {"requestheader-username-headers": "{not json"}]
 )
-def test_api_server_without_a_front_proxy_lets_nobody_speak(data: dict[str, str]) -> None:
+def test_api_server_without_a_front_proxy_trusts_no_client(data: dict[str, str]) -> None:
     assert FrontProxy(data).ca == b""
 
 
@@ -200,7 +200,7 @@ async def test_anything_else_is_refused(target: str, method: str, status: int) -
     assert (found["kind"], found["status"], found["code"]) == ("Status", "Failure", status)
 
 
-async def test_discovery_names_what_is_served() -> None:
+async def test_discovery_lists_the_served_resources() -> None:
     scene = Scene()
     found = await scene.ask(ROOT)
     assert {(each["name"], each["kind"], each["namespaced"]) for each in found["resources"]} == {

@@ -76,7 +76,7 @@ async def test_node_without_figures_has_pages_without_them() -> None:
 
 
 @pytest.mark.parametrize("path", ["/metrics/resource", "/stats/summary"])
-async def test_page_of_figures_says_why_there_are_none(path: str) -> None:
+async def test_page_of_figures_has_the_reason_why_there_are_none(path: str) -> None:
     host = measuring()
     host.status = 404
     assert b"no metrics.k8s.io" in await page(path, status=503, usages=host.usages())

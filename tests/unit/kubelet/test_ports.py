@@ -9,7 +9,7 @@ def test_port_of_a_status_is_taken_up_again() -> None:
     assert choose({"a": 7, "b": 5, "c": None}, {}, range(5, 9)) == {"a": 7, "b": 5, "c": 6}
 
 
-def test_port_in_use_stays_whatever_the_status_says() -> None:
+def test_port_in_use_stays_for_any_status() -> None:
     assert choose({"a": 6, "b": 5}, {"b": 6}, range(5, 9)) == {"b": 6, "a": 5}
 
 

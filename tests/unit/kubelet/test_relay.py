@@ -45,7 +45,7 @@ async def test_end_of_one_direction_leaves_the_other_open() -> None:
         each.close()
 
 
-async def test_relay_to_a_side_whose_end_nothing_told_ends_with_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_relay_to_a_side_with_an_unreported_end_ends_with_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The event loop may have called the connection's former protocol already."""
     monkeypatch.setattr("syncer.kubelet.relay.LINGER_SECONDS", 0.1)
     ended = asyncio.Event()
@@ -158,7 +158,7 @@ async def test_transports_of_a_relay_that_has_ended_are_freed_without_a_garbage_
     assert [each() for each in freed] == [None, None]
 
 
-async def test_transport_of_an_upstream_that_is_lost_is_freed_whoever_still_knows_it() -> None:
+async def test_transport_of_a_lost_upstream_is_freed_in_spite_of_references() -> None:
     wire, upstream = Wire(), Upstream(1000)
     freed = weakref.ref(wire)
     upstream.connection_made(wire)

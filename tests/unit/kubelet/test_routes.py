@@ -89,7 +89,7 @@ def test_route_of_port_forward_has_the_ports_one_by_one() -> None:
         "/run/shop/web/main",
     ],
 )
-def test_route_refuses_what_is_no_name(target: str) -> None:
+def test_route_refuses_invalid_names(target: str) -> None:
     with pytest.raises(RefusedRequest) as refused:
         route("GET", target)
     assert refused.value.status in (400, 404)

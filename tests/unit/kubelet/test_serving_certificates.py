@@ -54,7 +54,7 @@ async def test_denied_request_is_not_signed() -> None:
     assert signer.calls[-1] == ("DELETE", "/r")
 
 
-async def test_unsigned_request_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unsigned_request_raises_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "SIGNING_SECONDS", 0.1)
     with pytest.raises(NotSigned, match="--cluster-signing-cert-file"):
         await signed(SideClient("v", Side.VIRTUAL, Signer({})), ["10.0.0.1"])

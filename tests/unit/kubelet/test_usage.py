@@ -73,7 +73,7 @@ async def test_figures_are_kept_for_some_seconds(monkeypatch: pytest.MonkeyPatch
     assert len(host.asked) == 2
 
 
-async def test_cpu_time_grows_by_what_is_used_between_two_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cpu_time_grows_by_the_use_between_two_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usage, "KEPT_SECONDS", 0.0)
     host = measuring()
     usages = host.usages()
@@ -89,7 +89,7 @@ async def test_cpu_time_grows_by_what_is_used_between_two_looks(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("status", "why"), [(404, usage.ABSENT), (403, usage.FORBIDDEN), (503, usage.SILENT)])
-async def test_host_without_figures_is_said_without_anything_of_it(
+async def test_host_without_figures_is_reported_without_its_names(
     status: int, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(usage, "AGAIN_SECONDS", 0.05)

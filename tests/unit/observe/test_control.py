@@ -135,11 +135,11 @@ def test_question_is_answered_on_the_event_loop(path: Path) -> None:
     ("method", "question", "said"),
     [
         ("POST", "/refuse", "not today"),
-        ("POST", "/break", "RuntimeError; the daemon's log says more"),
+        ("POST", "/break", "RuntimeError; the daemon's log has the details"),
         ("GET", "/nothing", r"GET /nothing is not known to this daemon; it answers GET /echo, POST /echo"),
     ],
 )
-def test_question_that_cant_be_met_says_why(path: Path, method: str, question: str, said: str) -> None:
+def test_refused_request_has_the_reason(path: Path, method: str, question: str, said: str) -> None:
     async def scenario() -> None:
         async with control().serving(str(path)):
             with pytest.raises(Unanswered, match=said):
@@ -148,8 +148,10 @@ def test_question_that_cant_be_met_says_why(path: Path, method: str, question: s
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(("holder", "said"), [("bob_1", "bob_1 leads, ask there"), ("", "nobody leads")])
-def test_candidate_says_who_leads(holder: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("holder", "said"), [("bob_1", "bob_1 leads; run the command there"), ("", "no replica leads")]
+)
+def test_candidate_names_the_leader(holder: str, said: str) -> None:
     async def nothing(given: Mapping[str, Any]) -> Any:
         raise AssertionError
 
@@ -279,7 +281,7 @@ def test_client_that_sends_no_whole_question_is_refused_in_time(
 
     async def scenario() -> None:
         async with control().serving(str(path)):
-            assert await raw(path, sent) == (408, "no whole question came in 0.05 s")
+            assert await raw(path, sent) == (408, "the request was not complete after 0.05 s")
 
     asyncio.run(scenario())
 
@@ -320,7 +322,7 @@ def test_answer_that_takes_too_long_is_given_up(path: Path, monkeypatch: pytest.
     asyncio.run(scenario())
 
 
-def test_questions_beyond_the_most_are_told_to_come_again(path: Path) -> None:
+def test_requests_beyond_the_most_are_refused_for_now(path: Path) -> None:
     async def scenario() -> None:
         room = asyncio.Event()
         made, begun, ended = slow(room)
@@ -330,7 +332,7 @@ def test_questions_beyond_the_most_are_told_to_come_again(path: Path) -> None:
             done = [task for task in answers if task.done()]
             waiting = [task for task in answers if not task.done()]
             assert {task.result() for task in done} == {
-                (503, f"the daemon answers {MOST_ANSWERS} questions already; ask again later")
+                (503, f"the daemon answers {MOST_ANSWERS} requests already; try again later")
             }
             assert (len(done), len(waiting)) == (2, MOST_ANSWERS)
             room.set()
@@ -370,7 +372,7 @@ def test_clients_are_hung_up_on_at_the_end(path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_missing_daemon_is_an_error_that_says_the_way_to_it(path: Path) -> None:
+def test_missing_daemon_is_an_error_with_the_path_of_its_socket(path: Path) -> None:
     with pytest.raises(NoDaemon, match=r"no daemon of virtual cluster vc answers at .*kubectl -n NAMESPACE exec"):
         ask(configured(path), "GET", "/parked")
     with pytest.raises(NoDaemon, match="can't be asked"):

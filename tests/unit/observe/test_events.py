@@ -145,7 +145,7 @@ def test_event_with_other_words_or_object_is_another_event() -> None:
     assert len(play(scene).events) == 4
 
 
-def test_event_that_the_api_server_has_forgotten_is_made_anew() -> None:
+def test_event_that_the_api_server_has_forgotten_is_created_again() -> None:
     async def scene(recorder: EventRecorder, api: Api) -> None:
         recorder.warning(PODS, pod(), "SyncFailed", "quota exceeded")
         await recorder.flush()

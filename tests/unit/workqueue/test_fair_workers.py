@@ -127,9 +127,9 @@ def test_cluster_that_pauses_or_leaves_waits_for_no_worker(what: str) -> None:
         scene.flood("a", 100)
         async with scene.working():
             await asyncio.sleep(1)
-            assert scene.queue._held
+            assert scene.queue._limited
             getattr(scene.queue, what)("a")
-            assert not scene.queue._held
+            assert not scene.queue._limited
 
     play(scenario)
 
@@ -193,7 +193,7 @@ def test_cluster_that_left_and_came_back_still_holds_the_workers_of_before() -> 
     play(scenario)
 
 
-def test_paused_cluster_that_was_held_is_handed_out_after_it_is_resumed() -> None:
+def test_paused_cluster_above_its_share_is_handed_out_after_it_is_resumed() -> None:
     async def scenario() -> None:
         scene = Scene(workers=4)
         scene.join("a", "b", "c", seconds=1.0)

@@ -46,7 +46,7 @@ async def taken(which: Queue) -> list[SyncRequest]:
             return found
 
 
-def test_concurrency_bounds_what_is_worked_on_of_one_syncer() -> None:
+def test_concurrency_limits_the_running_requests_of_one_syncer() -> None:
     async def scenario() -> None:
         waiting = queue(concurrency=2)
         for each in (A, B, C, *OTHERS, D):

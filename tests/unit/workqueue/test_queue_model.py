@@ -236,7 +236,7 @@ def test_queue_does_what_the_model_does(actions: list[tuple[object, ...]], hasty
 
 @settings(max_examples=20)
 @given(st.lists(ACTIONS, max_size=40))
-def test_closed_queue_hands_out_nothing_whatever_it_held(actions: list[tuple[object, ...]]) -> None:
+def test_closed_queue_hands_out_nothing(actions: list[tuple[object, ...]]) -> None:
     async def scenario() -> None:
         play = Play()
         for action in actions:

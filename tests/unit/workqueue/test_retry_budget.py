@@ -19,7 +19,7 @@ def scene(*failing: str) -> Scene:
     return made
 
 
-def test_retries_of_a_cluster_whose_every_object_fails_are_bounded() -> None:
+def test_retries_of_a_cluster_where_every_object_fails_are_bounded() -> None:
     async def scenario() -> None:
         site = scene("vc")
         site.flood("vc", MANY)
@@ -94,7 +94,7 @@ def test_every_failing_object_is_retried_in_the_end_although_new_ones_fail_all_t
     play(scenario)
 
 
-def test_retries_that_succeed_are_not_held_up() -> None:
+def test_retries_that_succeed_are_not_delayed() -> None:
     async def scenario() -> None:
         site = scene("vc")
         site.flood("vc", MANY)
