@@ -198,10 +198,24 @@ class ServedCluster:
         for controller in list(self.pair.controllers.values()):
             if controller.ready:
                 self.pair.ask_all(controller)
-        self._work = [asyncio.create_task(duty()) for duty in self._duties]
+        self._work = [self._begin_duty(duty) for duty in self._duties]
         if is_kept(self.pair):  # known only once the virtual cluster is prepared
-            self._work.append(asyncio.create_task(keep(self.pair)))
+            self._work.append(self._begin_duty(partial(keep, self.pair)))
         self.own_controllers.run()
+
+    def _begin_duty(self, duty: Duty) -> "asyncio.Task[None]":
+        """Run a duty as a task whose failure is logged at once."""
+        task = asyncio.create_task(duty())
+        task.add_done_callback(self._duty_ended)
+        return task
+
+    def _duty_ended(self, task: "asyncio.Task[None]") -> None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            failure = "a duty failed; it starts again when this process next begins the work on the virtual cluster"
+            log.error(failure, cluster=self.name, exc_info=error)
 
     def add_duty(self, duty: Duty) -> None:
         """Do a further duty from the next begin of the work on."""
@@ -212,7 +226,10 @@ class ServedCluster:
         self._duties.remove(duty)
 
     def end(self) -> "asyncio.Future[list[BaseException | None]]":
-        """End the duties and the own controllers. Await what this returns for their end."""
+        """End the duties and the own controllers.
+
+        Await what this returns for their end. Their exceptions are in it, and have been logged.
+        """
         tasks = [*self._work, *self.own_controllers.stop()]
         self._work = []
         for task in tasks:
