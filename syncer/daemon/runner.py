@@ -253,7 +253,7 @@ async def _once(process: Process, failed: Mapping[str, str]) -> Summary:
 def _lost(process: Process) -> dict[str, str]:
     """Return why virtual clusters don't answer at present, or not to us, by name."""
     lost = {name: served.lost_connection() for name, served in process.served.items()}
-    return {name: f"{each.trouble}: {each.error}" for name, each in lost.items() if each is not None}
+    return {name: connection.reason for name, connection in lost.items() if connection is not None}
 
 
 def _summary(process: Process) -> Summary:
