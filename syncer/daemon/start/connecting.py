@@ -39,7 +39,7 @@ class SideClients:
 
 
 def _nothing() -> None:
-    return None
+    """Do nothing about a change of a connection."""
 
 
 @asynccontextmanager
@@ -58,10 +58,13 @@ async def connected(
         clusters = connect_all(config, () if host_alone else (cluster,), Metrics(version=VERSION), stack)
         connections = Connections(clock=asyncio.get_running_loop().time, rng=random.Random())  # noqa: S311 — jitter
         stack.push_async_callback(connections.close)
-        each = [connections.add(cluster, lost=_nothing, back=_nothing) for cluster in clusters]
-        await asyncio.gather(*(connection.reach(START_SECONDS) for connection in each))
-        host = {Side.HOST: clusters.host.patient()}
-        yield host if host_alone else {Side.VIRTUAL: clusters.virtual[cluster.name].patient(), **host}
+        added = [connections.add(client, lost=_nothing, back=_nothing) for client in clusters]
+        await asyncio.gather(*[connection.reach(START_SECONDS) for connection in added])
+        host = clusters.host.patient()
+        if host_alone:
+            yield {Side.HOST: host}
+        else:
+            yield {Side.VIRTUAL: clusters.virtual[cluster.name].patient(), Side.HOST: host}
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class SecretCluster(VirtualCluster):
 
     @cached_property
     def options(self) -> object:
-        """All options of it, as of one that is listed; with its login, as that of another Secret is another one's."""
+        """All options, as for a listed virtual cluster, and the login, which differs between Secrets."""
         return self.common, self.name, self.host_namespace, self.login
 
 
@@ -89,7 +92,9 @@ def login_to(cluster: VirtualCluster) -> Login:
     Raises:
         ConfigError: Its kubeconfig can't be used.
     """
-    return cluster.login.login if isinstance(cluster, SecretCluster) else login_of(cluster.connection)
+    if isinstance(cluster, SecretCluster):
+        return cluster.login.login
+    return login_of(cluster.connection)
 
 
 def login_of(given: ConnectionSection) -> Login:
@@ -126,7 +131,7 @@ def connect_host(
 ) -> SideClient:
     """Return the client of the host, which is closed with ``stack``; nothing is sent yet.
 
-    ``moved`` is called when its kubeconfig has come to be of another server or program.
+    ``moved`` is called when its kubeconfig has changed to another server or program.
 
     Raises:
         ConfigError: Its kubeconfig can't be used.
@@ -144,14 +149,14 @@ def connect_virtual(
     Raises:
         ConfigError: Its kubeconfig isn't given, or can't be used.
     """
-    place = f"kubeconfig of virtual cluster {cluster.name}"
+    path = f"kubeconfig of virtual cluster {cluster.name}"
     if isinstance(cluster, SecretCluster):
         virtual = _connect_held(cluster, metrics, moved)
     elif cluster.connection.kubeconfig or cluster.connection.context:
-        virtual = _connect(cluster.connection, Side.VIRTUAL, cluster.name, place, metrics, moved)
+        virtual = _connect(cluster.connection, Side.VIRTUAL, cluster.name, path, metrics, moved)
     else:
         why = "is required to run: a kubeconfig (or a context) of its API server"
-        raise ConfigError(Problem(why, path=place))
+        raise ConfigError(Problem(why, path=path))
     stack.push_async_callback(virtual.close)
     return virtual
 
@@ -167,22 +172,24 @@ def must_be_another(name: str, virtual: SideClient, host: SideClient) -> None:
 
 
 def _connect(
-    given: ConnectionSection, side: Side, name: str, place: str, metrics: Metrics, moved: Callable[[], None]
+    given: ConnectionSection, side: Side, name: str, path: str, metrics: Metrics, moved: Callable[[], None]
 ) -> SideClient:
+    """Connect to a side as configured; ``path`` is where its kubeconfig is configured, for error messages."""
     settings = ConnectionSettings(given.kubeconfig, given.context, given.server, qps=given.qps, burst=given.burst)
     try:
         login = read_login(settings, os.environ)
-        for warning in warnings_of(login, side, place, may_run_programs=given.may_run_programs):
+        for warning in warnings_of(login, side, path, may_run_programs=given.may_run_programs):
             log.warning(warning, cluster=name, side=side)
-        made = connect(settings, side=side, environ=os.environ, name=name, moved=moved)
+        client = connect(settings, side=side, environ=os.environ, name=name, moved=moved)
     except ConfigError as error:
-        raise type(error)(*(replace(problem, path=problem.path or place) for problem in error.problems)) from error
-    made.observer = metrics.client(made.virtual_cluster, side.value, made.origin.address)
-    return made
+        problems = [replace(problem, path=problem.path or path) for problem in error.problems]
+        raise type(error)(*problems) from error
+    client.observer = metrics.client(client.virtual_cluster, side.value, client.origin.address)
+    return client
 
 
 def _connect_held(cluster: SecretCluster, metrics: Metrics, moved: Callable[[], None]) -> SideClient:
     settings = ConnectionSettings(qps=cluster.connection.qps, burst=cluster.connection.burst)
-    made = connect_held(cluster.login, settings, side=Side.VIRTUAL, name=cluster.name, moved=moved)
-    made.observer = metrics.client(made.virtual_cluster, Side.VIRTUAL.value, made.origin.address)
-    return made
+    client = connect_held(cluster.login, settings, side=Side.VIRTUAL, name=cluster.name, moved=moved)
+    client.observer = metrics.client(client.virtual_cluster, Side.VIRTUAL.value, client.origin.address)
+    return client
