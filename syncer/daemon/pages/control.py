@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from syncer.api.errors import Refused
-from syncer.api.objects import SyncRequest
+from syncer.api.objects import Key, SyncRequest
 from syncer.daemon.pages.status import IN_STEP, clusters, failed, syncers
 from syncer.daemon.process import Process
 from syncer.directions import resources_of
@@ -79,7 +79,7 @@ def parked(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
     return [*parked, *_waiting(process, chosen), *_unreadable(process, chosen)]
 
 
-def _age(found: tuple[SyncRequest, RequestStatus]) -> object:
+def _age(found: tuple[SyncRequest, RequestStatus]) -> tuple[float, str, Key]:
     request, status = found
     return status.since, request.syncer, request.key
 
