@@ -28,8 +28,8 @@ PROBES_LOST = 3
 LAST_PROBE = 5.0
 #: Timeout of a probe, in seconds.
 PROBE_SECONDS = 5.0
-#: Virtual clusters that are dialled at once: at a start, or after an outage, all of them want to be. One that doesn't
-#: answer takes its turn for the timeout of a probe, or two.
+#: Virtual clusters that are dialled at the same time: at a start, or after an outage, all of them are due. One that
+#: doesn't answer takes its turn for the timeout of a probe, or two.
 DIALS = 50
 #: The host among the names of virtual clusters, of which none has a blank.
 _HOST = "the host"
@@ -55,7 +55,7 @@ class Connections:
             probe_interval=PROBE_INTERVAL,
             probe_timeout=PROBE_SECONDS,
             probe_threshold=PROBES_LOST,
-            answers=lambda status: status < 500,
+            answers=_is_answer,
             retry=LAST_PROBE,
             dials=DIALS,
         )
@@ -123,9 +123,13 @@ class Connection:
     def __init__(
         self, among: Connections, name: str, cluster: SideClient, lost: Callable[[], None], back: Callable[[], None]
     ) -> None:
-        self.name, self.cluster = name, cluster
+        self.name = name
+        self.cluster = cluster
         self._error: SyncerError | None = None
-        self._among, self._tell_lost, self._tell_back = among, lost, back
+        self._among = among
+        self._on_lost = lost
+        self._on_back = back
+        #: The keys of log lines about the connection.
         self._about = {"cluster": cluster.virtual_cluster, "side": cluster.side}
 
     @property
@@ -141,7 +145,7 @@ class Connection:
         if self._error is not None:
             status = self._among.status(self.name)
             if status.state is not State.CONNECTED and type(self._error) is not _kind_of(status):
-                self._error = _error_of(status)  # what it is lost by has changed
+                self._error = _error_of(status)  # the cause has changed
         return self._error
 
     @property
@@ -156,6 +160,11 @@ class Connection:
                 return f"there are no credentials for the {self.cluster.side} cluster: a program gives no answer"
             case _:
                 return f"the {self.cluster.side} cluster does not answer"
+
+    @property
+    def reason(self) -> str:
+        """Why the cluster is lost, with the error, which may name addresses; ``""`` if it isn't."""
+        return f"{self.trouble}: {self.error}" if self.error is not None else ""
 
     def lost(self, error: SyncerError) -> None:
         """Report a request that got no answer, or a 401."""
@@ -174,13 +183,13 @@ class Connection:
         limit = asyncio.timeout(None)
         turn = asyncio.create_task(self._begin_time(limit, seconds))
         failure: Unreachable | None = None
-        is_told = False
+        is_logged = False
         try:
             async with limit:
                 while failure := await self._attempted():
-                    if not is_told:
-                        log.warning("no answer yet, will try again", **self._about, error=str(failure))
-                    is_told = True
+                    if not is_logged:
+                        log.warning("no answer yet; retrying", **self._about, error=str(failure))
+                    is_logged = True
         except TimeoutError:
             raise failure or self._silent(seconds) from None
         finally:
@@ -208,14 +217,14 @@ class Connection:
                 return error
             version = ""  # a single request was lost
         except TooMany:
-            version = ""  # who asks to come back is there
+            version = ""  # an API server that asks to come back is there
         if status.state is not State.CONNECTED and status.reason == Reason.UNAUTHORIZED:
-            raise _error_of(status)  # the version is for anybody
+            raise _error_of(status)  # the version is served without credentials, too
         log.info("connected", **self._about, version=version)
         return None
 
     async def _version(self) -> str:
-        """Ask for the version, since errors of that say most.
+        """Query the version, whose errors explain most.
 
         Raises:
             Unreachable: There is no answer.
@@ -244,19 +253,24 @@ class Connection:
         self._among.end(self)
 
     def look(self) -> None:
-        """Look at the state of the connection, which may have changed."""
+        """Check the state of the connection, which may have changed."""
         self._look(None)
 
     def _look(self, error: SyncerError | None) -> None:
         status = self._among.status(self.name)
         if self.up and status.health.failures and status.state is not State.CONNECTED:
             self._error = error or _error_of(status)
-            log.warning("a cluster is lost; its requests wait", **self._about, error=str(self.error))
-            self._tell_lost()
+            log.warning("cluster lost; its requests wait", **self._about, error=str(self.error))
+            self._on_lost()
         elif not self.up and status.state is State.CONNECTED:
             self._error = None
-            log.info("a cluster is back", **self._about)
-            self._tell_back()
+            log.info("cluster back", **self._about)
+            self._on_back()
+
+
+def _is_answer(status: int) -> bool:
+    """Return True if an HTTP status shows that an API server is there and works."""
+    return status < 500
 
 
 def _error_of(status: ClusterStatus) -> SyncerError:

@@ -1,4 +1,4 @@
-"""The objects that the start of virtual clusters leaves, which the garbage collector needn't look at again."""
+"""The objects that the start of virtual clusters leaves, which the garbage collector needn't visit again."""
 
 import gc
 
@@ -7,7 +7,7 @@ class FrozenObjects:
     """Hides the objects of started virtual clusters from the garbage collector, until one of these is gone."""
 
     def __init__(self) -> None:
-        #: The virtual clusters whose objects of the start are no longer looked at.
+        #: The virtual clusters with objects of the start that are hidden.
         self._clusters: set[str] = set()
 
     def freeze(self, cluster: str) -> None:

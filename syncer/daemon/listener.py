@@ -32,7 +32,7 @@ class Listener:
             connections: Its connections, which learn of requests that got no answer.
             filled: Handles a store that was filled, or was given up.
             discover: Repeats the discovery of both sides soon.
-            watch_restarted: Counts a watch that began again, by virtual cluster, side and resource.
+            watch_restarted: Counts a restarted watch, by virtual cluster, side and resource.
         """
         self._pair = pair
         self._connections = connections
@@ -48,7 +48,7 @@ class Listener:
         self._filled(store_of(reflector))
 
     def watching(self, reflector: Reflector) -> None:
-        """Count a watch that began again."""
+        """Count a restarted watch."""
         if reflector.restarts > 1:
             store = store_of(reflector)
             self._watch_restarted(self._pair.name, store.side.value, str(store.resource))
@@ -67,9 +67,9 @@ class Listener:
             self._filled(None)
 
     def went_back(self, reflector: Reflector) -> None:
-        """Handle an API server that shows an older state than before."""
-        said = "the API server shows an older state than before, and all is decided anew from it"
-        log.warning(said, cluster=self._pair.name, what=reflector)
+        """Handle an API server that returned an older state than before."""
+        warning = "API server returned an older state (restored etcd?); reconciling everything"
+        log.warning(warning, cluster=self._pair.name, what=reflector)
         self._pair.policies.bound_pods.clear()
 
     def working(self, reflector: Reflector) -> None:

@@ -1,7 +1,7 @@
-"""Tell a tenant of objects that only the host could enforce, and that no syncer copies to it.
+"""Notify a tenant of objects that only the host could enforce, and that no syncer copies to the host.
 
-A NetworkPolicy isolates no Pod while it is in the virtual cluster alone, and nothing else would say so.
-Each such kind is watched by its metadata, of which nothing is kept but a bounded set of hashes.
+A NetworkPolicy isolates no Pod while it is in the virtual cluster alone, and the tenant would not notice.
+The metadata of each such kind is watched, of which only a bounded set of hashes is kept.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from syncer.token_bucket import TokenBucket
 
 #: Seconds until a kind is tried again that can't be watched, or need not be at present.
 AGAIN_SECONDS = 60.0
-#: Objects of a kind that are told of at once, and seconds until a further one is; others aren't told of.
+#: Objects of a kind that get an event at once, and seconds until a further one does; others get none.
 MOST, REFILL = 20, 30.0
-#: Objects that are remembered as told of, in a virtual cluster.
+#: Objects with an event that are remembered, in a virtual cluster.
 REMEMBERED = 1024
 
 REASON = "NotSynced"
@@ -45,10 +45,12 @@ class Notices:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._pair, self._discovery, self._events = pair, discovery, events
+        self._pair = pair
+        self._discovery = discovery
+        self._events = events
         self._clock = clock
-        #: The hashes of the uids of objects that were told of.
-        self._told: LRUCache[int, None] = LRUCache(REMEMBERED)
+        #: The hashes of the uids of objects that have an event.
+        self._notified: LRUCache[int, None] = LRUCache(REMEMBERED)
         self._limits = {each: TokenBucket(rate=1 / REFILL, burst=MOST, now=clock()) for each in ENFORCED_ON_HOST}
 
     async def run(self) -> None:
@@ -68,7 +70,7 @@ class Notices:
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _watch(self, resource: Resource) -> None:
-        """Tell of the first objects that there are, and of later ones, while nothing enforces them.
+        """Report the first objects that there are, and later ones, while nothing enforces them.
 
         Raises:
             ClusterError: The kind can't be watched.
@@ -78,7 +80,7 @@ class Notices:
             if not version:
                 page = await self._pair.virtual.first(resource, MOST)
                 version = page.resource_version
-                self._tell(resource, page.items)
+                self._report(resource, page.items)
             watching = self._pair.virtual.watch(
                 resource,
                 resource_version=version,
@@ -89,26 +91,27 @@ class Notices:
             async with watching as events:
                 async for batch in events:
                     if any(event.type == "ERROR" for event in batch):
-                        raise Expired(f"the watch of {resource} can't go on")
+                        raise Expired(f"the watch of {resource} can't continue")
                     version = codec.version(batch[-1].object) or version
                     if not self._is_unenforced(resource):
                         return
-                    self._tell(resource, [event.object for event in batch if event.type in ("ADDED", "MODIFIED")])
+                    self._report(resource, [event.object for event in batch if event.type in ("ADDED", "MODIFIED")])
 
     def _is_unenforced(self, resource: Resource) -> bool:
         """Return True if the virtual cluster serves a kind that no running syncer copies."""
-        syncers = self._pair.controllers.values()
-        return self._discovery.served(resource) is not None and not any(each.stands_for(resource) for each in syncers)
+        if self._discovery.served(resource) is None:
+            return False
+        return not any(controller.stands_for(resource) for controller in self._pair.controllers.values())
 
-    def _tell(self, resource: Resource, items: Iterable[codec.Undecoded]) -> None:
+    def _report(self, resource: Resource, items: Iterable[codec.Undecoded]) -> None:
         for raw in items:
             try:
                 key, uid, _, _ = codec.head(raw)
             except codec.DecodeError:
                 continue
-            if hash(uid) in self._told or not self._limits[resource].take_now(self._clock()):
+            if hash(uid) in self._notified or not self._limits[resource].take_now(self._clock()):
                 continue
-            self._told[hash(uid)] = None
+            self._notified[hash(uid)] = None
             named = {"metadata": {"name": key.name, "namespace": key.namespace, "uid": uid}}
             self._events.warning(resource, named, REASON, _message(resource))
 

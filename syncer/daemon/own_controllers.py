@@ -73,8 +73,8 @@ class OwnControllers:
             try:
                 await syncer.register(live)
             except Exception as error:
-                what = "a syncer's own controller raised, and is run again"
-                log.exception(what, cluster=live.cluster, syncer=live.syncer)
+                failure = "a syncer's own controller raised an exception; restarting it"
+                log.exception(failure, cluster=live.cluster, syncer=live.syncer)
                 self.broken[live.syncer] = f"its own controller raised {type(error).__name__}: {error}"
                 raise
 

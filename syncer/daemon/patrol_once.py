@@ -38,12 +38,16 @@ async def patrol_once(
     """
     term = CommandTerm()
     async with prepared(config, cluster, until=term.until) as (process, pair), AsyncExitStack() as stack:
-        why = None
+        reason = None
         try:
             await stack.enter_async_context(term.leading(process.host, config, (pair.name,)))
         except AnotherLeads as error:
-            why = f"{error.holder or 'another daemon'} leads, and repairs what it finds"
-        return await scan_once(process, pair, kinds=kinds, confirm=confirm, hands_off=lambda: why)
+            reason = f"{error.holder or 'another daemon'} leads, and repairs what it finds"
+
+        def hands_off() -> str | None:
+            return reason
+
+        return await scan_once(process, pair, kinds=kinds, confirm=confirm, hands_off=hands_off)
 
 
 async def scan_once(
@@ -67,10 +71,12 @@ async def _filled(process: Process) -> None:
 
     Kinds that an API server keeps failing to list are left out, and their reports say so.
     """
-    before, since = status.unfilled(process), process.clock()
-    while now := status.unfilled(process):
-        if now != before:
-            before, since = now, process.clock()
+    before = status.unfilled(process)
+    since = process.clock()
+    while unfilled := status.unfilled(process):
+        if unfilled != before:
+            before = unfilled
+            since = process.clock()
         elif process.clock() - since > PATIENCE:
             return
         await asyncio.sleep(LOOK)

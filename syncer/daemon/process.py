@@ -29,8 +29,20 @@ from syncer.engine.reconcile.policies.contention import OFF, ContentionRules
 from syncer.observe.metrics import Metrics
 from syncer.workqueue.queue import Queue
 
-#: Number of looks whether the requests in work on a removed virtual cluster have ended.
+#: Number of checks whether the requests in work on a removed virtual cluster have ended.
 LEAVE_LOOKS = 500
+
+
+def _always(cluster: str) -> bool:
+    return True
+
+
+def _for_ever(cluster: str) -> float:
+    return math.inf
+
+
+def _utcnow() -> datetime:
+    return datetime.now(UTC)
 
 
 class Process:
@@ -45,17 +57,17 @@ class Process:
         host: SideClient,
         metrics: Metrics,
         workers: int = 32,
-        leads: Callable[[str], bool] = lambda cluster: True,
-        until: Callable[[str], float] = lambda cluster: math.inf,
+        leads: Callable[[str], bool] = _always,
+        until: Callable[[str], float] = _for_ever,
         clock: Callable[[], float] | None = None,
-        utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
+        utcnow: Callable[[], datetime] = _utcnow,
         rng: random.Random | None = None,
     ) -> None:
         """Create a process without virtual clusters; nothing is sent yet.
 
         Args:
             host: The client of the host.
-            metrics: What is counted and measured.
+            metrics: The metrics of the process.
             workers: The number of requests in work at the same time.
             leads: Returns True if work on a virtual cluster of this name may begin here; see
                 :meth:`.ServedCluster.lead` and :meth:`.ServedCluster.stand_by`.
@@ -72,12 +84,7 @@ class Process:
         self.clock = clock or asyncio.get_running_loop().time
         self.utcnow = utcnow
         self.rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
-        self.queue = Queue(
-            clock=self.clock,
-            workers=workers,
-            spread=self.rng.random,
-            added=lambda cluster: metrics.queue(cluster).added(),
-        )
+        self.queue = Queue(clock=self.clock, workers=workers, spread=self.rng.random, added=self._added)
         self.statuses = RequestStatuses()
         self.pairs: dict[str, ClusterPair] = {}
         self.served: dict[str, ServedCluster] = {}
@@ -132,7 +139,7 @@ class Process:
         del self.pairs[name]
         served.leave()
         del self.served[name]
-        self.queue.leave(name)  # what has been added meanwhile
+        self.queue.leave(name)  # requests that have been added meanwhile
         self.metrics.drop(name)
         self.frozen_objects.thaw()
 
@@ -152,7 +159,7 @@ class Process:
         Raises:
             ClusterError: Discovery failed.
         """
-        await asyncio.gather(*(served.prepare() for served in self.served.values()))
+        await asyncio.gather(*[served.prepare() for served in self.served.values()])
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -161,7 +168,10 @@ class Process:
         Others that are prepared later are served by :meth:`.ServedCluster.serve`.
         """
         async with asyncio.TaskGroup() as tasks:
-            background = [tasks.create_task(each.run()) for each in (self.connections, self.host_connection)]
+            background = [
+                tasks.create_task(self.connections.run()),
+                tasks.create_task(self.host_connection.run()),
+            ]
             background += [tasks.create_task(served.serve()) for served in self.served.values()]
             await asyncio.sleep(0)  # they have begun
             try:
@@ -193,6 +203,9 @@ class Process:
     def warn(self, pair: ClusterPair, request: SyncRequest, reason: str, message: str, *, about: Obj | None) -> None:
         """Record an event for the owner of the virtual object; see :meth:`.ServedCluster.warn`."""
         self.served[pair.name].warn(request, reason, message, about=about)
+
+    def _added(self, cluster: str) -> None:
+        self.metrics.queue(cluster).added()
 
     def _host_lost(self) -> None:
         for name in self.served:

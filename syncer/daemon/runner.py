@@ -66,17 +66,20 @@ class Summary:
         if not self.planned:
             for (cluster, syncer, side, verb), number in sorted(self.done.items()):
                 lines.append(f"{cluster}/{syncer}: {verb} on the {side} side: {number}")
-        lines += [f"{cluster}/{syncer}: in step: {n}" for (cluster, syncer), n in sorted(self.in_step.items()) if n]
+        for (cluster, syncer), number in sorted(self.in_step.items()):
+            if number:
+                lines.append(f"{cluster}/{syncer}: in step: {number}")
         lines += [f"not in step: {line}" for line in self.troubles]
-        return [*lines, *(f"failed: {cluster}: {why}" for cluster, why in sorted(self.failed.items()))]
+        lines += [f"failed: {cluster}: {why}" for cluster, why in sorted(self.failed.items())]
+        return lines
 
 
 class _End:
-    """The end of a run: a signal, or a kubeconfig of the host that has come to lead to another server."""
+    """The end of a run: a signal, or a kubeconfig of the host that now leads to another server."""
 
     def __init__(self) -> None:
         self.event = asyncio.Event()
-        #: True after a signal; otherwise everything begins anew.
+        #: True after a signal; otherwise everything is restarted.
         self.is_final = False
 
     def heed_signals(self) -> None:
@@ -101,9 +104,8 @@ async def run(
     ``dry_run`` implies ``once`` and writes nothing. With ``once``, each of several virtual clusters is done by itself:
     one that can't be served is in :attr:`Summary.failed`.
 
-    A kubeconfig of the host that comes to lead to another server, trust another authority or run another program is
-    a new start: nothing that was read is kept, and all that a start compares is compared again. One of a virtual
-    cluster is a new start of that cluster alone.
+    A kubeconfig of the host that changes to another server, authority or program restarts everything: the caches
+    are emptied, and all checks of a start are made again. One of a virtual cluster restarts that cluster alone.
 
     Raises:
         SyncerError: The daemon can't start.
@@ -114,7 +116,7 @@ async def run(
         if once or dry_run or end.is_final:
             return summary
         end.event.clear()
-        log.warning("the host's kubeconfig has come to be of another server or program, so everything begins anew")
+        log.warning("the host's kubeconfig now leads to another server or program; restarting all virtual clusters")
 
 
 async def _run(config: SyncerConfig, end: _End, *, once: bool, dry_run: bool, file: ConfigFile | None) -> Summary:
@@ -182,9 +184,9 @@ async def _prepared(
     _must_have_some(clusters, errors)
     await process.host_connection.reach(START_SECONDS)
     added = [each for each in clusters if each.name not in errors]
-    preparations = (startup.prepare(process.served[each.name], each) for each in added)
-    ended = await asyncio.gather(*preparations, return_exceptions=True)
-    for each, result in zip(added, ended, strict=True):
+    preparations = [startup.prepare(process.served[each.name], each) for each in added]
+    results = await asyncio.gather(*preparations, return_exceptions=True)
+    for each, result in zip(added, results, strict=True):
         if isinstance(result, Exception):
             errors[each.name] = result
     _must_have_some(clusters, errors)
@@ -193,20 +195,22 @@ async def _prepared(
 
 def _must_have_some(clusters: Sequence[VirtualCluster], errors: Mapping[str, Exception]) -> None:
     """Raise the error of a virtual cluster that is the only one."""
-    for error in errors.values():
-        if len(clusters) == 1:
+    if len(clusters) == 1:
+        for error in errors.values():
             raise error
 
 
 async def _failed(process: Process, name: str, error: Exception) -> str:
-    """Go on without a virtual cluster, and return why."""
+    """Continue without a virtual cluster, and return why."""
     if isinstance(error, SyncerError):
-        log.warning("a virtual cluster can't be served", cluster=name, error=str(error))
+        reason = str(error)
+        log.warning("a virtual cluster can't be served", cluster=name, error=reason)
     else:
+        reason = f"{type(error).__name__}: {error}"
         log.error("serving a virtual cluster failed", cluster=name, exc_info=error)
     if name in process.pairs:
         await process.remove(name)
-    return str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}"
+    return reason
 
 
 async def _lead(process: Process, config: SyncerConfig, term: CommandTerm, stack: AsyncExitStack) -> dict[str, str]:
@@ -232,7 +236,7 @@ async def _lead(process: Process, config: SyncerConfig, term: CommandTerm, stack
 
 
 async def _once(process: Process, failed: Mapping[str, str]) -> Summary:
-    """Bring the virtual clusters of a process in step; others have ``failed`` before."""
+    """Bring the virtual clusters of a process in step; others have failed before, for the reasons in ``failed``."""
     async with process.running():
         work = asyncio.create_task(process.work())
         try:
@@ -243,28 +247,29 @@ async def _once(process: Process, failed: Mapping[str, str]) -> Summary:
             process.queue.close()
             await work
     is_one = len(process.served) + len(failed) == 1
-    for cluster in (process.host, *(served.connection.cluster for served in process.served.values())):
-        if isinstance(cluster.transport, DryRun):
-            of = "" if is_one or cluster.side is Side.HOST else f" of {cluster.virtual_cluster}"
-            summary.planned += [f"{write} on the {cluster.side} side{of}" for write in cluster.transport.writes]
+    clients = [process.host, *(served.connection.cluster for served in process.served.values())]
+    for client in clients:
+        if isinstance(client.transport, DryRun):
+            of_cluster = "" if is_one or client.side is Side.HOST else f" of {client.virtual_cluster}"
+            summary.planned += [f"{write} on the {client.side} side{of_cluster}" for write in client.transport.writes]
     return summary
 
 
 def _lost(process: Process) -> dict[str, str]:
     """Return why virtual clusters don't answer at present, or not to us, by name."""
     lost = {name: served.lost_connection() for name, served in process.served.items()}
-    return {name: f"{each.trouble}: {each.error}" for name, each in lost.items() if each is not None}
+    return {name: connection.reason for name, connection in lost.items() if connection is not None}
 
 
 def _summary(process: Process) -> Summary:
     unfinished = (*process.statuses.troubles(), *process.statuses.pending())
     troubles = [f"{request.cluster}/{request}: {found.reason}" for request, found in unfinished]
-    troubles += [f"{'/'.join(place)}: {reason}" for place, reason in status.hindered(process).items()]
-    in_step = {
-        (cluster, syncer): n
-        for (cluster, syncer, state), n in status.states(process).items()
-        if state == status.IN_STEP
-    }
+    for (cluster, syncer), reason in status.hindered(process).items():
+        troubles.append(f"{cluster}/{syncer}: {reason}")
+    in_step: dict[tuple[str, str], int] = {}
+    for (cluster, syncer, state), number in status.states(process).items():
+        if state == status.IN_STEP:
+            in_step[cluster, syncer] = number
     return Summary(dict(process.statuses.done), troubles, in_step=in_step)
 
 
@@ -280,7 +285,8 @@ async def _daemon(
     stack.push_async_callback(process.close)
     fleet = ServedFleet(process, config.clusters())
     shared = SharedFleet(process, fleet, shards) if shards else None
-    heartbeat, source = Heartbeat(), ClusterSources(process, config, fleet.update)
+    heartbeat = Heartbeat()
+    source = ClusterSources(process, config, fleet.update)
     async with (
         serving(process, config, heartbeat, lease, shards),
         beside(heartbeat.keep()),
@@ -321,9 +327,13 @@ def _process_of_daemon(
     """Return a process that works for the shards that it leads, or writes while it has the Lease, or else always."""
     if shards:
         return Process(host=host, metrics=metrics, workers=config.workers, leads=shards.leads, until=shards.until)
-    if lease:
-        return Process(host=host, metrics=metrics, workers=config.workers, until=lambda cluster: lease.until)
-    return Process(host=host, metrics=metrics, workers=config.workers)
+    if lease is None:
+        return Process(host=host, metrics=metrics, workers=config.workers)
+
+    def until(cluster: str) -> float:
+        return lease.until
+
+    return Process(host=host, metrics=metrics, workers=config.workers, until=until)
 
 
 async def _first(*tasks: "asyncio.Task[Any]") -> None:
@@ -340,7 +350,7 @@ async def _stop(process: Process, working: "asyncio.Task[None]", grace: float, *
             working.cancel()
         await asyncio.wait({working}, timeout=grace)
     if not working.done():
-        log.warning("the grace period is over; unfinished requests are done again at the next start")
+        log.warning("grace period over; unfinished requests are repeated at the next start")
         working.cancel()
         await asyncio.wait({working}, timeout=CANCELLED_SECONDS)
     if working.done() and not working.cancelled():

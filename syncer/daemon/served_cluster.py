@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from syncer.api.config import Config
 from syncer.api.context import Settings
-from syncer.api.objects import Obj, Side, SyncRequest
+from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
 from syncer.api.optional_roles import Live
 from syncer.api.roles import Syncer
 from syncer.cache.budget import MemoryBudget
@@ -23,7 +23,7 @@ from syncer.daemon.listener import Listener
 from syncer.daemon.own_controllers import OwnControllers
 from syncer.engine.controllers.builder import build_pair, leave
 from syncer.engine.controllers.lifecycle import SHARED_SECONDS, DiscoveryLoop, LateSyncers, Lifecycle, Roster
-from syncer.engine.controllers.pair import Condition
+from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.worker import Workers
 from syncer.engine.duties.kubernetes_service import is_kept, keep
@@ -37,13 +37,13 @@ from syncer.observe.metrics import Metrics
 from syncer.resources.kinds import NAMESPACES
 from syncer.workqueue.queue import Queue
 
-#: Seconds between two looks whether what the process itself does has ended.
+#: Seconds between two checks whether work of the process itself has ended.
 LOOK = 0.02
 
-#: The reason for which the requests of a virtual cluster wait that another process leads.
+#: The reason for which the requests of a virtual cluster wait while another process leads it.
 STANDBY = "standby"
 
-#: The virtual Namespace with the events about no object of a tenant's; every cluster has it.
+#: The virtual Namespace with the events that are about no object; every cluster has it.
 _TENANTS_HOME: Obj = {"metadata": {"name": "default"}}
 
 log = get_logger(__name__)
@@ -91,9 +91,7 @@ class ServedCluster:
         self.name = settings.cluster
         self._process = process
         self.discovery = Discovery(virtual.patient())
-        self.connection = process.connections.add(
-            virtual, lost=lambda: process.queue.pause(self.name), back=lambda: self.hurry(Side.VIRTUAL)
-        )
+        self.connection = process.connections.add(virtual, lost=self._lost, back=self._back)
         #: The connections to both sides, first that to the host, which all virtual clusters share.
         self.connections: Mapping[Side, Connection] = {
             Side.HOST: process.host_connection,
@@ -101,42 +99,21 @@ class ServedCluster:
         }
         self._roster = Roster(settings, tuple(enabled), tuple(entries), self.discovery, process.host_discovery)
         self.discovery_loop = DiscoveryLoop(
-            (process.host_discovery, self.discovery),
-            waiting=lambda: bool(self._roster.waiting),
-            looked=self._looked,
+            (process.host_discovery, self.discovery), waiting=self._has_waiting, looked=self._looked
         )
-
-        def until() -> float:
-            return process.until(self.name)
-
-        discoveries = {Side.HOST: process.host_discovery, Side.VIRTUAL: self.discovery}
-        self.pair = build_pair(
-            settings,
-            (),
-            virtual=virtual.over(Fenced(virtual.transport, until, process.clock)),
-            host=process.host.over(Fenced(process.host.transport, until, process.clock)),
-            queue=process.queue,
-            clock=process.clock,
-            utcnow=process.utcnow,
-            has_status=lambda side, resource: discoveries[side].has_status(resource),
-            ordered=lambda side: discoveries[side].orders_versions,
-            minor=lambda side: discoveries[side].minor,
-            rules=contention,
-            budget=budget,
-            definitions_changed=self.discovery_loop.soon,
-            paused_or_not=lambda: self.own_controllers.pause(),
-        )
+        self.pair = self._build_pair(settings, virtual, contention=contention, budget=budget)
         self.own_controllers = OwnControllers(self.pair, live=self._live, is_worked_on=self._is_worked_on)
+        listener = Listener(
+            self.pair,
+            self.connections,
+            filled=self.filled,
+            discover=self.discovery_loop.soon,
+            watch_restarted=process.metrics.watch_restarted,
+        )
         self._lifecycle = Lifecycle(
             self.pair,
             self._roster,
-            Listener(
-                self.pair,
-                self.connections,
-                filled=self.filled,
-                discover=self.discovery_loop.soon,
-                watch_restarted=process.metrics.watch_restarted,
-            ),
+            listener,
             watches=process.host_watches,
             live=self._live,
             rng=process.rng,
@@ -149,10 +126,54 @@ class ServedCluster:
             self._duties.append(self.patroller.run)
         #: True once discovery has run, so that it is known which stores must be filled.
         self.prepared = False
-        self._awaits = ""
+        #: Why the start waits; ``""`` if it doesn't.
+        self._awaited = ""
         self._is_running = False
         #: The duties at work.
         self._work: list[asyncio.Task[None]] = []
+
+    def _build_pair(
+        self, settings: Settings, virtual: SideClient, *, contention: ContentionRules, budget: MemoryBudget | None
+    ) -> ClusterPair:
+        """Build the pair; its clients send no write that this process may not make."""
+        process = self._process
+        discoveries = {Side.HOST: process.host_discovery, Side.VIRTUAL: self.discovery}
+
+        def until() -> float:
+            return process.until(self.name)
+
+        def has_status(side: Side, resource: Resource) -> bool:
+            return discoveries[side].has_status(resource)
+
+        def ordered(side: Side) -> bool:
+            return discoveries[side].orders_versions
+
+        def minor(side: Side) -> int:
+            return discoveries[side].minor
+
+        def paused_or_not() -> None:
+            self.own_controllers.pause()
+
+        return build_pair(
+            settings,
+            (),
+            virtual=virtual.over(Fenced(virtual.transport, until, process.clock)),
+            host=process.host.over(Fenced(process.host.transport, until, process.clock)),
+            queue=process.queue,
+            clock=process.clock,
+            utcnow=process.utcnow,
+            has_status=has_status,
+            ordered=ordered,
+            minor=minor,
+            rules=contention,
+            budget=budget,
+            definitions_changed=self.discovery_loop.soon,
+            paused_or_not=paused_or_not,
+        )
+
+    def _has_waiting(self) -> bool:
+        """Return True while a syncer waits for its resources."""
+        return bool(self._roster.waiting)
 
     def may_write(self) -> bool:
         """Return True while this process may write to or for the virtual cluster."""
@@ -198,21 +219,38 @@ class ServedCluster:
         for controller in list(self.pair.controllers.values()):
             if controller.ready:
                 self.pair.ask_all(controller)
-        self._work = [asyncio.create_task(duty()) for duty in self._duties]
+        self._work = [self._begin_duty(duty) for duty in self._duties]
         if is_kept(self.pair):  # known only once the virtual cluster is prepared
-            self._work.append(asyncio.create_task(keep(self.pair)))
+            self._work.append(self._begin_duty(partial(keep, self.pair)))
         self.own_controllers.run()
+
+    def _begin_duty(self, duty: Duty) -> "asyncio.Task[None]":
+        """Run a duty as a task whose failure is logged at once."""
+        task = asyncio.create_task(duty())
+        task.add_done_callback(self._duty_ended)
+        return task
+
+    def _duty_ended(self, task: "asyncio.Task[None]") -> None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            failure = "a duty failed; it starts again when this process next begins the work on the virtual cluster"
+            log.error(failure, cluster=self.name, exc_info=error)
 
     def add_duty(self, duty: Duty) -> None:
         """Do a further duty from the next begin of the work on."""
         self._duties.append(duty)
 
     def remove_duty(self, duty: Duty) -> None:
-        """Don't begin a duty again."""
+        """Forget a duty. It is not begun again."""
         self._duties.remove(duty)
 
     def end(self) -> "asyncio.Future[list[BaseException | None]]":
-        """End the duties and the own controllers. Await what this returns for their end."""
+        """End the duties and the own controllers.
+
+        Await what this returns for their end. Their exceptions are in it, and have been logged.
+        """
         tasks = [*self._work, *self.own_controllers.stop()]
         self._work = []
         for task in tasks:
@@ -253,26 +291,30 @@ class ServedCluster:
         return lost.trouble if lost else None
 
     def lost_connection(self) -> Connection | None:
-        """Return the connection that is lost, of two that of the host; None if both clusters answer."""
-        return next((one for one in self.connections.values() if not one.up), None)
+        """Return the lost connection, that of the host if both are; None if both clusters answer."""
+        for connection in self.connections.values():
+            if not connection.up:
+                return connection
+        return None
 
     def waiting(self) -> Mapping[str, str]:
         """Return why syncers wait for the resources that they need, by name."""
         return dict(self._roster.waiting)
 
-    def wait_for(self, what: str) -> bool:
-        """Show why the start waits, in words that name nothing of the host; ``""`` if it doesn't. Return True if it
-        waited until now.
+    def wait_for(self, reason: str) -> bool:
+        """Show why the start waits, in words that name nothing of the host; ``""`` if it doesn't.
+
+        Return True if it waited until now.
         """
-        has_waited = bool(self._awaits)
-        self._awaits = what
+        has_waited = bool(self._awaited)
+        self._awaited = reason
         return has_waited
 
     def unfilled(self) -> list[str]:
-        """Return the stores that are neither filled nor given up, without names; or the reason why its start waits."""
+        """Return the stores that are neither filled nor given up, without names; or the reason why the start waits."""
         if not self.prepared:
-            return [self._awaits or "what the clusters serve is not known yet"]
-        stores = [store_of(one) for one in list(self.pair.reflectors.values())]
+            return [self._awaited or "discovery has not finished yet"]
+        stores = [store_of(reflector) for reflector in list(self.pair.reflectors.values())]
         return [str(store) for store in stores if not store.synced and not self.pair.given_up(store)]
 
     # -- what happens to it -------------------------------------------------------------------------
@@ -287,20 +329,28 @@ class ServedCluster:
             if store in controller.missed:
                 controller.missed.discard(store)
                 pair.ask_all(controller)
-        begun = [
+        complete = [
             controller
             for controller in pair.controllers.values()
             if not controller.ready and next(pair.lacks(controller), None) is None
         ]
-        for controller in begun:
+        for controller in complete:
             pair.begin(controller)
-        for controller in begun:
+        for controller in complete:
             log.info("ready", cluster=self.name, syncer=controller.syncer.name)
-        if begun and all(controller.ready for controller in pair.controllers.values()):
+        if complete and all(controller.ready for controller in pair.controllers.values()):
             self._process.frozen_objects.freeze(self.name)
 
+    def _lost(self) -> None:
+        """Handle a virtual cluster that doesn't answer any more."""
+        self._process.queue.pause(self.name)
+
+    def _back(self) -> None:
+        """Handle a virtual cluster that answers again."""
+        self.hurry(Side.VIRTUAL)
+
     def hurry(self, side: Side) -> None:
-        """Handle a cluster that answers again: its lists and watches go on, and if both answer, so does the queue."""
+        """Handle a cluster that answers again: its lists and watches continue, and the queue, if both answer."""
         for reflector in self.pair.reflectors.values():
             if store_of(reflector).side is side:
                 reflector.hurry()
@@ -313,7 +363,8 @@ class ServedCluster:
         Without that object, it is about the object for whose copy the host makes the host object.
         """
         pair = self.pair
-        syncer = pair.controllers[request.syncer].syncer
+        controller = pair.controllers[request.syncer]
+        syncer = controller.syncer
         resource = syncer.resource
         virtual = about
         if virtual is None:
@@ -323,8 +374,8 @@ class ServedCluster:
             virtual = pair.informers.get(Side.VIRTUAL, *maker)
         if virtual is None:
             return
-        host = pair.controllers[request.syncer].place(request.key)
-        known = {str(host): str(request.key), host.name: request.key.name}
+        host_key = controller.place(request.key)
+        known = {str(host_key): str(request.key), host_key.name: request.key.name}
         names = pair.host_names(syncer.host_resource, known)
         self.events.warning(resource, virtual, reason, names.virtual(message))
 
@@ -342,21 +393,18 @@ class ServedCluster:
         self.own_controllers.drop(syncer)
 
     def _live(self, syncer: str) -> Live:
-        return Live(
-            self.name,
-            syncer,
-            self.pair.virtual,
-            self.pair.host,
-            lambda key: self._process.queue.add(SyncRequest(self.name, syncer, key)),
-            settings=self.pair.settings,
-            tell=lambda sentence, detail: self._degraded(syncer, sentence, detail),
-        )
+        def ask(key: Key) -> None:
+            self._process.queue.add(SyncRequest(self.name, syncer, key))
+
+        settings = self.pair.settings
+        report = partial(self._degraded, syncer)
+        return Live(self.name, syncer, self.pair.virtual, self.pair.host, ask, settings=settings, tell=report)
 
     def _degraded(self, syncer: str, sentence: str, detail: str) -> None:
         """Show a condition of a syncer, log it, and warn the tenant by an event; ``""`` ends it."""
         if not sentence:
             if self.pair.recover(syncer):
-                log.info("a condition has ended", cluster=self.name, syncer=syncer)
+                log.info("syncer no longer degraded", cluster=self.name, syncer=syncer)
             return
         condition = Condition(f"{sentence} ({detail})" if detail else sentence, sentence)
         if self.pair.degrade(syncer, condition):

@@ -1,10 +1,10 @@
-"""What a process can't serve at present, and why: virtual clusters, and Secrets that name none."""
+"""Virtual clusters that a process can't serve at present, and Secrets that name none, with the reasons."""
 
 from collections.abc import Iterable, Mapping
 
 from syncer.engine.controllers.pair import Condition
 
-#: The reason why a virtual cluster isn't served that hasn't been tried yet.
+#: The reason of a virtual cluster that hasn't been tried yet.
 NOT_BEGUN = Condition("it has not begun yet", "it has not begun yet")
 
 #: Stand for all Secrets of a namespace, which aren't listed, and for those that are more than it may have.
@@ -39,7 +39,7 @@ class Unserved:
         self._clusters[cluster] = why
 
     def begun(self, cluster: str) -> None:
-        """Show nothing of a virtual cluster any more: it is served, or is to be served no longer."""
+        """Remove a virtual cluster: it is served, or is to be served no longer."""
         self._clusters.pop(cluster, None)
 
     def clear(self) -> None:

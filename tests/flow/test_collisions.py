@@ -119,7 +119,7 @@ def test_object_is_synced_soon_after_the_one_in_its_way_is_gone(two: Two) -> Non
             assert one["reason"].startswith(f"the host cluster has a ConfigMap {HOME}/flat-x that is not ours")
             assert one["wakes"] == [
                 "a change of the object or its copy",
-                f"the end of the ConfigMap {HOME}/flat-x on the host cluster",
+                f"the deletion of the ConfigMap {HOME}/flat-x on the host cluster",
             ]
             [why] = told(two)
             assert why == (

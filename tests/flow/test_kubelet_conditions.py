@@ -38,7 +38,7 @@ from syncer.resources.kinds import NODES
 from syncer.testing.merge import merged
 from syncer.testing.objects import pod
 
-NOBODY_VERIFIES = "nobody can verify its certificate, as the virtual cluster signs none"
+NOBODY_VERIFIES = "the certificate can't be verified, as the virtual cluster signs none"
 
 
 def connected(daemon: Daemon) -> ServedCluster:
@@ -148,7 +148,7 @@ def test_figures_are_of_the_containers_that_were_sent(two: Two) -> None:
     play(scenario)
 
 
-def test_refusal_of_the_host_is_told_without_names_of_the_host(two: Two) -> None:
+def test_refusal_of_the_host_reaches_the_tenant_without_names_of_the_host(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(pod("web"))
         async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
@@ -166,7 +166,7 @@ def test_refusal_of_the_host_is_told_without_names_of_the_host(two: Two) -> None
                 (f"pod {key.name}_{key.namespace} not found", "pod web_default not found"),
                 (f"pods {key} of {key.namespace}: h-1", "pods default/web of default: v-1"),
             ):
-                assert server._told(place, text) == said
+                assert server._for_tenant(place, text) == said
 
     play(scenario)
 
@@ -184,10 +184,10 @@ def test_failure_of_the_server_is_shown_until_it_serves_again(two: Two, monkeypa
 
     async def scenario() -> None:
         async with two.daemon([Maps]) as daemon, kubelet(daemon):
-            assert "it failed and starts again: KeyError" in public(daemon)
+            assert "the server failed; restarting: KeyError" in public(daemon)
             assert "of the host" not in public(daemon), "anybody may read that page"
             await asyncio.sleep(3 * AGAIN_SECONDS)
-            assert "it failed" not in public(daemon)
+            assert "the server failed" not in public(daemon)
             assert failures == []
 
     play(scenario)

@@ -124,7 +124,7 @@ def test_kinds_that_cannot_be_listed_are_reported_and_matter_only_if_needed() ->
             two.host.put(obj)
         report = await planned(two, given, user="ann")
         assert report.problems == []
-        assert any("not looked at" in line and '"secrets"' in line for line in report.remarks)
+        assert any("not checked" in line and '"secrets"' in line for line in report.remarks)
         two.host.delete("rolebindings.rbac.authorization.k8s.io", f"{HOME}/r")
         report = await planned(two, given, user="ann")
         assert [line for line in report.problems if '"configmaps"' in line]

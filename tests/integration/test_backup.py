@@ -99,7 +99,7 @@ def test_loss_and_restore_touch_no_copy(scene: Scene, tmp_path: Path) -> None:
     assert daemon.requests("syncer_parked", reason="IdentityLost") > 0
 
     second = scene.daemon()
-    with pytest.raises(SystemExit, match="was never synced as that, or has lost what it had"):
+    with pytest.raises(SystemExit, match="was never synced as that, or has lost its data"):
         second.start()
 
     scene.virtual.plane.replace_etcd(snapshot)

@@ -88,7 +88,7 @@ def test_an_unreachable_host_is_named_while_it_is_tried_again(scene: Scene, tmp_
     address = f"127.0.0.1:{port}"
     daemon = scene.daemon(host_config(scene, lambda found: _point(found, f"https://{address}"), tmp_path))
     daemon.spawn()
-    lines = eventually(lambda: whole_lines(daemon, "will try again"), "it says that it tries again")
+    lines = eventually(lambda: whole_lines(daemon, "no answer yet; retrying"), "it says that it tries again")
     line = lines[0]
     for part in (address, str(tmp_path / "host.kubeconfig")):
         assert part in line["error"]

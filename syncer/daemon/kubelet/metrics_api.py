@@ -1,7 +1,7 @@
 """``metrics.k8s.io`` of a virtual cluster: registered there while the host has it, and answered by the daemon.
 
 An APIService leads to a Service and its EndpointSlice, and these to the daemon (kubernetes.io, "Configure the
-Aggregation Layer"). They bear our mark; an APIService that doesn't is the tenant's, and is left alone.
+Aggregation Layer"). They bear our mark; an APIService without it belongs to the tenant, and is left alone.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ from syncer.resources.kinds import API_SERVICES, ENDPOINT_SLICES, NODES, PODS, S
 from syncer.resources.metrics_api import API_SERVICE, OBJECTS, SERVICE
 from syncer.translate.alike import covers
 
-#: Seconds between two looks at both clusters; fewer until the virtual API server reaches the daemon.
+#: Seconds between two checks of both clusters; fewer until the virtual API server reaches the daemon.
 LOOK_SECONDS, SOON_SECONDS = 60.0, 5.0
-#: Its clients among those of nodes, by the name of no node.
+#: The name for the clients of this API among those of nodes; no node has it.
 CLIENTS = ""
 _KINDS = {"pods": PODS, "nodes": NODES}
 
@@ -40,14 +40,24 @@ log = get_logger(__name__)
 
 
 class MetricsServer:
-    """The API's server of a virtual cluster. ``say`` gets why it doesn't work, in words for everybody and in detail."""
+    """The server of the API in a virtual cluster."""
 
-    def __init__(self, served: ServedCluster, usages: Usages, bounds: Bounds, say: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, served: ServedCluster, usages: Usages, bounds: Bounds, report: Callable[[str, str], None]
+    ) -> None:
+        """Create a server that isn't served yet.
+
+        Args:
+            served: The virtual cluster.
+            usages: The figures.
+            bounds: The limits of connections, which the kubelet's server shares.
+            report: Gets why the API doesn't work, in words for any reader and in detail; ``""`` if it works.
+        """
         self._served = served
         self._pair = served.pair
         self._usages = usages
         self._bounds = bounds
-        self._say = say
+        self._report = report
         self._api = MetricsApi(served.pair.virtual, usages, self._labels)
         self._listener: KubeletPort | None = None
         self._serving: Serving | None = None
@@ -63,12 +73,12 @@ class MetricsServer:
             ports: The ports, of which the last free one is taken.
         """
         while True:
-            soon = True
+            may_wait = False
             try:
-                soon = not await self._look(address, host, ports)
+                may_wait = await self._register(address, host, ports)
             except (ClusterError, OSError) as error:
-                self._say(f"{GROUP} is not served: {type(error).__name__}", str(error))
-            await asyncio.sleep(SOON_SECONDS if soon else LOOK_SECONDS)
+                self._report(f"{GROUP} is not served: {type(error).__name__}", str(error))
+            await asyncio.sleep(LOOK_SECONDS if may_wait else SOON_SECONDS)
 
     def close(self) -> None:
         """Accept no more requests."""
@@ -76,23 +86,24 @@ class MetricsServer:
             self._listener.close()
             self._listener = None
 
-    async def _look(self, address: str, host: str, ports: range) -> bool:
-        """Do what is to be done now. Return True if nothing is to be seen soon.
+    async def _register(self, address: str, host: str, ports: range) -> bool:
+        """Register ``metrics.k8s.io`` while the host has it. Return True if the next check may wait.
 
         Raises:
             ClusterError: A request failed.
             OSError: The certificate of the API server can't be used, or no port is free.
         """
         if not await self._usages.is_served():
-            self._say("", "")
+            self._report("", "")
             await self._withdraw()
             return True
         if await self._is_the_tenants():
-            self._say("", "")
+            self._report("", "")
             return True
+
         self._api.trust(FrontProxy(await certificates.authentication(self._pair.virtual)))
         if not self._api.front.ca:
-            self._say(
+            self._report(
                 f"{GROUP} is not served: the virtual API server has no front proxy "
                 "(--requestheader-client-ca-file, --proxy-client-cert-file)",
                 "",
@@ -100,6 +111,7 @@ class MetricsServer:
             return True
         if not self._served.may_write():
             return False
+
         serving = self._renewed()
         if self._listener is None:
             self._listener = self._listening(host, ports)
@@ -110,15 +122,17 @@ class MetricsServer:
     # -- serving -----------------------------------------------------------------------------------
 
     def _renewed(self) -> Serving:
-        """Return the certificate, which only the APIService's ``caBundle`` makes anybody trust."""
+        """Return the certificate, which the virtual API server trusts by the APIService's ``caBundle`` alone."""
         if self._serving is None or datetime.now(UTC) >= self._serving.renew_at:
             self._serving = certificates.self_signed([f"{SERVICE.name}.{SERVICE.namespace}.svc"])
             self._tls = None
-        if self._tls is None or self._trusted != self._api.front.ca:
+        ca = self._api.front.ca
+        if self._tls is None or self._trusted != ca:
             try:
-                self._tls, self._trusted = certificates.context(self._serving, self._api.front.ca), self._api.front.ca
+                self._tls = certificates.context(self._serving, ca)
             except ssl.SSLError as error:
                 raise OSError(f"the CA of the virtual API server's front proxy can't be used: {error}") from error
+            self._trusted = ca
         return self._serving
 
     def _listening(self, host: str, ports: range) -> KubeletPort:
@@ -142,8 +156,12 @@ class MetricsServer:
             self._bounds.answered(client, CLIENTS)
 
     def _labels(self, plural: str, key: Key) -> Mapping[str, str]:
-        informers, resource = self._pair.informers, _KINDS[plural]
-        found = informers.store(Side.VIRTUAL, resource).outline(key) if informers.has(Side.VIRTUAL, resource) else None
+        """Return the labels of a virtual Pod or Node; none if it isn't cached."""
+        informers = self._pair.informers
+        resource = _KINDS[plural]
+        if not informers.has(Side.VIRTUAL, resource):
+            return {}
+        found = informers.store(Side.VIRTUAL, resource).outline(key)
         return labels_of(found) if found else {}
 
     # -- registration ------------------------------------------------------------------------------
@@ -182,7 +200,12 @@ class MetricsServer:
         )
 
     async def _put(self, resource: Resource, obj: Obj) -> None:
-        """Create or correct an object, unless one of its name is the tenant's."""
+        """Create or correct an object, unless one of its name belongs to the tenant.
+
+        Raises:
+            OSError: It does.
+            ClusterError: A request failed.
+        """
         key = Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         virtual = self._pair.virtual
         try:
@@ -216,16 +239,16 @@ class MetricsServer:
         return settings.marks.is_from_here(obj, cluster=settings.identity)
 
     async def _is_reached(self) -> bool:
-        """Return True if the virtual API server reaches the daemon; say why not."""
+        """Return True if the virtual API server reaches the daemon; report why not."""
         found = await self._pair.virtual.get(API_SERVICES, API_SERVICE)
         conditions = (found.get("status") or {}).get("conditions") or ()
         available: Obj = next((each for each in conditions if each.get("type") == "Available"), {})
+        if available.get("status") == "True":
+            self._report("", "")
+            return True
         if available.get("status") == "False":
             why = f"the virtual API server can't reach {GROUP} here: does it have --enable-aggregator-routing=true?"
-            self._say(why, str(available.get("message")))
-        elif available.get("status") == "True":
-            self._say("", "")
-            return True
+            self._report(why, str(available.get("message")))
         return False
 
 

@@ -1,4 +1,4 @@
-"""The kubelet of the virtual Nodes beside the syncers: its ports, its certificate, and what the Nodes say of both."""
+"""The kubelet of the virtual Nodes beside the syncers: its ports, its certificate, and both in the Nodes' status."""
 
 import asyncio
 import ipaddress
@@ -34,19 +34,19 @@ from syncer.resources.pods import containers
 
 #: The name under which it is degraded.
 NAME = "kubelet"
-#: Seconds between two looks at the Nodes, if none changes, and at the certificates.
+#: Seconds between two checks of the Nodes, if none changes, and of the certificates.
 LOOK_SECONDS, CERTIFICATE_SECONDS = 10.0, 60.0
-#: Seconds after a change of a Node until the next look.
+#: Seconds after a change of a Node until the next check.
 PAUSE_SECONDS = 0.2
-#: Most Nodes of which an event says that they have no port.
-MOST_TOLD = 20
-#: The index of the Nodes that we made, by what matters of them.
+#: Most Nodes without a port that get an event.
+MOST_EVENTS = 20
+#: The index of the Nodes that we made, by their :class:`_Node`.
 INDEX = "kubelet"
-#: Seconds between two looks whether the Nodes are known yet.
+#: Seconds between two checks whether the Nodes are cached yet.
 START_SECONDS = 0.5
-#: Seconds after which a failed step is repeated, and a request for a certificate that nobody signed.
+#: Seconds after which a failed step is repeated, and a request for a certificate that was not signed.
 AGAIN_SECONDS, SIGN_AGAIN_SECONDS = 5.0, 600.0
-#: Seconds for which a port that others have isn't tried again.
+#: Seconds for which a port of another process isn't tried again.
 TAKEN_SECONDS = 60.0
 
 log = get_logger(__name__)
@@ -54,7 +54,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """What matters of a Node that we made."""
+    """The parts of a Node that we made which the server needs."""
 
     name: str
     uid: str
@@ -69,13 +69,15 @@ class NodeServer:
 
     def __init__(self, served: ServedCluster, section: Kubelet, in_use: PortsInUse) -> None:
         """``in_use`` are the ports of all virtual clusters of the process."""
+        pair = served.pair
         self._served = served
-        self._pair = served.pair
+        self._pair = pair
         self._section = section
         self._in_use = in_use
-        pair = served.pair
         self._ports = range(section.first_port, section.first_port + section.ports)
+        #: The ports that are served, by Node.
         self._serving: dict[str, int] = {}
+        #: When a port was found to be another process's.
         self._taken: dict[int, float] = {}
         self._changed = asyncio.Event()
         self._store: SideInformer | None = None
@@ -85,35 +87,36 @@ class NodeServer:
         self._sign_at = 0.0
         self._made_from: tuple[object, ...] = ()
         self._tls: ssl.SSLContext | None = None
-        #: What is wrong, by what it is about.
-        self._wrong: dict[str, Condition] = {}
-        #: What of it no event tells yet, as there was no Node.
-        self._untold: set[str] = set()
-        usages = Usages(pair.settings, pair.host, self._copied, partial(self._say, "metrics"))
+        #: The conditions of the server, by the part that they are about.
+        self._conditions: dict[str, Condition] = {}
+        #: The parts with a condition that no event reports yet, as there was no Node.
+        self._unreported: set[str] = set()
+        usages = Usages(pair.settings, pair.host, self._copied, partial(self._report, "metrics"))
+        kubelets = None
+        if section.cadvisor:
+            kubelets = HostKubelets(pair.host, self._copies, partial(self._report, "cadvisor"))
         self._server = KubeletServer(
             pair.settings,
             pair.virtual,
             pair.host,
             tls=self._context,
-            to_virtual_text=self._told,
+            to_virtual_text=self._for_tenant,
             pods_of=self._pods_of,
             holds_copies=partial(holds_copies, pair.host, pair.policies.homes),
             usages=usages if section.metrics else None,
-            kubelets=HostKubelets(pair.host, self._copies, partial(self._say, "cadvisor"))
-            if section.cadvisor
-            else None,
+            kubelets=kubelets,
         )
-        self._metrics = MetricsServer(served, usages, self._server.bounds, partial(self._say, "metrics API"))
+        self._metrics = MetricsServer(served, usages, self._server.bounds, partial(self._report, "metrics API"))
 
     async def run(self) -> NoReturn:
-        """Serve until cancelled, whatever happens; after an error, all connections begin anew."""
+        """Serve until cancelled, whatever happens; an error ends all connections, and the server restarts."""
         while True:
             try:
                 await self._serve()
             except Exception as error:
-                log.exception("the kubelet's server failed and starts again", cluster=self._pair.name)
+                log.exception("the kubelet's server failed; restarting", cluster=self._pair.name)
                 cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
-                self._say("start", f"it failed and starts again: {type(cause).__name__}", str(cause))
+                self._report("start", f"the server failed; restarting: {type(cause).__name__}", str(cause))
             finally:
                 self._server.close()
                 self._metrics.close()
@@ -122,7 +125,7 @@ class NodeServer:
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def lead(self) -> None:
-        """Look at the Nodes at once, as this process begins to lead the virtual cluster: it may write now."""
+        """Check the Nodes at once, as this process begins to lead the virtual cluster: it may write now."""
         self._changed.set()
 
     async def _serve(self) -> NoReturn:
@@ -145,9 +148,9 @@ class NodeServer:
                 await self._renew()
                 break
             except (ClusterError, OSError) as error:
-                self._say("start", f"it can't start yet: {type(error).__name__}", str(error))
+                self._report("start", f"the server can't start yet: {type(error).__name__}", str(error))
                 await asyncio.sleep(AGAIN_SECONDS)
-        self._say("start", "")
+        self._report("start", "")
 
     async def _keep_certificates(self) -> NoReturn:
         while True:
@@ -155,21 +158,22 @@ class NodeServer:
             try:
                 await self._renew()
             except (ClusterError, OSError) as error:
-                log.warning("certificates of the kubelet's server stay as they are", error=str(error))
+                log.warning("the certificates of the kubelet's server could not be renewed", error=str(error))
 
     async def _renew(self) -> None:
-        """Renew what has changed or will soon end."""
+        """Renew certificates that have changed or will soon expire."""
         ca = await certificates.client_ca(self._pair.virtual)
         if not ca:
-            why = "the virtual cluster has no CA for clients (--client-ca-file): its API server needs a token"
-            log.warning(why, cluster=self._pair.name)
+            warning = "the virtual cluster has no CA for clients (--client-ca-file): its API server needs a token"
+            log.warning(warning, cluster=self._pair.name)
         serving = await self._current()
         made_from = (serving.certificate, serving.key, ca)
         if made_from != self._made_from:
             try:
-                self._tls, self._made_from = certificates.context(serving, ca), made_from
+                self._tls = certificates.context(serving, ca)
             except ssl.SSLError as error:
                 raise OSError(f"the certificate, its key or the CA of clients can't be used: {error}") from error
+            self._made_from = made_from
         self._certificate = serving
 
     async def _current(self) -> Serving:
@@ -179,33 +183,34 @@ class NodeServer:
                 return certificates.from_files(Path(self._section.certificate), Path(self._section.key))
             except ValueError as error:
                 raise OSError(f"kubelet.certificate {self._section.certificate}: {error}") from error
-        last, now, clock = self._certificate, datetime.now(UTC), asyncio.get_running_loop().time
-        if last is not None and now < last.ends_at:
-            if clock() < self._sign_at or (last.is_signed and now < last.renew_at):
-                return last
-        else:
+        now = datetime.now(UTC)
+        clock = asyncio.get_running_loop().time
+        last = self._certificate
+        if last is not None and now >= last.ends_at:
             last = None
+        if last is not None and (clock() < self._sign_at or (last.is_signed and now < last.renew_at)):
+            return last
         try:
             # Each replica has a certificate of its own, a standby, too.
             made = await certificates.signed(self._served.connection.cluster, [self._address])
         except (NotSigned, ClusterError) as error:
             self._sign_at = clock() + SIGN_AGAIN_SECONDS
             last = last or certificates.self_signed([self._address])
-            why = (
-                f"its certificate ends on {last.ends_at:%Y-%m-%d}, and the virtual cluster signs no other one"
-                if last.is_signed
-                else "nobody can verify its certificate, as the virtual cluster signs none: whoever stands between the"
-                " virtual API server and the daemon could read logs and commands"
-            )
-            self._say("certificate", why, str(error))
+            if last.is_signed:
+                why = f"the certificate expires on {last.ends_at:%Y-%m-%d}, and the virtual cluster signs no other one"
+            else:
+                why = (
+                    "the certificate can't be verified, as the virtual cluster signs none: anyone between the virtual"
+                    " API server and the daemon could read logs and commands"
+                )
+            self._report("certificate", why, str(error))
             return last
-        self._say("certificate", "")
-        log.info(
-            "the kubelet's server has a certificate of the virtual cluster. Its API server verifies it only with "
-            "--kubelet-certificate-authority",
-            cluster=self._pair.name,
-            address=self._address,
+        self._report("certificate", "")
+        message = (
+            "the kubelet's server has a certificate of the virtual cluster. The virtual API server verifies it only "
+            "with --kubelet-certificate-authority"
         )
+        log.info(message, cluster=self._pair.name, address=self._address)
         return made
 
     def _context(self) -> ssl.SSLContext:
@@ -216,7 +221,7 @@ class NodeServer:
     def _endpoint(self) -> Endpoint:
         dialer = self._pair.virtual.dialer
         if dialer is None:
-            raise OSError("the virtual cluster is reached by no network")
+            raise OSError("the client of the virtual cluster uses no network")
         return dialer.endpoint
 
     # -- nodes -------------------------------------------------------------------------------------
@@ -242,21 +247,25 @@ class NodeServer:
         informers = self._pair.informers
         store = informers.store(Side.VIRTUAL, NODES) if informers.has(Side.VIRTUAL, NODES) else None
         if store is not self._store and store is not None:
-            # Unlike a handler, it also sees the Nodes that we make.
-            store.add_index(INDEX, self._shown, notify=lambda nodes: self._changed.set())
+
+            def notify(nodes: object) -> None:
+                self._changed.set()
+
+            # Unlike a handler, an index is also notified of the Nodes that we make.
+            store.add_index(INDEX, self._parts_of, notify=notify)
             await store.newcomers.catch_up()
         self._store = store
 
-    def _shown(self, node: Obj) -> tuple[_Node, ...]:
-        """Return what matters of a Node, if we made it."""
-        marks, identity = self._pair.settings.marks, self._pair.settings.identity
-        if not marks.is_from_here(node, cluster=identity):
+    def _parts_of(self, node: Obj) -> tuple[_Node, ...]:
+        """Return the parts of a Node that the server needs, if we made the Node."""
+        settings = self._pair.settings
+        if not settings.marks.is_from_here(node, cluster=settings.identity):
             return ()
         is_here = dig(node, "status.addresses") == addresses_of(self._address)
         return (_Node(key_of(node).name, uid_of(node), port_of(node), is_here),)
 
     def _nodes(self) -> dict[str, _Node]:
-        """Return the Nodes that we made, as they were when they changed last: no Node is read for another's sake."""
+        """Return the Nodes that we made, from the index: a change of one Node has no other Node read."""
         store = self._store
         if store is None or not store.synced or store.newcomers:
             return {}
@@ -266,7 +275,8 @@ class NodeServer:
 
     def _copied(self, host: Key) -> Copied | None:
         """Return the virtual Pod that a host pod is the copy of; None for a pod of others."""
-        informers, settings = self._pair.informers, self._pair.settings
+        informers = self._pair.informers
+        settings = self._pair.settings
         if not (informers.has(Side.HOST, PODS) and informers.has(Side.VIRTUAL, PODS)):
             return None
         copy = informers.store(Side.HOST, PODS).outline(host)
@@ -280,13 +290,14 @@ class NodeServer:
 
     def _copies(self, node: str) -> dict[Key, Own]:
         """Return the tenant's Pods on a node by the host keys of their copies."""
-        informers, found = self._pair.informers, {}
+        found: dict[Key, Own] = {}
+        informers = self._pair.informers
         if informers.has(Side.VIRTUAL, PODS):
             for key in informers.store(Side.VIRTUAL, PODS).indexer.keys("node", node):
-                place = self._pair.settings.names.to_host(PODS, key)
-                copied = self._copied(place)
+                host_key = self._pair.settings.names.to_host(PODS, key)
+                copied = self._copied(host_key)
                 if copied is not None and key_of(copied.virtual) == key:
-                    found[place] = Own(key, copied.containers)
+                    found[host_key] = Own(key, copied.containers)
         return found
 
     def _pods_of(self, node: str) -> Iterator[bytes]:
@@ -301,7 +312,7 @@ class NodeServer:
         if self._store is None or not self._store.synced or self._store.newcomers:
             return
         nodes = self._nodes()
-        self._tell(nodes)
+        self._report_conditions(nodes)
         for name in [name for name in self._serving if name not in nodes]:
             self._server.leave(name)
             self._give_back(name)
@@ -314,7 +325,7 @@ class NodeServer:
                 self._listen(name, port)
         for name, port in self._serving.items():
             await self._show(nodes[name], port)
-        self._say_ports(nodes, chosen)
+        self._report_ports(nodes, chosen)
 
     def _listen(self, node: str, port: int) -> None:
         try:
@@ -342,54 +353,58 @@ class NodeServer:
         shown = {"status": {"addresses": addresses, "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}}
         await self._pair.virtual.patch(NODES, Key("", node.name), shown, subresource="status")
 
-    def _say_ports(self, nodes: Mapping[str, _Node], chosen: Mapping[str, int]) -> None:
+    def _report_ports(self, nodes: Mapping[str, _Node], chosen: Mapping[str, int]) -> None:
+        """Report Nodes for which there is no port, and ports that other processes have."""
         left = sorted(set(nodes) - set(chosen))
         why = ""
         if left:
             why = f"no port is left for {len(left)} nodes: kubelet.ports is {len(self._ports)}"
         elif self._taken:
             why = f"ports that others have: {', '.join(map(str, sorted(self._taken)))}"
-        if left and ("ports" not in self._wrong or self._wrong["ports"].public != why):
-            for name in left[:MOST_TOLD]:
-                self._warn(nodes[name], "its kubelet has no port: logs and exec don't work for its Pods")
-        self._say("ports", why)
+        if left and ("ports" not in self._conditions or self._conditions["ports"].public != why):
+            for name in left[:MOST_EVENTS]:
+                self._warn(nodes[name], "the kubelet of this Node has no port: logs and exec don't work for its Pods")
+        self._report("ports", why)
 
-    # -- what it says ------------------------------------------------------------------------------
+    # -- conditions --------------------------------------------------------------------------------
 
-    def _say(self, about: str, why: str, details: str = "") -> None:
-        """Set what is wrong; empty if nothing is. The health page shows it, without the details."""
-        known = self._wrong.get(about)
+    def _report(self, part: str, why: str, details: str = "") -> None:
+        """Set the condition of a part; ``""`` ends it. The health page shows it without the details."""
+        known = self._conditions.get(part)
         if (known.public if known else "") == why:
             return
         if why:
-            self._wrong[about] = Condition(f"{why}: {details}" if details else why, why)
+            self._conditions[part] = Condition(f"{why}: {details}" if details else why, why)
             log.warning("the kubelet's server is degraded", cluster=self._pair.name, why=why, details=details)
-            self._untold.add(about)
-            self._tell(self._nodes())
+            self._unreported.add(part)
+            self._report_conditions(self._nodes())
         else:
-            self._wrong.pop(about, None)
-            self._untold.discard(about)
-        if self._wrong:
-            told = "; ".join(each.message for each in self._wrong.values())
-            public = "; ".join(each.public for each in self._wrong.values())
-            self._pair.degrade(NAME, Condition(told, public))
+            self._conditions.pop(part, None)
+            self._unreported.discard(part)
+        if self._conditions:
+            message = "; ".join(each.message for each in self._conditions.values())
+            public = "; ".join(each.public for each in self._conditions.values())
+            self._pair.degrade(NAME, Condition(message, public))
         else:
             self._pair.recover(NAME)
 
-    def _tell(self, nodes: Mapping[str, _Node]) -> None:
-        """Tell of what is wrong in an event of a Node, once there is one."""
-        for node in list(nodes.values())[:1]:
-            for about in sorted(self._untold):
-                self._warn(node, self._wrong[about].public)
-            self._untold.clear()
+    def _report_conditions(self, nodes: Mapping[str, _Node]) -> None:
+        """Report conditions in events of a Node, once there is one."""
+        node = next(iter(nodes.values()), None)
+        if node is None:
+            return
+        for part in sorted(self._unreported):
+            self._warn(node, self._conditions[part].public)
+        self._unreported.clear()
 
     def _warn(self, node: _Node, why: str) -> None:
         about = {"metadata": {"name": node.name, "uid": node.uid}}
         self._served.events.warning(NODES, about, "KubeletServer", why)
 
-    def _told(self, place: HostedPod, text: str) -> str:
-        virtual, host = place.virtual, place.key
-        known = {str(host): str(virtual), host.name: virtual.name, place.uid: place.virtual_uid}
+    def _for_tenant(self, pod: HostedPod, text: str) -> str:
+        """Return a text about a host pod with the virtual names for those of the host."""
+        virtual = pod.virtual
+        known = {str(pod.key): str(virtual), pod.key.name: virtual.name, pod.uid: pod.virtual_uid}
         return self._pair.host_names(PODS, known, namespace=virtual.namespace).virtual(text)
 
 
@@ -432,7 +447,7 @@ async def own_address(endpoint: Endpoint) -> str:
     """Return the address that our connections to an API server come from.
 
     Raises:
-        OSError: There is no way to it.
+        OSError: There is no route to it.
     """
     loop = asyncio.get_running_loop()
     # A datagram socket that is connected sends nothing.

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from syncer.api.errors import Refused
-from syncer.api.objects import SyncRequest
+from syncer.api.objects import Key, SyncRequest
 from syncer.daemon.pages.status import IN_STEP, clusters, failed, syncers
 from syncer.daemon.process import Process
 from syncer.directions import resources_of
@@ -29,8 +29,9 @@ class CommandSelection:
 
     def has(self, request: SyncRequest) -> bool:
         """Return True if a request is selected."""
-        meant = request.syncer in self.syncers and self.key in ("", str(request.key))
-        return meant and any(pair.name == request.cluster for pair in self.pairs)
+        if request.syncer not in self.syncers or self.key not in ("", str(request.key)):
+            return False
+        return any(pair.name == request.cluster for pair in self.pairs)
 
 
 def selection(process: Process, *, cluster: str = "", kinds: Iterable[str] = ("",), key: str = "") -> CommandSelection:
@@ -41,7 +42,8 @@ def selection(process: Process, *, cluster: str = "", kinds: Iterable[str] = (""
     Raises:
         Refused: No virtual cluster or synced kind has this name.
     """
-    if cluster not in process.served and (absent := process.unserved.clusters.get(cluster)):
+    absent = process.unserved.clusters.get(cluster)
+    if absent is not None and cluster not in process.served:
         raise Refused(f"virtual cluster {cluster} can't be served at present: {absent.message}")
     if cluster in process.served and not process.leads(cluster):
         raise Refused(f"this replica stands by for virtual cluster {cluster}; ask the one that leads it")
@@ -49,8 +51,10 @@ def selection(process: Process, *, cluster: str = "", kinds: Iterable[str] = (""
     if cluster and not pairs:
         there = ", ".join(sorted(process.pairs)) or "none at present"
         raise Refused(f"this daemon serves no virtual cluster {cluster!r}; it serves {there}")
-    names: frozenset[str] = frozenset()
-    return CommandSelection(pairs, names.union(*(_syncers(pairs, kind) for kind in kinds)), key)
+    names = set[str]()
+    for kind in kinds:
+        names |= _syncers(pairs, kind)
+    return CommandSelection(pairs, frozenset(names), key)
 
 
 def _syncers(pairs: Iterable[ClusterPair], kind: str) -> frozenset[str]:
@@ -70,36 +74,46 @@ def _names(controller: BoundSyncer) -> Iterable[str]:
 
 def parked(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
     """Return the parked requests of a selection, the longest parked first."""
-    found = sorted(_parked(process, chosen), key=lambda each: (each[1].since, each[0].syncer, each[0].key))
-    parked = [_said(process, request, status) for request, status in found]
-    return [*parked, *_held(process, chosen), *_unreadable(process, chosen)]
+    found = sorted(_parked(process, chosen), key=_age)
+    parked = [_shown(process, request, status) for request, status in found]
+    return [*parked, *_waiting(process, chosen), *_unreadable(process, chosen)]
 
 
-def _held(process: Process, chosen: CommandSelection) -> Iterator[dict[str, Any]]:
+def _age(found: tuple[SyncRequest, RequestStatus]) -> tuple[float, str, Key]:
+    request, status = found
+    return status.since, request.syncer, request.key
+
+
+def _waiting(process: Process, chosen: CommandSelection) -> Iterator[dict[str, Any]]:
     """Yield the requests that nothing but a person ends: copies that a pause on the host keeps, and
     objects that are made and deleted again and again.
     """
     for pair in chosen.pairs:
-        contended = {one.request: "Contended" for one in pair.policies.contention.frozen() if not one.path}
-        for request, kind in {**contended, **dict.fromkeys(pair.policies.pause.kept, "Paused")}.items():
+        classes: dict[SyncRequest, str] = {}
+        for frozen in pair.policies.contention.frozen():
+            if not frozen.path:
+                classes[frozen.request] = "Contended"
+        for request in pair.policies.pause.kept:
+            classes[request] = "Paused"
+        for request, kind in classes.items():
             status = process.statuses.of(request)
             if status is not None and status.state is RequestState.PENDING and chosen.has(request):
-                yield {**_said(process, request, status), "class": kind}
+                yield {**_shown(process, request, status), "class": kind}
 
 
 def _unreadable(process: Process, chosen: CommandSelection) -> Iterator[dict[str, Any]]:
     """Yield the quarantined objects that no parked request is about, because they are only read, and those
     about which an index or a watch of a syncer raised.
     """
-    said = {status.reason.partition(":")[0] for _, status in process.statuses.troubles()}
+    known = {status.reason.partition(":")[0] for _, status in process.statuses.troubles()}
     for pair in chosen.pairs:
         for store in pair.informers:
             readers = [one.name for one in pair.controllers.values() if store in (*one.stores, *one.extras)]
             since = dict.fromkeys(sorted(failed(store)), process.clock()) | store.quarantined
             for key in since:
                 text = cannot_be_read(store, key)
-                meant = chosen.key in ("", str(key)) and not chosen.syncers.isdisjoint(readers)
-                if meant and text.partition(":")[0] not in said:
+                is_chosen = chosen.key in ("", str(key)) and not chosen.syncers.isdisjoint(readers)
+                if is_chosen and text.partition(":")[0] not in known:
                     yield {
                         "cluster": pair.name,
                         "syncer": ",".join(readers),
@@ -156,7 +170,7 @@ def _parked(process: Process, chosen: CommandSelection) -> Iterator[tuple[SyncRe
             yield request, status
 
 
-def _said(process: Process, request: SyncRequest, status: RequestStatus) -> dict[str, Any]:
+def _shown(process: Process, request: SyncRequest, status: RequestStatus) -> dict[str, Any]:
     now = process.clock()
     due = process.queue.delayed().get(request, now)
     return {
@@ -174,21 +188,19 @@ def _said(process: Process, request: SyncRequest, status: RequestStatus) -> dict
 
 def thaw(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
     """Thaw the frozen fields of a selection, and return them."""
-    found = []
+    found: list[dict[str, Any]] = []
     for pair in chosen.pairs:
         for one in pair.policies.contention.thaw(lambda one: chosen.has(one.request)):
             process.queue.add(one.request)
-            found.append(one)
-    return [
-        {
-            "cluster": one.request.cluster,
-            "syncer": one.request.syncer,
-            "key": str(one.request.key),
-            "side": str(one.ref.side),
-            "field": one.field or "(all of it)",
-        }
-        for one in found
-    ]
+            thawed = {
+                "cluster": one.request.cluster,
+                "syncer": one.request.syncer,
+                "key": str(one.request.key),
+                "side": str(one.ref.side),
+                "field": one.field or "(all of it)",
+            }
+            found.append(thawed)
+    return found
 
 
 def add(control: Control, process: Process) -> None:
@@ -224,14 +236,15 @@ def add(control: Control, process: Process) -> None:
         return [report(pair, each, lambda name: name in chosen.syncers) for pair, each in patrolled if each is not None]
 
     async def answer_confirm(given: Mapping[str, Any]) -> Any:
-        kinds, cluster = [str(kind) for kind in given.get("kinds") or [""]], str(given.get("cluster") or "")
+        kinds = [str(kind) for kind in given.get("kinds") or [""]]
+        cluster = str(given.get("cluster") or "")
         if not cluster and len(process.pairs) > 1:
             raise Refused("a confirmation is for one virtual cluster: name it")
         chosen = selection(process, cluster=cluster, kinds=kinds)
-        held = confirm(process, chosen.pairs, lambda name: name in chosen.syncers)
+        confirmed = confirm(process, chosen.pairs, lambda name: name in chosen.syncers)
         return [
             {"cluster": cluster, "syncer": one.syncer, "side": str(one.side), "deletions": len(one.objects)}
-            for cluster, one in held
+            for cluster, one in confirmed
         ]
 
     control.add("GET", "/clusters", answer_clusters)

@@ -1,10 +1,10 @@
 """The endpoints of a daemon: metrics, health pages, and the control socket."""
 
-import functools
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from syncer.api.errors import ConfigError
 from syncer.api.objects import Side
@@ -27,6 +27,9 @@ from syncer.observe.server import metrics_app, serve
 
 #: Seconds after which a request in work counts as stuck; longer than all its timeouts together.
 STUCK_SECONDS = 300.0
+
+#: The values of a metric, by its labels.
+Readings = Mapping[tuple[str, ...], float]
 
 log = get_logger(__name__)
 
@@ -57,7 +60,12 @@ async def serving(
 
 async def _serve_control(stack: AsyncExitStack, process: Process, config: SyncerConfig, lease: Lease | None) -> None:
     """Serve the control socket. Without it if another candidate on the same machine has it."""
-    control = Control(led_by=lambda: None if lease is None or lease.is_leader else lease.holder)
+
+    def led_by() -> str | None:
+        """Return who leads instead of this process."""
+        return None if lease is None or lease.is_leader else lease.holder
+
+    control = Control(led_by=led_by)
     control_api.add(control, process)
     try:
         await stack.enter_async_context(control.serving(config.control_socket(os.environ)))
@@ -68,30 +76,37 @@ async def _serve_control(stack: AsyncExitStack, process: Process, config: Syncer
 
 
 def _checks(process: Process, heartbeat: Heartbeat, lease: Lease | None) -> Checks:
+
+    def degraded() -> dict[str, str]:
+        return _degraded(process) | _led_elsewhere(lease)
+
     checks = Checks()
     checks.live("loop", heartbeat)
-    checks.live("workers", at_most(STUCK_SECONDS, lambda: _longest(process), "a request has been worked on"))
-    checks.ready("host", functools.partial(_down, process.host_connection))
-    checks.ready_by_cluster("virtual", lambda: _virtual(process))
-    checks.ready_by_cluster("caches", lambda: _caches(process))
-    checks.ready_by_cluster("secrets", lambda: _unlisted(process))
-    checks.degraded(lambda: _degraded(process) | _led_elsewhere(lease))
+    checks.live("workers", at_most(STUCK_SECONDS, partial(_longest, process), "a request has been worked on"))
+    checks.ready("host", partial(_down, process.host_connection))
+    checks.ready_by_cluster("virtual", partial(_virtual, process))
+    checks.ready_by_cluster("caches", partial(_caches, process))
+    checks.ready_by_cluster("secrets", partial(_unlisted, process))
+    checks.degraded(degraded)
     return checks
 
 
 def _degraded(process: Process) -> dict[str, str]:
     """Return what isn't as it should be. Secrets are only counted, as there may be any number of them."""
-    found = {"/".join(place): why for place, why in status.degraded(process, details=False).items()}
+    found = {"/".join(part): why for part, why in status.degraded(process, details=False).items()}
     by_namespace: dict[str, list[str]] = {}
     for (namespace, why), number in sorted(_refused(process).items()):
         by_namespace.setdefault(namespace, []).append(f"{why}: {number}")
-    return found | {f"secrets/{namespace}": ", ".join(said) for namespace, said in by_namespace.items()}
+    for namespace, reasons in by_namespace.items():
+        found[f"secrets/{namespace}"] = ", ".join(reasons)
+    return found
 
 
 def _led_elsewhere(lease: Lease | None) -> dict[str, str]:
     """Return who leads, if that is no replica of this daemon."""
-    stranger = lease.stranger if lease is not None else ""
-    return {"lease": f"{stranger} holds it, a pod of another Deployment: uninstall one of them"} if stranger else {}
+    if lease is None or not lease.stranger:
+        return {}
+    return {"lease": f"{lease.stranger} holds it, a pod of another Deployment: uninstall one of them"}
 
 
 def _refused(process: Process) -> Mapping[tuple[str, ...], int]:
@@ -100,7 +115,7 @@ def _refused(process: Process) -> Mapping[tuple[str, ...], int]:
 
 
 def _unlisted(process: Process) -> Mapping[str, str | None]:
-    """Return why Secrets with virtual clusters aren't known, by namespace, if nobody is served meanwhile."""
+    """Return why Secrets with virtual clusters aren't known, by namespace, if none is served meanwhile."""
     if process.pairs or process.unserved.clusters:
         return {}
     return {
@@ -109,8 +124,10 @@ def _unlisted(process: Process) -> Mapping[str, str | None]:
 
 
 def _virtual(process: Process) -> Mapping[str, str | None]:
-    absent = {cluster: why.public for cluster, why in process.unserved.clusters.items()}
-    return absent | {cluster: _down(served.connection) for cluster, served in list(process.served.items())}
+    found: dict[str, str | None] = {cluster: why.public for cluster, why in process.unserved.clusters.items()}
+    for cluster, served in list(process.served.items()):
+        found[cluster] = _down(served.connection)
+    return found
 
 
 def _caches(process: Process) -> Mapping[str, str | None]:
@@ -129,70 +146,110 @@ def _longest(process: Process) -> float:
 
 def measure(process: Process, config: SyncerConfig, lease: Lease | None, shards: Shards | None = None) -> None:
     """Register metrics for the current state of a process."""
+
+    def workers() -> Readings:
+        return {("syncer",): config.workers}
+
     ask = process.metrics.ask
-    ask("workqueue_depth", lambda: {(cluster, *QUEUE): depth for cluster, depth in process.queue.depths().items()})
-    ask("workqueue_unfinished_work_seconds", lambda: _unfinished(process, sum))
-    ask("workqueue_longest_running_processor_seconds", lambda: _unfinished(process, max))
-    ask("controller_runtime_active_workers", lambda: _active(process))
-    ask("controller_runtime_max_concurrent_reconciles", lambda: {("syncer",): config.workers})
-    ask("syncer_objects", lambda: status.states(process))
+    ask("workqueue_depth", partial(_depths, process))
+    ask("workqueue_unfinished_work_seconds", partial(_unfinished, process, sum))
+    ask("workqueue_longest_running_processor_seconds", partial(_unfinished, process, max))
+    ask("controller_runtime_active_workers", partial(_active, process))
+    ask("controller_runtime_max_concurrent_reconciles", workers)
+    ask("syncer_objects", partial(status.states, process))
     ask("syncer_parked", process.statuses.parked)
-    ask("syncer_mappings", lambda: status.mappings(process))
-    ask("syncer_collisions", lambda: status.collisions(process))
+    ask("syncer_mappings", partial(status.mappings, process))
+    ask("syncer_collisions", partial(status.collisions, process))
     for name in patrollers.METRICS:
-        ask(name, functools.partial(_of_patrols, process, name))
-    ask("syncer_deletions_held", lambda: patrollers.held(list(process.pairs.values())))
-    ask("syncer_fights", lambda: _by_cluster(process, lambda pair: pair.policies.contention.counted()))
-    ask("syncer_frozen_fields", lambda: _by_cluster(process, lambda pair: pair.policies.contention.numbers()))
-    ask("syncer_cache_objects", lambda: _by_cluster(process, lambda pair: pair.informers.sizes()))
-    ask("syncer_paused_deletions", lambda: _by_cluster(process, status.kept_by_pauses))
-    ask("syncer_quarantined_objects", lambda: status.quarantined(process))
-    ask("syncer_cluster_up", lambda: _up(process))
-    ask("syncer_secrets_refused", lambda: _refused(process))
-    ask("syncer_certificate_end_timestamp_seconds", lambda: _certificates(process))
-    ask("syncer_watch_up", lambda: _by_cluster(process, _watched))
+        ask(name, partial(_of_patrols, process, name))
+    ask("syncer_deletions_held", partial(_held, process))
+    ask("syncer_fights", partial(_by_cluster, process, _fights))
+    ask("syncer_frozen_fields", partial(_by_cluster, process, _frozen_fields))
+    ask("syncer_cache_objects", partial(_by_cluster, process, _cached))
+    ask("syncer_paused_deletions", partial(_by_cluster, process, status.kept_by_pauses))
+    ask("syncer_quarantined_objects", partial(status.quarantined, process))
+    ask("syncer_cluster_up", partial(_up, process))
+    ask("syncer_secrets_refused", partial(_refused, process))
+    ask("syncer_certificate_end_timestamp_seconds", partial(_certificates, process))
+    ask("syncer_watch_up", partial(_by_cluster, process, _watched))
     if lease:
-        ask("leader_election_master_status", lambda: {(config.lease_name,): float(lease.is_leader)})
+        ask("leader_election_master_status", partial(_leads, config.lease_name, lease))
     if shards:
-        ask("leader_election_master_status", lambda: {(name,): float(leads) for name, leads in shards.led().items()})
+        ask("leader_election_master_status", partial(_led_shards, shards))
 
 
-def _of_patrols(process: Process, metric: str) -> Mapping[tuple[str, ...], float]:
+def _leads(name: str, lease: Lease) -> Readings:
+    return {(name,): float(lease.is_leader)}
+
+
+def _led_shards(shards: Shards) -> Readings:
+    return {(name,): float(is_led) for name, is_led in shards.led().items()}
+
+
+def _depths(process: Process) -> Readings:
+    return {(cluster, *QUEUE): depth for cluster, depth in process.queue.depths().items()}
+
+
+def _of_patrols(process: Process, metric: str) -> Readings:
     return patrollers.readings(process.patrollers(), metric)
 
 
-def _unfinished(process: Process, combine: Callable[[list[float]], float]) -> Mapping[tuple[str, ...], float]:
+def _held(process: Process) -> Readings:
+    return patrollers.held(list(process.pairs.values()))
+
+
+def _fights(pair: ClusterPair) -> Readings:
+    return pair.policies.contention.counted()
+
+
+def _frozen_fields(pair: ClusterPair) -> Readings:
+    return pair.policies.contention.numbers()
+
+
+def _cached(pair: ClusterPair) -> Readings:
+    return pair.informers.sizes()
+
+
+def _unfinished(process: Process, combine: Callable[[list[float]], float]) -> Readings:
     """Combine the ages of the requests in work, in seconds, by virtual cluster."""
-    now, ages = process.clock(), {cluster: [0.0] for cluster in list(process.pairs)}
+    now = process.clock()
+    ages = {cluster: [0.0] for cluster in list(process.pairs)}
     for request, begun in list(process.queue.running().items()):
         ages.setdefault(request.cluster, []).append(now - begun)
     return {(cluster, *QUEUE): combine(each) for cluster, each in ages.items()}
 
 
-def _active(process: Process) -> Mapping[tuple[str, ...], float]:
+def _active(process: Process) -> Readings:
     busy = Counter(request.cluster for request in list(process.queue.running()))
     return {(cluster, "syncer"): busy[cluster] for cluster in list(process.pairs)}
 
 
-def _up(process: Process) -> Mapping[tuple[str, ...], float]:
-    absent = {(cluster, Side.VIRTUAL.value): 0.0 for cluster in process.unserved.clusters}
-    return absent | {place: float(each.up) for place, each in _connections(process).items()}
+def _up(process: Process) -> Readings:
+    found: dict[tuple[str, ...], float] = {(cluster, Side.VIRTUAL.value): 0.0 for cluster in process.unserved.clusters}
+    for labels, connection in _connections(process).items():
+        found[labels] = float(connection.up)
+    return found
 
 
-def _certificates(process: Process) -> Mapping[tuple[str, ...], float]:
+def _certificates(process: Process) -> Readings:
     """Return the ends of client certificates; a login without a certificate is left out."""
-    ends = {place: each.cluster.origin.ends() for place, each in _connections(process).items()}
-    return {place: end for place, end in ends.items() if end is not None}
+    found: dict[tuple[str, ...], float] = {}
+    for labels, connection in _connections(process).items():
+        end = connection.cluster.origin.ends()
+        if end is not None:
+            found[labels] = end
+    return found
 
 
 def _connections(process: Process) -> Mapping[tuple[str, ...], Connection]:
     """Return the connections by virtual cluster and side."""
-    virtual = [(cluster, served.connection) for cluster, served in list(process.served.items())]
-    sides = ((Side.HOST, [("", process.host_connection)]), (Side.VIRTUAL, virtual))
-    return {(cluster, side.value): each for side, found in sides for cluster, each in found}
+    found: dict[tuple[str, ...], Connection] = {("", Side.HOST.value): process.host_connection}
+    for cluster, served in list(process.served.items()):
+        found[cluster, Side.VIRTUAL.value] = served.connection
+    return found
 
 
-def _watched(pair: ClusterPair) -> Mapping[tuple[str, ...], float]:
+def _watched(pair: ClusterPair) -> Readings:
     """Return whether each cache has a watch, by side and resource."""
     return {
         (side.value, str(resource)): float(reflector.state is ReflectorState.WATCHING)
@@ -200,10 +257,10 @@ def _watched(pair: ClusterPair) -> Mapping[tuple[str, ...], float]:
     }
 
 
-def _by_cluster(
-    process: Process, read: Callable[[ClusterPair], Mapping[tuple[str, ...], float]]
-) -> Mapping[tuple[str, ...], float]:
+def _by_cluster(process: Process, read: Callable[[ClusterPair], Readings]) -> Readings:
     """Read values from each pair, with its virtual cluster as the first label."""
-    return {
-        (pair.name, *labels): value for pair in list(process.pairs.values()) for labels, value in read(pair).items()
-    }
+    found: dict[tuple[str, ...], float] = {}
+    for pair in list(process.pairs.values()):
+        for labels, value in read(pair).items():
+            found[pair.name, *labels] = value
+    return found

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ from syncer.api.errors import NameTaken, TooMany
 from syncer.api.objects import Key
 from syncer.clusters.patient import PATIENCE
 from syncer.daemon.process import Process
-from syncer.daemon.served_cluster import LOOK
+from syncer.daemon.served_cluster import LOOK, ServedCluster
 from syncer.daemon.unserved import NOT_BEGUN
 from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
@@ -29,11 +29,10 @@ def degraded(process: Process, *, details: bool = True) -> Mapping[tuple[str, st
     Without ``details``, a reason that is an error is its class alone: its message may name addresses,
     users and files.
     """
-    conditions = {
-        (pair.name, part): condition.message if details else condition.public
-        for pair in list(process.pairs.values())
-        for part, condition in list(pair.conditions.items())
-    }
+    conditions: dict[tuple[str, str], str] = {}
+    for pair in list(process.pairs.values()):
+        for part, condition in list(pair.conditions.items()):
+            conditions[pair.name, part] = condition.message if details else condition.public
     return conditions | hindered(process, details=details)
 
 
@@ -41,35 +40,47 @@ def hindered(process: Process, *, details: bool = True) -> dict[tuple[str, str],
     """Return the syncers that can't get their objects in step, as :func:`degraded`. A condition of a
     pair hinders none.
     """
-    broken = {
-        (cluster, syncer): why if details else "it could not be started"
-        for cluster, served in list(process.served.items())
-        for syncer, why in list(served.own_controllers.broken.items())
-    }
-    waits = {
-        place: why if details else why.partition(": ")[0] if why.startswith(INIT_RAISED) else why
-        for place, why in waiting(process).items()
-    }
-    found = {**waits, **broken}
+    found: dict[tuple[str, str], str] = {}
+    for labels, why in waiting(process).items():
+        if not details and why.startswith(INIT_RAISED):
+            why = why.partition(": ")[0]  # the rest is the message of the error
+        found[labels] = why
+    for cluster, served in list(process.served.items()):
+        for name, why in list(served.own_controllers.broken.items()):
+            found[cluster, name] = why if details else "it could not be started"
+    for pair, controller in _controllers(process):
+        if reasons := _unread(pair, controller, details=details):
+            found[pair.name, controller.name] = "; ".join(sorted(reasons))
+    for pair in list(process.pairs.values()):
+        for deletions in list(pair.policies.breaker.held.values()):
+            found[pair.name, deletions.syncer] = str(deletions)
+        # What hinders a syncer more has been named.
+        kept = "copies of deleted objects that a pause on the host keeps"
+        frozen = "fields left alone because somebody else sets them back each time"
+        for what, counts in ((kept, kept_by_pauses(pair)), (frozen, pair.policies.contention.numbers())):
+            for (name,), number in counts.items():
+                if number:
+                    found.setdefault((pair.name, name), f"{what}: {number}")
+    return found
+
+
+def _unread(pair: ClusterPair, controller: BoundSyncer, *, details: bool) -> set[str]:
+    """Return why a syncer can't read its stores, or objects in them."""
+    reasons = set[str]()
+    for store in controller.stores:
+        reflector = pair.reflectors.get((store.side, store.resource))
+        if reflector is not None and reflector.error is not None:
+            reasons.add(str(reflector.error) if details else type(reflector.error).__name__)
+        if why := unreadable(store):
+            reasons.add(why)
+    return reasons
+
+
+def _controllers(process: Process) -> Iterator[tuple[ClusterPair, BoundSyncer]]:
+    """Yield all controllers with their pairs, from copies: other threads may ask while syncers come and go."""
     for pair in list(process.pairs.values()):
         for controller in list(pair.controllers.values()):
-            reflectors = [pair.reflectors.get((store.side, store.resource)) for store in controller.stores]
-            errors = [
-                reflector.error for reflector in reflectors if reflector is not None and reflector.error is not None
-            ]
-            reasons = {str(error) if details else type(error).__name__ for error in errors}
-            reasons |= {why for store in controller.stores if (why := unreadable(store))}
-            if reasons:
-                found[pair.name, controller.syncer.name] = "; ".join(sorted(reasons))
-        found |= {(pair.name, held.syncer): str(held) for held in list(pair.policies.breaker.held.values())}
-        for (syncer,), number in kept_by_pauses(pair).items():
-            why = f"copies of deleted objects that a pause on the host keeps: {number}"
-            found.setdefault((pair.name, syncer), why)
-        for (syncer,), number in pair.policies.contention.numbers().items():
-            if number:
-                why = f"fields left alone because somebody else sets them back each time: {number}"
-                found.setdefault((pair.name, syncer), why)
-    return found
+            yield pair, controller
 
 
 def kept_by_pauses(pair: ClusterPair) -> Mapping[tuple[str, ...], int]:
@@ -79,9 +90,12 @@ def kept_by_pauses(pair: ClusterPair) -> Mapping[tuple[str, ...], int]:
 
 def failed(store: SideInformer) -> frozenset[Key]:
     """Return the keys of the objects about which an index or a watch of a syncer raised; the log says why."""
-    indexes, watches = list(store.indexer.indexes), list(store.handlers.map_functions)
-    keys = frozenset[Key]().union(*(index.failed for index in indexes), *(watch.failed for watch in watches))
-    return keys - store.quarantined.keys()
+    keys = set[Key]()
+    for index in list(store.indexer.indexes):
+        keys |= index.failed
+    for watch in list(store.handlers.map_functions):
+        keys |= watch.failed
+    return frozenset(keys - store.quarantined.keys())
 
 
 def unreadable(store: SideInformer) -> str:
@@ -91,8 +105,10 @@ def unreadable(store: SideInformer) -> str:
         "whose names can't be found, as they are malformed or nested too deep": store.nameless,
         "by an index or a watch of a syncer": len(failed(store)),
     }
-    said = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
-    return f"{store.side} {store.resource} that can't be read: {said}" if said else ""
+    parts = [f"{count} {how}" for how, count in counts.items() if count]
+    if not parts:
+        return ""
+    return f"{store.side} {store.resource} that can't be read: {', '.join(parts)}"
 
 
 def quarantined(process: Process) -> Mapping[tuple[str, ...], int]:
@@ -127,7 +143,7 @@ class ClusterState(StrEnum):
     STARTING = "starting"
     #: It, or the host, doesn't answer, or doesn't accept the daemon's credentials.
     SILENT = "silent"
-    #: It can't be served, and is begun anew after a while.
+    #: It can't be served; the daemon starts it again after a while.
     FAILING = "failing"
     #: A Secret of the host, as namespace/name, that is no virtual cluster, or not as it is now.
     REFUSED = "refused"
@@ -150,44 +166,51 @@ class ClusterStanding:
 
 def clusters(process: Process) -> list[ClusterStanding]:
     """Return all virtual clusters, also those that can't be served at present, by name."""
-    parked = Counter[str]()
-    empty = unfilled(process)
+    found: list[ClusterStanding] = []
     absent = process.unserved.clusters
+    for cluster, why in absent.items():
+        if cluster not in process.served:
+            state = ClusterState.STARTING if why is NOT_BEGUN else ClusterState.FAILING
+            found.append(ClusterStanding(cluster, state, process.leads(cluster), reason=why.message))
+    for (namespace, secret), why in process.unserved.secrets.items():
+        found.append(ClusterStanding(f"{namespace}/{secret}", ClusterState.REFUSED, reason=why.message))
+
+    parked = Counter[str]()
     for (cluster, *_), number in process.statuses.parked().items():
         parked[cluster] += number
-    found = [
-        ClusterStanding(
-            cluster,
-            ClusterState.STARTING if why is NOT_BEGUN else ClusterState.FAILING,
-            process.leads(cluster),
-            reason=why.message,
-        )
-        for cluster, why in absent.items()
-        if cluster not in process.served
-    ]
-    found += [
-        ClusterStanding(f"{namespace}/{secret}", ClusterState.REFUSED, reason=why.message)
-        for (namespace, secret), why in process.unserved.secrets.items()
-    ]
+    empty = unfilled(process)
     for name, served in process.served.items():
+        state, reason = _state_of(served, empty.get(name, ()))
+        if not reason and name in absent:
+            reason = absent[name].message
         controllers = list(served.pair.controllers.values())
-        lost = served.lost_connection() if served.prepared else None
-        silent = f"{lost.trouble}: {lost.error}" if lost else ""
-        waits = "; ".join(empty.get(name, ()))
-        state = ClusterState.SILENT if silent else ClusterState.STARTING if waits else ClusterState.SERVED
-        found.append(
-            ClusterStanding(
-                name,
-                state,
-                process.leads(name),
-                syncers=len(controllers) + len(served.waiting()),
-                ready=sum(each.ready for each in controllers),
-                objects=sum(len(each.virtual) for each in controllers if each.virtual is not None),
-                parked=parked[name],
-                reason=silent or waits or (absent[name].message if name in absent else ""),
-            )
+        standing = ClusterStanding(
+            name,
+            state,
+            process.leads(name),
+            syncers=len(controllers) + len(served.waiting()),
+            ready=sum(each.ready for each in controllers),
+            objects=sum(_objects(each) for each in controllers),
+            parked=parked[name],
+            reason=reason,
         )
+        found.append(standing)
     return sorted(found, key=lambda each: each.cluster)
+
+
+def _state_of(served: ServedCluster, empty: Collection[str]) -> tuple[ClusterState, str]:
+    """Return the state of a virtual cluster with these unfilled stores, and why it is not simply served."""
+    lost = served.lost_connection() if served.prepared else None
+    if lost is not None:
+        return ClusterState.SILENT, lost.reason
+    if empty:
+        return ClusterState.STARTING, "; ".join(empty)
+    return ClusterState.SERVED, ""
+
+
+def _objects(controller: BoundSyncer) -> int:
+    """Count the virtual objects of a syncer."""
+    return len(controller.virtual) if controller.virtual is not None else 0
 
 
 def states(process: Process) -> Mapping[tuple[str, ...], int]:
@@ -196,19 +219,15 @@ def states(process: Process) -> Mapping[tuple[str, ...], int]:
     others = Counter[tuple[str, ...]]()
     for (cluster, syncer, _), number in counts.items():
         others[cluster, syncer] += number
-    for pair in list(process.pairs.values()):
-        for controller in list(pair.controllers.values()):
-            place = (pair.name, controller.syncer.name)
-            total = len(controller.virtual) if controller.virtual is not None else 0
-            counts[*place, IN_STEP] = max(total - others[place], 0)
+    for pair, controller in _controllers(process):
+        in_step = _objects(controller) - others[pair.name, controller.name]
+        counts[pair.name, controller.name, IN_STEP] = max(in_step, 0)
     return counts
 
 
 def collisions(process: Process) -> Mapping[tuple[str, ...], int]:
     """Count the objects that wait because another one has their name, by virtual cluster and syncer."""
-    counts: dict[tuple[str, ...], int] = {
-        (pair.name, name): 0 for pair in list(process.pairs.values()) for name in list(pair.controllers)
-    }
+    counts: dict[tuple[str, ...], int] = {(pair.name, controller.name): 0 for pair, controller in _controllers(process)}
     for (cluster, syncer, error), number in process.statuses.parked().items():
         if error == NameTaken.__name__:
             counts[cluster, syncer] = number
@@ -220,12 +239,12 @@ def mappings(process: Process) -> Mapping[tuple[str, ...], int]:
 
     Syncers that create nothing on the other side are left out.
     """
-    return {
-        (pair.name, controller.name): number
-        for pair in list(process.pairs.values())
-        for controller in list(pair.controllers.values())
-        if (number := mapped(pair, controller)) is not None
-    }
+    counts: dict[tuple[str, ...], int] = {}
+    for pair, controller in _controllers(process):
+        number = mapped(pair, controller)
+        if number is not None:
+            counts[pair.name, controller.name] = number
+    return counts
 
 
 def mapped(pair: ClusterPair, controller: BoundSyncer) -> int | None:
@@ -242,7 +261,8 @@ def mapped(pair: ClusterPair, controller: BoundSyncer) -> int | None:
     if controller.direction.goes_down:
         virtual = controller.virtual.keys() if controller.virtual is not None else ()
         return sum(controller.place(key) in made for key in list(virtual))
-    settings, objects = pair.settings, map(made.get, list(made.keys()))
+    settings = pair.settings
+    objects = map(made.get, list(made.keys()))
     return sum(settings.marks.is_from_here(obj, cluster=settings.identity) for obj in objects if obj is not None)
 
 
@@ -285,17 +305,24 @@ def syncers(process: Process, pairs: Iterable[ClusterPair]) -> Iterator[SyncerSt
     """Yield the state of each syncer of these pairs, of each paused name that no syncer has, and of
     each other part with a condition.
     """
-    counts, taken, troubles, absent = states(process), collisions(process), degraded(process), waiting(process)
+    counts = states(process)
+    taken = collisions(process)
+    troubles = degraded(process)
+    absent = waiting(process)
     for pair in pairs:
         names = {*pair.controllers, *(name for cluster, name in absent if cluster == pair.name)}
         for name in sorted(names):
-            place, controller = (pair.name, name), pair.controllers.get(name)
+            controller = pair.controllers.get(name)
+            trouble = troubles.get((pair.name, name), "")
+            standing, reason = _standing(controller, trouble, is_paused=pair.policies.pause.is_paused(name))
             yield SyncerStatus(
-                *place,
-                *_standing(controller, troubles.get(place, ""), is_paused=pair.policies.pause.is_paused(name)),
+                pair.name,
+                name,
+                standing,
+                reason,
                 mapped(pair, controller) if controller is not None else None,
-                {state: counts.get((*place, state), 0) for state in (IN_STEP, *RequestState)},
-                taken.get(place, 0),
+                {state: counts.get((pair.name, name, state), 0) for state in (IN_STEP, *RequestState)},
+                taken.get((pair.name, name), 0),
             )
         for name in sorted(pair.policies.pause.syncers - names):
             yield SyncerStatus(pair.name, name, Standing.UNKNOWN, "a pause names it, and no syncer is called so")
@@ -310,7 +337,9 @@ def _standing(controller: BoundSyncer | None, trouble: str, *, is_paused: bool) 
         return Standing.PAUSED, trouble
     if trouble:
         return Standing.DEGRADED, trouble
-    return (Standing.READY, "") if controller.ready else (Standing.STARTING, "its caches are being filled")
+    if not controller.ready:
+        return Standing.STARTING, "its caches are being filled"
+    return Standing.READY, ""
 
 
 async def settle(process: Process, *, quiet: float = 0.5, patience: float = 5.0) -> None:
@@ -320,18 +349,23 @@ async def settle(process: Process, *, quiet: float = 0.5, patience: float = 5.0)
     do; failing and waiting requests get ``patience`` seconds, and what an API server asks to come back for
     :data:`PATIENCE`. Nothing is awaited of a virtual cluster that has been lost for as long.
     """
-    come_back_until = process.clock() + PATIENCE
+    clock = process.clock
+    come_back_until = clock() + PATIENCE
     lost = _Lost(process)
-    while unfilled(process).keys() - lost.names() or (process.clock() < come_back_until and _must_come_back(process)):  # noqa: ASYNC110
+
+    def comes_back() -> bool:
+        return clock() < come_back_until and _must_come_back(process)
+
+    while unfilled(process).keys() - lost.names() or comes_back():  # noqa: ASYNC110
         await asyncio.sleep(LOOK)
-    deadline = process.clock() + patience
-    calm_since = process.clock()
-    while process.clock() - calm_since < quiet:
+
+    deadline = clock() + patience
+    calm_since = clock()
+    while clock() - calm_since < quiet:
         await asyncio.sleep(LOOK)
-        hopeful = process.clock() < deadline and _undecided(process)
-        hopeful = hopeful or (process.clock() < come_back_until and _must_come_back(process))
-        if hopeful or _is_busy(process, lost.names()):
-            calm_since = process.clock()
+        is_hopeful = (clock() < deadline and _undecided(process)) or comes_back()
+        if is_hopeful or _is_busy(process, lost.names()):
+            calm_since = clock()
 
 
 class _Lost:

@@ -1,1 +1,1 @@
-"""Facts that are found out before a virtual cluster is cached or written to."""
+"""Checks of a virtual cluster before anything is cached or written."""

@@ -35,7 +35,9 @@ def check(settings: Settings, login: Login) -> None:
         ConfigError: It is neither, and pods are synced.
     """
     given = settings.networking.api_server
-    if is_needed(settings) and not given.host and not given.service and (why := _why_not(login.endpoint)):
+    if not is_needed(settings) or given.host or given.service:
+        return
+    if why := _why_not(login.endpoint):
         raise _required(settings, why)
 
 
@@ -56,8 +58,8 @@ async def find(settings: Settings, login: Login, host: SideClient) -> ApiServerA
 
 
 async def certificate_problem(address: ApiServerAddress, login: Login) -> str:
-    """Return why clients in pods don't trust the server at the address; ``""`` if they do, or if nothing
-    can be said.
+    """Return why clients in pods don't trust the server at the address; ``""`` if they do, or if that
+    can't be checked.
     """
     endpoint = login.endpoint
     if login.insecure or not endpoint.tls:
@@ -68,8 +70,8 @@ async def certificate_problem(address: ApiServerAddress, login: Login) -> str:
 
 
 def _why_not(endpoint: Endpoint) -> str:
-    """Return why pods can't use the address of a virtual kubeconfig, as far as it tells itself; ``""`` if
-    they can.
+    """Return why pods can't use the address of a virtual kubeconfig, as far as the address alone shows;
+    ``""`` if they can.
     """
     if not endpoint.tls:
         return "is not https, which clients in pods require"
@@ -135,7 +137,8 @@ async def _of_service(settings: Settings, key: Key, host: SideClient) -> ApiServ
     except Forbidden as error:
         hint = "Apply what `syncer rbac --side host` prints."
         raise ConfigError(Problem(f"the daemon may not read the Service {key}.", path=path, hint=hint)) from error
-    address, ports = spec.get("clusterIP"), spec.get("ports") or []
+    address = spec.get("clusterIP")
+    ports = spec.get("ports") or []
     if not address or address == HEADLESS or not ports:
         hint = "It must be one with a ClusterIP and a port."
         raise ConfigError(Problem(f"the Service {key} has no address of its own.", path=path, hint=hint))

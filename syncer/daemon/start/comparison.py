@@ -16,7 +16,7 @@ from syncer.version import VERSION
 
 
 def check_api_servers(config: SyncerConfig) -> None:
-    """Check before a start that the address of each virtual API server for pods is known. Nothing is connected to.
+    """Check before a start, without a connection, that the address of each virtual API server for pods is known.
 
     A kubeconfig that can't be read is passed over, as it may be on another machine.
 
@@ -51,43 +51,50 @@ async def compare(config: SyncerConfig) -> Comparison:
         ConfigError: Both sides are the same cluster, the host namespace isn't there, pods can't reach
             their API server, or the tenant's API server would get the daemon's own token.
     """
-    said = []
+    notes: list[str] = []
     refusals = dict[str, None]()
     for each in config.clusters():
-        place = f"kubeconfig of virtual cluster {each.name}"
+        virtual_path = f"kubeconfig of virtual cluster {each.name}"
+        connections = (
+            (each.connection, Side.VIRTUAL, virtual_path),
+            (config.host, Side.HOST, "host.kubeconfig"),
+        )
         logins: dict[Side, Login] = {}
-        reasons = []
-        for given, side, path in ((each.connection, Side.VIRTUAL, place), (config.host, Side.HOST, "host.kubeconfig")):
+        reasons: list[str] = []
+        for given, side, path in connections:
             if side is Side.VIRTUAL and not (given.kubeconfig or given.context):
                 reasons.append(f"{path}: is not given")
                 continue
             try:
-                login = logins[side] = login_of(given)
+                login = login_of(given)
             except ConfigError as error:
                 reasons.extend(f"{path}: {problem}" for problem in error.problems)
                 continue
+            logins[side] = login
             if login.plugin:
-                reasons.append(f"{path}: it runs a program, which is left alone here")
+                reasons.append(f"{path}: the kubeconfig runs a program, which is not run here")
+
         for side, login in logins.items():
             may_run = side is Side.HOST or each.connection.may_run_programs
-            warnings = warnings_of(login, side, place, may_run_programs=may_run)
-            said += [f"{each.name}: {side}: {warning}" for warning in warnings]
-        said += [f"{each.name}: not compared with its host: {reason}" for reason in reasons]
+            warnings = warnings_of(login, side, virtual_path, may_run_programs=may_run)
+            notes += [f"{each.name}: {side}: {warning}" for warning in warnings]
+        notes += [f"{each.name}: not compared with its host: {reason}" for reason in reasons]
+
         try:
-            if not reasons:
-                problem = await _compared(config, each, logins[Side.VIRTUAL])
-                said += [f"{each.name}: {problem}"] if problem else []
-            for side, login in logins.items() if reasons else ():
-                if not login.plugin:
-                    await _must_accept(config, each, side)
+            if reasons:
+                for side, login in logins.items():
+                    if not login.plugin:
+                        await _must_accept(config, each, side)
+            elif problem := await _compared(config, each, logins[Side.VIRTUAL]):
+                notes.append(f"{each.name}: {problem}")
         except Unauthorized as error:
             refusals[str(error)] = None
-    return Comparison(said, list(refusals))
+    return Comparison(notes, list(refusals))
 
 
 async def _compared(config: SyncerConfig, cluster: VirtualCluster, login: Login) -> str:
-    """Compare both sides of a virtual cluster; return what is wrong with its API server's certificate, or why they
-    can't be compared, or ``""``.
+    """Compare both sides of a virtual cluster; return the problem of its API server's certificate, or why they can't
+    be compared, or ``""``.
 
     Raises:
         SyncerError: As for :func:`compare` and :func:`.sides.compared`.

@@ -39,7 +39,7 @@ class SideClients:
 
 
 def _nothing() -> None:
-    return None
+    """Do nothing about a change of a connection."""
 
 
 @asynccontextmanager

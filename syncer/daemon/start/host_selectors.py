@@ -1,4 +1,4 @@
-"""Warn, once at start, of objects of the host's own that a tenant's Pod can be selected by.
+"""Warn, once at start, of the host's own objects that can select a tenant's Pod.
 
 Labels of Pods cross, so a Service, NetworkPolicy or workload of the host in a host namespace has to
 select by a label below the marks' prefix, which no tenant can set.
@@ -20,27 +20,33 @@ log = get_logger(__name__)
 
 
 async def warn_of_selectors(host: SideClient, settings: Settings) -> None:
-    """Log a warning for each object of the host's that a tenant's Pod can be selected by.
+    """Log a warning for each of the host's own objects that can select a tenant's Pod.
 
-    Host namespaces that the daemon makes hold nothing of the host's; those that the configuration lists do. A last
+    Host namespaces that the daemon makes contain no such objects; those that the configuration lists do. A last
     warning names the kinds that can't be listed.
     """
-    config, marks, warned = settings.section("pods", PodConfig), settings.marks, 0
+    config = settings.section("pods", PodConfig)
+    if config is None:
+        return
+    marks = settings.marks
+    resources = (SERVICES, *FURTHER) if config.check_selectors else (SERVICES,)
     unread: dict[str, str] = {}
-    homes = sorted({*(settings.names.host_namespaces() or ()), *settings.namespaces})
-    for namespace in homes if config else ():
-        for resource in (SERVICES, *FURTHER) if config and config.check_selectors else (SERVICES,):
+    label = f"{marks.prefix}/…"
+    warned = 0
+    for namespace in sorted({*(settings.names.host_namespaces() or ()), *settings.namespaces}):
+        for resource in resources:
             try:
                 found = await host.list(resource, namespace=namespace, selector=f"!{marks.cluster}")
             except ClusterError as error:
                 unread.setdefault(str(resource), str(error))
                 continue
             for obj in found:
-                if may_select_tenants(resource, obj, marks) and (warned := warned + 1) <= MOST_WARNINGS:
-                    why = f"a tenant's Pod with the right labels is selected; select by a label {marks.prefix}/… too"
-                    log.warning(why, cluster=settings.cluster, what=f"{resource.kind} {key_of(obj)}")
+                if warned < MOST_WARNINGS and may_select_tenants(resource, obj, marks):
+                    warned += 1
+                    warning = f"a tenant's Pod with the right labels is selected; select by a label {label} too"
+                    log.warning(warning, cluster=settings.cluster, what=f"{resource.kind} {key_of(obj)}")
     if unread:
-        why = (
+        warning = (
             "selectors of the host's own objects are not checked, as they can't be listed; grant the right to list them"
         )
-        log.warning(why, cluster=settings.cluster, what=", ".join(unread), error=next(iter(unread.values())))
+        log.warning(warning, cluster=settings.cluster, what=", ".join(unread), error=next(iter(unread.values())))

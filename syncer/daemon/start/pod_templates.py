@@ -1,7 +1,7 @@
 """Warn, once at start, of custom resources from which a controller of the host may make Pods.
 
 Such Pods have passed none of the daemon's rules for Pods: volumes, Pod Security level, nodes, tokens.
-The schema tells, which every user may read (``/openapi/v3``, ClusterRole ``system:discovery``).
+The schemas show which kinds these are; every user may read them (``/openapi/v3``, ClusterRole ``system:discovery``).
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,20 +20,20 @@ log = get_logger(__name__)
 async def warn_of_pod_templates(host: SideClient, settings: Settings, kinds: Iterable[Resource]) -> None:
     """Log a warning for each of these kinds of the host whose objects can hold the spec of a Pod.
 
-    A kind whose schema can't be read, or that comes later, isn't looked at.
+    A kind without a readable schema, or that comes later, isn't checked.
     """
     for kind in kinds:
         try:
             document = await host.fetch(f"/openapi/v3/apis/{kind.api_version}")
         except (ClusterError, codec.DecodeError) as error:
-            log.warning("its schema can't be read", cluster=settings.cluster, what=str(kind), error=str(error))
+            log.warning("can't read the schema of a kind", cluster=settings.cluster, what=str(kind), error=str(error))
             continue
         if any(has_containers(schema) for schema in _schemas_of(document, kind)):
-            why = (
+            warning = (
                 "a controller of the host that makes Pods from these objects makes them without the rules for Pods of "
                 "tenants; sync the kind only if the host's own admission checks its Pods"
             )
-            log.warning(why, cluster=settings.cluster, what=str(kind))
+            log.warning(warning, cluster=settings.cluster, what=str(kind))
 
 
 def _schemas_of(document: Obj, kind: Resource) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Checks that the two sides of a virtual cluster are two clusters, and what their logins are."""
+"""Checks that the two sides of a virtual cluster are two clusters, and of their logins."""
 
 import asyncio
 from collections.abc import Iterator
@@ -34,9 +34,9 @@ async def must_differ(virtual: SideClient, host: SideClient, settings: Settings)
 
 
 async def namespace_problem(host: SideClient, settings: Settings) -> Problem | None:
-    """Return the problem of a configured host namespace that isn't there, or can't be seen; None without any.
+    """Return the problem of a configured host namespace that isn't there, or can't be read; None without any.
 
-    Who has only the rights of a Role in a namespace may not read the others, be they there or not.
+    A daemon with only the rights of a Role in a namespace may not read other namespaces, whether they exist or not.
 
     Raises:
         ClusterError: A request failed.
@@ -45,7 +45,8 @@ async def namespace_problem(host: SideClient, settings: Settings) -> Problem | N
         try:
             await host.get(NAMESPACES, Key("", name))
         except Missing:
-            why, hint = f"the namespace {name} doesn't exist on the host.", "Create it, or correct the name."
+            why = f"the namespace {name} doesn't exist on the host."
+            hint = "Create it, or correct the name."
         except Forbidden:
             why = f"the daemon may not read the namespace {name} of the host: it doesn't exist, or gives it no rights."
             hint = "Correct the name, or create it and apply what `syncer rbac --side host` prints."
@@ -85,7 +86,7 @@ async def compared(virtual: SideClient, host: SideClient, settings: Settings) ->
 
 
 async def must_accept(cluster: SideClient) -> None:
-    """Ask a side by itself for what takes credentials. No answer is none of the credentials' faults.
+    """Query a path of a side that requires credentials. A side without an answer is passed over.
 
     Raises:
         Unauthorized: It doesn't accept the credentials.
@@ -99,8 +100,8 @@ async def must_accept(cluster: SideClient) -> None:
         return
 
 
-def warnings_of(login: Login, side: Side, place: str, *, may_run_programs: bool) -> Iterator[str]:
-    """Yield warnings about the login of a side.
+def warnings_of(login: Login, side: Side, path: str, *, may_run_programs: bool) -> Iterator[str]:
+    """Yield warnings about the login of a side; ``path`` is where its kubeconfig is configured.
 
     Raises:
         ConfigError: The login runs a program, and may not, or would send the daemon's own token to the
@@ -109,9 +110,9 @@ def warnings_of(login: Login, side: Side, place: str, *, may_run_programs: bool)
     if login.plugin is not None and not may_run_programs:
         why = "it runs a program for its credentials, and allowExec of this virtual cluster is false."
         hint = "Use a token or a client certificate, or set allowExec to true if you wrote this kubeconfig yourself."
-        raise ConfigError(Problem(why, path=place, hint=hint))
+        raise ConfigError(Problem(why, path=path, hint=hint))
     if side is Side.VIRTUAL and is_own_token(login):
         why = "its tokenFile is the token of this Pod's own service account, which is one of the host."
         hint = "The tenant's API server would get it. Use a token of the virtual cluster."
-        raise ConfigError(Problem(why, path=place, hint=hint))
+        raise ConfigError(Problem(why, path=path, hint=hint))
     yield from dangers(login, side)

@@ -1,4 +1,4 @@
-"""The start of a virtual cluster: what is found out and compared before anything is cached or written."""
+"""The start of a virtual cluster: the checks before anything is cached or written."""
 
 import asyncio
 from functools import partial
@@ -20,7 +20,7 @@ from syncer.engine.reconcile.policies.contention import contention_rules
 from syncer.engine.stores.identity import claim, must_be_claimed
 from syncer.observe.logs import get_logger
 
-#: Seconds between two looks whether a missing host namespace, or a missing right, has come.
+#: Seconds between two checks of a missing host namespace, or a missing right.
 AGAIN_SECONDS = 2.0
 
 log = get_logger(__name__)
@@ -44,15 +44,15 @@ def add(
 async def prepare(served: ServedCluster, cluster: VirtualCluster, *, waits: bool = False) -> None:
     """Prepare a virtual cluster before its caches: reach it, check its identity, run discovery. The host has answered.
 
-    With ``waits``, a missing host namespace is waited for, and so is the right to the identity: who sets up a
-    virtual cluster may grant the daemon's rights last. No identity is stored before the host namespace is there,
-    as it may be misspelt.
+    With ``waits``, it waits for a missing host namespace, and for the right to store the identity: an operator may
+    grant the daemon's rights last. No identity is stored before the host namespace is there, as its name may be
+    misspelt.
 
     Raises:
         SyncerError: The cluster can't be reached or is not ours, its host namespace is missing, or a right.
     """
     pair = served.pair
-    served.wait_for("it has given no answer yet")
+    served.wait_for("the virtual cluster has given no answer yet")
     await served.connection.reach(START_SECONDS)
     served.wait_for("")
     virtual = pair.virtual.patient()
@@ -68,7 +68,7 @@ async def prepare(served: ServedCluster, cluster: VirtualCluster, *, waits: bool
 
 
 async def check_certificate(pair: ClusterPair, cluster: VirtualCluster) -> None:
-    """Say if clients in pods don't trust the virtual API server at the address that they are given."""
+    """Report if clients in pods don't trust the virtual API server at the address that they are given."""
     address = pair.settings.api_server
     if not address.host:
         return

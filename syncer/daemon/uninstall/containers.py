@@ -41,9 +41,11 @@ async def others_in(lister: Lister, item: Item, ours: Collection[str]) -> str:
     try:
         if str(item.resource) == str(CUSTOM_RESOURCE_DEFINITIONS):
             return await _in_definition(lister, item, ours)
-        return await _in_namespace(lister, item, ours) if str(item.resource) == str(NAMESPACES) else ""
+        if str(item.resource) == str(NAMESPACES):
+            return await _in_namespace(lister, item, ours)
     except ClusterError as error:
-        return f"it can't be seen whether it holds anything of others: {error}"
+        return f"it can't be checked for objects of others: {error}"
+    return ""
 
 
 async def _in_definition(lister: Lister, item: Item, ours: Collection[str]) -> str:
@@ -52,7 +54,7 @@ async def _in_definition(lister: Lister, item: Item, ours: Collection[str]) -> s
     except Missing:
         return ""
     if not any(version.get("served") for version in crd["spec"]["versions"]):
-        return "none of its versions is served, so it can't be seen whether there are objects of it"
+        return "none of its versions is served, so its objects can't be listed"
     resource = custom_resource(crd)
     async for obj in lister.objects(item.side, resource):
         if uid_of(obj) not in ours:

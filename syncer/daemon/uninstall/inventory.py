@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from syncer.api.context import Settings
 from syncer.api.errors import ClusterError, Expired, Forbidden, Missing
@@ -130,15 +131,14 @@ class Recognition:
 
     def item(self, side: Side, resource: Resource, obj: Obj) -> Item:
         """Return the item of an object."""
-        metadata, is_mark = obj["metadata"], self.marks.is_mark
         return Item(
             side,
             resource,
             key_of(obj),
             uid_of(obj),
-            metadata.get("resourceVersion", ""),
-            tuple(filter(is_mark, labels_of(obj))),
-            tuple(filter(is_mark, annotations_of(obj))),
+            obj["metadata"].get("resourceVersion", ""),
+            tuple(filter(self.marks.is_mark, labels_of(obj))),
+            tuple(filter(self.marks.is_mark, annotations_of(obj))),
             bounded_grace(resource, obj),
         )
 
@@ -150,14 +150,16 @@ def bounded_grace(resource: Resource, obj: Obj) -> int | None:
     if str(resource) != str(PODS):
         return None
     own = (obj.get("spec") or {}).get("terminationGracePeriodSeconds") or 0
-    return GRACE if max(own, obj["metadata"].get("deletionGracePeriodSeconds") or 0) > GRACE else None
+    of_deletion = obj["metadata"].get("deletionGracePeriodSeconds") or 0
+    return GRACE if max(own, of_deletion) > GRACE else None
 
 
 class Lister:
     """Lists the clusters: both, or one of them."""
 
     def __init__(self, clusters: Mapping[Side, SideClient], known: Recognition) -> None:
-        self.clusters, self.known = clusters, known
+        self.clusters = clusters
+        self.known = known
         self.discoveries = {side: Discovery(cluster) for side, cluster in clusters.items()}
         self._gate = asyncio.Semaphore(LISTS)
 
@@ -171,15 +173,23 @@ class Lister:
         inventory = Inventory()
         for side, discovery in self.discoveries.items():
             for version in discovery.silent:
-                why = f"{side} {version}: the API server can't say what it serves of it"
+                why = f"{side} {version}: the API server gives no list of its kinds"
                 group = version.rpartition("/")[0]
-                about = any(one is side and name.partition(".")[2] == group for one, name in self.known.wanted)
-                (inventory.problems if about else inventory.unseen).append(why)
-        places = [place for side in self.discoveries for place in self._places(side)]
-        seen: set[str] = set()
-        for found in await asyncio.gather(*(self._one(*place) for place in places)):
-            _add(inventory, found, seen)
-        inventory.doubtful = _new(inventory.doubtful, seen)
+                is_wanted = any(one is side and name.partition(".")[2] == group for one, name in self.known.wanted)
+                if is_wanted:
+                    inventory.problems.append(why)
+                else:
+                    inventory.unseen.append(why)
+
+        lists: list[Coroutine[Any, Any, Inventory]] = []
+        for side in self.discoveries:
+            for resource in self.kinds(side):
+                namespaces = self._namespaces(side, resource)
+                lists += [self._one(side, resource, namespace) for namespace in namespaces]
+        known: set[str] = set()
+        for found in await asyncio.gather(*lists):
+            _add(inventory, found, known)
+        inventory.doubtful = _new(inventory.doubtful, known)
         return inventory
 
     def kinds(self, side: Side) -> Iterator[Resource]:
@@ -218,11 +228,6 @@ class Lister:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _places(self, side: Side) -> Iterator[tuple[Side, Resource, str]]:
-        for resource in self.kinds(side):
-            for namespace in self._namespaces(side, resource):
-                yield side, resource, namespace
-
     def _namespaces(self, side: Side, resource: Resource) -> Iterable[str]:
         """Return the namespaces to list: copies are in certain namespaces, and there may be no
         right to list others.
@@ -245,8 +250,9 @@ class Lister:
                 if attempt == ATTEMPTS - 1:
                     return Inventory(problems=[str(error)])
             except ClusterError as error:
-                unneeded = isinstance(error, Forbidden) and (side, str(resource)) not in self.known.wanted
-                return Inventory(unseen=[str(error)]) if unneeded else Inventory(problems=[str(error)])
+                if isinstance(error, Forbidden) and (side, str(resource)) not in self.known.wanted:
+                    return Inventory(unseen=[str(error)])
+                return Inventory(problems=[str(error)])
             except _MALFORMED as error:
                 why = (
                     f"{self.clusters[side].title}: a list of {resource} can't be read: {type(error).__name__}: {error}"
@@ -278,17 +284,17 @@ class Lister:
                     found.noted.append(self.known.item(Side.VIRTUAL, resource, obj))
 
 
-def _add(inventory: Inventory, found: Inventory, seen: set[str]) -> None:
+def _add(inventory: Inventory, found: Inventory, known: set[str]) -> None:
     """Add the results of a list; some objects are served in several groups."""
-    inventory.items += _new(found.items, seen)
+    inventory.items += _new(found.items, known)
     inventory.noted += found.noted
     inventory.doubtful += found.doubtful
     inventory.problems += found.problems
     inventory.unseen += found.unseen
 
 
-def _new(items: Iterable[Item], seen: set[str]) -> list[Item]:
-    """Return the items that are new."""
-    new = {item.uid: item for item in items if item.uid not in seen}
-    seen.update(new)
+def _new(items: Iterable[Item], known: set[str]) -> list[Item]:
+    """Return the items with a uid that isn't known yet, and add the uids."""
+    new = {item.uid: item for item in items if item.uid not in known}
+    known.update(new)
     return list(new.values())

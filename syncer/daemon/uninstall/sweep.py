@@ -35,13 +35,14 @@ class Sweep:
     """Deletes the objects of an inventory, or removes their marks."""
 
     def __init__(self, lister: Lister, may_write: Callable[[], bool]) -> None:
-        self._lister, self._may_write = lister, may_write
+        self._lister = lister
+        self._may_write = may_write
         #: Failures, in words.
         self.problems: list[str] = []
 
     async def forget(self, noted: Sequence[Item]) -> None:
         """Remove our annotations from the tenant's objects; otherwise their missing copies would
-        look deleted by someone else. A Service whose address is being changed is one again.
+        look deleted by someone else. A Service gets its address again if that is being changed.
         """
         await self._all(self._forget(item) for item in noted)
 
@@ -56,11 +57,16 @@ class Sweep:
         """
         left: dict[Item, str] = {}
         for step in sorted({_step(item) for item in items}):
-            mine = [item for item in items if _step(item) == step]
-            left |= {item: why for item in mine if (why := await others_in(self._lister, item, frozenset()))}
-            going = [item for item in mine if item not in left]
-            await self._all(self._delete_one(item) for item in going)
-            if self.problems or not await self._gone(going):
+            deleted: list[Item] = []
+            for item in items:
+                if _step(item) != step:
+                    continue
+                if why := await others_in(self._lister, item, frozenset()):
+                    left[item] = why
+                else:
+                    deleted.append(item)
+            await self._all(self._delete_one(item) for item in deleted)
+            if self.problems or not await self._gone(deleted):
                 break
         return left
 
@@ -80,12 +86,14 @@ class Sweep:
 
     async def _gone(self, items: Sequence[Item]) -> bool:
         """Wait until deleted objects are gone. Return True if they are."""
-        clock, deadline = asyncio.get_running_loop().time, None
-        while there := await self._still_there(items):
-            graces = (obj["metadata"].get("deletionGracePeriodSeconds") or 0 for obj in there.values())
-            deadline = deadline or clock() + PATIENCE + min(max(graces), GRACE)
+        clock = asyncio.get_running_loop().time
+        deadline = None
+        while remaining := await self._still_there(items):
+            if deadline is None:
+                graces = [obj["metadata"].get("deletionGracePeriodSeconds") or 0 for obj in remaining.values()]
+                deadline = clock() + PATIENCE + min(max(graces), GRACE)
             if clock() > deadline:
-                self.problems += [_unfinished(item, obj) for item, obj in there.items()]
+                self.problems += [_unfinished(item, obj) for item, obj in remaining.items()]
                 return False
             await asyncio.sleep(LOOK)
         return True
@@ -101,11 +109,13 @@ class Sweep:
         """Delete this very object while it is ours."""
 
         async def send(live: Obj | None) -> None:
-            ours = self._lister.known.is_ours(item.side, item.resource, live) if live else True
-            if not ours:
-                return
-            version = live["metadata"]["resourceVersion"] if live else item.version
-            grace = bounded_grace(item.resource, live) if live else item.grace
+            version = item.version
+            grace = item.grace
+            if live is not None:
+                if not self._lister.known.is_ours(item.side, item.resource, live):
+                    return
+                version = live["metadata"]["resourceVersion"]
+                grace = bounded_grace(item.resource, live)
             await self._lister.clusters[item.side].delete(
                 item.resource, item.key, uid=item.uid, resource_version=version, grace=grace, propagation="Background"
             )
@@ -119,10 +129,13 @@ class Sweep:
 
     async def _give_back(self, item: Item, live: Obj | None) -> None:
         """Give a virtual Service its address again if it is a mere name while that is being changed."""
-        marks, cluster = self._lister.known.marks, self._lister.clusters[item.side]
+        marks = self._lister.known.marks
+        cluster = self._lister.clusters[item.side]
         service = live or await cluster.get(item.resource, item.key)
         note = Note.of(marks, service)
-        write = undo(marks, service, note).writes[0] if is_being_changed(service, note) else None
+        write = None
+        if is_being_changed(service, note):
+            write = undo(marks, service, note).writes[0]
         while write is not None:
             [call] = needed(write, service, exact=write.exact or (), marks=marks)
             try:
@@ -184,10 +197,11 @@ def _unselected(item: Item) -> tuple[str, ...]:
 
 
 def _unfinished(item: Item, live: Obj) -> str:
-    metadata, spec = live["metadata"], live.get("spec") or {}
-    holders = [*(metadata.get("finalizers") or ()), *(spec.get("finalizers") or ())]
-    why = f"waits for the finalizers {', '.join(holders)}" if holders else "is not gone yet"
-    return f"{item} is being deleted and {why}; run it again when it is gone"
+    metadata = live["metadata"]
+    spec = live.get("spec") or {}
+    finalizers = [*(metadata.get("finalizers") or ()), *(spec.get("finalizers") or ())]
+    why = f"waits for the finalizers {', '.join(finalizers)}" if finalizers else "is not gone yet"
+    return f"{item} is being deleted and {why}; run the uninstall again when it is gone"
 
 
 def _retrying(passing: Callable[[RetryCallState], bool]) -> AsyncRetrying:
@@ -197,15 +211,17 @@ def _retrying(passing: Callable[[RetryCallState], bool]) -> AsyncRetrying:
 def _may_pass(state: RetryCallState) -> bool:
     """Return True if a write may succeed now; after an Invalid once, with the live object."""
     error = _error_of(state)
-    return isinstance(error, Conflict | TooMany | Unreachable) or (
-        isinstance(error, Invalid) and state.attempt_number == 1
-    )
+    if isinstance(error, Invalid):
+        return state.attempt_number == 1
+    return isinstance(error, Conflict | TooMany | Unreachable)
 
 
 def _wait(state: RetryCallState) -> float:
     """Return the seconds before the next attempt."""
     error = _error_of(state)
-    return error.retry_after if isinstance(error, TooMany) else float(0.1 * 2 ** (state.attempt_number - 1))
+    if isinstance(error, TooMany):
+        return error.retry_after
+    return float(0.1 * 2 ** (state.attempt_number - 1))
 
 
 def _error_of(state: RetryCallState) -> BaseException | None:

@@ -90,8 +90,10 @@ async def uninstall(
 
 async def _is_claimed(cluster: VirtualCluster, clusters: Mapping[Side, SideClient]) -> bool:
     """Return True if the virtual cluster is connected, and bears our identity."""
-    virtual, translator = clusters.get(Side.VIRTUAL), cluster.names.translator
-    return virtual is not None and await claim.is_claimed(virtual, cluster.settings(), translator=translator)
+    virtual = clusters.get(Side.VIRTUAL)
+    if virtual is None:
+        return False
+    return await claim.is_claimed(virtual, cluster.settings(), translator=cluster.names.translator)
 
 
 async def _try_virtual(
@@ -109,8 +111,9 @@ async def _try_virtual(
         report.remarks.append(f"the virtual side is not finished: it took more than {TRIED_SECONDS:g} s")
         return
     except Exception as error:  # noqa: BLE001 — a tenant's API server may answer anything
-        kind = type(error).__name__
-        why = str(error) if isinstance(error, SyncerError) else f"its answers can't be understood ({kind})"
+        why = f"its answers can't be understood ({type(error).__name__})"
+        if isinstance(error, SyncerError):
+            why = str(error)
         report.remarks.append(f"the virtual side is not finished: {why}")
         return
     report.items = [*report.items, *then.items]
@@ -130,8 +133,12 @@ async def _last(report: UninstallReport, work: Coroutine[Any, Any, None]) -> Non
 
 async def _planned(lister: Lister, *, keep: bool, claimed: bool) -> UninstallReport:
     found = await lister.look()
-    ours = {item.uid for item in found.items}
-    left = {} if keep else {item: why for item in found.items if (why := await others_in(lister, item, ours))}
+    left: dict[Item, str] = {}
+    if not keep:
+        ours = {item.uid for item in found.items}
+        for item in found.items:
+            if why := await others_in(lister, item, ours):
+                left[item] = why
     report = UninstallReport(found.items, left, list(found.problems), _remarks(found))
     if Side.VIRTUAL in lister.clusters and not claimed and not found.items:
         report.remarks.append(
@@ -142,21 +149,21 @@ async def _planned(lister: Lister, *, keep: bool, claimed: bool) -> UninstallRep
 
 def _remarks(found: Inventory) -> list[str]:
     doubtful = Counter(str(item.resource) for item in found.doubtful)
-    return [
-        *(
-            f"virtual {kind}: {n} with our mark that no syncer makes; they are left alone"
-            for kind, n in doubtful.items()
-        ),
-        *(f"not looked at: {why}" for why in found.unseen),
+    remarks = [
+        f"virtual {kind}: {number} with our mark that no syncer makes; they are left alone"
+        for kind, number in doubtful.items()
     ]
+    remarks += [f"not checked: {why}" for why in found.unseen]
+    return remarks
 
 
 async def _carried_out(lister: Lister, may_write: Callable[[], bool], *, keep: bool) -> UninstallReport:
     """Carry everything out. If a step fails, the later ones are not started."""
-    found, sweep = await lister.look(), Sweep(lister, may_write)
+    found = await lister.look()
+    sweep = Sweep(lister, may_write)
     report = UninstallReport(found.items, {}, found.problems, _remarks(found))
     if found.problems:
-        report.remarks.append("nothing was written: what can't be looked at may need what would be deleted")
+        report.remarks.append("nothing was written: objects that can't be listed may need those that would be deleted")
         return report
     await sweep.forget(found.noted)
     if keep and not sweep.problems:
@@ -173,8 +180,8 @@ async def _carried_out(lister: Lister, may_write: Callable[[], bool], *, keep: b
 def _compare(report: UninstallReport, after: Inventory) -> None:
     """Report objects that are left and should not be."""
     report.problems += after.problems
-    stays = {item.uid for item in report.left}
-    again = [item for item in after.items if item.uid not in stays]
+    left = {item.uid for item in report.left}
+    again = [item for item in after.items if item.uid not in left]
     if again:
         report.problems.append(f"{again[0]} is there again, and {len(again) - 1} more. Does a daemon run?")
 
@@ -206,7 +213,8 @@ async def _drop_lease(config: SyncerConfig, host: SideClient, cluster: str) -> N
     it is for other virtual clusters, too.
     """
     is_shared = config.leader_election.shards > 1
-    lease = await _lease(config, host, uninstall_name(config.lease_name, cluster) if is_shared else config.lease_name)
+    name = uninstall_name(config.lease_name, cluster) if is_shared else config.lease_name
+    lease = await _lease(config, host, name)
     if lease is None:
         return
     if holder := (lease.get("spec") or {}).get("holderIdentity"):

@@ -6,7 +6,8 @@ from functools import partial
 
 from syncer.api.config import Config
 from syncer.api.context import Settings
-from syncer.api.objects import Key, Obj, Resource, Side
+from syncer.api.decision import Decision
+from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
 from syncer.api.optional_roles import Indexes, Refers, Watches
 from syncer.api.roles import Syncer
 from syncer.api.sources import Index, Source, Watch
@@ -43,7 +44,17 @@ from syncer.workqueue.queue import Queue
 
 
 def _nothing() -> None:
-    return None
+    """Do nothing about a change."""
+
+
+def _unordered(side: Side) -> bool:
+    """Claim no order of versions."""
+    return False
+
+
+def _unknown_minor(side: Side) -> int:
+    """Claim no version of an API server."""
+    return 0
 
 
 def build_pair(
@@ -56,8 +67,8 @@ def build_pair(
     clock: Callable[[], float],
     utcnow: Callable[[], datetime],
     has_status: Callable[[Side, Resource], bool],
-    ordered: Callable[[Side], bool] = lambda side: False,
-    minor: Callable[[Side], int] = lambda side: 0,
+    ordered: Callable[[Side], bool] = _unordered,
+    minor: Callable[[Side], int] = _unknown_minor,
     rules: ContentionRules = OFF,
     homes: Callable[[Settings, Informers], HostNamespaces] = HostNamespaces,
     budget: MemoryBudget | None = None,
@@ -77,15 +88,15 @@ def build_pair(
     view = View(settings, informers, references, utcnow, controllers, minor)
     host_namespaces = homes(settings, informers)
     reconciler = Reconciler(view, host_namespaces, has_status)
+
+    def decide(controller: BoundSyncer, request: SyncRequest) -> Decision:
+        return reconciler.scan(controller, request).decision
+
+    limits = settings.patrol.breaker if settings.patrol else None
     policies = Policies(
         pause=Pause(settings, informers),
-        breaker=CircuitBreaker(
-            settings,
-            controllers,
-            lambda controller, request: reconciler.scan(controller, request).decision,
-            settings.patrol.breaker if settings.patrol else None,
-        ),
-        drift=DriftPolicy(settings.marks, lambda syncer: drift_policies(settings, syncer)),
+        breaker=CircuitBreaker(settings, controllers, decide, limits),
+        drift=DriftPolicy(settings.marks, partial(drift_policies, settings)),
         contention=Contention(rules, settings.marks, clock=clock, utcnow=utcnow),
         futile=FutilePatches(settings.marks, clock),
         refusals=Refusals(clock),
@@ -131,21 +142,30 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> BoundSyncer:
     """
     wanted = sources(syncer, pair.settings.sections, pair.settings)
     extras = _extras(wanted)
-    stores, others = (tuple(_want(pair, syncer, source) for source in each) for each in (wanted - extras, extras))
+    stores = tuple(_want(pair, syncer, source) for source in wanted - extras)
+    others = tuple(_want(pair, syncer, source) for source in extras)
+    predicate = None
+    if type(syncer).predicate is not Syncer.predicate:
+        predicate = safely(pair.name, syncer, lambda obj: [syncer.predicate(obj)])
     ownership = ownership_of(syncer, config, pair.settings)
-    controller = pair.controllers[syncer.name] = BoundSyncer(
+    controller = BoundSyncer(
         syncer,
         config,
         pair.reconciler.view,
-        safely(pair.name, syncer, lambda obj: [syncer.predicate(obj)]) if _has_predicate(syncer) else None,
+        predicate,
         ownership is not None,
         direction_of(syncer),
         stores,
         others,
     )
+    pair.controllers[syncer.name] = controller
     if config.concurrency or config.writes_per_second:
-        place = (pair.name, syncer.name)
-        pair.queue.limit(*place, concurrency=config.concurrency, writes_per_second=config.writes_per_second)
+        pair.queue.limit(
+            pair.name,
+            syncer.name,
+            concurrency=config.concurrency,
+            writes_per_second=config.writes_per_second,
+        )
     patcher = Patcher(config.patches, section=syncer.section, find=_find(pair))
     pair.reconciler.pipelines[syncer.name] = pipelines(controller, pair.policies, patcher, ownership)
     if isinstance(syncer, Indexes):
@@ -161,20 +181,18 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> BoundSyncer:
 
 def _listen(pair: ClusterPair, controller: BoundSyncer) -> None:
     """Turn changes of the syncer's own objects into requests."""
-    direction, name = controller.direction, controller.name
+    direction = controller.direction
+    name = controller.name
     if direction.by_virtual and controller.virtual is not None:
         controller.virtual.add_handler(partial(pair.changed, controller, Side.VIRTUAL), owner=name)
     if direction.by_host and controller.host is not None:
         controller.host.add_handler(partial(pair.changed, controller, Side.HOST), owner=name)
 
 
-def _has_predicate(syncer: Syncer) -> bool:
-    return type(syncer).predicate is not Syncer.predicate
-
-
 def leave(pair: ClusterPair, name: str) -> list[StoreKey]:
-    """Remove a syncer. Return the stores that nothing needs any more, whose reflectors are to end."""
-    del pair.controllers[name], pair.reconciler.pipelines[name]
+    """Remove a syncer. Return the stores that no other syncer needs; their reflectors are to end."""
+    del pair.controllers[name]
+    del pair.reconciler.pipelines[name]
     pair.references.remove(name)
     return pair.informers.leave(name)
 
@@ -185,16 +203,18 @@ def _find(pair: ClusterPair) -> Callable[[str], Resource | None]:
     """
 
     def find(name: str) -> Resource | None:
-        synced = [each for controller in pair.controllers.values() for each in resources_of(controller.syncer)[:1]]
+        synced: list[Resource] = []
+        for controller in pair.controllers.values():
+            synced += resources_of(controller.syncer)[:1]
         return named(name, [*synced, *KNOWN])
 
     return find
 
 
 def _want(pair: ClusterPair, syncer: Syncer, source: Source) -> SideInformer:
-    fresh = not pair.informers.has(source.side, source.resource)
+    is_new = not pair.informers.has(source.side, source.resource)
     store = pair.informers.want(source, _selection(pair.settings, source), owner=syncer.name)
-    if fresh and source.resource == CUSTOM_RESOURCE_DEFINITIONS:
+    if is_new and source.resource == CUSTOM_RESOURCE_DEFINITIONS:
         store.add_handler(lambda key, obj: pair.definitions_changed())
     return store
 
@@ -224,11 +244,15 @@ def _add_indexes(pair: ClusterPair, controller: BoundSyncer, indexes: Sequence[I
 
 def _of_copies(settings: Settings, index: Index) -> Callable[[Obj], Iterable[str]]:
     """Return the function of an index, without values for objects that are not our copies."""
-    marks, identity, resource = settings.marks, settings.identity, index.source.resource
+    marks = settings.marks
+    identity = settings.identity
+    resource = index.source.resource
 
     def values(obj: Obj) -> Iterable[str]:
         found = index.values(obj)
-        return found if found and marks.is_ours(obj, cluster=identity, resource=resource) else ()
+        if found and marks.is_ours(obj, cluster=identity, resource=resource):
+            return found
+        return ()
 
     return values
 
@@ -240,9 +264,5 @@ def _add_watches(pair: ClusterPair, controller: BoundSyncer, watches: Sequence[W
             return watch.keys(obj, pair.settings)
 
         store = pair.informers.store(watch.source.side, watch.source.resource)
-        store.add_map_function(
-            keys,
-            watch.when,
-            lambda found: pair.watched(controller, found),
-            owner=controller.syncer.name,
-        )
+        watched = partial(pair.watched, controller)
+        store.add_map_function(keys, watch.when, watched, owner=controller.syncer.name)

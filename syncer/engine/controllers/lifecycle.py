@@ -26,7 +26,7 @@ from syncer.rights.rbac import sources
 
 log = get_logger(__name__)
 
-#: The beginning of the reason why a syncer waits whose ``init`` raised; the error's message may name
+#: The beginning of the reason why a syncer waits after its ``init`` raised; the error's message may name
 #: addresses, users and files.
 INIT_RAISED = "its init raised"
 
@@ -74,10 +74,15 @@ class Roster:
         """Return the resources that waiting syncers of these names may refer to, as far as known
         before they work.
         """
-        fixed = (syncer for syncer, _ in self.fixed if syncer.name in names)
-        made = (syncer for entry in self.entries if entry.name in names for syncer in entry.assumed())
-        refers = [syncer for syncer in (*fixed, *made) if isinstance(syncer, Refers)]
-        return frozenset(resource for syncer in refers for resource in (*syncer.refers_to, *syncer.owns))
+        waiting = [syncer for syncer, _ in self.fixed if syncer.name in names]
+        for entry in self.entries:
+            if entry.name in names:
+                waiting += entry.assumed()
+        resources = set[Resource]()
+        for syncer in waiting:
+            if isinstance(syncer, Refers):
+                resources.update(syncer.refers_to, syncer.owns)
+        return frozenset(resources)
 
     def _served(self) -> Iterable[tuple[Syncer, Config]]:
         for syncer, config in (*self.fixed, *self._of_entries()):
@@ -98,13 +103,14 @@ class Roster:
 
     def _missing(self, syncer: Syncer) -> str:
         """Return the reason why a syncer can't work, or ``""``. Optional sources don't count."""
-        firm = [source for source in sources(syncer, self.settings.sections, self.settings) if not source.optional_with]
-        lacking = sorted(
+        lacking = [
             f"the {source.side} cluster does not serve {source.resource}"
-            for source in firm
-            if self._discovery(source.side).served(source.resource) is None
-        )
-        return f"waits: {'; '.join(lacking)}" if lacking else ""
+            for source in sources(syncer, self.settings.sections, self.settings)
+            if not source.optional_with and self._discovery(source.side).served(source.resource) is None
+        ]
+        if not lacking:
+            return ""
+        return f"waits: {'; '.join(sorted(lacking))}"
 
     def _find(self, side: Side, name: str) -> Resource | None:
         """Return the resource of a name.
@@ -114,8 +120,10 @@ class Roster:
         plain, _, version = name.partition("/")
         discovery = self._discovery(side)
         if "." in plain:
-            there = (one for one in discovery.resources() if str(one) == plain and version in ("", one.version))
-            return next(there, None)
+            for resource in discovery.resources():
+                if str(resource) == plain and version in ("", resource.version):
+                    return resource
+            return None
         try:
             return discovery.find(name)
         except Missing:
@@ -148,11 +156,19 @@ class Lifecycle:
 
         ``live`` returns a syncer's live clients; ``left`` receives the names of syncers that have left.
         """
-        self.pair, self.roster = pair, roster
-        self._listener, self._watches, self._live, self._rng, self._left = listener, watches, live, rng, left
+        self.pair = pair
+        self.roster = roster
+        self._listener = listener
+        self._watches = watches
+        self._live = live
+        self._rng = rng
+        self._left = left
+        #: The group of the reflectors' tasks, while they run.
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[StoreKey, asyncio.Task[None]] = {}
-        self._telling: asyncio.Task[None] | None = None
+        #: Notifies many objects of a change in steps.
+        self._notifying: asyncio.Task[None] | None = None
+        #: Why the ``init`` of a syncer failed last, by its name.
         self._failed: dict[str, str] = {}
         #: The time since when a syncer has had to wait, by name.
         self._waiting: dict[str, float] = {}
@@ -172,23 +188,25 @@ class Lifecycle:
             self._leave(name)
         for name in controllers:
             self.roster.waiting.pop(name, None)  # missing in this discovery, but its watches work
-        joined = [
-            await self._join(syncer, config) for name, (syncer, config) in able.items() if name not in controllers
-        ]
-        self._inform()
+        has_changed = bool(leaving)
+        for name, (syncer, config) in able.items():
+            if name not in controllers:
+                has_joined = await self._join(syncer, config)
+                has_changed = has_changed or has_joined
+        self._run_reflectors()
         self._doubt(asyncio.get_running_loop().time())
-        return bool(leaving) or any(joined)
+        return has_changed
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Run the reflectors, also those of later syncers, in this group."""
         self._tasks = tasks
-        self._telling = tasks.create_task(self.pair.fan_out.run())
-        self._inform()
+        self._notifying = tasks.create_task(self.pair.fan_out.run())
+        self._run_reflectors()
 
     def stop(self) -> None:
         """Stop the reflectors."""
         self._tasks = None
-        for task in (*self._running.values(), self._telling):
+        for task in (*self._running.values(), self._notifying):
             if task:
                 task.cancel()
         self._running.clear()
@@ -213,34 +231,25 @@ class Lifecycle:
         incomplete.
         """
         if now is not None:
-            return self._looks_at(controller.syncer) != self._looks_at(now[0])
+            return self._used_by(controller.syncer) != self._used_by(now[0])
         reflectors = [self.pair.reflectors[store.side, store.resource] for store in controller.stores]
         return any(isinstance(reflector.error, Missing) for reflector in reflectors)
 
-    def _looks_at(self, syncer: Syncer) -> object:
+    def _used_by(self, syncer: Syncer) -> object:
         """Return the resources that a syncer uses, with their versions."""
         refers = (syncer.refers_to, syncer.owns) if isinstance(syncer, Refers) else ()
         return resources_of(syncer), sources(syncer, self.pair.settings.sections, self.pair.settings), refers
 
     async def _join(self, syncer: Syncer, config: Config) -> bool:
+        """Add a syncer, unless its ``init`` fails. Return True if it was added."""
         if isinstance(syncer, Initialize):
             try:
                 await syncer.init(self._live(syncer.name))
-            except Exception as error:
-                reason = f"{INIT_RAISED} {type(error).__name__}: {error}"
-                known, self._failed[syncer.name] = self._failed.get(syncer.name), reason
-                self.roster.waiting[syncer.name] = reason
-                if known == reason:
-                    return False  # logged once, not at each discovery
-                if isinstance(error, ClusterError):  # no fault of the syncer's: no traceback
-                    log.warning(
-                        "a syncer can't start yet", cluster=self.pair.name, syncer=syncer.name, error=str(error)
-                    )
-                else:
-                    log.exception("a syncer can't start", cluster=self.pair.name, syncer=syncer.name)
+            except Exception as error:  # noqa: BLE001 — it is logged, with its traceback
+                self._init_failed(syncer.name, error)
                 return False
         join(self.pair, syncer, config)
-        self._inform()  # before the first await: a store whose selection grows is no longer filled
+        self._run_reflectors()  # before the first await: a store is unfilled while its selection grows
         for controller in self.pair.controllers.values():
             if controller.ready:  # decide again what was decided without the optional stores that aren't filled now
                 controller.missed |= {store for store in self.pair.extras(controller) if not store.synced}
@@ -249,41 +258,53 @@ class Lifecycle:
         self._ask_referring(syncer)
         return True
 
+    def _init_failed(self, name: str, error: Exception) -> None:
+        """Let a syncer wait, and log why, once and not at each discovery."""
+        reason = f"{INIT_RAISED} {type(error).__name__}: {error}"
+        self.roster.waiting[name] = reason
+        if self._failed.get(name) == reason:
+            return
+        self._failed[name] = reason
+        if isinstance(error, ClusterError):  # no fault of the syncer: no traceback
+            log.warning("a syncer can't start yet", cluster=self.pair.name, syncer=name, error=str(error))
+        else:
+            log.error("a syncer can't start", cluster=self.pair.name, syncer=name, exc_info=error)
+
     def _ask_referring(self, joined: Syncer) -> None:
-        """Decide again what may have waited for a syncer of a resource that it refers to."""
+        """Queue what may have waited for a syncer: all of syncers that refer to its resources."""
+        resources = set(resources_of(joined))
         for controller in self.pair.controllers.values():
             referring = controller.syncer
-            if (
-                controller.ready
-                and isinstance(referring, Refers)
-                and set(resources_of(joined)) & {*referring.refers_to}
-            ):
+            if controller.ready and isinstance(referring, Refers) and resources.intersection(referring.refers_to):
                 self.pair.ask_all(controller)
 
     def _leave(self, name: str) -> None:
         reason = self.roster.waiting.get(name, "its resource has changed")
         log.warning("a syncer stops", cluster=self.pair.name, syncer=name, reason=reason)
-        for place in leave(self.pair, name):
-            self._end(place)
+        for store_key in leave(self.pair, name):
+            self._end(store_key)
         self._left(name)
 
-    def _inform(self) -> None:
+    def _run_reflectors(self) -> None:
         """Run a reflector for each store, with the selection that it needs now."""
         for store in self.pair.informers:
-            place, selection = (store.side, store.resource), self.pair.informers.selection(store)
-            known, before = self.pair.reflectors.get(place), None
+            store_key = (store.side, store.resource)
+            selection = self.pair.informers.selection(store)
+            known = self.pair.reflectors.get(store_key)
+            before = None
             if known and (known.namespace, known.selector) == (selection.namespace, selection.selector):
                 if isinstance(known.error, Missing):
                     known.hurry()
             else:
                 if known and not selection.is_within(known.namespace, known.selector):
-                    store.synced = False  # objects that it doesn't have yet must not count as gone
-                before = self._end(place)
-                self.pair.reflectors[place] = self._made(store, selection)
-            if self._tasks and place not in self._running:
-                self._running[place] = self._tasks.create_task(_run(self.pair.reflectors[place], before))
+                    store.synced = False  # objects that the store lacks so far must not count as gone
+                before = self._end(store_key)
+                self.pair.reflectors[store_key] = self._reflector(store, selection)
+            if self._tasks and store_key not in self._running:
+                self._running[store_key] = self._tasks.create_task(_run(self.pair.reflectors[store_key], before))
 
-    def _made(self, store: SideInformer, selection: WatchedSelection) -> Reflector:
+    def _reflector(self, store: SideInformer, selection: WatchedSelection) -> Reflector:
+        """Return a new reflector of a store; on the host, it shares the watch of all virtual clusters."""
         if store.side is Side.HOST:
             settings = self.pair.settings
             return self._watches.reflector(
@@ -303,13 +324,13 @@ class Lifecycle:
             rng=self._rng,
         )
 
-    def _end(self, place: StoreKey) -> "asyncio.Task[None] | None":
+    def _end(self, store_key: StoreKey) -> "asyncio.Task[None] | None":
         """Stop the reflector of a store, if there is one.
 
         Return its task, which may take a moment to end.
         """
-        self.pair.reflectors.pop(place, None)
-        task = self._running.pop(place, None)
+        self.pair.reflectors.pop(store_key, None)
+        task = self._running.pop(store_key, None)
         if task:
             task.cancel()
         return task
@@ -344,9 +365,11 @@ class DiscoveryLoop:
         waiting: Callable[[], bool],
         looked: Callable[[], Awaitable[None]],
     ) -> None:
-        self._discoveries, self._waiting, self._looked = discoveries, waiting, looked
+        self._discoveries = discoveries
+        self._waiting = waiting
+        self._looked = looked
         self._wanted = asyncio.Event()
-        #: The time of the first change that no discovery has seen.
+        #: The time of the first change that no discovery covers yet.
         self._since = 0.0
 
     def soon(self) -> None:
@@ -357,14 +380,17 @@ class DiscoveryLoop:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        wait, clock = FIRST_LOOK, asyncio.get_running_loop().time
+        clock = asyncio.get_running_loop().time
+        wait = FIRST_LOOK
         while True:
             try:
                 async with asyncio.timeout(wait if self._waiting() else None):
                     await self._wanted.wait()
-                wait, shared = FIRST_LOOK, clock() - self._since
+                shared = clock() - self._since
+                wait = FIRST_LOOK
             except TimeoutError:
-                wait, shared = min(wait * 2, LAST_LOOK), wait / 2
+                shared = wait / 2
+                wait = min(wait * 2, LAST_LOOK)
             self._wanted.clear()
             await self._look(shared)
             await asyncio.sleep(LOOK_PAUSE)
@@ -372,12 +398,11 @@ class DiscoveryLoop:
     async def _look(self, shared: float) -> None:
         """Discover both sides, unless that was begun for another virtual cluster within so many seconds."""
         for discovery in self._discoveries:
+            cluster = discovery.cluster.virtual_cluster
             try:
                 await discovery.refresh(shared=shared)
             except ClusterError as error:
-                log.warning(
-                    "can't see what a cluster serves", cluster=discovery.cluster.virtual_cluster, error=str(error)
-                )
+                log.warning("discovery failed", cluster=cluster, error=str(error))
             except Exception:  # a document of an aggregated API server may contain anything
-                log.exception("can't read what a cluster serves", cluster=discovery.cluster.virtual_cluster)
+                log.exception("discovery returned a malformed document", cluster=cluster)
         await self._looked()

@@ -27,7 +27,7 @@ from syncer.workqueue.queue import Queue
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a syncer, or another part, can't do, in a sentence for the operator, and in one for any reader."""
+    """A limitation of a syncer, or another part, in a sentence for the operator, and in one for any reader."""
 
     message: str
     public: str
@@ -59,7 +59,7 @@ class ClusterPair:
     reflectors: dict[StoreKey, Reflector] = field(default_factory=dict)
     #: What a syncer or another part can't do whatever the objects are, by its name.
     conditions: dict[str, Condition] = field(default_factory=dict)
-    #: The virtual namespaces whose pause has begun or ended, which is still to be told, by syncer.
+    #: The virtual namespaces with a pause that has begun or ended, of which a syncer is still to be notified.
     _paused: dict[str, set[str]] = field(default_factory=dict)
 
     @property
@@ -75,12 +75,12 @@ class ClusterPair:
             known: Virtual names by host name.
             namespace: The virtual namespace that stands for the host namespace; ``""`` if there is none.
         """
+
+        def original_of(host_key: Key) -> Key | None:
+            return original(self.controllers.values(), host_key)
+
         return HostNames(
-            self.settings,
-            resource=resource,
-            namespace=namespace,
-            known=lambda: known,
-            original=lambda place: original(self.controllers.values(), place),
+            self.settings, resource=resource, namespace=namespace, known=lambda: known, original=original_of
         )
 
     def plan(self, request: SyncRequest) -> Plan:
@@ -97,24 +97,28 @@ class ClusterPair:
         return self.reconciler.is_gone(self.controllers[request.syncer], request)
 
     def given_up(self, store: SideInformer) -> bool:
-        """Return True if a store isn't filled, and won't be until something is mended."""
+        """Return True if a store isn't filled, and won't be before its error is corrected."""
+        if store.synced:
+            return False
         reflector = self.reflectors.get((store.side, store.resource))
         error = reflector.error if reflector else None
-        return not store.synced and error is not None and not isinstance(error, Unreachable)
+        return error is not None and not isinstance(error, Unreachable)
 
     def may_run(self, syncer: str) -> bool:
         """Return True if a syncer's own controller may run: it is not paused, or pauses can't be read."""
         pause = self.policies.pause
-        return (pause.notes.synced or self.given_up(pause.notes)) and not pause.is_paused(syncer)
+        if not pause.notes.synced and not self.given_up(pause.notes):
+            return False
+        return not pause.is_paused(syncer)
 
     def degrade(self, part: str, condition: Condition) -> bool:
-        """Show what a syncer or another part can't do. Return True unless that is shown already."""
+        """Show a limitation of a syncer or another part. Return True unless it is shown already."""
         is_news = self.conditions.get(part) != condition
         self.conditions[part] = condition
         return is_news
 
     def recover(self, part: str) -> bool:
-        """Show no longer that a part can't do something. Return True if that was shown."""
+        """Show no limitation of a part any longer. Return True if one was shown."""
         return self.conditions.pop(part, None) is not None
 
     # -- notifications -----------------------------------------------------------------------------
@@ -124,19 +128,19 @@ class ClusterPair:
 
         Many orphans are queued in steps, as they are read.
         """
-        if self._is_here(controller):
-            expected: set[Key] = set()
-            for _ in self._asked_by_virtual(controller, expected):
-                pass
-            orphans = self._orphans(controller, expected)
-            self.fan_out.tell(
-                ("orphans", controller.name), len(orphans), lambda: self._asked_by_host(controller, orphans)
-            )
+        if not self._is_here(controller):
+            return
+        expected: set[Key] = set()
+        for _ in self._asked_by_virtual(controller, expected):
+            pass
+        orphans = self._orphans(controller, expected)
+        change = ("orphans", controller.name)
+        self.fan_out.notify(change, len(orphans), partial(self._asked_by_host, controller, orphans))
 
     def _ask_in_steps(self, controller: BoundSyncer) -> None:
-        """Like :meth:`ask_all`, but many of all are queued in steps."""
+        """Like :meth:`ask_all`, but if there are many keys of any sort, they are queued in steps."""
         most = sum(len(store) for store in controller.stores)
-        self.fan_out.tell(("all", controller.name), most, lambda: self._asked(controller))
+        self.fan_out.notify(("all", controller.name), most, partial(self._asked, controller))
 
     def _asked(self, controller: BoundSyncer) -> Iterator[None]:
         """Queue a key with each step."""
@@ -147,9 +151,9 @@ class ClusterPair:
 
     def _asked_by_virtual(self, controller: BoundSyncer, expected: set[Key]) -> Iterator[None]:
         """Queue the key of a virtual object, or of one to fake, with each step; note which copies are expected."""
-        syncer, direction = controller.syncer, controller.direction
+        direction = controller.direction
         if direction.by_virtual:
-            for key in list(self.informers.keys(Side.VIRTUAL, syncer.resource)):
+            for key in list(self.informers.keys(Side.VIRTUAL, controller.syncer.resource)):
                 self._queue(controller, key)
                 if direction.by_host:
                     expected.add(controller.place(key))
@@ -165,7 +169,8 @@ class ClusterPair:
 
     def _asked_by_host(self, controller: BoundSyncer, keys: Iterable[Key]) -> Iterator[None]:
         """Queue the request of a host object with each step."""
-        syncer, is_marked = controller.syncer, controller.direction.marked
+        syncer = controller.syncer
+        is_marked = controller.direction.marked
         changed = safely(self.name, syncer, partial(self.changed, controller, Side.HOST))
         for key in keys:
             if self._is_here(controller):
@@ -190,7 +195,7 @@ class ClusterPair:
             self.queue.add(controller.request(key))
 
     def _is_here(self, controller: BoundSyncer) -> bool:
-        """Return True unless a syncer has left since it was to be asked."""
+        """Return True unless a syncer has left since its keys were to be queued."""
         return self.controllers.get(controller.name) is controller
 
     def watches_of(self, syncer: Watches) -> list[Watch]:
@@ -240,17 +245,18 @@ class ClusterPair:
 
     def watched(self, controller: BoundSyncer, keys: Iterable[Key]) -> None:
         """Queue keys that a watched object names."""
-        for key in keys if controller.ready else ():
-            self._queue(controller, key)
+        if controller.ready:
+            for key in keys:
+                self._queue(controller, key)
 
     def values_changed(self, controller: BoundSyncer, index: str, values: Iterable[str]) -> None:
         """Queue a syncer's virtual objects and copies that have one of these values in an index."""
-        if controller.ready:
-            for value in values:
-                most = sum(len(store.indexer.keys(index, value)) for store in _indexed(controller, index))
-                self.fan_out.tell(
-                    (controller.name, index, value), most, partial(self._asked_with, controller, index, value)
-                )
+        if not controller.ready:
+            return
+        for value in values:
+            most = sum(len(store.indexer.keys(index, value)) for store in _indexed(controller, index))
+            change = (controller.name, index, value)
+            self.fan_out.notify(change, most, partial(self._asked_with, controller, index, value))
 
     def _asked_with(self, controller: BoundSyncer, index: str, value: str) -> Iterator[None]:
         """Queue, with each step, the request of a virtual object or copy that has a value in an index."""
@@ -265,16 +271,18 @@ class ClusterPair:
         """Handle the begin or end of a pause of a virtual namespace, or with None of the whole
         virtual cluster.
 
-        Requests that wait for the end are notified separately; here all others learn of the begin.
+        Requests that wait for the end are notified separately, and all others here.
         """
         self.policies.breaker.recount()
         for controller in self.controllers.values():
-            if controller.ready and namespace is None:
+            if not controller.ready:
+                continue
+            if namespace is None:
                 self._ask_in_steps(controller)
-            elif controller.ready and controller.direction.by_virtual:
+            elif controller.direction.by_virtual:
                 self._paused.setdefault(controller.name, set()).add(namespace or "")
                 most = len(self.informers.keys(Side.VIRTUAL, controller.syncer.resource))
-                self.fan_out.tell(("paused", controller.name), most, partial(self._asked_of_paused, controller))
+                self.fan_out.notify(("paused", controller.name), most, partial(self._asked_of_paused, controller))
         if namespace is None:
             self.paused_or_not()
 

@@ -22,7 +22,9 @@ class ReferenceRequests:
             for controller in self._controllers.values()
             if controller.ready and controller.syncer.when_used and controller.syncer.resource == resource
         ]
-        for key in keys if users else ():
+        if not users:
+            return
+        for key in keys:
             for controller in users:
                 self._queue.add(controller.request(key))
 

@@ -52,17 +52,23 @@ class RequestStatuses:
     ) -> bool:
         """Record why a request isn't in step, at time ``now``. Return True if that is news."""
         before = self._statuses.get(request)
-        since, tried = (before.since, before.tried + 1) if before and before.state is state else (now, 1)
-        self._statuses[request] = RequestStatus(state, reason, error, since, tried)
-        return self._statuses[request] != before
+        since = now
+        tried = 1
+        if before is not None and before.state is state:
+            since = before.since
+            tried = before.tried + 1
+        status = RequestStatus(state, reason, error, since, tried)
+        self._statuses[request] = status
+        return status != before
 
     def drop(self, cluster: str, syncer: str) -> None:
         """Forget a syncer that has stopped."""
-        for request in [one for one in self._statuses if (one.cluster, one.syncer) == (cluster, syncer)]:
-            del self._statuses[request]
+        for request in list(self._statuses):
+            if request.cluster == cluster and request.syncer == syncer:
+                del self._statuses[request]
 
     def of(self, request: SyncRequest) -> RequestStatus | None:
-        """Return the status of a request; None if it is in step or was never seen."""
+        """Return the status of a request; None if it is in step or unknown."""
         return self._statuses.get(request)
 
     def troubles(self) -> Iterator[tuple[SyncRequest, RequestStatus]]:

@@ -1,13 +1,13 @@
 """The retry policy: the class of an error decides what happens to the request.
 
 A temporary error is retried with increasing delays, a conflict first at once from fresh state. An
-unexpected exception, of a syncer or because of an object that is malformed, is retried a few times. So
-is a refusal by admission: its caches may not have an object made just before, as the PriorityClass that
-a Pod names. An error that will not pass by itself parks the request: it is retried when an object
-changes that its decision was made from, when the quota has room or the right is there
-(:mod:`syncer.engine.controllers.wakeups`), and after a long time in any case. An object that is too
-large is retried only when it changes itself: each attempt costs memory, also if all objects around it
-change all the time.
+unexpected exception, of a syncer or because of a malformed object, is retried a few times. So is a
+refusal by admission: the caches of an admission plugin may lack an object made just before, such as the
+PriorityClass that a Pod names. An error that will not pass by itself parks the request, which is retried
+when an object changes that its decision was made from, when the quota has room or the right is there
+(:mod:`syncer.engine.controllers.wakeups`), and after a long time in any case. A request of an object
+that is too large is retried only when that object changes: each attempt costs memory, also if the
+objects around it change all the time.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ LOST_SECONDS = 20.0
 #: No retry by a timer, nor by a change of another object.
 NEVER = float("inf")
 #: Number of consecutive failures after which the tenant gets an event; fewer may be temporary.
-FAILURES_TOLD = 5
+FAILURES_BEFORE_EVENT = 5
 
 
 class RetryAction(StrEnum):
@@ -79,7 +79,7 @@ def retry_for(error: Exception, failures: int) -> Retry:
             return Retry(RetryAction.PARK, PARKED_SECONDS, error.reason)
         case QuotaExceeded():
             return Retry(RetryAction.PARK, PARKED_SECONDS, "QuotaExceeded")
-        case Denied() if failures < FAILURES_TOLD:
+        case Denied() if failures < FAILURES_BEFORE_EVENT:
             return Retry(RetryAction.PARK, event="SyncFailed")
         case Invalid() | Denied() | Forbidden():
             return Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")
@@ -92,8 +92,8 @@ def retry_for(error: Exception, failures: int) -> Retry:
         case NotConnected() | Unreachable(status=0):
             return Retry(RetryAction.RECONNECT)
         case SyncerError():
-            return Retry(RetryAction.BACK_OFF, event="SyncFailed" if failures == FAILURES_TOLD else "")
-        case _ if failures >= FAILURES_TOLD:  # a decision is made from cached objects alone: only a change helps
+            return Retry(RetryAction.BACK_OFF, event="SyncFailed" if failures == FAILURES_BEFORE_EVENT else "")
+        case _ if failures >= FAILURES_BEFORE_EVENT:  # a decision depends on cached objects alone: only a change helps
             return Retry(RetryAction.PARK, event="SyncFailed")
         case _:
             return Retry(RetryAction.BACK_OFF)

@@ -1,4 +1,4 @@
-"""Error messages for tenants, without details of the host. Its names in them are replaced later."""
+"""Error messages for tenants, without details of the host. Host names in them are replaced later."""
 
 import re
 
@@ -14,7 +14,7 @@ from syncer.api.errors import (
 )
 from syncer.api.objects import Side
 
-#: What an API server says of a webhook without an answer, and of annotations over 256 KiB.
+#: The messages of an API server about a webhook without an answer, and about annotations over 256 KiB.
 _WEBHOOK = re.compile(r'failed calling webhook "([^"]{1,253})"')
 _LONG_ANNOTATIONS = "metadata.annotations: Too long"
 
@@ -22,20 +22,20 @@ _LONG_ANNOTATIONS = "metadata.annotations: Too long"
 def for_tenant(error: Exception, message: str) -> str:
     """Return the message of an error for the tenant; ``message`` is the operator's.
 
-    An error that only the operator can mend is described without rights and addresses. So is an unexpected exception of
-    a syncer: its text may quote a host object.
+    An error that only the operator can correct is described without rights and addresses. So is an unexpected
+    exception of a syncer, as its text may quote a host object.
     """
     match error:
         case Forbidden():
             what = f"{error.verb} {error.resource}" if error.resource else "do this"
             return f"the syncer has no right to {what} on the {error.side} cluster; its operator has to grant it"
         case Unauthorized():
-            return f"the syncer is not let into the {error.side} cluster; its operator has to renew its credentials"
+            return f"the {error.side} cluster rejects the syncer's credentials; its operator has to renew them"
         case Unreachable(side=Side.VIRTUAL) if webhook := _WEBHOOK.search(message):
-            why = f"the webhook {webhook[1]} of this cluster does not answer, and must be asked"
-            return f"{why}: mend it, or remove its configuration. It is tried again"
+            why = f"the webhook {webhook[1]} of this cluster does not answer, and its failurePolicy requires an answer"
+            return f"{why}: repair the webhook, or remove its configuration; retrying"
         case Unreachable() | NotConnected() | TooMany():
-            return f"the {error.side} cluster does not do what it is asked at the moment; it is tried again"
+            return f"the {error.side} cluster accepts no requests at the moment; retrying"
         case Invalid(side=Side.HOST) if _LONG_ANNOTATIONS in message:
             why = "The annotations of a copy include our marks, which name each of its labels and annotations"
             return f"{message}. {why}: make those of this object smaller"
@@ -44,4 +44,5 @@ def for_tenant(error: Exception, message: str) -> str:
         case SyncerError():
             return message
         case _:
-            return f"the syncer fails on it with {type(error).__name__}; its operator finds the reason in its log"
+            kind = type(error).__name__
+            return f"the syncer failed on this object with {kind}; the syncer's log gives its operator the reason"

@@ -26,8 +26,8 @@ from syncer.workqueue.queue import Queue
 
 #: Seconds between polls of quotas, rights and names.
 LOOK_SECONDS = 5.0
-#: Names of a virtual cluster that a poll looks up, each by a request; of more, a poll takes those that come next. A
-#: tenant may choose many names that others have.
+#: Names of a virtual cluster that a poll looks up, each by a request; if there are more, polls take turns. A tenant may
+#: choose many names that others have.
 NAMES_AT_ONCE = 20
 #: Seconds until a request is retried that read an object which has changed since: that may be our
 #: own doing each time.
@@ -48,7 +48,8 @@ class ClusterRight:
     def __str__(self) -> str:
         verb, group, resource, namespace = self.missing
         what = f"{resource}.{group}" if group else resource
-        return f"the right to {verb} {what}{f' in {namespace}' if namespace else ''} on the {self.cluster.side} cluster"
+        where = f" in {namespace}" if namespace else ""
+        return f"the right to {verb} {what}{where} on the {self.cluster.side} cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class QuotaRoom:
 
 @dataclass(frozen=True, slots=True)
 class FreeName:
-    """A name that a virtual cluster needs, and that an object has that isn't ours and that no watch shows."""
+    """A name that a virtual cluster needs, taken by an object that isn't ours and that no watch shows."""
 
     virtual_cluster: str
     cluster: SideClient
@@ -72,7 +73,7 @@ class FreeName:
     key: Key
 
     def __str__(self) -> str:
-        return f"the end of the {self.resource.kind} {self.key} on the {self.cluster.side} cluster"
+        return f"the deletion of the {self.resource.kind} {self.key} on the {self.cluster.side} cluster"
 
 
 #: What is polled.
@@ -109,19 +110,22 @@ class Wakeups:
 
     def wait(self, request: SyncRequest, reads: Iterable[Read]) -> None:
         """Wake a request when one of these objects changes, or soon if one has changed since it was read."""
-        self._wait(request, _Waiting(tuple(reads)), lambda: self._queue.add(request, after=CHANGED_SECONDS))
+        add_soon = partial(self._queue.add, request, after=CHANGED_SECONDS)
+        self._wait(request, _Waiting(tuple(reads)), add_soon)
 
     def park(self, pair: ClusterPair, request: SyncRequest, reads: Iterable[Read], error: Exception) -> None:
         """Like :meth:`wait`, and also wake the request when the quota, the right or the name that the error
         is about may be available.
 
         It is woken with low priority: a tenant may have thousands parked on one object, and change that at
-        will. An object that has changed already may be our own doing in this very attempt: then there is
-        no hurry.
+        will. An object that has changed already may have been changed by this very attempt: then the
+        request backs off.
         """
         want = _want(pair, error)
-        need = _Need(error.quota, error.requested) if isinstance(error, QuotaExceeded) else None
-        self._wait(request, _Waiting(tuple(reads), want, need), lambda: self._queue.retry(request), low=True)
+        need = None
+        if isinstance(error, QuotaExceeded):
+            need = _Need(error.quota, error.requested)
+        self._wait(request, _Waiting(tuple(reads), want, need), partial(self._queue.retry, request), low=True)
         if want is not None:
             self._wants[want][request] = None
             self._wanted.set()
@@ -138,8 +142,9 @@ class Wakeups:
 
     def drop(self, cluster: str, syncer: str) -> None:
         """Forget a syncer that has stopped."""
-        for request in [one for one in self._waiting if (one.cluster, one.syncer) == (cluster, syncer)]:
-            self.forget(request)
+        for request in list(self._waiting):
+            if request.cluster == cluster and request.syncer == syncer:
+                self.forget(request)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -147,20 +152,21 @@ class Wakeups:
             self.forget(request)
 
     def reasons(self, request: SyncRequest) -> list[str]:
-        """Return what a request waits for, in words."""
+        """Return the events that a request waits for, in words."""
         known = self._waiting.get(request)
         if known is None:
             return []
-        read = dict.fromkeys(
-            f"a change of the {store.side} {store.resource.kind} {key}" for store, key, _ in known.reads
-        )
-        is_polled = known.want is not None and request in self._wants.get(known.want, ())
-        return [*([str(known.want)] if is_polled else []), *read]
+        reasons: dict[str, None] = {}  # without repetitions
+        if known.want is not None and request in self._wants.get(known.want, ()):
+            reasons[str(known.want)] = None
+        for store, key, _ in known.reads:
+            reasons[f"a change of the {store.side} {store.resource.kind} {key}"] = None
+        return list(reasons)
 
     # -- polling -----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Poll what requests wait for, until cancelled."""
+        """Poll the quotas, rights and names that requests wait for, until cancelled."""
         while True:
             await self._wanted.wait()
             await asyncio.sleep(self._queue.around(LOOK_SECONDS))
@@ -169,7 +175,7 @@ class Wakeups:
                     await self._look(want)
 
     def _next(self) -> list[Want]:
-        """Return what is polled this time: all quotas and rights, and of each virtual cluster some names in turn."""
+        """Return the wants of this poll: all quotas and rights, and some names of each virtual cluster by turns."""
         chosen: list[Want] = []
         names: Counter[str] = Counter()
         for want in list(self._wants):
@@ -195,14 +201,14 @@ class Wakeups:
                 case FreeName():
                     found = await self._if_free(want)
         except Forbidden as error:
-            what = "can't be looked at, so what waits for it is tried again slowly"
-            log.debug(what, cluster=want.cluster.virtual_cluster, what=want, error=str(error))
+            failure = "no right to read it; its requests retry on the slow timer"
+            log.debug(failure, cluster=want.cluster.virtual_cluster, what=want, error=str(error))
             for request in list(self._wants.get(want, ())):
                 self._no_longer_wanted(want, request)
         except ClusterError as error:
-            log.debug("can't be looked at now", cluster=want.cluster.virtual_cluster, what=want, error=str(error))
+            log.debug("poll failed; retrying", cluster=want.cluster.virtual_cluster, what=want, error=str(error))
         except Exception:
-            log.exception("can't be looked at", cluster=want.cluster.virtual_cluster, what=want)
+            log.exception("poll failed; retrying", cluster=want.cluster.virtual_cluster, what=want)
         else:
             for request in found:
                 self._no_longer_wanted(want, request)
@@ -211,10 +217,12 @@ class Wakeups:
     async def _if_allowed(self, right: ClusterRight) -> list[SyncRequest]:
         verb, group, resource, namespace = right.missing
         plural, _, part = resource.partition("/")
-        asked = {"verb": verb, "group": group, "resource": plural, "subresource": part, "namespace": namespace}
-        review = {"apiVersion": REVIEWS.api_version, "kind": REVIEWS.kind, "spec": {"resourceAttributes": asked}}
+        attributes = {"verb": verb, "group": group, "resource": plural, "subresource": part, "namespace": namespace}
+        review = {"apiVersion": REVIEWS.api_version, "kind": REVIEWS.kind, "spec": {"resourceAttributes": attributes}}
         answer = await right.cluster.create(REVIEWS, review)
-        return list(self._wants.get(right, ())) if answer["status"].get("allowed") else []
+        if not answer["status"].get("allowed"):
+            return []
+        return list(self._wants.get(right, ()))
 
     async def _if_free(self, name: FreeName) -> list[SyncRequest]:
         try:
@@ -236,13 +244,17 @@ class Wakeups:
         assert need is not None
         if need.quota not in left:
             return True  # the quota is gone
-        mine, needed = left[need.quota], {name: quantity(text) for name, text in need.amounts.items()}
-        if not needed or any(number is None or number > mine.get(name, number) for name, number in needed.items()):
-            return False
-        for name, number in needed.items():
-            if name in mine and number is not None:
-                mine[name] -= number
-        return True
+        room = left[need.quota]
+        amounts: dict[str, Decimal] = {}
+        for name, text in need.amounts.items():
+            amount = quantity(text)
+            if amount is None or amount > room.get(name, amount):
+                return False
+            amounts[name] = amount
+        for name, amount in amounts.items():
+            if name in room:
+                room[name] -= amount
+        return bool(amounts)
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -268,9 +280,11 @@ class Wakeups:
 
 
 def _want(pair: ClusterPair, error: Exception) -> Want | None:
+    """Return the quota, right or name that an error is about; None without any."""
     if isinstance(error, Refused) and error.in_the_way is not None:
         side, resource, key = error.in_the_way
-        return FreeName(pair.name, pair.virtual if side is Side.VIRTUAL else pair.host, resource, key)
+        cluster = pair.virtual if side is Side.VIRTUAL else pair.host
+        return FreeName(pair.name, cluster, resource, key)
     if not isinstance(error, ClusterError) or error.side is None:
         return None
     cluster = pair.virtual if error.side is Side.VIRTUAL else pair.host
@@ -287,5 +301,10 @@ def _left(quota: Obj) -> dict[str, Decimal]:
     """Return the remaining amount of each resource that a quota limits."""
     status = quota.get("status") or {}
     used = status.get("used") or {}
-    numbers = {name: (quantity(hard), quantity(used.get(name, 0))) for name, hard in (status.get("hard") or {}).items()}
-    return {name: hard - taken for name, (hard, taken) in numbers.items() if hard is not None and taken is not None}
+    left: dict[str, Decimal] = {}
+    for name, limit in (status.get("hard") or {}).items():
+        hard = quantity(limit)
+        taken = quantity(used.get(name, 0))
+        if hard is not None and taken is not None:
+            left[name] = hard - taken
+    return left

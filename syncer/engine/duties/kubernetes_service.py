@@ -17,9 +17,9 @@ from syncer.observe.logs import get_logger
 from syncer.resources.kinds import SERVICES
 from syncer.resources.services import KUBERNETES
 
-#: The name under which it is degraded; the syncer of Services has conditions of its own.
+#: The name under which the Service is shown as degraded; the syncer of Services has conditions of its own.
 NAME = str(KUBERNETES)
-#: Seconds between two looks into the cache, and before an address that was refused is tried again.
+#: Seconds between two checks of the cache, and before an address that was refused is tried again.
 LOOK_SECONDS, REFUSED_SECONDS = 2.0, 60.0
 
 log = get_logger(__name__)
@@ -37,35 +37,37 @@ def is_kept(pair: ClusterPair) -> bool:
 async def keep(pair: ClusterPair) -> None:
     """Keep the Service at the address.
 
-    One that is refused is tried again once the Service has changed, and after a while, as another Service may have
-    set the address free.
+    A refused address is tried again once the Service has changed, and after a while, as another Service may have
+    released it.
     """
-    address, not_before, clock = pair.settings.api_server, 0.0, asyncio.get_running_loop().time
+    address = pair.settings.api_server
+    clock = asyncio.get_running_loop().time
+    not_before = 0.0
     while True:
-        service = _seen(pair)
+        service = _cached(pair)
         is_refused = service is not None and _is_named(service, address) and clock() < not_before
         if service is not None and not is_refused and not _is_at(service, address):
             try:
-                await place(pair.virtual, address)
+                await set_address(pair.virtual, address)
             except AddressRefused as error:
                 not_before = clock() + REFUSED_SECONDS
                 _report(pair, error)
             except ClusterError as error:
-                log.warning("default/kubernetes couldn't get its address", cluster=pair.name, error=str(error))
+                log.warning("could not set the address of default/kubernetes", cluster=pair.name, error=str(error))
             else:
                 pair.recover(NAME)
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def _seen(pair: ClusterPair) -> Obj | None:
+def _cached(pair: ClusterPair) -> Obj | None:
     """Return the Service from the cache; None while there is none, or it is to be left alone."""
     if "services" not in pair.controllers or not pair.may_run("services"):
         return None
     return pair.informers.store(Side.VIRTUAL, SERVICES).get(KUBERNETES)
 
 
-async def place(virtual: SideClient, address: ApiServerAddress) -> None:
-    """Give the Service the address in place, unless it has it already.
+async def set_address(virtual: SideClient, address: ApiServerAddress) -> None:
+    """Give the existing Service the address, unless it has it already.
 
     A ClusterIP can only be changed by way of the type ExternalName. A process that ends between the two
     writes does the second after its next start.
@@ -81,9 +83,11 @@ async def place(virtual: SideClient, address: ApiServerAddress) -> None:
     ports = [{"name": "https", "port": address.port, "protocol": "TCP"}]
     if service["spec"].get("clusterIP") != address.host and not _is_named(service, address):
         await _patch(virtual, {"type": "ExternalName", "externalName": address.host})
-    wanted = {"type": "ClusterIP", "clusterIP": address.host, "externalName": None} if address.is_ip else {}
+    spec: Obj = {"ports": ports}
+    if address.is_ip:
+        spec |= {"type": "ClusterIP", "clusterIP": address.host, "externalName": None}
     try:
-        await _patch(virtual, {**wanted, "ports": ports})
+        await _patch(virtual, spec)
     except Invalid as error:
         raise AddressRefused(str(error)) from error
     log.info("default/kubernetes has the address that pods use", cluster=virtual.virtual_cluster, host=address.host)
@@ -91,8 +95,9 @@ async def place(virtual: SideClient, address: ApiServerAddress) -> None:
 
 def _is_at(service: Obj, address: ApiServerAddress) -> bool:
     """Return True if the Service has the address, and its port alone."""
-    there = service["spec"].get("clusterIP") == address.host if address.is_ip else _is_named(service, address)
-    return there and [port["port"] for port in service["spec"].get("ports") or ()] == [address.port]
+    spec = service["spec"]
+    has_address = spec.get("clusterIP") == address.host if address.is_ip else _is_named(service, address)
+    return has_address and [port["port"] for port in spec.get("ports") or ()] == [address.port]
 
 
 def _is_named(service: Obj, address: ApiServerAddress) -> bool:

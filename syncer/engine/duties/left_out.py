@@ -1,4 +1,4 @@
-"""Objects that there was no room for in the memory: they are read, and stored whole, once there is."""
+"""Objects that were left out of a store for lack of memory: they are read, and stored whole, once there is room."""
 
 import asyncio
 
@@ -10,14 +10,14 @@ from syncer.clusters.codec import DecodeError
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.observe.logs import get_logger
 
-#: Seconds between two looks at how much room there is.
+#: Seconds between two checks of the room that there is.
 SECONDS = 5.0
 
 log = get_logger(__name__)
 
 
 async def let_in_what_was_left_out(pair: ClusterPair) -> None:
-    """Read virtual objects that there is room for again, one after the other, until cancelled."""
+    """Read virtual objects for which there is room again, one after the other, until cancelled."""
     while True:
         await asyncio.sleep(SECONDS)
         for store in pair.informers:
@@ -25,16 +25,16 @@ async def let_in_what_was_left_out(pair: ClusterPair) -> None:
                 try:
                     await _let_in(pair.virtual, store)
                 except ClusterError as error:
-                    log.debug("can't read an object that there is room for again", of=str(store), error=str(error))
+                    log.debug("can't read an object for which there is room again", of=str(store), error=str(error))
                 except Exception:  # a tenant's API server may answer anything
-                    log.exception("can't read an object that there is room for again", of=str(store))
+                    log.exception("can't read an object for which there is room again", of=str(store))
 
 
 async def _let_in(cluster: Client, store: Informer) -> None:
     """Read the objects of a store that there is room for.
 
     Raises:
-        ClusterError: The API server can't be asked.
+        ClusterError: A request failed.
     """
     for key, size in list(store.left_out.items()):
         if store.budget.has_room(key.namespace, size):

@@ -62,7 +62,9 @@ class Finding:
             "found": value_text(change.found, hidden=hidden),
         }
         manager = self.by.get(change.path)
-        return found | ({"changedBy": manager.name, "at": manager.time} if manager else {})
+        if manager is not None:
+            found |= {"changedBy": manager.name, "at": manager.time}
+        return found
 
 
 @dataclass(slots=True)
@@ -95,10 +97,11 @@ class Scan:
 
     def keep(self, most: int) -> None:
         """Keep at most so many findings, first those that are not in step, and count the rest."""
-        if len(self.findings) > most:
-            self.findings.sort(key=lambda finding: finding.outcome in DONE)
-            self.omitted.update(finding.outcome.value for finding in self.findings[most:])
-            del self.findings[most:]
+        if len(self.findings) <= most:
+            return
+        self.findings.sort(key=lambda finding: finding.outcome in DONE)
+        self.omitted.update(finding.outcome.value for finding in self.findings[most:])
+        del self.findings[most:]
 
     def counts(self) -> Mapping[tuple[str, str], int]:
         """Count the findings by class and outcome."""

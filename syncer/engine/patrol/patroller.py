@@ -22,7 +22,7 @@ from syncer.api.patrol import Patrol
 from syncer.clusters import codec
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol.findings import Finding, FindingOutcome, Scan
-from syncer.engine.patrol.report import Tally, tell
+from syncer.engine.patrol.report import Tally, log_scan
 from syncer.engine.patrol.verified import VerifiedPairs
 from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.drift import Drift, changed_by, drifts, other_owner
@@ -32,8 +32,7 @@ from syncer.engine.stores.informers import SideInformer
 from syncer.observe.logs import get_logger
 from syncer.translate import times
 
-#: Skipped pairs before others get the event loop; reconciling a pair counts as so many skipped
-#: ones.
+#: Skipped pairs before other tasks get the event loop; reconciling a pair counts as so many skipped ones.
 SLICE, LOOK_WEIGHT = 500, 25
 #: Seconds after which a write must still be needed to count as drift.
 GRACE_SECONDS = 3.0
@@ -49,6 +48,14 @@ log = get_logger(__name__)
 _T = TypeVar("_T")
 
 
+def _nothing_against() -> None:
+    """Return no reason against repairs."""
+
+
+def _every(syncer: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class PatrolHooks:
     """The functions that a patroller needs from its environment."""
@@ -62,7 +69,7 @@ class PatrolHooks:
     #: Returns why a request is not in step, as far as is known.
     reason: Callable[[SyncRequest], str]
     #: Returns why nothing may be repaired, or None.
-    hands_off: Callable[[], str | None] = lambda: None
+    hands_off: Callable[[], str | None] = _nothing_against
 
 
 class Patroller:
@@ -72,20 +79,26 @@ class Patroller:
         self,
         pair: ClusterPair,
         options: Patrol,
-        ways: PatrolHooks,
+        hooks: PatrolHooks,
         *,
         clock: Callable[[], float],
         utcnow: Callable[[], datetime],
         rng: random.Random,
     ) -> None:
-        self.options, self.tally = options, Tally()
+        self.options = options
+        self.tally = Tally()
         #: The latest scan of each syncer.
         self.reports: dict[str, Scan] = {}
-        self._pair, self._ways = pair, ways
-        self._clock, self._utcnow, self._rng = clock, utcnow, rng
+        self._pair = pair
+        self._hooks = hooks
+        self._clock = clock
+        self._utcnow = utcnow
+        self._rng = rng
         self._verified: dict[str, VerifiedPairs] = {}
+        #: When a store was last listed by a scan.
         self._listed: dict[SideInformer, float] = {}
         self._begun = clock()
+        #: Held by the round that scans.
         self._turn = asyncio.Lock()
 
     @property
@@ -100,8 +113,12 @@ class Patroller:
         """
         sections = self._pair.settings.sections
         own = {name: section.patrol_interval for name, section in sections.items() if section.patrol_interval}
+
+        def has_no_own(syncer: str) -> bool:
+            return syncer not in own
+
         async with asyncio.TaskGroup() as rounds:
-            rounds.create_task(self._round(self.options.interval, lambda syncer: syncer not in own))
+            rounds.create_task(self._round(self.options.interval, has_no_own))
             for name, interval in own.items():
                 rounds.create_task(self._round(interval, partial(eq, name)))
 
@@ -113,11 +130,15 @@ class Patroller:
                 async with self._turn:
                     await self.scan_all(chosen)
             except Exception:
-                log.exception("a scan failed; the next one comes in its time", cluster=self.cluster)
+                log.exception("scan failed; retrying at the next interval", cluster=self.cluster)
 
-    async def scan_all(self, chosen: Callable[[str], bool] = lambda syncer: True) -> list[Scan]:
+    async def scan_all(self, chosen: Callable[[str], bool] = _every) -> list[Scan]:
         """Scan the chosen kinds, one after the other."""
-        controllers = [each for each in self._pair.controllers.values() if chosen(each.name) and each.direction.syncs]
+        controllers = [
+            controller
+            for controller in self._pair.controllers.values()
+            if chosen(controller.name) and controller.direction.syncs
+        ]
         began = self._clock()
         return [await self.scan(controller, since=began) for controller in controllers]
 
@@ -126,26 +147,24 @@ class Patroller:
 
         Args:
             controller: The controller of the kind.
-            fresh: True to list anew first, False to use the cache; None: list anew when that is
+            fresh: True to list both sides first, False to use the cache; None: list them when that is
                 due.
             since: Stores listed since then, for another kind, are not listed again; None for now.
         """
         begun = self._clock()
         for store in controller.stores:
             self._count_wrong(store, 0)  # shown from the first scan on, as any value but 0 is a bug
-        scan = Scan(
-            controller.syncer.name,
-            times.written(self._utcnow()),
-            fresh=self._is_due(controller) if fresh is None else fresh,
-        )
-        scan.problem = self._why_not(controller) or (
-            await self._list_anew(controller, scan, begun if since is None else since) if scan.fresh else ""
-        )
+        if fresh is None:
+            fresh = self._is_due(controller)
+        scan = Scan(controller.syncer.name, times.written(self._utcnow()), fresh=fresh)
+        scan.problem = self._why_not(controller)
+        if scan.fresh and not scan.problem:
+            scan.problem = await self._list_again(controller, scan, begun if since is None else since)
         if not scan.problem:
             await self._patrol(controller, scan)
         scan.seconds = self._clock() - begun
         self.tally.add(scan)
-        tell(scan, self.cluster)
+        log_scan(scan, self.cluster)
         self.reports[scan.syncer] = scan
         scan.keep(KEPT)
         return scan
@@ -160,19 +179,21 @@ class Patroller:
 
     def _why_not(self, controller: BoundSyncer) -> str:
         """Return why a kind can't be scanned at present; ``""`` if it can."""
-        if trouble := self._ways.trouble():
+        if trouble := self._hooks.trouble():
             return trouble
         if self._pair.controllers.get(controller.syncer.name) is not controller or not controller.ready:
-            return "it is not at work"
-        unfilled = [store for store in controller.stores if not store.synced]
-        return f"not all is known: {', '.join(f'{one.side} {one.resource}' for one in unfilled)}" if unfilled else ""
+            return "the syncer is not at work"
+        unfilled = [str(store) for store in controller.stores if not store.synced]
+        if unfilled:
+            return f"caches are not filled: {', '.join(unfilled)}"
+        return ""
 
     def _is_due(self, controller: BoundSyncer) -> bool:
         oldest = min((self._listed.get(store, self._begun) for store in controller.stores), default=self._begun)
         return self._clock() - oldest >= self.options.fresh * (1 - JITTER)
 
-    async def _list_anew(self, controller: BoundSyncer, scan: Scan, since: float) -> str:
-        """List anew everything that a kind is decided from. Return why that failed, or ``""``."""
+    async def _list_again(self, controller: BoundSyncer, scan: Scan, since: float) -> str:
+        """List everything again that a kind is decided from. Return why that failed, or ``""``."""
         for store in controller.stores:
             if self._listed.get(store, since - 1) > since:
                 continue
@@ -190,12 +211,13 @@ class Patroller:
         return self._why_not(controller)
 
     def _correct(self, store: SideInformer, wrong: Sequence[Key], scan: Scan) -> None:
-        if wrong:
-            what = f"{store.side} {store.resource}"
-            said = "a store had gone wrong; it is mended from a list"
-            log.warning(said, cluster=self.cluster, what=what, number=len(wrong))
-            self._count_wrong(store, len(wrong))
-            scan.corrected += [f"{what} {key}" for key in wrong]
+        """Report objects of a store that differed from the list, which has corrected them."""
+        if not wrong:
+            return
+        warning = "cache error: corrected from a fresh list"
+        log.warning(warning, cluster=self.cluster, what=str(store), number=len(wrong))
+        self._count_wrong(store, len(wrong))
+        scan.corrected += [f"{store} {key}" for key in wrong]
 
     def _count_wrong(self, store: SideInformer, number: int) -> None:
         self.tally.corrections[store.side.value, str(store.resource)] += number
@@ -219,8 +241,9 @@ class Patroller:
 
         Return the requests that need a write.
         """
-        verified, done = self._verified_of(controller), 0
+        verified = self._verified_of(controller)
         suspects: list[SyncRequest] = []
+        done = 0
         for request in verified.look(everything=scan.fresh):
             if request is None:
                 scan.skipped += 1
@@ -246,13 +269,13 @@ class Patroller:
         return verified
 
     def _is_busy(self, request: SyncRequest) -> bool:
-        return self._ways.busy(request) and not self._pair.policies.breaker.holds(request)
+        return self._hooks.busy(request) and not self._pair.policies.breaker.holds(request)
 
     def _has_drifted(self, controller: BoundSyncer, scan: Scan, request: SyncRequest) -> bool:
         try:
             if any(self._drifts(controller, request)):
                 return True
-        except Exception as error:  # noqa: BLE001 — refused, or the syncer's bug: whoever works on it says so
+        except Exception as error:  # noqa: BLE001 — refused, or the syncer's bug: the worker of the request reports it
             scan.troubles[request] = f"{type(error).__name__}: {error}"
             return False
         self._verified_of(controller).right(request)
@@ -275,73 +298,79 @@ class Patroller:
     def _findings(self, controller: BoundSyncer, request: SyncRequest) -> list[Finding]:
         try:
             found = list(self._drifts(controller, request))
-        except Exception:  # noqa: BLE001 — as above; it could be looked at some seconds ago
+        except Exception:  # noqa: BLE001 — as above; the request could be decided some seconds ago
             return []
         rules = policies(self._pair.settings, controller.syncer.name)
         outcomes = {"report": FindingOutcome.REPORTED, "ignore": FindingOutcome.IGNORED}
-        made = []
+        findings = []
         for drift in found:
             policy = rules.of(drift.kind) or "repair"
-            made.append(Finding(request, drift, policy, outcomes.get(policy, FindingOutcome.FAILED)))
-        return made
+            findings.append(Finding(request, drift, policy, outcomes.get(policy, FindingOutcome.FAILED)))
+        return findings
 
     async def _hold(self, controller: BoundSyncer, findings: Iterable[Finding]) -> None:
         """Let the breaker count the deletions, and mark those that it holds."""
         doomed = [one for one in findings if one.drift.deletes and one.policy == "repair"]
+        deletions = (PlannedDeletion(one.drift.side, one.drift.key, one.drift.uid, one.request) for one in doomed)
         breaker = self._pair.policies.breaker
         room = STEP
-        for cost in breaker.scanned(
-            controller, (PlannedDeletion(one.drift.side, one.drift.key, one.drift.uid, one.request) for one in doomed)
-        ):
+        for cost in breaker.scanned(controller, deletions):
             room -= cost
             if room <= 0:
                 room = STEP
                 await asyncio.sleep(0)
         for one in doomed:
-            held = breaker.held.get((controller.syncer.name, one.drift.side))
-            if held and (one.drift.key, one.drift.uid) in held.objects:
-                one.outcome, one.reason = FindingOutcome.HELD, str(held)
+            stopped = breaker.held.get((controller.syncer.name, one.drift.side))
+            if stopped and (one.drift.key, one.drift.uid) in stopped.objects:
+                one.outcome = FindingOutcome.HELD
+                one.reason = str(stopped)
 
     async def _blame(self, findings: Iterable[Finding]) -> None:
         """Look up who wrote the drifted fields.
 
         The cache doesn't keep managedFields, so the objects are read.
         """
-        asked: dict[tuple[Side, Resource, Key], Obj | None] = {}
+        read: dict[tuple[Side, Resource, Key], Obj | None] = {}
         for one in findings:
             drift = one.drift
-            place = (drift.side, drift.resource, drift.key)
-            if not drift.changes or (place not in asked and len(asked) >= BLAMED):
+            drifted = (drift.side, drift.resource, drift.key)
+            if not drift.changes or (drifted not in read and len(read) >= BLAMED):
                 continue
-            if place not in asked:
-                asked[place] = await self._live(*place)
-            live = asked[place] or {}
+            if drifted not in read:
+                read[drifted] = await self._live(*drifted)
+            live = read[drifted] or {}
             by = {change.path: changed_by(live, change.path) for change in drift.changes}
             one.by = {path: manager for path, manager in by.items() if manager is not None}
 
     async def _live(self, side: Side, resource: Resource, key: Key) -> Obj | None:
+        """Read an object from the API server; None if that fails."""
+        cluster = self._pair.virtual if side is Side.VIRTUAL else self._pair.host
         try:
-            return await (self._pair.virtual if side is Side.VIRTUAL else self._pair.host).get(resource, key)
+            return await cluster.get(resource, key)
         except SyncerError:
             return None
 
     async def _repair(self, controller: BoundSyncer, scan: Scan) -> None:
         """Repair the findings, and record the outcomes."""
         todo = [one for one in scan.findings if one.policy == "repair"]
-        why = self._ways.hands_off()
-        if why:
+        objection = self._hooks.hands_off()
+        if objection:
             for one in todo:
-                one.outcome, one.reason = FindingOutcome.REPORTED, why
+                one.outcome = FindingOutcome.REPORTED
+                one.reason = objection
             return
+
         requests = list(dict.fromkeys([*(one.request for one in todo), *scan.troubles]))
         if requests:
-            await self._ways.repair(requests)
+            await self._hooks.repair(requests)
+
         left = {one.request: self._left(controller, one.request) async for one in _in_steps(todo)}
         for one in todo:
-            why = left[one.request]
-            if one.outcome is not FindingOutcome.HELD:
-                one.outcome, one.reason = (FindingOutcome.FAILED, why) if why else (FindingOutcome.REPAIRED, "")
-        scan.troubles = {request: self._ways.reason(request) or why for request, why in scan.troubles.items()}
+            if one.outcome is FindingOutcome.HELD:
+                continue
+            one.reason = left[one.request]
+            one.outcome = FindingOutcome.FAILED if one.reason else FindingOutcome.REPAIRED
+        scan.troubles = {request: self._hooks.reason(request) or why for request, why in scan.troubles.items()}
 
     def _left(self, controller: BoundSyncer, request: SyncRequest) -> str:
         """Return why a request is not in step after its repair; ``""`` if it is."""
@@ -349,12 +378,12 @@ class Patroller:
         try:
             found = list(self._drifts(controller, request))
         except Exception as error:  # noqa: BLE001 — as above
-            return self._ways.reason(request) or f"{type(error).__name__}: {error}"
+            return self._hooks.reason(request) or f"{type(error).__name__}: {error}"
         if not found:
             self._verified_of(controller).right(request)
         if all((rules.of(drift.kind) or "repair") != "repair" for drift in found):
             return ""
-        return self._ways.reason(request) or "it needs a write still"
+        return self._hooks.reason(request) or "a write is still needed"
 
 
 async def _in_steps(items: Iterable[_T]) -> AsyncIterator[_T]:

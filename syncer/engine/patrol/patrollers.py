@@ -1,9 +1,11 @@
-"""Build patrollers: beside the workers of an engine, or alone, repairing by itself."""
+"""Build patrollers: one beside the workers of a process, or one that repairs without workers."""
 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
+from operator import attrgetter
 from typing import Any, Protocol
 
 from syncer.api.objects import SyncRequest
@@ -25,7 +27,7 @@ _TROUBLED = (RequestState.PENDING, RequestState.FAILING, RequestState.PARKED)
 
 
 class PatrolEngine(Protocol):
-    """The parts of an engine that a patroller needs."""
+    """The parts of a process that a patroller needs."""
 
     queue: Queue
     statuses: RequestStatuses
@@ -34,8 +36,8 @@ class PatrolEngine(Protocol):
     rng: random.Random
 
 
-def beside_workers(flow: PatrolEngine, pair: ClusterPair, silent: Callable[[], str | None]) -> Patroller | None:
-    """Return a patroller whose repairs go through the queue, at low priority.
+def beside_workers(engine: PatrolEngine, pair: ClusterPair, silent: Callable[[], str | None]) -> Patroller | None:
+    """Return a patroller that repairs through the queue, at low priority.
 
     ``silent`` returns which cluster of the pair doesn't answer; None if both do.
 
@@ -44,22 +46,22 @@ def beside_workers(flow: PatrolEngine, pair: ClusterPair, silent: Callable[[], s
 
     async def repair(requests: Sequence[SyncRequest]) -> None:
         for request in requests:
-            flow.queue.add(request, low=True)
-        deadline = flow.clock() + PATIENCE
-        while any(_is_under_way(flow, request) for request in requests):
-            if flow.clock() > deadline:
+            engine.queue.add(request, low=True)
+        deadline = engine.clock() + PATIENCE
+        while any(_is_under_way(engine, request) for request in requests):
+            if engine.clock() > deadline:
                 return
             await asyncio.sleep(LOOK)
 
     def busy(request: SyncRequest) -> bool:
-        status = flow.statuses.of(request)
-        return flow.queue.holds(request) or (status is not None and status.state in _TROUBLED)
+        status = engine.statuses.of(request)
+        return engine.queue.holds(request) or (status is not None and status.state in _TROUBLED)
 
-    return _patroller(flow, pair, PatrolHooks(silent, busy, repair, lambda one: _reason(flow, one)))
+    return _patroller(engine, pair, PatrolHooks(silent, busy, repair, partial(_reason, engine)))
 
 
 def alone(
-    flow: PatrolEngine,
+    engine: PatrolEngine,
     pair: ClusterPair,
     silent: Callable[[], str | None],
     handle: Callable[[SyncRequest, float], Awaitable[object]],
@@ -69,46 +71,43 @@ def alone(
     returns a reason. ``silent`` is as for :func:`beside_workers`.
     """
 
-    async def look(request: SyncRequest, room: asyncio.Semaphore) -> None:
+    async def handle_until_decided(request: SyncRequest, room: asyncio.Semaphore) -> None:
         async with room:
             for _ in range(ROUNDS):
-                await handle(request, flow.clock())
-                status = flow.statuses.of(request)
+                await handle(request, engine.clock())
+                status = engine.statuses.of(request)
                 if status is None or status.state is not RequestState.FAILING:
                     return
                 await asyncio.sleep(PAUSE)
 
     async def repair(requests: Sequence[SyncRequest]) -> None:
         room = asyncio.Semaphore(BESIDE)
-        await asyncio.gather(*(look(request, room) for request in requests))
+        await asyncio.gather(*[handle_until_decided(request, room) for request in requests])
 
-    ways = PatrolHooks(
-        trouble=silent,
-        busy=lambda request: False,
-        repair=repair,
-        reason=lambda request: _reason(flow, request),
-        hands_off=hands_off,
-    )
-    return _patroller(flow, pair, ways)
+    def busy(request: SyncRequest) -> bool:
+        return False  # no worker takes requests
+
+    hooks = PatrolHooks(silent, busy, repair, partial(_reason, engine), hands_off)
+    return _patroller(engine, pair, hooks)
 
 
-def _patroller(flow: PatrolEngine, pair: ClusterPair, ways: PatrolHooks) -> Patroller | None:
+def _patroller(engine: PatrolEngine, pair: ClusterPair, hooks: PatrolHooks) -> Patroller | None:
     options = pair.settings.patrol
     if options is None:
         return None
-    return Patroller(pair, options, ways, clock=flow.clock, utcnow=flow.utcnow, rng=flow.rng)
+    return Patroller(pair, options, hooks, clock=engine.clock, utcnow=engine.utcnow, rng=engine.rng)
 
 
-def _is_under_way(flow: PatrolEngine, request: SyncRequest) -> bool:
-    status = flow.statuses.of(request)
-    return flow.queue.holds(request) or (status is not None and status.state is RequestState.FAILING)
+def _is_under_way(engine: PatrolEngine, request: SyncRequest) -> bool:
+    status = engine.statuses.of(request)
+    return engine.queue.holds(request) or (status is not None and status.state is RequestState.FAILING)
 
 
-def _reason(flow: PatrolEngine, request: SyncRequest) -> str:
-    status = flow.statuses.of(request)
+def _reason(engine: PatrolEngine, request: SyncRequest) -> str:
+    status = engine.statuses.of(request)
     if status is not None:
         return status.reason
-    return "it waits still" if flow.queue.holds(request) else ""
+    return "the request still waits" if engine.queue.holds(request) else ""
 
 
 # -- output ----------------------------------------------------------------------------------------
@@ -116,54 +115,55 @@ def _reason(flow: PatrolEngine, request: SyncRequest) -> str:
 
 #: The metrics of a patroller.
 METRICS: Mapping[str, Callable[[Tally], Mapping[tuple[str, ...], float]]] = {
-    "syncer_drift": lambda tally: tally.drift,
-    "syncer_drift_objects": lambda tally: tally.objects,
-    "syncer_patrol_pairs": lambda tally: tally.pairs,
-    "syncer_store_corrections": lambda tally: tally.corrections,
-    "syncer_patrol_seconds": lambda tally: tally.seconds,
+    "syncer_drift": attrgetter("drift"),
+    "syncer_drift_objects": attrgetter("objects"),
+    "syncer_patrol_pairs": attrgetter("pairs"),
+    "syncer_store_corrections": attrgetter("corrections"),
+    "syncer_patrol_seconds": attrgetter("seconds"),
 }
 
 
 def readings(patrols: Iterable[Patroller], metric: str) -> Mapping[tuple[str, ...], float]:
     """Return a metric of :data:`METRICS` for all patrollers, by virtual cluster and labels."""
-    return {
-        (each.cluster, *labels): number
-        for each in list(patrols)
-        for labels, number in list(METRICS[metric](each.tally).items())
-    }
+    found: dict[tuple[str, ...], float] = {}
+    for patroller in list(patrols):
+        for labels, number in list(METRICS[metric](patroller.tally).items()):
+            found[patroller.cluster, *labels] = number
+    return found
 
 
 def held(pairs: Iterable[ClusterPair]) -> Mapping[tuple[str, ...], int]:
     """Count the held deletions, by virtual cluster, syncer and side."""
-    return {
-        (pair.name, syncer, side.value): len(each.objects)
-        for pair in list(pairs)
-        for (syncer, side), each in list(pair.policies.breaker.held.items())
-    }
+    counts: dict[tuple[str, ...], int] = {}
+    for pair in list(pairs):
+        for (syncer, side), deletions in list(pair.policies.breaker.held.items()):
+            counts[pair.name, syncer, side.value] = len(deletions.objects)
+    return counts
 
 
-def report(
-    pair: ClusterPair, patroller: Patroller, chosen: Callable[[str], bool] = lambda syncer: True
-) -> dict[str, Any]:
+def _every(syncer: str) -> bool:
+    return True
+
+
+def report(pair: ClusterPair, patroller: Patroller, chosen: Callable[[str], bool] = _every) -> dict[str, Any]:
     """Return the latest scan of each chosen kind with its held deletions, as JSON."""
     prefix = pair.settings.marks.prefix
+    scans = [scan for name, scan in patroller.reports.items() if chosen(name)]
     return {
         "cluster": pair.name,
-        "kinds": [
-            {"cluster": pair.name} | scan.json(prefix) for name, scan in patroller.reports.items() if chosen(name)
-        ],
+        "kinds": [{"cluster": pair.name} | scan.json(prefix) for scan in scans],
         "held": [str(each) for each in pair.policies.breaker.held.values() if chosen(each.syncer)],
     }
 
 
 def confirm(
-    flow: PatrolEngine, pairs: Iterable[ClusterPair], chosen: Callable[[str], bool]
+    engine: PatrolEngine, pairs: Iterable[ClusterPair], chosen: Callable[[str], bool]
 ) -> list[tuple[str, HeldDeletions]]:
     """Release the held deletions of the chosen syncers; return them, each with its virtual cluster."""
     confirmed = []
     for pair in pairs:
-        for each in pair.policies.breaker.confirm(chosen):
-            confirmed.append((pair.name, each))
-            for request in each.objects.values():
-                flow.queue.add(request)
+        for deletions in pair.policies.breaker.confirm(chosen):
+            confirmed.append((pair.name, deletions))
+            for request in deletions.objects.values():
+                engine.queue.add(request)
     return confirmed

@@ -8,7 +8,7 @@ from syncer.engine.reconcile.drift import path_text
 from syncer.observe.logs import get_logger
 
 #: Number of findings of a scan that are logged one by one.
-TOLD = 50
+LOGGED = 50
 
 log = get_logger(__name__)
 
@@ -37,11 +37,11 @@ class Tally:
         self.seconds[name,] = scan.seconds
 
 
-def tell(scan: Scan, cluster: str) -> None:
+def log_scan(scan: Scan, cluster: str) -> None:
     """Log the findings of a scan of this virtual cluster: objects and fields, never values."""
     if scan.problem:
-        log.info("not patrolled", cluster=cluster, syncer=scan.syncer, reason=scan.problem)
-    for one in scan.findings[:TOLD]:
+        log.info("scan not possible", cluster=cluster, syncer=scan.syncer, reason=scan.problem)
+    for one in scan.findings[:LOGGED]:
         drift = one.drift
         paths = ", ".join(path_text(change.path) for change in drift.changes)
         level = log.debug if one.outcome is FindingOutcome.IGNORED else log.warning
@@ -52,5 +52,5 @@ def tell(scan: Scan, cluster: str) -> None:
             "drift": drift.kind,
         }
         level("drift", **keys, fields=paths, outcome=one.outcome.value, reason=one.reason)
-    if len(scan.findings) > TOLD:
-        log.warning("more drift", cluster=cluster, syncer=scan.syncer, number=len(scan.findings) - TOLD)
+    if len(scan.findings) > LOGGED:
+        log.warning("more drift", cluster=cluster, syncer=scan.syncer, number=len(scan.findings) - LOGGED)

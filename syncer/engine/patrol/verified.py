@@ -26,7 +26,8 @@ class VerifiedPairs:
     """
 
     def __init__(self, pair: ClusterPair, controller: BoundSyncer) -> None:
-        self._pair, self.controller = pair, controller
+        self.controller = controller
+        self._pair = pair
         self._direction = controller.direction
         #: By virtual key, and by host key for requests whose virtual key doesn't lead to the host
         #: object.
@@ -38,7 +39,8 @@ class VerifiedPairs:
         in step.
         """
         if everything:
-            self._forget()
+            self._virtual.clear()
+            self._host.clear()
         reached: set[Key] = set()
         if self._direction.by_virtual:
             yield from self._from_virtual(reached)
@@ -50,54 +52,66 @@ class VerifiedPairs:
 
     def right(self, request: SyncRequest) -> None:
         """Record that both objects of a request, as they are now, are in step."""
-        place = self._place(request)
-        virtual, host = self._version(Side.VIRTUAL, request.key), self._version(Side.HOST, place)
+        host_key = request.host_key or self.controller.place(request.key)
+        virtual = self._version(Side.VIRTUAL, request.key)
+        host = self._version(Side.HOST, host_key)
         if request.host_key is None and (self._direction.fakes or (self._direction.by_virtual and virtual)):
             self._virtual[request.key] = (virtual, host)
         else:
-            self._host[place] = _Known(virtual, host, request)
+            self._host[host_key] = _Known(virtual, host, request)
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _forget(self) -> None:
-        self._virtual.clear()
-        self._host.clear()
-
     def _from_virtual(self, reached: set[Key]) -> Iterator[SyncRequest | None]:
-        virtual, host = self._store(Side.VIRTUAL), self._host_store()
+        """Yield the requests of virtual objects, and note which host keys they lead to."""
+        virtual = self._store(Side.VIRTUAL)
+        host = self._host_store()
         for key in list(virtual.keys()):
             entry = virtual.entry(key)
             if entry is None:
                 continue
-            place = self.controller.place(key) if host is not None else key
-            there = host.entry(place) if host is not None else None
-            reached.add(place)
-            if self._virtual.get(key) == (entry.version, there.version if there else ""):
+            host_key = key
+            host_version = ""
+            if host is not None:
+                host_key = self.controller.place(key)
+                host_entry = host.entry(host_key)
+                if host_entry is not None:
+                    host_version = host_entry.version
+            reached.add(host_key)
+            if self._virtual.get(key) == (entry.version, host_version):
                 yield None
             else:
                 yield self.controller.request(key)
 
     def _faked(self) -> Iterator[SyncRequest | None]:
         """Yield the keys that watched objects name and that don't exist."""
-        store, named = self._store(Side.VIRTUAL), self._pair.watched_keys(self.controller)
+        store = self._store(Side.VIRTUAL)
+        named = self._pair.watched_keys(self.controller)
         for key in named - set(store.keys()):
-            host = self._version(Side.HOST, self.controller.place(key))
-            yield None if self._virtual.get(key) == ("", host) else self.controller.request(key)
+            host_version = self._version(Side.HOST, self.controller.place(key))
+            if self._virtual.get(key) == ("", host_version):
+                yield None
+            else:
+                yield self.controller.request(key)
         if len(self._virtual) > len(store) + len(named):
             self._virtual = {key: known for key, known in self._virtual.items() if key in store or key in named}
 
     def _from_host(self, reached: set[Key]) -> Iterator[SyncRequest | None]:
+        """Yield the requests of host objects that no virtual key leads to."""
         store = self._host_store()
-        request_of = safely(self.controller.view.settings.cluster, self.controller.syncer, self._requests_of)
-        for key in [] if store is None else [key for key in store.keys() if key not in reached]:  # noqa: SIM118 — a store
-            entry, known = store.entry(key) if store else None, self._host.get(key)
+        if store is None:
+            return
+        requests_of = safely(self.controller.view.settings.cluster, self.controller.syncer, self._requests_of)
+        for key in [key for key in store.keys() if key not in reached]:  # noqa: SIM118 — a store
+            entry = store.entry(key)
             if entry is None:
                 continue
-            if known and known.host == entry.version and self._is_as_it_was(known):
+            known = self._host.get(key)
+            if known and known.host == entry.version and self._is_unchanged(known):
                 if known.request:
                     yield None
                 continue
-            found = list(request_of(key, store.get(key) if store else None))
+            found = list(requests_of(key, store.get(key)))
             if not found:
                 self._host[key] = _Known("", entry.version, None)
             yield from found
@@ -106,11 +120,9 @@ class VerifiedPairs:
         request = self.controller.request_for(Side.HOST, key, obj)
         return [] if request is None else [request]
 
-    def _is_as_it_was(self, known: _Known) -> bool:
+    def _is_unchanged(self, known: _Known) -> bool:
+        """Return True if the virtual object of a known request is the same version as then."""
         return known.request is None or known.virtual == self._version(Side.VIRTUAL, known.request.key)
-
-    def _place(self, request: SyncRequest) -> Key:
-        return request.host_key or self.controller.place(request.key)
 
     def _version(self, side: Side, key: Key) -> str:
         store = self._store(side) if side is Side.VIRTUAL else self._host_store()
@@ -119,7 +131,8 @@ class VerifiedPairs:
 
     def _store(self, side: Side) -> SideInformer:
         syncer = self.controller.syncer
-        return self._pair.informers.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource)
+        resource = syncer.resource if side is Side.VIRTUAL else syncer.host_resource
+        return self._pair.informers.store(side, resource)
 
     def _host_store(self) -> SideInformer | None:
         """Return the store of the host objects; None if the syncer has none."""
@@ -127,7 +140,8 @@ class VerifiedPairs:
 
     def _prune(self) -> None:
         """Forget objects that are gone."""
-        virtual, host = self._store(Side.VIRTUAL), self._host_store()
+        virtual = self._store(Side.VIRTUAL)
+        host = self._host_store()
         if len(self._virtual) > len(virtual) and not self._direction.fakes:
             self._virtual = {key: versions for key, versions in self._virtual.items() if key in virtual}
         if host is not None and len(self._host) > len(host):

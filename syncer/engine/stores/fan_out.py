@@ -1,4 +1,4 @@
-"""Tell many objects of one change in steps, so that no change stops the event loop."""
+"""Notify many objects of one change in steps, so that no change stops the event loop."""
 
 import asyncio
 import time
@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable, Iterator
 
 from syncer.observe.logs import get_logger
 
-#: Most objects that are told at once.
+#: Most objects that are notified at once.
 FEW = 100
-#: Objects that are told in a step, which takes a millisecond, and seconds between steps: so all that one virtual
-#: cluster makes others be told takes a tenth or so of the time, however often it changes something.
+#: Objects that are notified in a step, which takes a millisecond, and seconds between steps: so the notifications of
+#: one virtual cluster take about a tenth of the time, however often it changes something.
 STEP, PAUSE_SECONDS = 200, 0.005
 #: Seconds after which a step ends in any case, as objects that are read may be large.
 LONG_SECONDS = 0.002
@@ -18,10 +18,10 @@ log = get_logger(__name__)
 
 
 class FanOut:
-    """Changes that concern many objects, each told to these in steps.
+    """Changes that concern many objects, which are notified in steps.
 
-    A change that comes again before it has been told counts once. While :meth:`run` isn't running, every change is
-    told at once.
+    A change that is repeated before its objects are notified counts once. While :meth:`run` isn't running, all objects
+    are notified at once.
     """
 
     def __init__(self) -> None:
@@ -30,16 +30,16 @@ class FanOut:
         self._running = False
 
     def __bool__(self) -> bool:
-        """Return True if something is still to be told."""
+        """Return True if a notification is pending."""
         return self._some.is_set()
 
-    def tell(self, change: Hashable, most: int, objects: Callable[[], Iterator[object]]) -> None:
-        """Tell all objects that a change concerns.
+    def notify(self, change: Hashable, most: int, objects: Callable[[], Iterator[object]]) -> None:
+        """Notify all objects that a change concerns.
 
         Args:
             change: What has changed; an equal change that waits is the same.
-            most: At most so many are concerned.
-            objects: Returns an iterator that tells an object with each step.
+            most: At most so many objects are concerned.
+            objects: Returns an iterator that notifies an object with each step.
         """
         if self._running and most > FEW:
             self._pending.setdefault(change, objects)
@@ -49,16 +49,17 @@ class FanOut:
                 pass
 
     async def run(self) -> None:
-        """Tell what is pending, until cancelled. What is pending then is forgotten."""
-        self._running, told = True, 0
+        """Notify the objects of pending changes, until cancelled. Changes that are pending then are forgotten."""
+        self._running = True
+        notified = 0
         try:
             while True:
                 await self._some.wait()
                 began = time.perf_counter()
                 while self._pending:
                     for _ in self._safely(next(iter(self._pending))):
-                        told += 1
-                        if told % STEP == 0 or time.perf_counter() - began > LONG_SECONDS:
+                        notified += 1
+                        if notified % STEP == 0 or time.perf_counter() - began > LONG_SECONDS:
                             await asyncio.sleep(PAUSE_SECONDS)
                             began = time.perf_counter()
                 self._some.clear()
@@ -68,10 +69,10 @@ class FanOut:
             self._some.clear()
 
     def _safely(self, change: Hashable) -> Iterator[object]:
-        """Tell of a pending change; an error ends that one alone."""
+        """Notify the objects of a pending change, one with each step; an error ends that change alone."""
         objects = self._pending.pop(change)
         yield None
         try:
             yield from objects()
         except Exception:
-            log.exception("not all that a change concerns could be told", change=str(change))
+            log.exception("could not notify every object affected by a change", change=str(change))

@@ -70,7 +70,7 @@ async def must_be_claimed(virtual: SideClient, settings: Settings, *, translator
     if await _noted(virtual) != _wanted(settings, translator):
         why = (
             f"the virtual cluster has lost its ConfigMap {PLACE}, and so perhaps all its data: its copies stay. Restore"
-            f" it; or see that it is complete, restart the daemon, and do what that says"
+            f" the ConfigMap; or check that the virtual cluster is complete, restart the daemon, and follow its message"
         )
         raise IdentityLost(why, reason="IdentityLost")
 
@@ -90,9 +90,10 @@ def _wanted(settings: Settings, translator: str) -> Obj:
 
 
 def _compare(noted: Obj, wanted: Obj) -> None:
-    problems = [
-        _problem(name, str(noted.get(name)), value) for name, value in wanted.items() if noted.get(name) != value
-    ]
+    problems = []
+    for name, value in wanted.items():
+        if noted.get(name) != value:
+            problems.append(_problem(name, str(noted.get(name)), value))
     if problems:
         raise ConfigError(*problems)
 
@@ -117,7 +118,8 @@ async def _note(virtual: SideClient, wanted: Obj) -> Obj:
 
 
 async def _must_have_no_copy(host: SideClient, settings: Settings, syncer: Syncer, wanted: Obj) -> None:
-    resource, selector = syncer.host_resource, settings.marks.selector(settings.identity)
+    resource = syncer.host_resource
+    selector = settings.marks.selector(settings.identity)
     namespaces = settings.names.host_namespaces() if resource.namespaced else None
     for namespace in namespaces or ("",):
         with contextlib.suppress(Missing, Forbidden):  # then the daemon doesn't sync them either
@@ -130,12 +132,13 @@ async def _must_have_no_copy(host: SideClient, settings: Settings, syncer: Synce
 def _survivor(copy: str, wanted: Obj) -> Problem:
     why = (
         f"the host has copies of {wanted['identity']!r} ({copy}, for one), but this virtual cluster was never synced as"
-        " that, or has lost what it had: what it lacks would be deleted on the host."
+        " that, or has lost its data: copies without an original would be deleted on the host."
     )
     note = " ".join(f"--from-literal={name}={value}" for name, value in wanted.items())
     hint = (
-        "See that it is the right virtual cluster. To begin anew, remove the copies: syncer uninstall --yes. To go on "
-        f"with what it has: kubectl -n {PLACE.namespace} create configmap {PLACE.name} {note}, in the virtual cluster."
+        "Check that it is the right virtual cluster. To start over, remove the copies: syncer uninstall --yes. To "
+        f"continue with its present objects: kubectl -n {PLACE.namespace} create configmap {PLACE.name} {note}, in the "
+        "virtual cluster."
     )
     return Problem(why, hint=hint)
 

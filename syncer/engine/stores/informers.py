@@ -1,6 +1,7 @@
 """The stores of both sides that a virtual cluster's syncers read."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Resource, Side
@@ -49,9 +50,11 @@ class WatchedSelection(NamedTuple):
 
     def with_(self, other: "WatchedSelection") -> "WatchedSelection":
         """Return a selection that contains both."""
-        both = None if self.namespaces is None or other.namespaces is None else (*self.namespaces, *other.namespaces)
-        namespaces = None if both is None else tuple(dict.fromkeys(both))
-        return WatchedSelection(namespaces, self.selector if self.selector == other.selector else "")
+        namespaces = None
+        if self.namespaces is not None and other.namespaces is not None:
+            namespaces = tuple(dict.fromkeys((*self.namespaces, *other.namespaces)))
+        selector = self.selector if self.selector == other.selector else ""
+        return WatchedSelection(namespaces, selector)
 
     def is_within(self, namespace: str, selector: str) -> bool:
         """Return True if a watch of this namespace (``""``: all) and label selector contains the
@@ -62,10 +65,17 @@ class WatchedSelection(NamedTuple):
     @property
     def namespace(self) -> str:
         """Return the only namespace, or ``""`` for all: an API server supports nothing in between."""
-        return self.namespaces[0] if self.namespaces and len(self.namespaces) == 1 else ""
+        if self.namespaces is None or len(self.namespaces) != 1:
+            return ""
+        return self.namespaces[0]
 
 
 EVERYTHING = WatchedSelection()
+
+
+def _unordered(side: Side) -> bool:
+    """Claim no order of versions."""
+    return False
 
 
 class Informers:
@@ -75,12 +85,12 @@ class Informers:
         self,
         *,
         clock: Callable[[], float],
-        ordered: Callable[[Side], bool] = lambda side: False,
+        ordered: Callable[[Side], bool] = _unordered,
         budget: MemoryBudget | None = None,
     ) -> None:
         self._clock = clock
         self._ordered = ordered
-        #: The memory of all stores, and what each virtual namespace takes of it, whose objects a tenant chooses.
+        #: The memory of all stores, and the share of each virtual namespace, whose objects a tenant chooses.
         self.budget = budget or MemoryBudget()
         self._shares = Shares(self.budget)
         self._stores: dict[StoreKey, SideInformer] = {}
@@ -91,19 +101,19 @@ class Informers:
 
         It holds the selections of all its owners.
         """
-        place = (source.side, source.resource)
-        if place not in self._stores:
-            self._stores[place] = SideInformer(
+        store_key = (source.side, source.resource)
+        if store_key not in self._stores:
+            self._stores[store_key] = SideInformer(
                 source.side,
                 source.resource,
                 clock=self._clock,
-                ordered=lambda: self._ordered(source.side),
+                ordered=partial(self._ordered, source.side),
                 budget=self._shares if source.side is Side.VIRTUAL else self.budget,
             )
-        wants = self._wanted.setdefault(place, {})
+        wants = self._wanted.setdefault(store_key, {})
         before, marked = wants.get(owner, (selection, source.marked))
         wants[owner] = (before.with_(selection), marked and source.marked)
-        return self._stores[place]
+        return self._stores[store_key]
 
     def leave(self, owner: str) -> list[StoreKey]:
         """Remove an owner; return the stores without any owner left, which are removed."""
@@ -111,10 +121,10 @@ class Informers:
             store.forget(owner)
         for wants in self._wanted.values():
             wants.pop(owner, None)
-        unwanted = [place for place, wants in self._wanted.items() if not wants]
-        for place in unwanted:
-            self._stores.pop(place).empty()
-            del self._wanted[place]
+        unwanted = [store_key for store_key, wants in self._wanted.items() if not wants]
+        for store_key in unwanted:
+            self._stores.pop(store_key).empty()
+            del self._wanted[store_key]
         return unwanted
 
     def selection(self, store: SideInformer) -> WatchedSelection:
@@ -137,10 +147,9 @@ class Informers:
         try:
             return self._stores[side, resource]
         except KeyError:
-            raise KeyError(
-                f"{side} {resource} is read but not watched: name it in the syncer's `reads`, as Source(Side"
-                f".{side.name}, …)"
-            ) from None
+            why = f"{side} {resource} is read but not watched"
+            hint = f"name it in the syncer's `reads`, as Source(Side.{side.name}, …)"
+            raise KeyError(f"{why}: {hint}") from None
 
     def has(self, side: Side, resource: Resource) -> bool:
         """Return True if a resource is watched on a side."""

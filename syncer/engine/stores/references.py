@@ -35,6 +35,10 @@ class _Referrer:
         return resource in self.role.refers_to or resource in self.role.owns
 
 
+def _ignore(*_: object) -> None:
+    """Do nothing about a reference."""
+
+
 class References:
     """The references of a virtual cluster's synced objects."""
 
@@ -43,14 +47,14 @@ class References:
         informers: Informers,
         fan_out: FanOut,
         *,
-        used_or_not: Callable[[Resource, Iterable[Key]], None] = lambda resource, keys: None,
-        ask: Callable[[str, Key], None] = lambda syncer, key: None,
+        used_or_not: Callable[[Resource, Iterable[Key]], None] = _ignore,
+        ask: Callable[[str, Key], None] = _ignore,
     ) -> None:
         """Create it without syncers.
 
         Args:
             informers: The stores of the virtual cluster.
-            fan_out: Tells of many objects in steps.
+            fan_out: Notifies many objects in steps.
             used_or_not: Called when references to objects begin or end.
             ask: Called when a syncer must reconcile an object again.
         """
@@ -75,17 +79,18 @@ class References:
         def counted(function: Callable[[Obj], Iterable[Any]]) -> Callable[[Obj], Iterable[Any]]:
             return lambda obj: function(obj) if is_synced(obj) else ()
 
-        name, store = syncer.name, self._informers.store(Side.VIRTUAL, syncer.resource)
+        name = syncer.name
+        store = self._informers.store(Side.VIRTUAL, syncer.resource)
         selections = Selections(name, store.indexer) if type(role).selects is not Refers.selects else None
         referrer = _Referrer(name, syncer.resource, role, store, _makes(role), selections)
         self._referrers[name] = referrer
         store.add_index(f"refers/{name}", counted(role.refers), owner=name, notify=self._named)
         if role.owns:
-            store.add_index(f"owns/{name}", counted(_uid), owner=name, notify=lambda uids: self._owned(role, uids))
+            store.add_index(f"owns/{name}", counted(_uid), owner=name, notify=partial(self._owned, role))
         if referrer.makes:
             store.add_index(f"makes/{name}", counted(role.made_on_host), owner=name, notify=self._named)
         if selections:
-            selections.add_to(store, counted(role.selects), lambda changed: self._selected(selections, changed))
+            selections.add_to(store, counted(role.selects), partial(self._selected, selections))
 
     def remove(self, name: str) -> None:
         """Remove a syncer, which no longer refers to anything; its store has removed it already."""
@@ -120,14 +125,17 @@ class References:
 
         None if not all objects that might are known yet.
         """
-        place, known = (resource, key_of(virtual)), resource not in self.doubted
+        reference = (resource, key_of(virtual))
+        is_certain = resource not in self.doubted
         for referrer in self._referrers.values():
             if not referrer.names(resource):
                 continue
-            if referrer.store.indexer.keys(f"refers/{referrer.name}", place) or self._has(referrer, resource, virtual):
+            if referrer.store.indexer.keys(f"refers/{referrer.name}", reference):
                 return True
-            known = known and referrer.store.is_certain(referrer.name)
-        return False if known else None
+            if self._has(referrer, resource, virtual):
+                return True
+            is_certain = is_certain and referrer.store.is_certain(referrer.name)
+        return False if is_certain else None
 
     def maker(self, resource: Resource, key: Key) -> tuple[Resource, Key] | None:
         """Return the object for whose copy the host creates the object of this key; None if there is
@@ -143,10 +151,10 @@ class References:
 
     def _has(self, referrer: _Referrer, resource: Resource, virtual: Obj) -> bool:
         """Return True if an object of the referrer selects or owns the virtual object."""
-        if resource in referrer.role.owns and any(
-            referrer.store.indexer.keys(f"owns/{referrer.name}", uid) for uid in _owners(virtual)
-        ):
-            return True
+        if resource in referrer.role.owns:
+            for uid in _owners(virtual):
+                if referrer.store.indexer.keys(f"owns/{referrer.name}", uid):
+                    return True
         return referrer.selections is not None and referrer.selections.find(resource, virtual)
 
     def _listen(self, referrer: _Referrer, resource: Resource, store: SideInformer) -> None:
@@ -161,20 +169,20 @@ class References:
 
         def changed(key: Key, obj: Obj) -> None:
             most = len(referrer.store.indexer.keys(index, (resource, key)))
-            self._fan_out.tell((index, resource, key), most, lambda: self._asked(referrer, index, (resource, key)))
+            self._fan_out.notify((index, resource, key), most, partial(self._asked, referrer, index, (resource, key)))
 
         store.add_handler(changed, owner=referrer.name)
 
-    def _asked(self, referrer: _Referrer, index: str, place: tuple[Resource, Key]) -> Iterator[None]:
-        """Have, with each step, an object reconciled that refers to a place."""
+    def _asked(self, referrer: _Referrer, index: str, reference: tuple[Resource, Key]) -> Iterator[None]:
+        """Have an object reconciled with each step, of those that have a reference."""
         if self._referrers.get(referrer.name) is referrer:
-            for owner in list(referrer.store.indexer.keys(index, place)):
+            for owner in list(referrer.store.indexer.keys(index, reference)):
                 self._ask(referrer.name, owner)
                 yield
 
-    def _named(self, places: Iterable[tuple[Resource, Key]]) -> None:
+    def _named(self, references: Iterable[tuple[Resource, Key]]) -> None:
         found: defaultdict[Resource, list[Key]] = defaultdict(list)
-        for resource, key in places:
+        for resource, key in references:
             found[resource].append(key)
         for resource, keys in found.items():
             self._used_or_not(resource, keys)
@@ -195,13 +203,13 @@ class References:
                 self._wake(store, selected(store, selection))
 
     def _wake(self, store: SideInformer, found: Collection[Key]) -> None:
-        """Wake objects; if they are many, all of their namespaces, so that what follows is the same."""
+        """Wake objects; if they are many, all of their namespaces, in steps."""
         if len(found) <= FEW:
             self._used_or_not(store.resource, found)
             return
         for namespace in {key.namespace for key in found}:
             change = (store.resource, namespace)
-            self._fan_out.tell(change, len(store), partial(self._woken, store, namespace))
+            self._fan_out.notify(change, len(store), partial(self._woken, store, namespace))
 
     def _woken(self, store: SideInformer, namespace: str) -> Iterator[None]:
         """Wake an object of a namespace with each step."""

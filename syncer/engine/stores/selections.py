@@ -47,7 +47,7 @@ class Selection(NamedTuple):
 class Selections:
     """The selectors of a syncer's objects."""
 
-    #: Whose indexes these are.
+    #: The name of the syncer, which owns the indexes.
     owner: str
     indexer: Indexer
 
@@ -71,7 +71,8 @@ class Selections:
 
     def find(self, resource: Resource, obj: Obj) -> bool:
         """Return True if one of them selects an object of a resource."""
-        labels, namespace = labels_of(obj), key_of(obj).namespace
+        labels = labels_of(obj)
+        namespace = key_of(obj).namespace
         for form in self.indexer.values(self._forms):
             if not all(key in labels for key in form.keys):
                 continue
@@ -103,7 +104,8 @@ def selected(store: SideInformer, selection: Selection) -> Collection[Key]:
     Those whose labels aren't indexed are among them, too: there are too many, or they aren't known (yet). So are all
     of the namespace for a selector that wants no labels.
     """
-    namespace, pairs = selection.namespace, codec.decode(selection.wanted.encode()).items()
+    namespace = selection.namespace
+    pairs = codec.decode(selection.wanted.encode()).items()
     if not pairs or not store.indexer.has(LABELS):
         return [key for key in store.keys() if key.namespace == namespace]  # noqa: SIM118
     having = [store.indexer.keys(LABELS, (namespace, f"{key}={value}")) for key, value in pairs]
@@ -114,14 +116,16 @@ def selected(store: SideInformer, selection: Selection) -> Collection[Key]:
 
 
 def _labels(obj: Obj) -> Iterable[tuple[str, str]]:
-    namespace, labels = key_of(obj).namespace, labels_of(obj)
+    namespace = key_of(obj).namespace
+    labels = labels_of(obj)
     if len(labels) > MOST_LABELS:
         return [(namespace, MORE_LABELS)]
     return [(namespace, f"{key}={value}") for key, value in labels.items()]
 
 
 def _selection(resource: Resource, namespace: str, selector: Obj) -> Selection:
-    wanted, others = dict(selector.get("matchLabels") or {}), []
+    wanted = dict(selector.get("matchLabels") or {})
+    others = []
     for expression in selector.get("matchExpressions") or ():
         values = expression.get("values") or []
         if expression["operator"] == "In" and len(values) == 1 and expression["key"] not in wanted:

@@ -31,7 +31,7 @@ current-context: a
         ("", "", "kubeconfig of virtual cluster shop: is not given"),
         ("gone", "", "kubeconfig of virtual cluster shop: gone: "),
         ("virtual", "{}", "kubeconfig of virtual cluster shop: virtual: "),
-        ("virtual", KUBECONFIG, "kubeconfig of virtual cluster shop: it runs a program"),
+        ("virtual", KUBECONFIG, "kubeconfig of virtual cluster shop: the kubeconfig runs a program"),
     ],
 )
 def test_validate_says_why_it_has_compared_nothing(file: str, virtual: str, content: str, why: str) -> None:

@@ -359,7 +359,7 @@ def test_cluster_that_refuses_the_credentials_is_not_asked_again() -> None:
 
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
-def test_cluster_whose_version_is_for_anybody_is_not_reached_without_credentials(refusal: HttpResponse) -> None:
+def test_cluster_that_gives_its_version_without_credentials_is_not_reached_without_them(refusal: HttpResponse) -> None:
     async def scenario() -> None:
         async with connections() as made:
             one = Kept(made)

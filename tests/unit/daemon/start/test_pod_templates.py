@@ -77,7 +77,7 @@ def test_kind_with_a_pod_template_is_named(capsys: pytest.CaptureFixture[str]) -
     assert "without the rules for Pods" in line
 
 
-def test_kind_whose_schema_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_kind_without_a_readable_schema_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     lines = said(Host(Forbidden("no right to read it")), capsys)
     assert len(lines) == 2
-    assert all("its schema can't be read" in line for line in lines)
+    assert all("can't read the schema of a kind" in line for line in lines)

@@ -263,7 +263,7 @@ def test_index_of_a_syncer_that_joins_has_caught_up_with_a_full_store_before_the
     play(scenario, WidgetsWithSecrets(), Indexed())
 
 
-def test_store_is_filled_anew_when_it_must_hold_more() -> None:
+def test_store_is_filled_again_when_it_must_hold_more() -> None:
     async def scenario(bench: Bench) -> None:
         bench.define(VW, HW)
         bench.servers[VIRTUAL].put(secret("for-widgets", metadata={"labels": {"for": "widgets"}}))
@@ -304,7 +304,7 @@ def test_reflector_begins_only_when_the_one_before_it_has_ended() -> None:
     play(scenario, WidgetsWithWidgetSecrets(), GadgetsWithSecrets())
 
 
-def test_syncer_decides_anew_what_it_decided_without_a_store_that_grows() -> None:
+def test_syncer_decides_again_what_it_decided_without_a_store_that_grows() -> None:
     class MaybeSecrets(Widgets):
         reads = (Source(VIRTUAL, SECRETS, selector="for=widgets", optional_with="gadgets"),)
 

@@ -141,7 +141,7 @@ def test_syncer_waits_for_its_own_stores_and_for_no_other_that_cannot_be_read() 
     assert controller.stores[0] in made.lacks(controller)
 
 
-def test_host_object_that_is_not_ours_wakes_nobody() -> None:
+def test_host_object_that_is_not_ours_wakes_no_request() -> None:
     made, queue = wired(Widgets())
     show(made, Side.HOST, merged(copy_of(virtual()), {"metadata": {"name": "copy-of-a-copy"}}))
     show(made, Side.HOST, merged(copy_of(virtual()), {"metadata": {"annotations": None}}))

@@ -22,7 +22,7 @@ from syncer.api import (
 )
 from syncer.engine.controllers.request_status import RequestState, RequestStatuses
 from syncer.engine.controllers.retry_policy import (
-    FAILURES_TOLD,
+    FAILURES_BEFORE_EVENT,
     LOST_SECONDS,
     PARKED_SECONDS,
     Retry,
@@ -40,8 +40,8 @@ from syncer.engine.stores.identity import IdentityLost
         (Refused("no", reason="NameCollision"), 3, Retry(RetryAction.PARK, PARKED_SECONDS, "NameCollision")),
         (Invalid("no", status=422), 0, Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")),
         (Denied("no", status=400), 0, Retry(RetryAction.PARK, event="SyncFailed")),
-        (Denied("no", status=400), FAILURES_TOLD - 1, Retry(RetryAction.PARK, event="SyncFailed")),
-        (Denied("no", status=400), FAILURES_TOLD, Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")),
+        (Denied("no", status=400), FAILURES_BEFORE_EVENT - 1, Retry(RetryAction.PARK, event="SyncFailed")),
+        (Denied("no", status=400), FAILURES_BEFORE_EVENT, Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")),
         (QuotaExceeded("no", status=403), 0, Retry(RetryAction.PARK, PARKED_SECONDS, "QuotaExceeded")),
         (Forbidden("no", status=403), 0, Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")),
         (Unauthorized("no", status=401), 0, Retry(RetryAction.RECONNECT, event="SyncFailed")),
@@ -56,10 +56,10 @@ from syncer.engine.stores.identity import IdentityLost
         (Unreachable("broken", status=500), 0, Retry(RetryAction.BACK_OFF)),
         (Expired("old", status=410), 0, Retry(RetryAction.BACK_OFF)),
         (ValueError("a bug"), 0, Retry(RetryAction.BACK_OFF)),
-        (ValueError("a bug"), FAILURES_TOLD - 1, Retry(RetryAction.BACK_OFF)),
-        (ValueError("a bug"), FAILURES_TOLD, Retry(RetryAction.PARK, event="SyncFailed")),
-        (Missing("no", status=404), FAILURES_TOLD, Retry(RetryAction.BACK_OFF, event="SyncFailed")),
-        (Missing("no", status=404), FAILURES_TOLD + 1, Retry(RetryAction.BACK_OFF)),
+        (ValueError("a bug"), FAILURES_BEFORE_EVENT - 1, Retry(RetryAction.BACK_OFF)),
+        (ValueError("a bug"), FAILURES_BEFORE_EVENT, Retry(RetryAction.PARK, event="SyncFailed")),
+        (Missing("no", status=404), FAILURES_BEFORE_EVENT, Retry(RetryAction.BACK_OFF, event="SyncFailed")),
+        (Missing("no", status=404), FAILURES_BEFORE_EVENT + 1, Retry(RetryAction.BACK_OFF)),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -103,7 +103,7 @@ def test_request_in_step_takes_no_memory() -> None:
     assert statuses.count() == {}
 
 
-def test_requests_that_are_not_in_step_are_told_apart() -> None:
+def test_requests_that_are_not_in_step_are_distinguished_by_state() -> None:
     statuses = RequestStatuses()
     statuses.note(A, RequestState.PARKED, "refused", error="Refused")
     statuses.note(B, RequestState.PENDING, "waits")

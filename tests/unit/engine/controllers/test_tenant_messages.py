@@ -24,8 +24,8 @@ SECRET = "host cluster: create pods home/web is forbidden. Missing RBAC rule for
     ("kind", "says"),
     [
         (Forbidden, "the syncer has no right to create pods on the host cluster; its operator has to grant it"),
-        (Unauthorized, "the syncer is not let into the host cluster; its operator has to renew its credentials"),
-        (Unreachable, "the host cluster does not do what it is asked at the moment; it is tried again"),
+        (Unauthorized, "the host cluster rejects the syncer's credentials; its operator has to renew them"),
+        (Unreachable, "the host cluster accepts no requests at the moment; retrying"),
     ],
 )
 def test_message_about_an_operators_problem_has_no_details(kind: Any, says: str) -> None:
@@ -38,8 +38,8 @@ def test_error_about_the_object_is_reported_as_it_is(kind: Any) -> None:
     assert for_tenant(kind("why"), "why") == "why"
 
 
-def test_text_of_an_unexpected_exception_is_not_told_as_it_may_quote_a_host_object() -> None:
-    says = "the syncer fails on it with ValueError; its operator finds the reason in its log"
+def test_text_of_an_unexpected_exception_is_left_out_as_it_may_quote_a_host_object() -> None:
+    says = "the syncer failed on this object with ValueError; the syncer's log gives its operator the reason"
     assert for_tenant(ValueError(SECRET), f"ValueError: {SECRET}") == says
 
 
@@ -52,8 +52,8 @@ def test_refusal_has_a_sentence_for_the_tenant_besides_that_for_the_operator() -
 def test_webhook_of_the_tenant_that_does_not_answer_is_named() -> None:
     text = 'the API server failed with 500: Internal error occurred: failed calling webhook "a.example.org": EOF'
     says = (
-        "the webhook a.example.org of this cluster does not answer, and must be asked: "
-        "mend it, or remove its configuration. It is tried again"
+        "the webhook a.example.org of this cluster does not answer, and its failurePolicy requires an answer: "
+        "repair the webhook, or remove its configuration; retrying"
     )
     assert for_tenant(Unreachable(text, side=Side.VIRTUAL), text) == says
     assert "webhook" not in for_tenant(Unreachable(text, side=Side.HOST), text), "that is the operator's"

@@ -293,7 +293,7 @@ def test_name_is_looked_up_until_it_is_free() -> None:
     async def scenario(scene: Scene) -> None:
         scene.park(A, taken("x"))
         scene.park(B, taken("y"))
-        assert scene.wakeups.reasons(A) == ["the end of the ConfigMap home/x on the host cluster"]
+        assert scene.wakeups.reasons(A) == ["the deletion of the ConfigMap home/x on the host cluster"]
         assert await scene.woken() == []
         scene.server.gone.add("x")
         assert await scene.woken() == ["a"]

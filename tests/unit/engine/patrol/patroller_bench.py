@@ -53,7 +53,7 @@ class Bench:
 
     def patroller_of(self, world: World) -> Patroller:
         """Return a patroller of a world that asks this bench."""
-        ways = PatrolHooks(
+        hooks = PatrolHooks(
             trouble=lambda: self.trouble,
             busy=lambda request: request in self.busy,
             repair=self._repair,
@@ -63,7 +63,7 @@ class Bench:
         return Patroller(
             world.pair,
             world.settings.patrol,
-            ways,
+            hooks,
             clock=asyncio.get_running_loop().time,
             utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             rng=random.Random(7),

@@ -131,14 +131,16 @@ def unfill(bench: Bench, *sides: Side) -> None:
     ("happens", "problem"),
     [
         pytest.param(lambda bench: setattr(bench, "trouble", "the host is silent"), "the host is silent", id="silent"),
-        pytest.param(lambda bench: setattr(bench.controller, "ready", False), "it is not at work", id="not ready"),
-        pytest.param(lambda bench: leave(bench.world.pair, "maps"), "it is not at work", id="has stopped"),
         pytest.param(
-            lambda bench: unfill(bench, Side.HOST), "not all is known: host configmaps", id="a store is not filled"
+            lambda bench: setattr(bench.controller, "ready", False), "the syncer is not at work", id="not ready"
+        ),
+        pytest.param(lambda bench: leave(bench.world.pair, "maps"), "the syncer is not at work", id="has stopped"),
+        pytest.param(
+            lambda bench: unfill(bench, Side.HOST), "caches are not filled: host configmaps", id="a store is not filled"
         ),
         pytest.param(
             lambda bench: unfill(bench, Side.VIRTUAL),
-            "not all is known: virtual configmaps",
+            "caches are not filled: virtual configmaps",
             id="the other is not filled",
         ),
     ],

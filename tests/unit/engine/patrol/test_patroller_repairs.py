@@ -140,7 +140,7 @@ def test_other_drift_is_repaired_while_orphans_are_held() -> None:
     ("reason", "shown"),
     [
         pytest.param("the host says no", "the host says no", id="known"),
-        pytest.param("", "it needs a write still", id="not known"),
+        pytest.param("", "a write is still needed", id="not known"),
     ],
 )
 def test_failed_repair_has_its_reason(reason: str, shown: str) -> None:
@@ -182,7 +182,7 @@ def test_failed_repair_is_tried_again(mended: bool) -> None:
             bench.repair = lambda request: bench.mend()
         await bench.patroller.try_again(scan)
         assert bench.asked == ["a", "a"]
-        assert told(scan) == [("a", "field", *(("repaired", "") if mended else ("failed", "it needs a write still")))]
+        assert told(scan) == [("a", "field", *(("repaired", "") if mended else ("failed", "a write is still needed")))]
 
     play(scenario)
 
