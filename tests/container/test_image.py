@@ -38,7 +38,7 @@ def foo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_image_is_small_and_says_where_it_is_from(built: Built) -> None:
+def test_image_is_small_and_labelled_with_its_source(built: Built) -> None:
     assert built.saved.compressed < 60 * MB
     config = json.loads(built.engine.run("image", "inspect", TAG))[0]["Config"]
     assert built.saved.said()["added"]["compressed_bytes"] < 35 * MB

@@ -73,7 +73,7 @@ def test_output_of_a_container_is_followed(tenant: Tenant, pod: str, command: li
             following.kill()
 
 
-def test_refusal_names_nothing_of_the_host(tenant: Tenant, pod: str) -> None:
+def test_refusal_has_no_name_of_the_host(tenant: Tenant, pod: str) -> None:
     failed = subprocess.run(
         tenant.command("logs", "--previous", "-n=logs", pod), capture_output=True, text=True, check=False, timeout=600
     )

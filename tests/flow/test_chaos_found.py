@@ -8,7 +8,7 @@ def test_kind_that_is_only_faked_is_patrolled_like_any_other() -> None:
     perform(Calm("host"))
 
 
-def test_copy_whose_marks_are_taken_off_just_before_it_is_deleted_stays() -> None:
+def test_copy_that_loses_its_marks_just_before_its_deletion_stays() -> None:
     """The deletion named the uid alone, so it also removed what had ceased to be ours meanwhile."""
     perform(
         Delete(tenant="red", kind="serviceaccounts", space="blog", name="default", again=True),

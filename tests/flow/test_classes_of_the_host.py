@@ -66,7 +66,7 @@ def test_object_waits_for_its_class_and_its_owner_reads_why() -> None:
     play(scenario)
 
 
-def test_class_that_becomes_the_default_is_found_by_what_waits_for_one() -> None:
+def test_class_that_becomes_the_default_wakes_waiting_claims() -> None:
     async def scenario() -> None:
         two = Guarded()
         two.virtual.put(claim("db"))
@@ -84,7 +84,7 @@ def test_class_that_becomes_the_default_is_found_by_what_waits_for_one() -> None
 
 
 @pytest.mark.parametrize("bound", [True, False])
-def test_claim_whose_copy_is_deleted_says_what_that_means(bound: bool) -> None:
+def test_event_of_a_claim_explains_that_its_copy_was_deleted(bound: bool) -> None:
     async def scenario() -> None:
         two = Guarded()
         two.host.put(storage("gold", **SHOWN))

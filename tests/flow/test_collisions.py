@@ -65,7 +65,7 @@ def test_name_on_the_host_stays_with_the_first_of_two_virtual_objects(two: Two) 
     play(scenario)
 
 
-def test_name_on_the_host_of_two_objects_that_come_at_once_is_given_to_either(two: Two) -> None:
+def test_one_of_two_simultaneous_objects_gets_the_host_name(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(namespace(OTHER))
         two.host.faults.add(Rule(verb="create", latency=1))
@@ -82,7 +82,7 @@ def test_name_on_the_host_of_two_objects_that_come_at_once_is_given_to_either(tw
     play(scenario)
 
 
-def test_copy_whose_original_went_while_nothing_ran_makes_way(two: Two) -> None:
+def test_orphan_from_while_nothing_ran_makes_way_for_a_new_copy(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(namespace(OTHER))
         two.virtual.put(configmap("x", {"color": "blue"}))

@@ -22,7 +22,7 @@ def define(two: Two, *plurals: str) -> None:
             server.put(crd(plural))
 
 
-def test_syncer_whose_kind_is_missing_on_one_side_waits_and_says_which(two: Two) -> None:
+def test_syncer_of_a_kind_missing_on_one_side_waits_with_that_reason(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(crd("widgets"))
         two.virtual.put(configmap("x"))
@@ -57,7 +57,7 @@ def test_kind_that_goes_stops_its_syncer_and_comes_back_without_a_restart(two: T
     play(scenario)
 
 
-def test_looking_for_a_kind_that_never_comes_is_not_a_storm(two: Two) -> None:
+def test_search_for_a_kind_that_never_comes_is_no_storm(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([Widgets]) as daemon:
             await until(lambda: waiting(daemon.process))
@@ -102,7 +102,7 @@ class Fragile(Maps, Initialize):
             raise ConnectionError("not yet")
 
 
-def test_syncer_whose_init_raises_waits_and_the_others_go_on(two: Two) -> None:
+def test_syncer_with_a_raising_init_waits_and_the_others_go_on(two: Two) -> None:
     async def scenario() -> None:
         Fragile.failures = 3
         two.virtual.put(configmap("x"))
@@ -202,7 +202,7 @@ def test_object_that_came_from_the_host_is_not_copied_there_again(two: Two) -> N
     play(scenario)
 
 
-def test_kind_that_is_said_to_be_served_and_is_not_is_not_a_storm(two: Two) -> None:
+def test_kind_that_discovery_lists_but_answers_404_causes_no_storm(two: Two) -> None:
     """As for a moment after a definition has gone, or where an aggregated API server is half there."""
 
     async def scenario() -> None:
@@ -236,7 +236,7 @@ def test_request_that_is_worked_on_when_its_syncer_stops_leaves_nothing_behind(t
     play(scenario)
 
 
-def test_events_about_the_copies_of_a_kind_that_comes_later_are_told_when_it_comes(two: Two) -> None:
+def test_events_about_copies_of_a_later_kind_arrive_with_the_kind(two: Two) -> None:
     async def scenario() -> None:
         known = merged(widget("w", spec={}), {"metadata": {"uid": "u-1"}})
         two.host.put(crd("widgets"))

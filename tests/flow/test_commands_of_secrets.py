@@ -27,7 +27,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Secrets:
     return made
 
 
-def test_scan_and_uninstall_of_one_that_a_secret_names(world: Secrets) -> None:
+def test_scan_and_uninstall_of_a_cluster_from_a_secret(world: Secrets) -> None:
     async def scenario() -> None:
         config = configured("bank")
         world.put(secret("kubeconfig", kubeconfig("shop"), name="shop"), secret("pets"))
@@ -83,7 +83,7 @@ def test_secret_that_is_refused_is_named_with_the_reason(world: Secrets, secrets
     play(scenario)
 
 
-def test_unknown_one_is_told_beside_those_that_there_are(world: Secrets, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_cluster_error_lists_the_known_ones(world: Secrets, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         config = configured("bank")
         with pytest.raises(ConfigError, match="listed or in Secrets of team there are: bank") as raised:
@@ -100,7 +100,7 @@ def test_unknown_one_is_told_beside_those_that_there_are(world: Secrets, monkeyp
     play(scenario)
 
 
-def test_none_is_found_while_secrets_of_an_entry_cannot_be_listed(world: Secrets) -> None:
+def test_no_cluster_is_found_while_the_secrets_cannot_be_listed(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop", home="other"))
         secrets = [{"namespace": each, "hostNamespaces": [HOME]} for each in (TEAM, "other")]

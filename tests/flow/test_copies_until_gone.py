@@ -122,7 +122,7 @@ def test_copy_is_kept_in_step_while_its_original_is_being_deleted(two: Two) -> N
     play(scenario)
 
 
-def test_pod_that_is_made_meanwhile_finds_what_it_reads(two: Two) -> None:
+def test_pod_made_meanwhile_finds_the_secret_it_reads(two: Two) -> None:
     """Its Secret was on the host for no Pod before: by default only those that a Pod names are."""
     reads = [{"name": "app", "image": "i:1", "envFrom": [{"secretRef": {"name": "x"}}]}]
 
@@ -197,7 +197,7 @@ def test_service_goes_with_the_mark_as_before(two: Two) -> None:
 
 
 @pytest.mark.parametrize("when", ["whenMarked", "whenGone"])
-def test_copy_of_a_custom_object_goes_when_the_option_says(two: Two, when: str) -> None:
+def test_option_decides_when_the_copy_of_a_custom_object_is_deleted(two: Two, when: str) -> None:
     before = example("cert-manager").model_dump(by_alias=True, exclude_unset=True)
     config = type(example("cert-manager")).model_validate(
         merged(before, {"sync": {"custom": {CERTIFICATES: {"deletion": when}}}})
@@ -219,7 +219,7 @@ def test_copy_of_a_custom_object_goes_when_the_option_says(two: Two, when: str) 
     play(scenario)
 
 
-def test_object_whose_former_copy_still_ends_on_the_host_waits_with_an_event(two: Two) -> None:
+def test_recreated_object_waits_with_an_event_until_its_former_copy_ended(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         async with running(two, example("cert-manager")) as daemon:

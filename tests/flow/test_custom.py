@@ -72,7 +72,7 @@ def test_objects_in_step_cause_no_further_writes(two: Two) -> None:
     play(scenario)
 
 
-def test_renewed_certificate_reaches_the_tenant_and_what_they_change_is_put_back(two: Two) -> None:
+def test_renewed_certificate_reaches_the_tenant_and_their_changes_are_reverted(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         async with running(two, example("cert-manager")) as daemon:
@@ -155,7 +155,7 @@ def test_secret_of_that_name_that_the_tenant_made_is_theirs_and_no_fight_begins(
     play(scenario)
 
 
-def test_copy_that_is_there_already_makes_way_for_what_the_operator_makes(two: Two) -> None:
+def test_existing_copy_makes_way_for_the_operators_secret(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         two.virtual.put(secret("db-tls"))

@@ -48,7 +48,7 @@ def test_issuer_that_the_host_does_not_show_can_not_be_used_until_it_does(two: T
     play(scenario)
 
 
-def test_issuer_that_bears_a_forged_mark_opens_none_of_the_hosts(two: Two) -> None:
+def test_issuer_with_a_forged_mark_opens_no_issuer_of_the_host(two: Two) -> None:
     """Its finalizer keeps it there, although it is no issuer of the host's and is deleted."""
 
     async def scenario() -> None:
@@ -117,7 +117,7 @@ def test_forged_mark_shows_no_secret_of_the_host(two: Two) -> None:
     play(scenario)
 
 
-def test_finalizer_on_what_we_made_is_waited_for_without_a_storm(two: Two) -> None:
+def test_finalizer_on_an_object_we_made_is_waited_for_without_a_storm(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         two.host.put(merged(custom(CLUSTER_ISSUERS, "public", namespace="", spec={"ca": {}}), PUBLIC))
@@ -145,7 +145,7 @@ def test_finalizer_on_what_we_made_is_waited_for_without_a_storm(two: Two) -> No
     play(scenario)
 
 
-def test_kind_that_has_the_name_of_another_for_a_short_one_is_not_taken_for_it(two: Two) -> None:
+def test_kind_is_not_found_by_the_short_name_of_another(two: Two) -> None:
     async def scenario() -> None:
         for server in (two.virtual, two.host):
             server.put(crd("alikes.example.com", spec={"names": {"shortNames": ["widgets"]}}))

@@ -34,7 +34,7 @@ from syncer.testing.objects import configmap, crd_version, secret, service
 # -- coming and going ------------------------------------------------------------------------------
 
 
-def test_entry_waits_for_its_crd_says_so_and_begins_by_itself(two: Two) -> None:
+def test_entry_waits_for_its_crd_with_a_reason_and_begins_by_itself(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(definition(CERTIFICATES))
         define(two, ISSUERS)
@@ -103,7 +103,7 @@ def test_operators_clean_up_is_waited_for_before_the_next_object_of_that_name(tw
 # -- prometheus-operator ---------------------------------------------------------------------------
 
 
-def test_service_monitor_goes_down_with_what_it_names_and_selects_the_tenants_services(two: Two) -> None:
+def test_service_monitor_goes_down_with_its_secrets_and_selects_services(two: Two) -> None:
     async def scenario() -> None:
         define(two, MONITORS)
         endpoints = [

@@ -176,7 +176,7 @@ def test_conversion_webhook_of_the_host_is_never_called(two: Two) -> None:
 # -- going -----------------------------------------------------------------------------------------
 
 
-def test_crd_that_is_no_longer_public_stays_and_is_taken_up_again(two: Two) -> None:
+def test_crd_that_is_no_longer_public_stays_and_is_adopted_again(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(public())
         async with daemon(two, ON) as running:
@@ -195,7 +195,7 @@ def test_crd_that_is_no_longer_public_stays_and_is_taken_up_again(two: Two) -> N
     play(scenario)
 
 
-def test_crd_goes_with_its_label_where_the_configuration_says_so(two: Two) -> None:
+def test_crd_is_deleted_with_its_label_if_so_configured(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(public())
         async with daemon(two, {**ON, "onRemoval": "delete"}) as running:
@@ -211,7 +211,7 @@ def test_crd_goes_with_its_label_where_the_configuration_says_so(two: Two) -> No
     play(scenario)
 
 
-def test_changes_between_two_runs_are_seen_at_the_next_start(two: Two) -> None:
+def test_changes_between_two_runs_are_noticed_at_the_next_start(two: Two) -> None:
     async def scenario() -> None:
         own = two.virtual.put(crd("gadgets.example.com"))
         two.host.put(public())

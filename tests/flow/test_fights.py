@@ -167,7 +167,7 @@ def test_thaw_costs_one_write_while_contention_goes_on(two: Two) -> None:
     ],
     ids=["all", "one", "one, by who writes something, too"],
 )
-def test_fields_that_are_taken_away_each_time(two: Two, patch: Obj, who: str) -> None:
+def test_field_that_is_removed_each_time_is_frozen(two: Two, patch: Obj, who: str) -> None:
     """A manager that only removes fields owns none, so its name is recorded nowhere."""
 
     async def scenario() -> None:
@@ -217,7 +217,7 @@ def test_frozen_field_is_written_again_at_once_by_command(two: Two, given: Obj, 
     play(scenario)
 
 
-def test_copy_that_is_deleted_each_time_is_not_made_for_ever(two: Two) -> None:
+def test_deleted_copy_is_not_recreated_for_ever(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(BLUE)
         async with (
@@ -235,7 +235,7 @@ def test_copy_that_is_deleted_each_time_is_not_made_for_ever(two: Two) -> None:
     play(scenario)
 
 
-def test_copy_that_is_made_each_time_is_not_deleted_for_ever(two: Two) -> None:
+def test_recreated_copy_is_not_deleted_for_ever(two: Two) -> None:
     """A user of the host makes an object with our marks, as a controller does from a template."""
 
     async def scenario() -> None:
@@ -261,7 +261,7 @@ def test_copy_that_is_made_each_time_is_not_deleted_for_ever(two: Two) -> None:
     play(scenario)
 
 
-def test_object_that_a_tenant_deletes_and_makes_again_is_served_each_time(two: Two) -> None:
+def test_object_that_a_tenant_deletes_and_recreates_is_served_each_time(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
             for turn in range(20):
@@ -274,7 +274,7 @@ def test_object_that_a_tenant_deletes_and_makes_again_is_served_each_time(two: T
     play(scenario)
 
 
-def test_status_that_flows_up_and_is_set_back_there(two: Two) -> None:
+def test_status_that_is_set_back_each_time_is_frozen(two: Two) -> None:
     async def scenario() -> None:
         for server in (two.virtual, two.host):
             server.put(crd("widgets"))

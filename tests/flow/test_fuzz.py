@@ -122,7 +122,7 @@ def test_object_of_any_shape_stops_no_other(virtual: list[Obj], host: list[Obj],
 
 @pytest.mark.parametrize("junk", sorted(JUNK))
 @pytest.mark.parametrize("later", [False, True], ids=["listed", "watched"])
-def test_object_of_no_schema_with_anything_in_it(junk: str, later: bool) -> None:
+def test_object_with_any_contents_and_no_schema_stops_no_other(junk: str, later: bool) -> None:
     """A custom resource whose CRD takes anything: all of its parts are the tenant's to write."""
 
     async def scenario() -> None:

@@ -48,7 +48,7 @@ def started(kind: str, policy: str) -> tuple[Guarded, Any, str]:
 @pytest.mark.parametrize("stopped", [False, True], ids=["seen", "unseen"])
 @pytest.mark.parametrize("policy", ["recreate", "propagate", "report"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_deletion_on_the_host_means_what_the_policy_says(kind: str, policy: str, stopped: bool) -> None:
+def test_deletion_on_the_host_follows_the_policy(kind: str, policy: str, stopped: bool) -> None:
     async def scenario() -> None:
         two, config, plural = started(kind, policy)
         async with running(two, config) as daemon:
@@ -175,7 +175,7 @@ def blinded(two: Guarded, plural: str) -> None:
 @pytest.mark.parametrize("policy", ["propagate", "report"])
 @pytest.mark.parametrize("verb", ["patch", "delete", "create"])
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
-def test_deletions_of_our_own_mean_nothing_wherever_we_are_killed(policy: str, verb: str, when: str) -> None:
+def test_our_own_deletions_trigger_no_policy_wherever_killed(policy: str, verb: str, when: str) -> None:
     """The copy is deleted because it is no longer wanted, then it is wanted again; we die at one of the writes."""
 
     async def scenario() -> None:

@@ -74,7 +74,7 @@ def public(daemon: Daemon) -> str:
     return status.degraded(daemon.process, details=False).get((CLUSTER, "kubelet"), "")
 
 
-def test_certificate_that_nobody_signs_is_shown_and_hinders_no_syncer(two: Two) -> None:
+def test_unsigned_certificate_is_shown_and_blocks_no_syncer(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([Maps]) as daemon, kubelet(daemon):
             await daemon.settled()
@@ -148,7 +148,7 @@ def test_figures_are_of_the_containers_that_were_sent(two: Two) -> None:
     play(scenario)
 
 
-def test_refusal_of_the_host_is_told_without_names_of_the_host(two: Two) -> None:
+def test_refusal_of_the_host_is_reported_without_names_of_the_host(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(pod("web"))
         async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:

@@ -17,7 +17,7 @@ from syncer.testing.objects import service
 ADDRESS = "10.96.0.77"
 
 
-def test_address_that_is_refused_is_given_once_it_is_free_and_the_log_says_so_once(
+def test_refused_address_is_given_once_it_is_free_and_logged_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Nothing that the Service itself shows changes when another one sets the address free."""

@@ -80,7 +80,7 @@ def test_leader_that_loses_the_host_is_followed_by_the_other_and_writes_no_more(
     play(scenario)
 
 
-def test_leader_that_is_back_makes_up_for_what_it_missed(two: Two) -> None:
+def test_returning_leader_catches_up_on_missed_changes(two: Two) -> None:
     """Alone, it loses the Lease and gets it again: everything is asked anew."""
 
     async def scenario() -> None:
@@ -98,7 +98,7 @@ def test_leader_that_is_back_makes_up_for_what_it_missed(two: Two) -> None:
     play(scenario)
 
 
-def test_told_to_stop_it_finishes_what_it_has_begun_and_begins_nothing(two: Two) -> None:
+def test_daemon_that_stops_finishes_begun_requests_and_begins_none(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS, workers=4) as daemon:
             await daemon.settled()

@@ -266,7 +266,7 @@ def test_copy_of_an_object_with_as_many_annotations_as_may_be_follows_it(two: Tw
 
 
 @pytest.mark.parametrize("count", [FEW, FEW + 1])
-def test_copies_whose_originals_are_gone_are_found_by_their_metadata_and_many_in_steps(
+def test_orphans_are_found_by_their_metadata_and_many_in_steps(
     two: Two, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []

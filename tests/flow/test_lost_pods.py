@@ -91,7 +91,7 @@ def must_have_failed(pod: Obj) -> None:
 
 
 @pytest.mark.parametrize("step", ["marked", "finalizers"])
-def test_pod_that_is_seen_while_it_is_forced_off_the_host_fails_once_it_is_gone(two: Two, step: str) -> None:
+def test_pod_forced_off_the_host_fails_once_its_copy_is_gone(two: Two, step: str) -> None:
     """An API server marks a pod that it deletes without grace, and then removes it; watches may show both."""
 
     async def scenario() -> None:
@@ -180,7 +180,7 @@ def test_terminal_status_from_while_the_daemon_was_away_is_taken_up(two: Two) ->
     play(scenario)
 
 
-def test_terminal_status_that_was_seen_is_kept(two: Two) -> None:
+def test_observed_terminal_status_is_kept(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(options=ALL) as daemon:
             await running(two, finalizers=[TRACKED])
@@ -256,7 +256,7 @@ def test_host_that_shows_an_older_state_makes_no_pod_fail(two: Two, is_deleted: 
     play(scenario)
 
 
-def test_pods_whose_deletion_is_held_do_not_fail_either(two: Two) -> None:
+def test_pods_with_a_held_deletion_do_not_fail_either(two: Two) -> None:
     """A host that comes back empty costs neither Pods nor their phases, until somebody confirms it."""
     names = [f"p{number}" for number in range(9)]
 

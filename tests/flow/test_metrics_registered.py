@@ -47,7 +47,7 @@ def options() -> dict[str, Any]:
     return {"address": ADDRESS}
 
 
-def test_absence_on_the_host_is_shown_and_told_in_an_event_of_a_node(two: Two) -> None:
+def test_absence_on_the_host_is_shown_and_in_an_event_of_a_node(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(pod("web"))
         async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon, kubelet(daemon):

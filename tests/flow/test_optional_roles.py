@@ -89,7 +89,7 @@ class Ordered(Maps, Initialize, Indexes, Watches, OwnController):
         return super().sync_down(ctx, virtual)
 
 
-def test_initialise_then_indexes_and_watches_then_full_caches_then_the_first_question(two: Two) -> None:
+def test_first_decision_follows_initialise_indexes_watches_and_full_caches(two: Two) -> None:
     async def scenario() -> None:
         Ordered.told.clear()
         Ordered.two = two
@@ -155,7 +155,9 @@ def test_index_finds_and_a_watch_wakes_whenever_an_object_begins_or_ceases_to_na
     play(scenario)
 
 
-def test_watch_of_changes_wakes_at_any_change_of_what_names_a_key(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_of_changes_wakes_at_any_change_of_an_object_that_names_a_key(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario() -> None:
         monkeypatch.setattr(Counts, "when", "change")
         two.virtual.put(configmap("x"))
@@ -221,7 +223,7 @@ def test_reconcile_end_is_called_whatever_happens(two: Two) -> None:
     play(scenario)
 
 
-def test_request_that_is_skipped_at_its_start_is_asked_again_when_the_object_changes(two: Two) -> None:
+def test_request_skipped_at_its_start_is_decided_again_after_a_change(two: Two) -> None:
     async def scenario() -> None:
         sleeper = two.virtual.put(configmap("sleeper", metadata={"annotations": {"asleep": "1"}}))
         async with two.daemon([Around]) as daemon:
@@ -341,7 +343,7 @@ def test_own_controller_runs_only_where_it_leads_and_ends_with_leadership(two: T
     play(scenario)
 
 
-def test_own_controller_can_have_a_key_looked_at(two: Two) -> None:
+def test_own_controller_can_requeue_a_key(two: Two) -> None:
     async def scenario() -> None:
         Controls.running.clear()
         Controls.asked.clear()

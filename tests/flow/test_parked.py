@@ -190,7 +190,7 @@ def test_request_that_no_longer_waits_leaves_nothing_behind(two: Gated) -> None:
 # -- being parked ----------------------------------------------------------------------------------
 
 
-def test_hundred_parked_ones_cause_no_requests_while_nothing_changes_and_each_is_tried_again_in_the_end(
+def test_hundred_parked_requests_rest_until_each_is_retried(
     two: Gated,
 ) -> None:
     async def scenario() -> None:
@@ -212,7 +212,7 @@ def test_hundred_parked_ones_cause_no_requests_while_nothing_changes_and_each_is
     play(scenario)
 
 
-def test_admission_that_has_not_yet_heard_of_an_object_made_just_before_is_asked_again_soon(two: Gated) -> None:
+def test_request_refused_by_a_stale_admission_is_retried_soon(two: Gated) -> None:
     async def scenario() -> None:
         two.gate.admission = denied(copy_name("x"))
         two.virtual.put(configmap("x"))
@@ -283,7 +283,7 @@ def test_warning_speaks_of_virtual_names_alone(two: Gated) -> None:
     play(scenario)
 
 
-def test_tenant_is_told_nothing_of_the_rights_on_the_host(two: Gated) -> None:
+def test_tenants_event_omits_the_rights_on_the_host(two: Gated) -> None:
     async def scenario() -> None:
         two.gate.grant("configmaps", verbs=["get", "list", "watch"])
         two.virtual.put(configmap("x"))
@@ -296,7 +296,7 @@ def test_tenant_is_told_nothing_of_the_rights_on_the_host(two: Gated) -> None:
     play(scenario)
 
 
-def test_list_says_since_when_how_often_and_what_wakes_it_and_can_be_tried_again(two: Gated) -> None:
+def test_parked_list_shows_times_tries_and_wakeups_and_allows_a_retry(two: Gated) -> None:
     async def scenario() -> None:
         async with without_room(two, *built_in("secrets")) as daemon:
             await asyncio.sleep(100)
@@ -350,9 +350,7 @@ class Broken(Maps):
         return super().sync_down(ctx, virtual)
 
 
-def test_error_that_can_not_be_told_of_is_tried_again_like_any_other(
-    two: Gated, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_error_without_a_message_is_retried_like_any_other(two: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         monkeypatch.setattr(Broken, "left", 3)
         two.virtual.put(configmap("x"))

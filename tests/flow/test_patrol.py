@@ -35,7 +35,7 @@ from syncer.testing.objects import configmap, secret, service
 # -- finding and repairing -------------------------------------------------------------------------
 
 
-def test_edit_that_no_watch_showed_is_found_from_fresh_lists_and_put_right(two: Two) -> None:
+def test_edit_missed_by_the_watch_is_found_from_fresh_lists_and_repaired(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two) as daemon:
             assert told(await scanned(daemon, fresh=False)) == [], "the store doesn't know"
@@ -79,7 +79,7 @@ def test_finding_names_the_field_its_values_and_the_manager(two: Two) -> None:
     play(scenario)
 
 
-def test_scan_of_the_stores_passes_over_what_is_as_it_was(two: Two) -> None:
+def test_scan_of_the_stores_skips_unchanged_objects(two: Two) -> None:
     async def scenario() -> None:
         many(two, 5)
         async with in_step(two) as daemon:
@@ -165,7 +165,7 @@ def test_repairs_come_after_everything_else(two: Two, monkeypatch: pytest.Monkey
     play(scenario)
 
 
-def test_repair_that_fails_says_why_and_is_left(two: Two) -> None:
+def test_failed_repair_is_reported_with_its_reason_and_left(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two, {"metadata": {"labels": {"vsyncer.dev/cluster": None}}}) as daemon:
             scan = await scanned(daemon)
@@ -203,7 +203,7 @@ def test_edit_is_only_reported_by_policy_and_no_event_reverts_it(two: Two) -> No
     play(scenario)
 
 
-def test_kind_may_have_a_policy_of_its_own(two: Two) -> None:
+def test_kind_may_have_its_own_policy(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x", BLUE))
         two.virtual.put(secret("s", {"password": "old"}))
@@ -218,7 +218,7 @@ def test_kind_may_have_a_policy_of_its_own(two: Two) -> None:
     play(scenario)
 
 
-def test_status_that_somebody_overwrote_stays_by_policy_until_the_host_reports_anew(two: Two) -> None:
+def test_overwritten_status_stays_by_policy_until_the_next_report_of_the_host(two: Two) -> None:
     def balanced(address: str) -> Obj:
         return {"status": {"loadBalancer": {"ingress": [{"ip": address}]}}}
 

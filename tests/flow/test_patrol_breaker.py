@@ -113,7 +113,7 @@ def test_object_that_comes_back_before_the_confirmation_is_held_no_longer(two: T
     play(scenario)
 
 
-def test_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
+def test_scan_from_before_a_list_permits_no_deletion(two: Two) -> None:
     async def scenario() -> None:
         many(two, 200)
         async with in_step(two) as daemon:

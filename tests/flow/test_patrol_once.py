@@ -82,7 +82,7 @@ def test_drift_is_all_repaired_and_the_next_scan_finds_none(two: Two) -> None:
     play(scenario)
 
 
-def test_scan_writes_only_what_has_drifted(two: Two) -> None:
+def test_scan_writes_only_drifted_objects(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two):
             seen = len(two.host.requests), len(two.virtual.requests)
@@ -153,7 +153,7 @@ def test_drift_that_waits_for_another_kind_is_repaired_in_the_same_run(two: Two)
     play(scenario)
 
 
-def test_held_deletions_are_told_and_confirmed(two: Two) -> None:
+def test_held_deletions_are_reported_and_can_be_confirmed(two: Two) -> None:
     async def scenario() -> None:
         many(two, 10)
         async with settled(two.daemon()):

@@ -88,7 +88,7 @@ def places(case: Case) -> list[str]:
 
 @pytest.mark.parametrize("deed", DEEDS)
 @pytest.mark.parametrize(("case", "options"), rows())
-def test_stop_makes_no_other_end(case: Case, options: Mapping[str, Any], deed: str) -> None:
+def test_stop_leads_to_the_same_end(case: Case, options: Mapping[str, Any], deed: str) -> None:
     async def scenario() -> None:
         before, seen = await end(case, options, deed, stopped=False)
         assert [where for where in places(case) if where not in before] == [], "there is nothing to do it to"

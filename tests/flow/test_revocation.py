@@ -208,7 +208,7 @@ def test_pod_that_is_too_large_to_be_read_gives_no_address(two: Two) -> None:
     play(scenario)
 
 
-def test_drift_that_nobody_repairs_is_no_leave_to_keep_an_address(two: Two) -> None:
+def test_ignored_drift_does_not_let_a_copy_keep_an_address(two: Two) -> None:
     """Such a policy leaves alone what the host has changed in a copy; here the facts have changed."""
     drift = dict.fromkeys(("missing", "orphan", "wrongOwner", "field", "metadata", "status"), "ignore")
     tenant = Tenant(two.virtual, options={"endpointSlices": {"drift": drift}})
@@ -225,7 +225,7 @@ def test_drift_that_nobody_repairs_is_no_leave_to_keep_an_address(two: Two) -> N
     play(scenario)
 
 
-def test_copy_that_the_operator_has_paused_keeps_what_it_has(two: Two) -> None:
+def test_copy_paused_by_the_operator_keeps_its_addresses(two: Two) -> None:
     async def scenario() -> None:
         given(two)
         async with two.daemon() as daemon:
@@ -264,7 +264,7 @@ def test_address_that_a_patch_of_the_operator_adds_stays(two: Two) -> None:
     play(scenario)
 
 
-def test_copy_that_no_one_can_read_is_deleted_and_made_anew(two: Two) -> None:
+def test_unreadable_copy_is_deleted_and_recreated(two: Two) -> None:
     """Only the host's operator makes it so large."""
 
     async def scenario() -> None:

@@ -55,7 +55,7 @@ def test_right_that_is_missing_degrades_that_kind_only_until_it_is_given() -> No
     play(scenario)
 
 
-def test_right_to_write_that_is_missing_is_told_and_asked_about_without_trying() -> None:
+def test_missing_right_to_write_is_reported_and_queried_without_a_write() -> None:
     async def scenario() -> None:
         two = Two(rbac=True)
         for obj in [*role("configmaps", verbs=["get", "list", "watch"]), *role("secrets")]:

@@ -168,9 +168,7 @@ def test_another_server_and_authority_is_a_new_start(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("side", "row"), [("host", "host"), ("virtual", "virtual/vc")])
-def test_credentials_that_are_no_longer_accepted_show_everywhere_though_nothing_is_written(
-    scene: Scene, side: str, row: str
-) -> None:
+def test_rejected_credentials_show_everywhere_even_without_writes(scene: Scene, side: str, row: str) -> None:
     scene.write("first")
     eventually(lambda: scene.is_copied("first"), "the daemon works")
     assert f"[+]{row} ok" in scene.readyz()

@@ -75,7 +75,7 @@ def test_server_that_asks_to_come_back_is_waited_for_by_an_uninstall(two: Two) -
 
 
 @pytest.mark.parametrize("elect", [True, False])
-def test_alone_it_does_all_and_leaves_the_lease_to_others(two: Two, elect: bool) -> None:
+def test_run_once_does_all_and_releases_the_lease(two: Two, elect: bool) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         summary = await runner.run(config(two, elect=elect), once=True)
@@ -87,7 +87,7 @@ def test_alone_it_does_all_and_leaves_the_lease_to_others(two: Two, elect: bool)
     play(scenario)
 
 
-def test_beside_a_daemon_it_writes_nothing_and_says_who_leads(two: Two) -> None:
+def test_run_once_beside_a_daemon_writes_nothing_and_names_the_leader(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         daemon = Lease(admin(two.host, Side.HOST), key=Key(HOME, "vsyncer-vc"), identity="the-daemon")
@@ -103,7 +103,7 @@ def test_beside_a_daemon_it_writes_nothing_and_says_who_leads(two: Two) -> None:
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_missing_host_namespace_ends_it_and_no_identity_is_stored(two: Two, dry_run: bool) -> None:
+def test_missing_host_namespace_ends_the_run_and_stores_no_identity(two: Two, dry_run: bool) -> None:
     async def scenario() -> None:
         two.host.delete("namespaces", HOME)
         with pytest.raises(ConfigError, match=f"the namespace {HOME} doesn't exist on the host"):
@@ -147,7 +147,7 @@ def test_daemon_waits_for_its_host_namespace_names_it_and_stores_no_identity_bef
 
 
 @pytest.mark.parametrize("once", [True, False])
-def test_right_to_the_identity_is_waited_for_by_a_daemon_alone(
+def test_only_a_daemon_waits_for_the_right_to_the_identity(
     two: Two, monkeypatch: pytest.MonkeyPatch, once: bool
 ) -> None:
     processes = _without_ports(monkeypatch)

@@ -104,7 +104,7 @@ def test_container_that_the_host_refuses_is_not_recorded() -> None:
     play(scenario)
 
 
-def test_container_that_the_operator_adds_unseen_does_not_become_the_tenants() -> None:
+def test_container_added_by_the_operator_does_not_become_the_tenants() -> None:
     """The watch tells of it later than the tenant's own of that name is sent."""
 
     async def scenario() -> None:
@@ -146,7 +146,7 @@ def test_copy_of_an_earlier_version_gets_its_record_at_the_start() -> None:
     play(scenario)
 
 
-def test_refused_ephemeral_container_is_told_and_holds_up_nothing() -> None:
+def test_refused_ephemeral_container_is_reported_and_delays_nothing() -> None:
     async def scenario() -> None:
         two = Two()
         two.virtual.put(POD)
@@ -186,7 +186,7 @@ def test_resize_reaches_the_host() -> None:
     play(scenario)
 
 
-def test_resize_that_the_host_refuses_is_told_and_the_rest_goes_on() -> None:
+def test_resize_that_the_host_refuses_is_reported_and_the_rest_goes_on() -> None:
     """The copy has a limit of the host's own, which the tenant's new request is above."""
 
     async def scenario() -> None:
@@ -218,7 +218,7 @@ def test_resize_that_the_host_refuses_is_told_and_the_rest_goes_on() -> None:
     play(scenario)
 
 
-def test_subresource_without_its_right_is_told_and_holds_up_nothing() -> None:
+def test_subresource_without_its_right_is_reported_and_delays_nothing() -> None:
     """A role from before: it allows everything but these subresources."""
 
     async def scenario() -> None:

@@ -136,7 +136,7 @@ def test_headless_service_and_mere_name_have_no_address_to_agree_on(two: Two) ->
     play(scenario)
 
 
-def test_address_that_another_virtual_service_has_is_drawn_anew(two: Two) -> None:
+def test_address_of_another_virtual_service_is_drawn_again(two: Two) -> None:
     async def scenario() -> None:
         small = "10.96.7.0/29"
         two.virtual, two.host = (ApiServer(seed=f"small {side}", service_range=small) for side in Side)
@@ -210,7 +210,7 @@ def test_addresses_differ_once_the_host_has_drawn_a_few_in_vain(two: Two) -> Non
 
 
 @pytest.mark.parametrize("mode", ["auto", "same"])
-def test_range_outside_of_the_hosts_is_told_with_the_flag(two: Two, mode: str) -> None:
+def test_range_outside_of_the_hosts_is_reported_with_the_flag(two: Two, mode: str) -> None:
     async def scenario() -> None:
         two.virtual = ApiServer(seed="other", service_range="10.97.0.0/16")
         two.virtual.put(namespace(NAMESPACE))
@@ -235,7 +235,7 @@ def test_range_outside_of_the_hosts_is_told_with_the_flag(two: Two, mode: str) -
     play(scenario)
 
 
-def test_range_that_cannot_be_known_is_told_and_each_side_has_its_own(two: Two) -> None:
+def test_unknown_range_is_reported_and_each_side_has_its_own(two: Two) -> None:
     async def scenario() -> None:
         await given(two, Side.VIRTUAL)
         two.host.faults.add(NOT_LISTED)

@@ -146,7 +146,7 @@ def test_restart_writes_nothing(shared: Shared) -> None:
     play(scenario)
 
 
-def test_cluster_whose_handler_raises_stops_itself_alone(shared: Shared) -> None:
+def test_cluster_with_a_raising_handler_stops_alone(shared: Shared) -> None:
     async def scenario() -> None:
         async with shared.daemon("configmaps", "secrets") as daemon:
             await daemon.settled()
@@ -185,7 +185,7 @@ def test_mark_in_a_tenants_object_leads_to_no_other_cluster(shared: Shared) -> N
     play(scenario)
 
 
-def test_copy_whose_mark_is_taken_away_is_made_anew_or_left(shared: Shared) -> None:
+def test_copy_without_its_mark_is_recreated_or_left(shared: Shared) -> None:
     """The cluster sees it go, as with a watch of its own, and what bears no mark of ours is not overwritten."""
 
     async def scenario() -> None:

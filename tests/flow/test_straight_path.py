@@ -184,7 +184,7 @@ def test_secret_follows_the_pods_that_use_it(two: Two) -> None:
     play(scenario)
 
 
-def test_endpointslice_follows_the_pods_whose_addresses_it_has(two: Two) -> None:
+def test_endpointslice_follows_the_pods_behind_its_addresses(two: Two) -> None:
     def copied() -> list[str]:
         copy = two.copy("endpointslices.discovery.k8s.io", "db")
         return [address for endpoint in (copy or {}).get("endpoints") or () for address in endpoint["addresses"]]
@@ -302,7 +302,7 @@ def test_address_of_a_load_balancer_flows_back(two: Two) -> None:
     play(scenario)
 
 
-def test_events_about_a_copy_are_told_to_its_owner(two: Two) -> None:
+def test_events_about_a_copy_reach_its_original(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(pod("web"))
         async with two.daemon() as daemon:

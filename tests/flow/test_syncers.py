@@ -292,7 +292,7 @@ class LooksAgain(Maps):
         return super().sync_down(ctx, virtual)
 
 
-def test_timer_lets_a_request_be_asked_again(two: Two) -> None:
+def test_timer_lets_a_request_be_decided_again(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         async with two.daemon([LooksAgain]) as daemon:
@@ -386,7 +386,7 @@ def test_initialise_then_own_controller_then_the_end(two: Two) -> None:
     play(scenario)
 
 
-def test_pod_waits_for_what_it_can_not_do_without(two: Two) -> None:
+def test_pod_waits_for_its_service_account(two: Two) -> None:
     async def scenario() -> None:
         two.host.faults.add(Rule(verb="create", resource="serviceaccounts", latency=10))
         two.virtual.put(pod("web"))

@@ -58,7 +58,7 @@ def test_copy_follows_the_labels_of_namespaces_and_goes_with_its_policy() -> Non
     play(scenario)
 
 
-def test_tenant_is_told_once_of_what_is_cut() -> None:
+def test_tenant_gets_one_event_about_cut_rules() -> None:
     def told(two: Two) -> list[Obj]:
         return [each for each in two.virtual.objects("events", NAMESPACE) if each["reason"] == "NetworkPolicyCut"]
 

@@ -84,7 +84,7 @@ def test_tenant_that_floods_the_daemon_delays_itself(tenants: Tenants) -> None:
     play(scenario)
 
 
-def test_tenant_whose_api_server_hangs_takes_no_worker_from_the_others(tenants: Tenants) -> None:
+def test_hanging_api_server_of_a_tenant_takes_no_worker_from_the_others(tenants: Tenants) -> None:
     async def scenario() -> None:
         async with tenants.daemon() as daemon:
             await daemon.settled()
@@ -100,7 +100,7 @@ def test_tenant_whose_api_server_hangs_takes_no_worker_from_the_others(tenants: 
     play(scenario)
 
 
-def test_host_that_was_away_gets_what_all_tenants_have_waiting(tenants: Tenants) -> None:
+def test_returning_host_gets_the_waiting_writes_of_all_tenants(tenants: Tenants) -> None:
     async def scenario() -> None:
         async with tenants.daemon() as daemon:
             await daemon.settled()
@@ -115,7 +115,7 @@ def test_host_that_was_away_gets_what_all_tenants_have_waiting(tenants: Tenants)
     play(scenario)
 
 
-def test_tenant_whose_requests_are_slow_leaves_workers_to_the_others(tenants: Tenants) -> None:
+def test_tenant_with_slow_requests_leaves_workers_to_the_others(tenants: Tenants) -> None:
     async def scenario() -> None:
         async with tenants.daemon(workers=32) as daemon:
             await daemon.settled()
@@ -131,7 +131,7 @@ def test_tenant_whose_requests_are_slow_leaves_workers_to_the_others(tenants: Te
     play(scenario)
 
 
-def test_tenant_whose_every_object_fails_is_tried_again_at_a_bounded_rate(tenants: Tenants) -> None:
+def test_tenant_with_only_failing_objects_is_retried_at_a_bounded_rate(tenants: Tenants) -> None:
     async def scenario() -> None:
         async with tenants.daemon(workers=32) as daemon:
             await daemon.settled()

@@ -46,7 +46,7 @@ def paint(two: Two, count: int, color: str) -> None:
     ],
     ids=["500", "503", "409", "lost before", "lost after", "slow", "half of them fail"],
 )
-def test_creates_that_fail_are_made_up_for(two: Two, rule: Rule) -> None:
+def test_failed_creations_are_repeated(two: Two, rule: Rule) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
@@ -61,7 +61,7 @@ def test_creates_that_fail_are_made_up_for(two: Two, rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("reset", ["before", "after"])
-def test_changes_and_deletes_whose_replies_are_lost_are_made_up_for(two: Two, reset: str) -> None:
+def test_changes_and_deletions_with_lost_replies_are_repeated(two: Two, reset: str) -> None:
     async def scenario() -> None:
         paint(two, 10, "blue")
         async with two.daemon(MAPS) as daemon:
@@ -91,7 +91,7 @@ def test_server_is_left_alone_for_as_long_as_it_asks(two: Two) -> None:
     play(scenario)
 
 
-def test_copy_that_changed_under_our_hands_is_decided_anew(two: Two) -> None:
+def test_copy_replaced_during_a_write_is_decided_again(two: Two) -> None:
     """A user replaces the copy by another object of the name, and the watch is too slow to tell."""
 
     async def scenario() -> None:
@@ -139,7 +139,7 @@ def test_object_that_the_other_server_refuses_is_parked_with_an_event(two: Two) 
     play(scenario)
 
 
-def test_owner_is_told_of_what_fails_again_and_again(two: Two) -> None:
+def test_tenant_gets_one_event_about_repeated_failures(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
@@ -175,7 +175,7 @@ def test_owner_is_told_of_what_fails_again_and_again(two: Two) -> None:
     ids=["doubled", "cut", "500", "410", "list 500", "list 503", "list 410", "reset", "429", "slow"],
 )
 @pytest.mark.parametrize("side", Side)
-def test_watches_that_fail_are_made_up_for(two: Two, side: Side, rule: Rule) -> None:
+def test_failed_watches_are_repeated(two: Two, side: Side, rule: Rule) -> None:
     async def scenario() -> None:
         paint(two, 10, "blue")
         server = two.virtual if side is Side.VIRTUAL else two.host
@@ -197,7 +197,7 @@ def test_watches_that_fail_are_made_up_for(two: Two, side: Side, rule: Rule) -> 
 
 
 @pytest.mark.parametrize("side", Side)
-def test_expired_watch_lists_anew_and_misses_nothing(two: Two, side: Side) -> None:
+def test_expired_watch_lists_again_and_misses_nothing(two: Two, side: Side) -> None:
     async def scenario() -> None:
         paint(two, 10, "blue")
         server = two.virtual if side is Side.VIRTUAL else two.host
@@ -235,7 +235,7 @@ def test_copy_changed_or_gone_while_the_watch_was_expired_is_mended(two: Two) ->
     play(scenario)
 
 
-def test_server_that_ends_every_watch_at_once_is_not_asked_without_end(two: Two) -> None:
+def test_server_that_ends_every_watch_at_once_is_watched_with_a_delay(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
@@ -262,7 +262,7 @@ def busiest_second(server: ApiServer, since: int) -> int:
 
 
 @pytest.mark.parametrize("side", Side)
-def test_api_server_that_is_away_for_a_minute(two: Two, side: Side) -> None:
+def test_api_server_away_for_a_minute_costs_nothing(two: Two, side: Side) -> None:
     async def scenario() -> None:
         paint(two, 50, "blue")
         two.virtual.put(service("web"))
@@ -302,7 +302,7 @@ def _count_attempts(server: ApiServer) -> list[int]:
 
 
 @pytest.mark.parametrize("side", Side)
-def test_api_server_that_is_frozen_for_half_a_minute(two: Two, side: Side) -> None:
+def test_api_server_frozen_for_half_a_minute_costs_nothing(two: Two, side: Side) -> None:
     async def scenario() -> None:
         paint(two, 20, "blue")
         server = two.virtual if side is Side.VIRTUAL else two.host
@@ -321,7 +321,7 @@ def test_api_server_that_is_frozen_for_half_a_minute(two: Two, side: Side) -> No
     play(scenario)
 
 
-def test_compacted_while_the_daemon_was_cut_off(two: Two) -> None:
+def test_history_compacted_while_the_daemon_was_cut_off_costs_nothing(two: Two) -> None:
     async def scenario() -> None:
         paint(two, 20, "blue")
         async with two.daemon() as daemon:
@@ -361,7 +361,7 @@ def test_server_that_answers_only_errors_for_a_minute_is_asked_less_and_less(two
 PROBES = {"/readyz", "/api", "/api/v1"}
 
 
-def test_idle_it_asks_for_nothing_but_watches_and_probes(two: Two) -> None:
+def test_idle_daemon_sends_only_watches_and_probes(two: Two) -> None:
     async def scenario() -> None:
         paint(two, 100, "blue")
         two.virtual.put(secret("s"))

@@ -64,7 +64,7 @@ def test_uninstall_removes_all_our_objects_and_no_others(two: Two, elects: bool)
     play(scenario)
 
 
-def test_plan_says_what_would_go_and_writes_nothing(two: Two) -> None:
+def test_plan_lists_the_deletions_and_writes_nothing(two: Two) -> None:
     async def scenario() -> None:
         given = config(**ELECTING)
         others = await synced(two, given)
@@ -178,7 +178,7 @@ def test_crd_that_the_tenant_has_objects_of_stays_until_they_are_gone(two: Two) 
 
 
 @pytest.mark.parametrize("status", [503, 403])
-def test_crd_whose_objects_cant_be_seen_stays(two: Two, status: int) -> None:
+def test_crd_with_unlistable_objects_stays(two: Two, status: int) -> None:
     async def scenario() -> None:
         given = config()
         await synced(two, given)
@@ -271,7 +271,7 @@ def test_quota_and_limits_of_a_host_namespace_are_uninstalled(two: Two, keep: bo
 # -- in which order --------------------------------------------------------------------------------
 
 
-def test_pods_are_gone_before_what_they_mount(two: Two) -> None:
+def test_pods_are_deleted_before_the_objects_they_mount(two: Two) -> None:
     async def scenario() -> None:
         given = config()
         await synced(two, given)
@@ -348,7 +348,7 @@ def test_kept_copies_are_left_alone_by_the_next_daemon(two: Two) -> None:
     play(scenario)
 
 
-def test_scene_has_what_only_looks_like_ours(two: Two) -> None:
+def test_scene_has_objects_that_only_look_like_ours(two: Two) -> None:
     async def scenario() -> None:
         virtual, host = await synced(two, config())
         forged = labels_of(the_original(two, "secrets", "forged"))
@@ -366,7 +366,7 @@ def test_scene_has_what_only_looks_like_ours(two: Two) -> None:
 
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("is_taken", [False, True])
-def test_service_whose_address_is_being_changed_is_one_again(two: Two, keep: bool, is_taken: bool) -> None:
+def test_service_in_the_middle_of_an_address_change_is_restored(two: Two, keep: bool, is_taken: bool) -> None:
     async def scenario() -> None:
         given, client = only(two, "services"), admin(two.virtual, Side.VIRTUAL)
         before = await client.create(

@@ -143,7 +143,7 @@ def test_host_side_first_ends_well_whatever_the_tenant_does(two: Two, trick: Tri
 
 
 @pytest.mark.parametrize("name", TRICKS)
-def test_trick_keeps_an_uninstall_of_both_sides_from_its_end(
+def test_trick_prevents_the_end_of_an_uninstall_of_both_sides(
     two: Two, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the tests above would prove nothing."""

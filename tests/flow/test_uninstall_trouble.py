@@ -44,7 +44,7 @@ from syncer.testing.objects import configmap
 
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("after", [False, True])
-def test_killed_at_any_write_the_next_one_ends_it(keep: bool, after: bool) -> None:
+def test_killed_uninstall_is_completed_by_the_next(keep: bool, after: bool) -> None:
     async def scenario(number: int) -> tuple[bool, object]:
         two = Two()
         given = config(**ELECTING)
@@ -75,7 +75,7 @@ def test_killed_at_any_write_the_next_one_ends_it(keep: bool, after: bool) -> No
     assert all(end == ends[-1] for end in ends)
 
 
-def test_uninstall_refuses_beside_a_leading_daemon_and_names_it(two: Two) -> None:
+def test_uninstall_is_refused_beside_a_leading_daemon_that_it_names(two: Two) -> None:
     async def scenario() -> None:
         for given in (config(**ELECTING), config()):
             async with leading(admin(two.host, Side.HOST), config(**ELECTING), ()):
@@ -165,7 +165,7 @@ TROUBLES: list[Callable[[], Rule]] = [
 
 
 @pytest.mark.parametrize("trouble", range(len(TROUBLES)))
-def test_passing_trouble_is_overcome(two: Two, trouble: int) -> None:
+def test_temporary_failures_are_overcome(two: Two, trouble: int) -> None:
     async def scenario() -> None:
         given = config()
         others = await synced(two, given)
@@ -178,7 +178,7 @@ def test_passing_trouble_is_overcome(two: Two, trouble: int) -> None:
     play(scenario)
 
 
-def test_list_that_gets_too_old_is_begun_anew(two: Two) -> None:
+def test_list_that_expires_is_restarted(two: Two) -> None:
     async def scenario() -> None:
         given = config()
         await synced(two, given)
@@ -241,7 +241,7 @@ def test_finalizer_that_holds_an_object_is_reported_and_stops_later_steps(two: T
     play(scenario)
 
 
-def test_daemon_that_makes_it_all_again_is_noticed(two: Two) -> None:
+def test_daemon_that_recreates_everything_is_noticed(two: Two) -> None:
     async def scenario() -> None:
         given = only(two, "configmaps")
         two.virtual.put(configmap("x"))

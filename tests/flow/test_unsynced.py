@@ -47,7 +47,7 @@ def told(two: Two, name: str) -> list[Obj]:
     return [each for each in found if (each["involvedObject"]["name"], each["reason"]) == (name, "NotSynced")]
 
 
-def test_pod_whose_claim_is_not_synced_waits_and_says_why_and_goes_when_a_syncer_begins(two: Two) -> None:
+def test_pod_with_an_unsynced_claim_waits_with_an_event_until_a_syncer_begins(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(claim())
         two.virtual.put(pod("web", spec={"volumes": [CLAIM]}))
@@ -150,7 +150,7 @@ def test_thousands_of_objects_get_few_events_and_take_little_memory(two: Two) ->
     play(scenario)
 
 
-def test_kind_that_a_syncer_has_is_not_told_of(two: Two) -> None:
+def test_kind_with_a_syncer_causes_no_event(two: Two) -> None:
     async def scenario() -> None:
         Claims.able = True
         two.virtual.put(claim())

@@ -133,7 +133,7 @@ def _came_up(hostile: HostileScene, name: str, count: int) -> None:
 
 
 @pytest.mark.translators("single-namespace", reason="no translator sees what comes up")
-def test_lies_about_what_comes_up_end_nothing_else(hostile: HostileScene) -> None:
+def test_lies_about_events_and_nodes_stop_nothing_else(hostile: HostileScene) -> None:
     kinds = ("events", "nodes")
     _tell(hostile, *(Rule(verb=verb, resource=kind, rewrite=_lie) for verb in ("list", "watch") for kind in kinds))
     hostile.start()

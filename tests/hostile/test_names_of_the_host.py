@@ -102,7 +102,7 @@ def _cut_off(server: ApiServer) -> None:
 
 
 @pytest.mark.translators("single-namespace", reason="no translator sees the pages")
-def test_clients_that_say_nothing_keep_no_probe_from_its_answer(hostile: HostileScene) -> None:
+def test_silent_clients_delay_no_probe(hostile: HostileScene) -> None:
     """On 0aeb964 each has a thread of its own: `assert 131 < 80`."""
     hostile.start()
     with ExitStack() as opened:

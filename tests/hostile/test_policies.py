@@ -171,7 +171,7 @@ def test_marks_in_a_template_stay_behind(hostile: HostileScene) -> None:
     assert copy["spec"]["secretTemplate"] == {"labels": {"app": "a"}, "annotations": {}}
 
 
-def test_denied_metadata_in_a_template_stays_behind_and_the_tenant_is_told(hostile: HostileScene) -> None:
+def test_denied_metadata_in_a_template_is_left_out_with_an_event(hostile: HostileScene) -> None:
     kind = Resource("issuing.example.org/v1", "Paper", "papers")
     for server in (hostile.tenant, hostile.operator):
         server.put(crd(str(kind), spec={"names": {"plural": "papers", "singular": "paper", "kind": "Paper"}}))

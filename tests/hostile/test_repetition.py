@@ -94,7 +94,7 @@ GREEDY, NAMES = 30, 60
 
 
 @pytest.mark.translators("single-namespace", "vcluster-compat", reason="with the others a Pod waits for each copy")
-def test_names_that_lead_nowhere_have_the_host_asked_at_a_pace(hostile: HostileScene) -> None:
+def test_live_reads_of_names_that_lead_nowhere_are_paced(hostile: HostileScene) -> None:
     """Without a pace: `assert 871 <= (620 + (50.0 * (0.61 + 1)))`. 0aeb964 doesn't ask at all."""
     hostile.start()
     begun = time.monotonic()

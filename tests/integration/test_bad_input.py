@@ -127,7 +127,7 @@ def test_an_expired_client_certificate_is_named_with_its_end(scene: Scene, tmp_p
     assert str(certificate) in said or str(tmp_path / "host.kubeconfig") in said
 
 
-def test_a_server_whose_certificate_nobody_vouches_for(scene: Scene, tmp_path: Path) -> None:
+def test_a_server_with_a_certificate_of_an_unknown_ca_is_reported(scene: Scene, tmp_path: Path) -> None:
     stranger = trustme.CA()
     file = tmp_path / "ca.crt"
     stranger.cert_pem.write_to_path(file)
@@ -164,7 +164,7 @@ def test_a_port_in_use_names_the_setting(scene: Scene) -> None:
     assert f"metrics.address: can't listen on 127.0.0.1:{daemon.port}: the port is in use" in last_line(done)
 
 
-def test_a_host_namespace_that_is_not_there_is_said_and_heals(scene: Scene) -> None:
+def test_a_missing_host_namespace_is_reported_and_waited_for(scene: Scene) -> None:
     namespace = scene.namespace()
     scene.host_namespace += "-late"
     daemon = scene.daemon(scene.config())

@@ -89,7 +89,7 @@ def test_request_that_the_volume_has_not_grown_to_is_taken_back(selecting: Scene
     assert told(selecting, ns, "data") == []
 
 
-def test_claim_whose_volume_is_lost_says_so(selecting: Scene) -> None:
+def test_claim_that_lost_its_volume_gets_an_event(selecting: Scene) -> None:
     ns = selecting.namespace()
     key = bound(selecting, ns)
     place = selecting.host_key(KIND, key)

@@ -82,7 +82,7 @@ def test_kill_9_at_random_moments_under_load_loses_and_doubles_nothing(
     figure(f"{KILLS} kills during {dict(load.done)}; both sides agree")
 
 
-def test_what_happened_while_the_daemon_was_away_is_caught_up_with(scene: Scene) -> None:
+def test_a_restarted_daemon_catches_up_on_missed_changes(scene: Scene) -> None:
     namespace = scene.namespace()
     for make in (configmap, secret, service):
         for name in ("kept", "changed", "gone", "again", "lost"):

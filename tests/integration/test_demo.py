@@ -133,7 +133,7 @@ def test_once_on_embedded_clusters(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_kube_apiserver_it_falls_back_and_says_why(tmp_path: Path) -> None:
+def test_without_a_kube_apiserver_it_falls_back_with_the_reason(tmp_path: Path) -> None:
     status, said = Run(
         tmp_path, "--once", ENVTEST_CONTROLPLANE="/nowhere", KUBEBUILDER_ASSETS="", ENVTEST_DOCKER=""
     ).end()
@@ -150,7 +150,7 @@ def test_a_daemon_that_is_not_ready_ends_it_with_its_reason_and_the_log_is_kept(
     assert run.left() == []
 
 
-def test_a_daemon_that_is_not_ready_is_told_with_its_last_words(tmp_path: Path) -> None:
+def test_a_daemon_that_is_not_ready_is_reported_with_its_last_log_lines(tmp_path: Path) -> None:
     daemon = Daemon({}, tmp_path)
     daemon.log.write_text("".join(f"line {number}\n" for number in range(20)))
     daemon.process = subprocess.Popen(["sleep", "600"])
@@ -161,7 +161,7 @@ def test_a_daemon_that_is_not_ready_is_told_with_its_last_words(tmp_path: Path) 
         daemon.kill()
 
 
-def test_what_has_not_arrived_is_named() -> None:
+def test_missing_objects_are_named() -> None:
     there = Row("Secret", "shop/key", "->", "vc-shop/key-x-shop", "", "equal", True)
     absent = Row("Service", "shop/web", "->", "-", "", "not on the host yet", False)
     said = missing([there, absent], 2.5, Path("syncer.log")).splitlines()
@@ -172,7 +172,7 @@ def test_what_has_not_arrived_is_named() -> None:
     ]
 
 
-def test_a_daemon_that_ends_is_told_with_its_last_words(tmp_path: Path) -> None:
+def test_a_daemon_that_ends_is_reported_with_its_last_log_lines(tmp_path: Path) -> None:
     status, said = Run(tmp_path, "--once", "--embedded", SYNCER_WORKERS="many").end()
     assert status == 1, said
     assert "the daemon has ended with status 2" in said
@@ -226,7 +226,7 @@ def test_a_copy_with_other_content_has_not_arrived() -> None:
     assert statuses({SECRETS: [secret]}, {SECRETS: [other]})["Secret"] == ("1 key, different", False)
 
 
-def test_only_what_a_pod_uses_must_arrive() -> None:
+def test_only_objects_in_use_must_arrive() -> None:
     config = obj("ConfigMap", "web")
     assert statuses({CONFIG_MAPS: [config]}, {})["ConfigMap"] == ("stays here: no Pod uses it", True)
     container = {"name": "web", "envFrom": [{"configMapRef": {"name": "web"}}]}
@@ -234,7 +234,7 @@ def test_only_what_a_pod_uses_must_arrive() -> None:
     assert statuses({CONFIG_MAPS: [config], PODS: [pod]}, {})["ConfigMap"] == ("not on the host yet", False)
 
 
-def test_a_pod_has_arrived_when_both_sides_say_that_it_is_ready() -> None:
+def test_a_pod_has_arrived_when_ready_on_both_sides() -> None:
     pod = obj("Pod", "web", spec={"nodeName": "node-1"})
     host = copy(pod, status=READY)
     status = statuses({PODS: [pod]}, {PODS: [host]})["Pod"]
@@ -276,7 +276,7 @@ def test_a_node_and_the_events_must_come_up() -> None:
     assert statuses({PODS: [pod], EVENTS: retold}, {PODS: [host], EVENTS: told})["Events"][1]
 
 
-def test_what_the_operator_made_must_come_up_with_its_content() -> None:
+def test_the_operators_secret_must_come_up_with_its_content() -> None:
     database = obj("Database", "db", spec={"secretName": "login"}, status={"phase": "Ready"})
     host = copy(database, spec={"secretName": "login-x"})
     host["metadata"]["annotations"][MARKS.kind] = kind_mark(DATABASES)
@@ -290,7 +290,7 @@ def test_what_the_operator_made_must_come_up_with_its_content() -> None:
     assert statuses({DATABASES: [database], SECRETS: [old]}, there)["Secret"] == ("1 key, different", False)
 
 
-def test_a_database_has_arrived_when_both_sides_say_that_it_is_ready() -> None:
+def test_a_database_has_arrived_when_ready_on_both_sides() -> None:
     database = obj("Database", "db", spec={"secretName": "login"})
     host = copy(database, status={"phase": "Ready"})
     host["metadata"]["annotations"][MARKS.kind] = kind_mark(DATABASES)
@@ -333,7 +333,7 @@ async def _make_pods(kubeconfig: str, contexts: str) -> None:
     await asyncio.sleep(0.2)  # connections are closed in TLS first
 
 
-def test_the_clusters_alone_take_a_configuration_of_ones_own(tmp_path: Path) -> None:
+def test_clusters_alone_accept_a_custom_configuration(tmp_path: Path) -> None:
     run = Run(tmp_path, "--clusters", "--embedded")
     said = run.until("Ctrl-C here ends it all")
     file = tmp_path / "own.yaml"

@@ -209,7 +209,7 @@ def test_chart_tests_each_virtual_cluster_with_the_rights_of_its_daemon(both: li
     assert testing.returncode == 0, (said, complaint)
 
 
-def test_plugin_whose_wheel_an_init_container_installs_syncs_its_kind(prepared: Release, tmp_path: Path) -> None:
+def test_plugin_installed_by_an_init_container_syncs_its_kind(prepared: Release, tmp_path: Path) -> None:
     scene, source, wheels = prepared.scene, tmp_path / "source", tmp_path / "wheels"
     shutil.copytree(FOO, source)
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", f"--wheel-dir={wheels}", str(source)]

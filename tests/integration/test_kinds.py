@@ -38,7 +38,7 @@ def test_contents_labels_and_annotations_follow_and_go_again(world: Scene, ns: s
     world.gone(kind, key)
 
 
-def test_one_made_again_under_its_name_has_a_copy_of_its_own(world: Scene, ns: str) -> None:
+def test_object_recreated_under_its_name_gets_a_new_copy(world: Scene, ns: str) -> None:
     key = Key(ns, "a")
     world.virtual.create(configmap("a", namespace=ns, metadata=FORCED))
     first = world.copied("ConfigMap", key)
@@ -52,7 +52,7 @@ def test_one_made_again_under_its_name_has_a_copy_of_its_own(world: Scene, ns: s
     assert uid_of(host) != uid_of(first)
 
 
-def test_what_is_changed_or_deleted_on_the_host_is_put_right(world: Scene, ns: str) -> None:
+def test_changes_and_deletions_on_the_host_are_reverted(world: Scene, ns: str) -> None:
     key = Key(ns, "a")
     world.virtual.create(configmap("a", namespace=ns, metadata=FORCED))
     host = key_of(world.copied("ConfigMap", key))
@@ -66,7 +66,7 @@ def test_what_is_changed_or_deleted_on_the_host_is_put_right(world: Scene, ns: s
     assert uid_of(again) != uid_of(after)
 
 
-def test_a_foreign_object_in_the_way_is_left_alone_and_the_tenant_is_told(world: Scene, ns: str) -> None:
+def test_a_foreign_object_in_the_way_is_left_alone_with_an_event(world: Scene, ns: str) -> None:
     place = world.host_key("ConfigMap", Key(ns, "taken"))
     foreign = world.host.create(configmap(place.name, {"mine": "yes"}, namespace=place.namespace))
     with untouched(world.host, [foreign]):
@@ -174,7 +174,7 @@ def test_endpoints_of_a_service_without_selector_are_the_tenants_running_pods(wo
     assert daemon.requests(code="403") == 0, daemon.said()
 
 
-def test_a_budgets_copy_has_an_absolute_number_and_what_others_put_there_goes(world: Scene, ns: str) -> None:
+def test_a_budgets_copy_has_an_absolute_number_and_changes_by_others_are_reverted(world: Scene, ns: str) -> None:
     """The virtual controller manager works the number out, of the replicas of a Deployment."""
     kind, key, kubectl = "PodDisruptionBudget", Key(ns, "web"), world.virtual.plane.kubectl
     spec = {"maxUnavailable": 1, "selector": {}, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
@@ -254,7 +254,7 @@ def test_service_accounts_are_copied_without_rights(world: Scene, ns: str) -> No
 # -- Events ----------------------------------------------------------------------------------------
 
 
-def test_events_about_a_copy_are_told_in_the_virtual_cluster_in_its_own_words(world: Scene, ns: str) -> None:
+def test_events_about_a_copy_come_up_with_virtual_names(world: Scene, ns: str) -> None:
     virtual = world.virtual.create(pod("web", namespace=ns))
     world.ready(key_of(virtual))
     host = world.copied("Pod", key_of(virtual))

@@ -77,7 +77,7 @@ def test_a_plugins_client_writes_and_watches(apis: tuple[Api, Api]) -> None:
         assert {entry["manager"] for entry in found["metadata"]["managed_fields"]} == {"vsyncer"}
 
 
-def test_an_independent_client_sees_what_the_daemon_has_written(world: Scene, ns: str) -> None:
+def test_an_independent_client_reads_the_daemons_copy(world: Scene, ns: str) -> None:
     world.virtual.create(configmap("seen", {"color": "blue"}, namespace=ns))
     world.virtual.create(pod_mounting("p", configmap="seen", namespace=ns))
     copy = world.copied("ConfigMap", Key(ns, "seen"))

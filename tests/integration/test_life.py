@@ -84,7 +84,7 @@ def test_when_the_leader_is_killed_the_other_takes_over(scene: Scene, figure: Ca
     scene.agree()
 
 
-def test_a_leader_that_is_told_to_end_gives_the_lease_up_and_the_other_takes_over(
+def test_a_leader_releases_the_lease_on_sigterm_and_the_other_takes_over(
     scene: Scene, figure: Callable[[str], None]
 ) -> None:
     namespace = scene.namespace()
@@ -120,7 +120,7 @@ def test_a_leader_that_loses_the_lease_stands_by_and_leads_again_later(scene: Sc
     assert dig(lease(scene), "spec.leaseTransitions") >= 2
 
 
-def test_sigterm_under_load_finishes_what_has_begun(scene: Scene, figure: Callable[[str], None]) -> None:
+def test_sigterm_under_load_finishes_begun_requests(scene: Scene, figure: Callable[[str], None]) -> None:
     namespaces = [scene.namespace() for _ in range(2)]
     load = Load(scene.virtual, random.Random(2), namespaces, ("ConfigMap", "Service"), rate=120, names=40)
     with load.running():

@@ -243,7 +243,7 @@ def test_history_is_compacted_while_the_daemon_is_cut_off(
     assert others.total() <= 2 * least.total(), "a write is tried again where it was refused, and now and then only"
 
 
-def test_idle_asks_nothing_but_watches_and_the_lease(
+def test_idle_daemon_sends_only_watches_and_the_lease(
     scene: Scene, audits: tuple[Audit, Audit], figure: Callable[[str], None]
 ) -> None:
     namespaces = [scene.namespace() for _ in range(3)]

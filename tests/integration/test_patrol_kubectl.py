@@ -50,7 +50,7 @@ class Shop:
         return place
 
 
-def test_a_scan_says_what_kubectl_has_changed_and_puts_it_right(scene: Scene) -> None:
+def test_a_scan_reports_and_repairs_changes_by_kubectl(scene: Scene) -> None:
     shop, daemon = Shop.open(scene), scene.daemon(scene.config(sync=ALL))
     namespace = shop.namespace
     assert daemon.run("run", "--once").returncode == 0
@@ -88,7 +88,7 @@ def test_a_scan_says_what_kubectl_has_changed_and_puts_it_right(scene: Scene) ->
     assert again.stdout.startswith("nothing has drifted of "), again.stdout
 
 
-def test_the_daemon_tells_of_its_scans_over_its_socket(scene: Scene) -> None:
+def test_the_daemon_reports_its_scans_over_its_socket(scene: Scene) -> None:
     daemon = scene.start(scene.config(sync=ALL, patrol={"interval": "1s", "fresh": "1s"}))
     namespace = scene.namespace()
     scene.virtual.create(configmap("settings", {"color": "blue"}, namespace=namespace))

@@ -46,7 +46,7 @@ spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 """
 
 
-def test_what_a_pod_uses_is_copied_for_as_long_as_it_does(world: Scene, ns: str) -> None:
+def test_objects_are_copied_while_a_pod_uses_them(world: Scene, ns: str) -> None:
     for obj in (configmap("used", namespace=ns), configmap("unused", namespace=ns), secret("db", namespace=ns)):
         world.virtual.create(obj)
     world.virtual.create(pod_mounting("web", secret="db", configmap="used", namespace=ns))
@@ -186,7 +186,7 @@ def test_a_pod_that_the_host_evicts_is_deleted_in_the_virtual_cluster(world: Sce
     assert world.host.get("Pod", place) is None
 
 
-def test_a_pod_made_again_under_its_name_runs_anew(world: Scene, ns: str) -> None:
+def test_a_pod_recreated_under_its_name_gets_a_new_copy(world: Scene, ns: str) -> None:
     key = Key(ns, "web")
     world.virtual.create(pod("web", namespace=ns))
     world.ready(key)
@@ -221,7 +221,7 @@ def test_many_pods_at_once_all_become_ready(world: Scene, ns: str) -> None:
     assert world.host.list("Pod", selector=label) == []
 
 
-def test_pod_whose_claim_is_not_synced_is_not_sent_and_kubectl_shows_why(world: Scene, ns: str) -> None:
+def test_pod_with_an_unsynced_claim_stays_and_kubectl_shows_the_reason(world: Scene, ns: str) -> None:
     claim = {"name": "gpu", "resourceClaimName": "gpu"}
     virtual = world.virtual.create(pod("stateful", namespace=ns, spec={"resourceClaims": [claim]}))
     plane = world.virtual.plane
@@ -372,7 +372,7 @@ def test_resizing_that_needs_a_feature_of_the_node_is_done_on_the_host(
     eventually(is_larger, "the copy is resized")
 
 
-def test_resize_that_a_quota_of_the_host_refuses_is_told_and_the_pod_stays_in_step(world: Scene, ns: str) -> None:
+def test_resize_that_a_host_limit_refuses_gets_an_event_and_the_pod_stays_in_step(world: Scene, ns: str) -> None:
     key = Key(ns, "web")
     resources = {"requests": {"cpu": "100m"}}
     world.virtual.create(
@@ -398,7 +398,7 @@ def _events(world: Scene, ns: str, reason: str) -> list[Obj]:
     return [each for each in world.virtual.list("Event", namespace=ns) if each["reason"] == reason]
 
 
-def test_ingress_that_is_not_synced_says_so(world: Scene, ns: str) -> None:
+def test_ingress_that_is_not_synced_gets_an_event(world: Scene, ns: str) -> None:
     plane = world.virtual.plane
     backend = {"service": {"name": "web", "port": {"number": 80}}}
     manifest = json.dumps(build(INGRESSES, "way", namespace=ns, spec={"defaultBackend": backend}))

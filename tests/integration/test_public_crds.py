@@ -56,7 +56,7 @@ def widget(crd: Obj, name: str, namespace: str, size: int = 1, **parts: Any) -> 
 # -- they come -------------------------------------------------------------------------------------
 
 
-def test_a_new_virtual_cluster_has_them_when_it_connects(tenant: Scene, figure: Callable[[str], None]) -> None:
+def test_new_virtual_cluster_has_the_public_crds_when_it_connects(tenant: Scene, figure: Callable[[str], None]) -> None:
     crds = [public(small(tenant, f"{color}widgets")) for color in ("blue", "green", "red")]
     for each in crds:
         tenant.host.define(each)
@@ -67,9 +67,7 @@ def test_a_new_virtual_cluster_has_them_when_it_connects(tenant: Scene, figure: 
     figure(f"{len(crds)} CRDs are served {time.monotonic() - ready:.2f} s after the daemon is ready")
 
 
-def test_one_that_is_labelled_brings_its_objects_without_a_restart(
-    tenant: Scene, figure: Callable[[str], None]
-) -> None:
+def test_labelled_crd_brings_its_objects_without_a_restart(tenant: Scene, figure: Callable[[str], None]) -> None:
     crd = small(tenant)
     tenant.host.define(crd)
     running = start(tenant, crd)
@@ -200,7 +198,7 @@ def test_a_tenants_own_crd_is_never_touched(tenant: Scene) -> None:
 # -- they go ---------------------------------------------------------------------------------------
 
 
-def test_without_its_label_it_stays_with_its_objects(tenant: Scene) -> None:
+def test_crd_without_its_label_stays_with_its_objects(tenant: Scene) -> None:
     crd = public(small(tenant))
     tenant.host.define(crd)
     start(tenant, crd)
@@ -217,7 +215,7 @@ def test_without_its_label_it_stays_with_its_objects(tenant: Scene) -> None:
     assert uid_of(again) == uid_of(first)
 
 
-def test_it_goes_with_its_label_when_nothing_of_it_is_left(tenant: Scene) -> None:
+def test_unused_crd_is_deleted_with_its_label(tenant: Scene) -> None:
     crd = public(small(tenant))
     tenant.host.define(crd)
     start(tenant, crd, onRemoval="delete-if-unused")
@@ -234,7 +232,7 @@ def test_it_goes_with_its_label_when_nothing_of_it_is_left(tenant: Scene) -> Non
     eventually(lambda: defined(tenant.virtual, crd) is None, "the virtual CRD is gone")
 
 
-def test_one_that_a_tenant_deletes_is_made_again(tenant: Scene) -> None:
+def test_crd_that_a_tenant_deletes_is_recreated(tenant: Scene) -> None:
     crd = public(small(tenant))
     tenant.host.define(crd)
     start(tenant, crd)

@@ -57,7 +57,7 @@ def test_a_copy_without_user_goes_some_seconds_after_the_start(two: Two) -> None
     play(scenario)
 
 
-def test_what_the_host_shows_stays_where_an_older_list_of_the_host_lacks_it(two: Two) -> None:
+def test_shown_definition_stays_when_an_older_list_of_the_host_lacks_it(two: Two) -> None:
     async def scenario() -> None:
         options = {"enabled": True, "onRemoval": "delete"}
         before = two.host.revision

@@ -53,13 +53,13 @@ def derived(*bases: str) -> str:
         + "    fake_sync = lambda self, ctx, virtual: None\n",
     ],
 )
-def test_roles_that_can_be_alone_or_together_are_taken(install: Install, code: str) -> None:
+def test_roles_that_may_be_alone_or_together_are_accepted(install: Install, code: str) -> None:
     install("acme-widgets", "from syncer.api import *\n" + code, widgets="Widgets")
     [widgets] = Installed([], lambda group: entry_points(group=group)).syncers(["toHost.widgets"])
     assert widgets.__name__ == "Widgets"
 
 
-def test_good_one_is_taken(install: Install) -> None:
+def test_valid_plugin_is_loaded(install: Install) -> None:
     install("acme-widgets", GOOD, widgets="Widgets")
     [widgets] = Installed([], lambda group: entry_points(group=group)).syncers(["toHost.widgets"])
     assert widgets.__name__ == "Widgets"

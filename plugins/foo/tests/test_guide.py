@@ -103,7 +103,7 @@ def test_the_names_in_the_tables_are_those_of_the_api() -> None:
     assert shown - known - methods == set()
 
 
-def test_the_template_is_renamed_as_its_readme_says(tmp_path: Path) -> None:
+def test_the_template_is_renamed_by_the_commands_of_its_readme(tmp_path: Path) -> None:
     shutil.copytree(
         PLUGINS / "template", tmp_path / "plugins/template", ignore=shutil.ignore_patterns(".*", "__pycache__")
     )

@@ -87,7 +87,7 @@ def test_function_that_uses_cpu_is_sampled_below_its_callers(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("no_ticks")
-def test_time_in_c_is_not_the_next_function_s(tmp_path: Path) -> None:
+def test_time_in_c_counts_for_its_caller(tmp_path: Path) -> None:
     assert innermost(sampled(tmp_path, burn_in_c)) == ["burn_in_c"] * TIMES
 
 

@@ -23,7 +23,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place("0badcafe")
 
 
-def test_node_whose_images_cannot_be_built_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_node_with_failed_image_builds_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(path: Path) -> None:
         raise RuntimeError("no Go here")
 

@@ -143,7 +143,7 @@ def test_stage_that_hangs_is_ended_and_red(checkout: Checkout) -> None:
     assert "FAILED: units failed" in lines
 
 
-def test_process_that_dies_without_a_word_is_red(checkout: Checkout) -> None:
+def test_process_that_exits_without_output_is_red(checkout: Checkout) -> None:
     checkout.write("tests/unit/test_dies.py", "import os\ndef test_dies():\n    os._exit(0)\n")
     assert checkout.run()[0] == 1
 
@@ -156,7 +156,7 @@ def test_second_process_of_a_stage_that_fails_is_named(checkout: Checkout) -> No
     assert "FAILED tests/other/test_bad.py::test_bad - AssertionError: not the same fruit" in lines
 
 
-def test_test_that_runs_pytest_itself_writes_into_no_record(checkout: Checkout) -> None:
+def test_test_that_runs_pytest_writes_into_no_record(checkout: Checkout) -> None:
     runs = "subprocess.run([sys.executable, '-m', 'pytest', 'inner'], check=False)"
     inner = f"import subprocess, sys\ndef test_it():\n    {runs}\n"
     checkout.write("inner/test_bad.py", BAD)
@@ -237,7 +237,7 @@ def test_dies():
 
 
 @pytest.mark.parametrize("cycle", ["", "held = [task]; held.append(held)"])
-def test_task_that_dies_unseen_fails_in_its_module(checkout: Checkout, cycle: str) -> None:
+def test_task_with_an_unretrieved_exception_fails_in_its_module(checkout: Checkout, cycle: str) -> None:
     checkout.write("tests/unit/test_it.py", DIES.format(cycle=cycle, awaited=""))
     checkout.write("tests/unit/test_later.py", "import gc\ndef test_later():\n    gc.enable()\n    gc.collect()\n")
     status, lines = checkout.run()
@@ -248,7 +248,7 @@ def test_task_that_dies_unseen_fails_in_its_module(checkout: Checkout, cycle: st
     assert f"DiedUnseen: OSError('no kubelet any more') {where}: Task exception was never retrieved" in failed
 
 
-def test_task_that_dies_and_is_looked_at_fails_nothing(checkout: Checkout) -> None:
+def test_task_with_a_retrieved_exception_fails_nothing(checkout: Checkout) -> None:
     checkout.write("tests/unit/test_it.py", DIES.format(cycle="", awaited="assert task.exception()"))
     assert checkout.run()[0] == 0
 
@@ -294,7 +294,7 @@ def begun(checkout: Checkout, script: str, *arguments: str) -> Iterator["subproc
         yield gate
 
 
-def test_gate_that_is_told_to_end_leaves_nothing(checkout: Checkout) -> None:
+def test_terminated_gate_leaves_nothing(checkout: Checkout) -> None:
     with begun(checkout, HANGS) as gate:
         gate.terminate()
         said = gate.communicate(timeout=120)[0]
@@ -365,7 +365,7 @@ def test_stage_beside_others_ends_with_the_gate(checkout: Checkout) -> None:
         os.kill(pid, 0)
 
 
-def test_stage_that_is_ended_may_put_away_what_it_has_made(checkout: Checkout) -> None:
+def test_terminated_stage_may_clean_up(checkout: Checkout) -> None:
     # A shell runs a trap once its command has ended, and a command that begins late isn't interrupted.
     waits = "while :; do sleep 0.1; done"
     with begun(checkout, HANGS_BESIDE, f"trap 'echo yes >tidied; exit' INT; echo >pid; {waits}") as gate:

@@ -157,7 +157,7 @@ def test_name_that_another_name_is_hashed_to_is_not_taken() -> None:
 
 @pytest.mark.parametrize("cls", [SingleNamespace, PerNamespace])
 @given(resource=st.sampled_from(RESOURCES), namespace=LABELS, name=NAMES, cluster=LABELS, home=LABELS)
-def test_places_are_valid(cls: type, resource: Resource, namespace: str, name: str, cluster: str, home: str) -> None:
+def test_host_keys_are_valid(cls: type, resource: Resource, namespace: str, name: str, cluster: str, home: str) -> None:
     assume(cls is SingleNamespace or ":" not in name)
     place = translator(cls, cluster, home).to_host(resource, key(resource, namespace, name))
     assert bool(place.namespace) == resource.namespaced

@@ -244,7 +244,7 @@ def test_tokens_of_a_pod_never_appear_by_a_name_in_a_certificate() -> None:
     assert (SECRET, Key("shop", "admin.pod-tokens")) not in asked(world)
 
 
-def test_object_with_the_marks_of_its_own_place_is_a_copy_whatever_its_kind_mark() -> None:
+def test_object_with_the_marks_of_its_host_key_is_a_copy_despite_its_kind_mark() -> None:
     world = begun().given(host=[marked(made())])
     assert world.decide(SECRET, "shop/db-tls").writes == ()
     elsewhere = {"metadata": {"annotations": {"vsyncer.dev/host-name": "another"}}}

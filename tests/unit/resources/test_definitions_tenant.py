@@ -57,7 +57,7 @@ def test_tenant_can_not_make_it_public() -> None:
     assert host(made)["metadata"]["labels"] == {"team": "a", "vsyncer.dev/cluster": "vc.vc-ns"}
 
 
-def test_nor_by_a_label_that_the_configuration_has_for_it() -> None:
+def test_tenant_can_not_make_it_public_by_a_configured_label() -> None:
     public = {"fromHost": {"customResourceDefinitions": {"enabled": True, "label": "example.org/public"}}}
     config = merged(options(), {"sync": public})
     made = World([TenantDefinitionSyncer, PublicDefinitionSyncer], config=config)

@@ -74,7 +74,7 @@ def test_names_in_the_message_are_the_virtual_ones(world: World, copy: Obj) -> N
     )
 
 
-def test_repeated_one_changes_the_one_that_is_there(world: World, copy: Obj) -> None:
+def test_repeated_event_updates_the_existing_one(world: World, copy: Obj) -> None:
     first = event("web-x-shop-x-vc.17", about=copy)
     told(world, first)
     again = merged(first, {"count": 9, "lastTimestamp": "2026-01-01T13:00:00Z"})
@@ -82,7 +82,7 @@ def test_repeated_one_changes_the_one_that_is_there(world: World, copy: Obj) -> 
     assert (call.verb, call.body["count"]) == ("patch", 9)
 
 
-def test_virtual_one_outlives_the_hosts(world: World, copy: Obj) -> None:
+def test_virtual_event_outlives_the_hosts(world: World, copy: Obj) -> None:
     one = event("web-x-shop-x-vc.17", about=copy)
     told(world, one)
     world.gone(host=[one])

@@ -80,7 +80,7 @@ def test_address_is_allocated_by_each_side_unless_both_are_to_be_the_same(world:
     assert write.obj["spec"]["clusterIP"] == "10.0.0.7"
 
 
-def test_headless_one_stays_headless(world: World) -> None:
+def test_headless_service_stays_headless(world: World) -> None:
     assert settled(world, service("web", spec={"clusterIP": "None"}))["spec"]["clusterIP"] == "None"
 
 
@@ -151,7 +151,7 @@ def test_type_that_the_tenant_chooses_while_the_address_is_changed_stays(world: 
     assert world.host("Service", COPY) is None
 
 
-def test_service_that_is_deselected_while_its_address_is_changed_is_one_again(world: World) -> None:
+def test_service_deselected_during_an_address_change_is_restored(world: World) -> None:
     world = drawn_otherwise(world).configure(SAME)
     world.apply(world.decide("services", "shop/web"))
     world.configure({"sync": {"toHost": {"services": {"selector": {"matchLabels": {"sync": "yes"}}}}}})

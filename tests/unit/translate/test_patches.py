@@ -118,7 +118,7 @@ def test_whole_write_gets_parts_that_it_lacks() -> None:
     assert write.obj["spec"] == {"a": {"b": "c"}}
 
 
-def test_merge_gets_the_patches_of_its_fields_and_none_of_the_metadata() -> None:
+def test_merge_gets_the_patches_of_its_fields_but_not_of_its_metadata() -> None:
     """Its metadata is the live object's, patched when it was written, where a removal finds nothing to remove."""
     patches = patcher(
         down=[
@@ -167,7 +167,7 @@ def test_running_pod_is_patched_only_where_it_changes() -> None:
     assert patched["metadata"]["labels"] == {"app": "web", "team": "red", **MARKS}
 
 
-def test_change_of_nothing_but_labels_gets_no_spec() -> None:
+def test_change_of_labels_alone_gets_no_spec() -> None:
     assert changed(*PARTIAL, spec={})["spec"] == {}
 
 
@@ -208,7 +208,7 @@ def test_cel_is_asked_at_every_place_about_the_object_as_it_was() -> None:
     assert down(gone, spec=spec)["spec"]["cs"] == [{"n": 2}]
 
 
-def test_null_takes_the_field_away_and_makes_none() -> None:
+def test_null_removes_the_field_and_adds_none() -> None:
     assert down({"path": "spec.a", "cel": "null"}, spec={"a": 1, "b": 2})["spec"] == {"b": 2}
     assert down({"path": "spec.x.y", "cel": "null"}, spec={"b": 2})["spec"] == {"b": 2}
 
@@ -288,7 +288,7 @@ def test_identity_of_an_object_is_not_for_patches(path: str) -> None:
     assert Patch.model_validate({"op": "copy", "from": path, "path": "/spec/x"}).from_steps[0] in path
 
 
-def test_copy_that_is_read_is_none_that_is_changed() -> None:
+def test_copy_operation_reads_the_virtual_object() -> None:
     assert down({"op": "copy", "from": "/metadata/name", "path": "/spec/id"})["spec"] == {"id": "w-x-shop-x-vc"}
 
 

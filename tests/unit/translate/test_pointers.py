@@ -109,7 +109,7 @@ def test_field_is_put_with_the_mappings_above_it() -> None:
         pointers.put({"l": [1]}, ("l", "1", "a"), 2)
 
 
-def test_path_leads_to_every_item_and_to_nothing_where_there_is_no_list() -> None:
+def test_path_leads_to_every_item_and_to_none_without_a_list() -> None:
     doc = {"cs": [{"ps": [1, 2]}, {}, {"ps": [3]}], "s": "x"}
     assert list(pointers.places(doc, ("cs", EACH, "ps", EACH))) == [
         ("cs", "0", "ps", "0"),

@@ -134,7 +134,7 @@ def test_an_open_watch_stalls_and_goes_on_where_it_was() -> None:
     virtual_time.run(main())
 
 
-def test_open_watches_may_be_told_to_list_anew() -> None:
+def test_a_lag_with_relist_ends_open_watches_with_410() -> None:
     async def main() -> None:
         server = ApiServer()
         then = put(server, "a")
@@ -171,7 +171,7 @@ def test_only_some_users_and_resources_fall_behind() -> None:
     virtual_time.run(main())
 
 
-def test_what_was_asked_for_may_be_later_than_what_the_server_has() -> None:
+def test_a_read_of_a_version_that_a_lagging_server_lacks_gets_504() -> None:
     async def main() -> None:
         server = ApiServer()
         then = put(server, "a")
@@ -209,7 +209,7 @@ def test_nothing_older_than_the_history_can_be_shown() -> None:
         server.lag(server.revision + 1)
 
 
-def test_every_change_is_told_with_its_author() -> None:
+def test_followers_get_every_change_with_its_author() -> None:
     async def main() -> None:
         server = ApiServer()
         changes: list[Change] = []
@@ -229,7 +229,7 @@ def test_every_change_is_told_with_its_author() -> None:
     virtual_time.run(main())
 
 
-def test_what_the_servers_own_controllers_do_has_no_author() -> None:
+def test_changes_by_the_servers_controllers_have_no_author() -> None:
     async def main() -> None:
         server = ApiServer()
         owner = server.put(configmap("owner", "blue"))

@@ -29,7 +29,7 @@ def test_billionths_stay_where_no_rounding_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "1x", "1 Gi", "--1", "1.2.3", "1KI", "Ki", "1e"])
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_an_invalid_quantity_is_refused(text: str) -> None:
     with pytest.raises(QuantityError, match="must match the regular expression"):
         canonical(text)
 

@@ -61,7 +61,7 @@ def test_addresses_of_services_are_those_of_the_snapshot() -> None:
         server.put(service("thief", kept))
 
 
-def test_watch_is_cut_and_one_from_the_lost_history_shows_nothing_until_that_is_reached() -> None:
+def test_watch_is_cut_and_one_from_the_lost_history_waits_until_it_is_reached() -> None:
     async def main() -> None:
         server, seen = ApiServer(), list[str]()
         put(server, "a")
@@ -97,7 +97,7 @@ def test_watch_is_cut_and_one_from_the_lost_history_shows_nothing_until_that_is_
     virtual_time.run(main())
 
 
-def test_restore_refuses_what_has_other_definitions() -> None:
+def test_restore_is_refused_after_the_definitions_changed() -> None:
     server = ApiServer()
     snapshot = server.snapshot()
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget"}

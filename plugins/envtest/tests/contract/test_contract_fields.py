@@ -29,7 +29,7 @@ def deployments(ns: str, name: str = "") -> str:
     return f"/apis/apps/v1/namespaces/{ns}/deployments" + (f"/{name}" if name else "")
 
 
-def test_they_are_dropped_with_a_warning(api: Api, ns: str) -> None:
+def test_unknown_fields_are_dropped_with_a_warning(api: Api, ns: str) -> None:
     answer = api.post(deployments(ns), body())
     assert answer.status == 201
     assert "replica" not in answer["spec"]
@@ -40,7 +40,7 @@ def test_they_are_dropped_with_a_warning(api: Api, ns: str) -> None:
     assert (quiet.status, "warning" in quiet.headers) == (201, False)
 
 
-def test_they_are_refused_where_the_client_asks_so(api: Api, ns: str) -> None:
+def test_unknown_fields_are_refused_where_the_client_asks_so(api: Api, ns: str) -> None:
     answer = api.post(f"{deployments(ns)}?fieldValidation=Strict", body())
     assert (answer.status, answer["reason"]) == (400, "BadRequest")
     told = ", ".join(f'unknown field "{path}"' for path in PATHS)

@@ -17,7 +17,7 @@ def make(api: Api, ns: str, name: str = "a", **spec: Any) -> Obj:
     return api.make(pods(ns), body)
 
 
-def test_what_a_new_pod_has(api: Api, ns: str) -> None:
+def test_a_new_pod_has_its_defaults(api: Api, ns: str) -> None:
     body = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     pod = api.make(pods(ns), {**body, "status": {"phase": "Running"}})
     assert pod["status"] == {"phase": "Pending", "qosClass": "BestEffort"}

@@ -48,7 +48,7 @@ def test_version_that_is_yet_to_come_shows_nothing_before_it_comes(api: Api, ns:
     assert watch.next() is None
 
 
-def test_without_a_version_it_begins_with_what_is_there(api: Api, ns: str) -> None:
+def test_without_a_version_it_begins_with_the_existing_objects(api: Api, ns: str) -> None:
     make(api, ns, "a")
     make(api, ns, "b")
     for query in ("", "&resourceVersion=0"):
@@ -75,7 +75,7 @@ def test_an_object_that_enters_and_leaves_the_selection(api: Api, ns: str) -> No
     assert other.next() == {"type": "ADDED", "object": red}
 
 
-def test_a_deletion_outside_the_selection_is_not_told(api: Api, ns: str) -> None:
+def test_a_deletion_outside_the_selection_causes_no_event(api: Api, ns: str) -> None:
     version = make(api, ns, "a", color="red")["metadata"]["resourceVersion"]
     watch = api.watch(f"{maps(ns)}?resourceVersion={version}&labelSelector=color=blue")
     api.delete(f"{maps(ns)}/a")

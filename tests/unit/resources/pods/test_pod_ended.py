@@ -110,7 +110,7 @@ def test_generation_is_the_latest_where_it_was_noted() -> None:
     assert conditions(status)["Ready"]["observedGeneration"] == 4
 
 
-def test_how_a_container_ended_is_kept() -> None:
+def test_end_state_of_a_container_is_kept() -> None:
     ended = container(SUCCEEDED)
     assert failed({"phase": "Running", "containerStatuses": [ended]})["containerStatuses"] == [ended]
 

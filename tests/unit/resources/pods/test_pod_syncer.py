@@ -221,7 +221,7 @@ def test_image_of_an_init_container_can_be_changed_too(ready: World) -> None:
     assert (ready.host("Pod", COPY) or {})["spec"]["initContainers"] == [{"name": "init", "image": "init:2"}]
 
 
-def test_lists_are_changed_only_over_the_version_that_was_seen(copied: World) -> None:
+def test_lists_are_changed_only_over_the_observed_version(copied: World) -> None:
     virtual(copied, {"spec": {"containers": [{"name": "app", "image": "app:2"}]}})
     version = (copied.host("Pod", COPY) or {})["metadata"]["resourceVersion"]
     [down, _] = decided(copied).writes
@@ -338,7 +338,7 @@ def test_pod_that_the_host_has_lost_fails_before_it_is_deleted(running: World) -
     assert (disrupted["status"], disrupted["reason"]) == ("True", "DeletionByPodGC")
 
 
-def test_failed_status_is_only_for_the_pod_as_it_was_seen(running: World) -> None:
+def test_failed_status_is_only_for_the_observed_version_of_the_pod(running: World) -> None:
     running.gone(host=[running.host("Pod", COPY) or {}])
     seen = (running.virtual("Pod", "shop/web") or {})["metadata"]
     patch, _ = running.settle("pods", "shop/web")
