@@ -137,8 +137,8 @@ def _rows(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator[str]:
     for key, value in node.value:
         name = f"{path}{key.value}"
         if isinstance(value, yaml.MappingNode) and value.value and not _is_leaf(key.value):
-            if said := _sentences(lines, key):
-                yield f"| `{name}` | | {said} |"
+            if sentences := _sentences(lines, key):
+                yield f"| `{name}` | | {sentences} |"
             yield from _rows(value, lines, f"{name}.")
         else:
             default = yaml.safe_dump(yaml.safe_load(yaml.serialize(value)), default_flow_style=True, width=10_000)
@@ -152,8 +152,8 @@ def _is_leaf(name: str) -> bool:
 
 def _sentences(lines: list[str], key: yaml.Node) -> str:
     """Return a comment without the example in YAML that may follow it."""
-    said, _, _ = _comment(lines, key.start_mark.line).partition("\n  - ")
-    return said.replace("\n", " ").replace("|", "\\|").removesuffix(":")
+    sentences, _, _ = _comment(lines, key.start_mark.line).partition("\n  - ")
+    return sentences.replace("\n", " ").replace("|", "\\|").removesuffix(":")
 
 
 def _of_mapping(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator[tuple[str, Any]]:
@@ -165,8 +165,8 @@ def _of_mapping(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator
 
 
 def _of(key: yaml.Node, node: yaml.Node, lines: list[str], path: str) -> Schema:
-    said = _comment(lines, key.start_mark.line)
-    schema: Schema = {"description": said} if said else {}
+    sentences = _comment(lines, key.start_mark.line)
+    schema: Schema = {"description": sentences} if sentences else {}
     name = path.rpartition(".")[2]
     if name == "config":
         return schema | {"$ref": "#/$defs/Configuration"}

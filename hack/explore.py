@@ -82,8 +82,8 @@ def _succeeds(seed: int, chosen: Try) -> bool:
         text=True,
         check=False,
     )
-    said = {"seed": seed, "tried": chosen.name, "seconds": round(time.monotonic() - started, 1)}
-    click.echo(json.dumps({**said, "failed": done.returncode != 0, "again": str(chosen)}))
+    row = {"seed": seed, "tried": chosen.name, "seconds": round(time.monotonic() - started, 1)}
+    click.echo(json.dumps({**row, "failed": done.returncode != 0, "again": str(chosen)}))
     if done.returncode:
         click.echo(done.stdout, err=True)
     return done.returncode == 0

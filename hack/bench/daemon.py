@@ -220,7 +220,7 @@ class Process(Daemon):
         command = [*self.command, *arguments[:1], "--config", str(self.file), *arguments[1:]]
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         """Its log."""
         return self.log.read_text()
 

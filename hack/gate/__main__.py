@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
         case _:
             print("usage: hack/check [--fast], or hack/test", file=sys.stderr)
             return 2
-    _say_where()
+    _print_environment()
     with tempfile.TemporaryDirectory(prefix="gate-") as folder:
         verdict = Verdict(list(_run(chosen, Path(folder))), is_all=is_all)
         verdict.try_again(Path(folder))
@@ -38,12 +38,12 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if verdict.is_green else 1
 
 
-def _say_where() -> None:
+def _print_environment() -> None:
     """Print what a run may depend on."""
     names = ("CI", "HOME", "TMPDIR", "KUBEBUILDER_ASSETS", "ENVTEST_DOCKER")
-    said = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
+    settings = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     load = " ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {load}", *said, sep=", ", flush=True)
+    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {load}", *settings, sep=", ", flush=True)
 
 
 def _run(chosen: Sequence[Stage], folder: Path) -> Iterator[Ran]:

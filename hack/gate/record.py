@@ -34,8 +34,8 @@ class Record:
     @property
     def is_whole(self) -> bool:
         """True if pytest ran, came to its end, and what it says is told by the tests."""
-        said = 1 if self.of("failed") else 0
-        return bool(self.exits) and all(code in (0, said) for code in self.exits)
+        expected = 1 if self.of("failed") else 0
+        return bool(self.exits) and all(code in (0, expected) for code in self.exits)
 
 
 def read(folder: Path) -> Record:

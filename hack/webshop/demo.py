@@ -106,8 +106,8 @@ class Demo:
         say("", f"All has arrived, {time.monotonic() - begun:.1f} s after kubectl began to apply it.")
 
     async def _visit(self, visit: Visit) -> None:
-        async for command, said in visit.run():
-            say(f"   $ {command}", *_indented(said))
+        async for command, output in visit.run():
+            say(f"   $ {command}", *_indented(output))
 
     async def _daemon(self, clusters: Clusters, admins: Mapping[Side, SideClient], stack: AsyncExitStack) -> Daemon:
         daemon = make(clusters, self.folder)

@@ -136,11 +136,11 @@ def test_headless_service_has_the_addresses_of_its_pods(names: Tenant) -> None:
 
 
 def test_pod_has_the_name_server_and_search_domains_of_its_cluster(names: Tenant) -> None:
-    said = names.exec(NAMESPACE, "db-0", "/bin/busybox", "cat", "/etc/resolv.conf")
+    content = names.exec(NAMESPACE, "db-0", "/bin/busybox", "cat", "/etc/resolv.conf")
     address = names.kubectl("get", "service", "-n=kube-system", "kube-dns", "-o=jsonpath={.spec.clusterIP}")
-    assert f"nameserver {address}\n" in said
-    assert f"search {NAMESPACE}.svc.cluster.local svc.cluster.local cluster.local\n" in said
-    assert "options ndots:5" in said
+    assert f"nameserver {address}\n" in content
+    assert f"search {NAMESPACE}.svc.cluster.local svc.cluster.local cluster.local\n" in content
+    assert "options ndots:5" in content
 
 
 #: An address that a Service of the host's own has.

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from harness import HOME, NAMESPACE, Daemon, Two, built_in, play, until, verbs, writes
-from parked_scene import told
+from parked_scene import warnings
 from small_syncers import Maps
 
 from kube_envtest import Rule
@@ -121,7 +121,7 @@ def test_object_is_synced_soon_after_the_one_in_its_way_is_gone(two: Two) -> Non
                 "a change of the object or its copy",
                 f"the end of the ConfigMap {HOME}/flat-x on the host cluster",
             ]
-            [why] = told(two)
+            [why] = warnings(two)
             assert why == (
                 "another ConfigMap on the host has the name that this object's copy would get. "
                 "Rename this object, or ask the operator"

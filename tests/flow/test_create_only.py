@@ -3,7 +3,7 @@
 import asyncio
 
 from harness import CLUSTER, HOME, Daemon, Two, between, crd, place, play, until, widget, writes
-from patrol_scene import scanned, told
+from patrol_scene import outcomes, scanned
 from small_syncers import WIDGETS
 
 from syncer.api import Config, Mirror, Obj
@@ -84,7 +84,7 @@ def test_create_only_field_that_the_host_changes_is_no_drift(two: Two) -> None:
             seen = len(two.host.requests)
             edit(two, "host", {"seed": "moved", "place": {"zone": None}})
             await daemon.settled()
-            assert told(await scanned(daemon, "widgets")) == []
+            assert outcomes(await scanned(daemon, "widgets")) == []
             assert writes(two.host, seen) == []
             edit(two, "host", {"place": {"rack": "r9", "shelf": "1"}})
             await daemon.settled()

@@ -101,10 +101,10 @@ def test_crd_of_the_tenants_own_parks_ours_until_it_is_gone(two: Two) -> None:
         two.host.put(public())
         async with daemon(two, {**ON, "onRemoval": "delete"}) as running:
             await running.settled()
-            told = status(running)
-            assert told
-            assert told.state is RequestState.PARKED
-            assert "not ours" in told.reason
+            found = status(running)
+            assert found
+            assert found.state is RequestState.PARKED
+            assert "not ours" in found.reason
             assert [event["involvedObject"]["name"] for event in two.virtual.objects("events")] == [NAME]
             two.host.delete(CRDS, NAME)
             await running.settled()
@@ -141,10 +141,10 @@ def test_version_that_the_tenant_stores_does_not_go_before_it_is_migrated(two: T
             assert there(two.virtual)["status"]["storedVersions"] == ["v1", "v2"]
             two.host.put(public(spec={"versions": [crd_version("v2", storage=True)]}))
             await running.settled()
-            told = status(running)
-            assert told
-            assert told.state is RequestState.PARKED
-            assert "take v1 out of status.storedVersions" in told.reason
+            found = status(running)
+            assert found
+            assert found.state is RequestState.PARKED
+            assert "take v1 out of status.storedVersions" in found.reason
             assert len(there(two.virtual)["spec"]["versions"]) == 2
             two.virtual.put(merged(there(two.virtual), {"status": {"storedVersions": ["v2"]}}))
             await until(lambda: len(there(two.virtual)["spec"]["versions"]) == 1)
@@ -234,9 +234,9 @@ def test_crd_in_use_goes_when_its_last_object_has_gone(two: Two) -> None:
             two.virtual.put(widget("w"))
             two.host.delete(CRDS, NAME)
             await running.settled()
-            told = status(running)
-            assert told
-            assert told.state is RequestState.PARKED
+            found = status(running)
+            assert found
+            assert found.state is RequestState.PARKED
             assert two.virtual.get("widgets.example.com", "shop/w")
             two.virtual.delete("widgets.example.com", "shop/w")
             await until(lambda: copy(two) is None, within=400)

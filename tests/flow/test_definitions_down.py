@@ -69,9 +69,9 @@ def test_crd_of_two_tenants_belongs_to_the_first(two: Two) -> None:
             before = there(two.host)
             second.put(crd(NAME, [crd_version("v7", storage=True)]))
             await running.settled()
-            told = status(running, "tenant-crds")
-            assert told
-            assert told.state is RequestState.PARKED
+            found = status(running, "tenant-crds")
+            assert found
+            assert found.state is RequestState.PARKED
             assert there(two.host) == before
 
     play(scenario)

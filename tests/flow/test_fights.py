@@ -86,7 +86,7 @@ def shows(two: Two, wanted: Obj) -> bool:
     return bool(data(two) == wanted)
 
 
-def told(two: Two) -> list[str]:
+def frozen_events(two: Two) -> list[str]:
     return [event["message"] for event in two.virtual.objects("events") if event["reason"] == "FieldFrozen"]
 
 
@@ -111,7 +111,7 @@ def test_field_of_a_stubborn_manager_is_frozen_and_the_rest_synced(
                 "data.color of the host ConfigMap flips between what vsyncer and kubectl-edit write; frozen until 2"
             )
             assert status.reason.endswith("syncer thaw configmaps shop/x")
-            assert told(two) == [status.reason]
+            assert frozen_events(two) == [status.reason]
             assert degraded(daemon.process)["vc", "configmaps"].endswith("sets them back each time: 1")
             assert measured(daemon) == {"syncer_fights_total": 1, "syncer_frozen_fields": 1}
 
@@ -153,7 +153,7 @@ def test_thaw_costs_one_write_while_contention_goes_on(two: Two) -> None:
             await asyncio.sleep(6000)
             assert frozen(daemon)
             assert 5 + 8 <= ours(two) <= 5 + 10
-            assert len(told(two)) >= 8, "each time it is news, as the time when it ends is another one"
+            assert len(frozen_events(two)) >= 8, "each time it is news, as the time when it ends is another one"
 
     play(scenario)
 
@@ -176,7 +176,7 @@ def test_field_that_is_removed_each_time_is_frozen(two: Two, patch: Obj, who: st
             await asyncio.sleep(500)
             assert ours(two) == 5
             assert [one.field for one in frozen(daemon)] == ["data.color"]
-            assert f"between what vsyncer and {who} write" in told(two)[0]
+            assert f"between what vsyncer and {who} write" in frozen_events(two)[0]
 
     play(scenario)
 
@@ -227,7 +227,7 @@ def test_deleted_copy_is_not_recreated_for_ever(two: Two) -> None:
             await until(lambda: frozen(daemon))
             await asyncio.sleep(100)
             assert ours(two, "create") == 5
-            assert "is made by vsyncer and deleted by somebody else each time" in told(two)[0]
+            assert "is made by vsyncer and deleted by somebody else each time" in frozen_events(two)[0]
             two.virtual.delete("configmaps", "shop/x")
             two.virtual.put(configmap("x", {"color": "green"}))
             await until(lambda: ours(two, "create") == 6, within=1)
@@ -345,8 +345,8 @@ def test_other_manager_need_not_be_known(two: Two, status: int) -> None:
         two.virtual.put(BLUE)
         two.host.faults.add(Rule(verb="get", resource="configmaps", status=status))
         async with two.daemon(MAPS), painted(two):
-            await until(lambda: told(two))
-            assert "what vsyncer and somebody else write" in told(two)[0]
+            await until(lambda: frozen_events(two))
+            assert "what vsyncer and somebody else write" in frozen_events(two)[0]
             assert ours(two) == 5
 
     play(scenario)
@@ -359,7 +359,7 @@ def test_frozen_field_is_reported_although_the_rest_cannot_be_written(two: Two) 
             await until(lambda: ours(two) == 5)
             two.virtual.put(configmap("x", {"color": "blue", "size": "3"}))
             two.host.faults.add(Rule(verb="patch", resource="configmaps", status=500, user="admin", count=1))
-            await until(lambda: told(two))
+            await until(lambda: frozen_events(two))
             await until(lambda: data(two) == {"color": "red", "size": "3"})
             assert len(frozen(daemon)) == 1
 

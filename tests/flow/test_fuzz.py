@@ -78,7 +78,7 @@ class Old:
         kind = MADE[syncer].plural if syncer in MADE else syncer
         if self.two.copy(kind, name) is None:
             status = daemon.process.statuses.of(SyncRequest(CLUSTER, syncer, Key(NAMESPACE, name)))
-            assert status, f"nothing is said of {kind} {name}"
+            assert status, f"no status of {kind} {name}"
             assert status.reason
 
 

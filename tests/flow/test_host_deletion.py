@@ -87,7 +87,7 @@ def test_reported_copy_is_created_again_when_its_annotation_is_removed() -> None
         async with running(two, config):
             await until(lambda: marked(two, plural))
             two.host.delete(plural, place("x"))
-            [event] = await told(two)
+            [event] = await copy_deleted_events(two)
             assert "take the annotation vsyncer.dev/copied off this object" in event["message"]
             assert HOME not in event["message"]
             edit(two, "virtual", plural, {"metadata": {"annotations": {COPIED: None}}})
@@ -96,7 +96,7 @@ def test_reported_copy_is_created_again_when_its_annotation_is_removed() -> None
     play(scenario)
 
 
-async def told(two: Two) -> list[Obj]:
+async def copy_deleted_events(two: Two) -> list[Obj]:
     await until(lambda: events(two, "HostCopyDeleted"))
     return events(two, "HostCopyDeleted")
 

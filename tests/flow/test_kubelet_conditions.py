@@ -158,7 +158,7 @@ def test_refusal_of_the_host_is_reported_without_names_of_the_host(two: Two) -> 
                 key_of(two.copy("pods", "web") or {}),
             )
             place = HostedPod(key, "h-1", Key("default", "web"), "v-1")
-            for text, said in (
+            for text, expected in (
                 (
                     f'path "/var/log/pods/{key.namespace}_{key.name}_h-1/c/0.log"',
                     'path "/var/log/pods/default_web_v-1/c/0.log"',
@@ -166,7 +166,7 @@ def test_refusal_of_the_host_is_reported_without_names_of_the_host(two: Two) -> 
                 (f"pod {key.name}_{key.namespace} not found", "pod web_default not found"),
                 (f"pods {key} of {key.namespace}: h-1", "pods default/web of default: v-1"),
             ):
-                assert server._told(place, text) == said
+                assert server._told(place, text) == expected
 
     play(scenario)
 

@@ -57,13 +57,13 @@ def secret_for(name: str, owned_by: str) -> Obj:
 class Ordered(Maps, Initialize, Indexes, Watches, OwnController):
     """Writes down what it is called for."""
 
-    told: ClassVar[list[str]] = []
+    calls: ClassVar[list[str]] = []
     two: ClassVar[Two]
 
     async def init(self, live: Live) -> None:
         await asyncio.sleep(3)
         watched = [one for one in self.two.virtual.requests if one.resource == "configmaps" and one.verb == "watch"]
-        self.told.append(f"init, with {len(watched)} watches")
+        self.calls.append(f"init, with {len(watched)} watches")
 
     def indexes(self) -> Sequence[Index]:
         return [Index(SECRETS_HERE, "owner", self._values)]
@@ -72,26 +72,26 @@ class Ordered(Maps, Initialize, Indexes, Watches, OwnController):
         return [Watch(SECRETS_HERE, self._keys)]
 
     def _values(self, obj: Obj) -> list[str]:
-        self.told.append("index")
+        self.calls.append("index")
         return [key.name for key in owner(obj)]
 
     def _keys(self, obj: Obj, settings: Settings) -> list[Key]:
-        self.told.append("watch")
+        self.calls.append("watch")
         return owner(obj)
 
     async def register(self, live: Live) -> None:
-        self.told.append("register")
+        self.calls.append("register")
 
     def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         found = ctx.reader.indexed(Side.VIRTUAL, SECRETS, "owner", virtual["metadata"]["name"])
         if virtual["metadata"]["name"] == "x":
-            self.told.append(f"asked, with {len(found)} of 2 secrets")
+            self.calls.append(f"asked, with {len(found)} of 2 secrets")
         return super().sync_down(ctx, virtual)
 
 
 def test_first_decision_follows_initialise_indexes_watches_and_full_caches(two: Two) -> None:
     async def scenario() -> None:
-        Ordered.told.clear()
+        Ordered.calls.clear()
         Ordered.two = two
         two.virtual.put(configmap("x"))
         for name in ("a", "b"):
@@ -99,11 +99,11 @@ def test_first_decision_follows_initialise_indexes_watches_and_full_caches(two: 
         two.virtual.faults.add(Rule(verb="list", resource="secrets", latency=5))
         async with two.daemon([Ordered]) as daemon:
             await daemon.settled()
-            first = [line for place, line in enumerate(Ordered.told) if line not in Ordered.told[:place]]
+            first = [line for place, line in enumerate(Ordered.calls) if line not in Ordered.calls[:place]]
             # the controller runs as soon as this process leads, and does not wait for what the syncer reads
             first.remove("register")
             assert first == ["init, with 0 watches", "index", "watch", "asked, with 2 of 2 secrets"]
-            assert Ordered.told.count("init, with 0 watches") == 1
+            assert Ordered.calls.count("init, with 0 watches") == 1
 
     play(scenario)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from harness import HOME, NAMESPACE, asked, built_in, crd, place, play, until, verbs, widget
-from parked_scene import Gated, Maps, denied, open_to_all, refusing, told, without_room
+from parked_scene import Gated, Maps, denied, open_to_all, refusing, warnings, without_room
 from rules_scene import USER, edit
 from shop_scene import copy_name, forget, many, settled, status, the_copy
 from small_syncers import Widgets, copies
@@ -265,15 +265,15 @@ def test_warning_speaks_of_virtual_names_alone(two: Gated) -> None:
     async def scenario() -> None:
         other, mine = place("other"), place("x")
         short, whose = copy_name("x"), copy_name("other")
-        said = (
+        refusal = (
             f'admission webhook "w.example.org" denied the request: {mine} ({short}) in namespace {HOME} '
             f'conflicts with "{other}", {whose} and {HOME}/alien'
         )
-        two.gate.admission = refusing(400, said)
+        two.gate.admission = refusing(400, refusal)
         two.virtual.put(configmap("x"))
         async with two.daemon([Maps]) as daemon:
-            await until(lambda: told(two))
-            [message] = told(two)
+            await until(lambda: warnings(two))
+            [message] = warnings(two)
             assert HOME not in message
             assert "-x-" not in message
             assert "alien" not in message
@@ -288,8 +288,8 @@ def test_tenants_event_omits_the_rights_on_the_host(two: Gated) -> None:
         two.gate.grant("configmaps", verbs=["get", "list", "watch"])
         two.virtual.put(configmap("x"))
         async with two.daemon([Maps], user=USER):
-            await until(lambda: told(two))
-            assert told(two) == [
+            await until(lambda: warnings(two))
+            assert warnings(two) == [
                 "the syncer has no right to create configmaps on the host cluster; its operator has to grant it"
             ]
 

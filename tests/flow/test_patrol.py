@@ -15,11 +15,11 @@ from patrol_scene import (
     drifted,
     edit_unseen,
     in_step,
+    outcomes,
     patroller,
     put_in_step,
     scanned,
     shown,
-    told,
 )
 from rules_scene import edit
 from shop_scene import copy_name, many, the_copy, the_original
@@ -38,12 +38,12 @@ from syncer.testing.objects import configmap, secret, service
 def test_edit_missed_by_the_watch_is_found_from_fresh_lists_and_repaired(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two) as daemon:
-            assert told(await scanned(daemon, fresh=False)) == [], "the store doesn't know"
+            assert outcomes(await scanned(daemon, fresh=False)) == [], "the store doesn't know"
             scan = await scanned(daemon)
-            assert told(scan) == [("field", "host", "repaired")]
+            assert outcomes(scan) == [("field", "host", "repaired")]
             assert scan.corrected == [f"host configmaps {place('x')}"]
             assert the_copy(two, "configmaps", "x")["data"] == BLUE
-            assert told(await scanned(daemon)) == []
+            assert outcomes(await scanned(daemon)) == []
 
     play(scenario)
 
@@ -109,7 +109,7 @@ def test_request_in_work_or_failing_is_no_drift(two: Two) -> None:
             two.virtual.put(configmap("late"))
             await asyncio.sleep(1)
             scan = await scanned(daemon)
-            assert told(scan) == []
+            assert outcomes(scan) == []
             assert scan.busy == 2
             two.host.faults.remove(refused)
             await daemon.settled(patience=60)
@@ -130,7 +130,7 @@ def test_recent_change_is_no_drift_however_long_its_write_takes(two: Two, second
             await asyncio.sleep(GRACE_SECONDS / 2)
             two.host.faults.add(Rule(verb="patch", resource="configmaps", latency=seconds))
             daemon.process.queue.add(SyncRequest("vc", "configmaps", Key("shop", "x")))
-            assert told(await scanning) == []
+            assert outcomes(await scanning) == []
             assert await until(lambda: the_copy(two, "configmaps", "x")["data"] == BLUE) <= seconds
 
     play(scenario)
@@ -143,7 +143,7 @@ def test_paused_object_has_not_drifted(two: Two) -> None:
             edit(two, "virtual", "configmaps", {"metadata": {"annotations": {"vsyncer.dev/paused": "true"}}})
             await daemon.settled()
             await edit_unseen(two)
-            assert told(await scanned(daemon)) == []
+            assert outcomes(await scanned(daemon)) == []
             assert the_copy(two, "configmaps", "x")["data"] == RED
 
     play(scenario)
@@ -159,7 +159,7 @@ def test_repairs_come_after_everything_else(two: Two, monkeypatch: pytest.Monkey
                 add(request, after=after, low=low)
 
             monkeypatch.setattr(daemon.process.queue, "add", spy)
-            assert told(await scanned(daemon)) == [("field", "host", "repaired")]
+            assert outcomes(await scanned(daemon)) == [("field", "host", "repaired")]
             assert added == [True]
 
     play(scenario)
@@ -169,9 +169,9 @@ def test_failed_repair_is_reported_with_its_reason_and_left(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two, {"metadata": {"labels": {"vsyncer.dev/cluster": None}}}) as daemon:
             scan = await scanned(daemon)
-            assert told(scan) == [("missing", "host", "failed")]
+            assert outcomes(scan) == [("missing", "host", "failed")]
             assert "not ours" in scan.findings[0].reason
-            assert told(await scanned(daemon)) == [], "it is known to be in trouble now"
+            assert outcomes(await scanned(daemon)) == [], "it is known to be in trouble now"
 
     play(scenario)
 
@@ -190,15 +190,15 @@ def test_edit_is_only_reported_by_policy_and_no_event_reverts_it(two: Two) -> No
             await daemon.settled()
             assert the_copy(two, "configmaps", "x")["data"] == RED, "the event of the edit"
             scan = await scanned(daemon)
-            assert sorted(told(scan)) == [("field", "host", "reported"), ("metadata", "host", "ignored")]
-            assert told(await scanned(daemon, fresh=False)) == told(scan), "it stays, so it is told again"
+            assert sorted(outcomes(scan)) == [("field", "host", "reported"), ("metadata", "host", "ignored")]
+            assert outcomes(await scanned(daemon, fresh=False)) == outcomes(scan), "it stays, so it is reported again"
             assert the_copy(two, "configmaps", "x")["data"] == RED
         async with in_step(two, drift=lenient) as daemon:
             assert the_copy(two, "configmaps", "x")["data"] == RED, "a restart"
             two.virtual.put(configmap("x", {"color": "blue", "size": "3"}))
             await daemon.settled()
             assert the_copy(two, "configmaps", "x")["data"] == {"color": "blue", "size": "3"}, "the tenant's change"
-            assert told(await scanned(daemon)) == []
+            assert outcomes(await scanned(daemon)) == []
 
     play(scenario)
 
@@ -235,7 +235,7 @@ def test_overwritten_status_stays_by_policy_until_the_next_report_of_the_host(tw
             edit(two, "virtual", "services", balanced("192.0.2.9"), "web")
             await daemon.settled()
             assert address(two) == "192.0.2.9"
-            assert told(await scanned(daemon, "services")) == [("status", "virtual", "reported")]
+            assert outcomes(await scanned(daemon, "services")) == [("status", "virtual", "reported")]
             edit(two, "host", "services", balanced("192.0.2.2"), "web")
             await daemon.settled()
             assert address(two) == "192.0.2.2"
@@ -250,7 +250,7 @@ def test_orphan_that_is_only_reported_outlives_a_restart(two: Two) -> None:
         two.virtual.delete("configmaps", "shop/x")
         async with in_step(two, drift={"orphan": "report"}) as daemon:
             assert two.copy("configmaps", "x"), "nobody saw the virtual object go"
-            assert told(await scanned(daemon)) == [("orphan", "host", "reported")]
+            assert outcomes(await scanned(daemon)) == [("orphan", "host", "reported")]
             two.virtual.put(configmap("y"))
             await daemon.settled()
             two.virtual.delete("configmaps", "shop/y")
@@ -285,7 +285,7 @@ def test_list_that_fails_or_expires_half_way_costs_nothing(two: Two) -> None:
                     assert scan.findings == []
             assert deletions(two) == []
             await daemon.settled()
-            assert told(await scanned(daemon)) == []
+            assert outcomes(await scanned(daemon)) == []
 
     play(scenario)
 

@@ -12,11 +12,11 @@ from patrol_scene import (
     deletions,
     edit_unseen,
     in_step,
+    outcomes,
     patrolled,
     put_in_step,
     scanned,
     shown,
-    told,
 )
 from rules_scene import edit
 from shop_scene import forget, many, status, the_copy, the_original
@@ -67,7 +67,7 @@ def test_deletions_that_are_too_many_are_held_until_confirmed(two: Two, how: str
                     forget(two, 150)
                     await asyncio.sleep(PAST)
                     scan = await scanned(daemon)
-                    assert set(told(scan)) == {("orphan", "host", "held")}
+                    assert set(outcomes(scan)) == {("orphan", "host", "held")}
                     assert len(scan.findings) == 150
             await daemon.settled()
             assert len(copies(two)) == 201 - (two.copy("configmaps", "kube-root-ca.crt") is None)
@@ -88,7 +88,7 @@ def test_deletions_that_are_too_many_are_held_until_confirmed(two: Two, how: str
             await until(lambda: len(copies(two)) <= 53)
             await daemon.settled()
             assert ("vc", "configmaps") not in degraded(daemon.process)
-            assert told(await scanned(daemon)) == []
+            assert outcomes(await scanned(daemon)) == []
 
     play(scenario)
 
@@ -106,7 +106,7 @@ def test_object_that_comes_back_before_the_confirmation_is_held_no_longer(two: T
                 mark = {"metadata": {"annotations": {"vsyncer.dev/virtual-uid": uid}}}
                 edit(two, "host", "configmaps", mark, f"c{each}")
             await daemon.settled()
-            assert told(await scanned(daemon)) == []
+            assert outcomes(await scanned(daemon)) == []
             assert breaker(daemon).held == {}
             assert len(copies(two)) >= 200
 
@@ -196,7 +196,7 @@ def test_deletion_by_a_tenant_is_never_held(two: Two) -> None:
             await until(lambda: len(copies(two)) <= 1)
             many(two, 200)
             await daemon.settled()
-            assert told(await scanned(daemon)) == []  # everything has just been listed
+            assert outcomes(await scanned(daemon)) == []  # everything has just been listed
             for each in range(200):  # deleted and made again at once
                 two.virtual.delete("configmaps", f"shop/c{each}")
                 two.virtual.put(configmap(f"c{each}", {"new": "1"}))

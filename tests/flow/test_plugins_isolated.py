@@ -195,9 +195,9 @@ def test_traceback_of_a_bug_is_logged_once_for_many_objects(
             two.virtual.put(configmap(f"bad-{number}"))
         async with two.daemon([Buggy]) as daemon:
             await daemon.settled()
-            said = capsys.readouterr().err
-            assert said.count("Traceback") == 1
-            assert all(f"{NAMESPACE}/bad-{number}" in said for number in range(10)), "each is named all the same"
+            log = capsys.readouterr().err
+            assert log.count("Traceback") == 1
+            assert all(f"{NAMESPACE}/bad-{number}" in log for number in range(10)), "each is named all the same"
             monkeypatch.setattr(Buggy, "where", "excluded")
             two.virtual.put(configmap("bad-too"))
             await until(lambda: daemon.status("bad-too", "maps"))

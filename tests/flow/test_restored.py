@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from harness import Daemon, Two, place, play, until
-from patrol_scene import patrolled, scanned, told
+from patrol_scene import outcomes, patrolled, scanned
 
 from hack.side_tasks import helped_by
 from syncer.api import Obj, Side
@@ -87,7 +87,7 @@ async def in_step(two: Two, daemon: Daemon) -> None:
     await daemon.settled()
     for syncer in ("configmaps", "secrets"):
         scan = await scanned(daemon, syncer)
-        assert told(scan) == []
+        assert outcomes(scan) == []
         assert scan.corrected == []
 
 

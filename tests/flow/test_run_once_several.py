@@ -55,15 +55,17 @@ def without(world: World, reason: str) -> None:
         world.moved["pets"] = lambda: None
 
 
-@pytest.mark.parametrize(("reason", "said"), [("no answer", "refused"), ("no kubeconfig", "doesn't exist")])
+@pytest.mark.parametrize(("reason", "message"), [("no answer", "refused"), ("no kubeconfig", "doesn't exist")])
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_failed_cluster_is_named_and_the_others_are_synced(world: World, reason: str, said: str, dry_run: bool) -> None:
+def test_failed_cluster_is_named_and_the_others_are_synced(
+    world: World, reason: str, message: str, dry_run: bool
+) -> None:
     async def scenario() -> None:
         without(world, reason)
         summary = await runner.run(config(), once=True, dry_run=dry_run)
         assert summary.exit_code == 1
         assert list(summary.failed) == ["pets"]
-        assert said in summary.failed["pets"]
+        assert message in summary.failed["pets"]
         assert summary.lines()[-1] == f"failed: pets: {summary.failed['pets']}"
         assert summary.troubles == []
         done = {name for name in NAMES if world.has_copy(name)}

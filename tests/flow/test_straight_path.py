@@ -312,9 +312,9 @@ def test_events_about_a_copy_reach_its_original(two: Two) -> None:
             name = copy["metadata"]["name"]
             two.host.put(event(f"{name}.17ab", about=copy, message=f"pod {name} is in trouble"))
             await daemon.settled()
-            [told] = [one for one in two.virtual.objects("events", "shop") if one["reason"] == "BackOff"]
-            assert told["message"] == "pod web is in trouble"
-            assert told["involvedObject"]["name"] == "web"
+            [found_event] = [one for one in two.virtual.objects("events", "shop") if one["reason"] == "BackOff"]
+            assert found_event["message"] == "pod web is in trouble"
+            assert found_event["involvedObject"]["name"] == "web"
 
     play(scenario)
 

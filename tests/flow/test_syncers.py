@@ -117,8 +117,8 @@ def test_refusal_is_reported_in_virtual_names_and_retried_after_a_change(two: Tw
             status = daemon.status("x", "maps")
             assert status
             assert status.state is RequestState.PARKED
-            [told] = two.virtual.objects("events", NAMESPACE)
-            assert (told["reason"], told["message"], told["type"]) == (
+            [found] = two.virtual.objects("events", NAMESPACE)
+            assert (found["reason"], found["message"], found["type"]) == (
                 "SyncRefused",
                 "data.color: x would be black",
                 "Warning",
@@ -145,8 +145,8 @@ def test_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two: 
             assert status
             assert status.state is RequestState.PARKED
             assert two.copy("configmaps", "x") == stored
-            [told] = two.virtual.objects("events", NAMESPACE)
-            assert (told["reason"], told["involvedObject"]["name"]) == ("NameCollision", "x")
+            [found] = two.virtual.objects("events", NAMESPACE)
+            assert (found["reason"], found["involvedObject"]["name"]) == ("NameCollision", "x")
 
             two.virtual.delete("configmaps", f"{NAMESPACE}/x")
             await daemon.settled()

@@ -126,8 +126,8 @@ def test_object_that_the_other_server_refuses_is_parked_with_an_event(two: Two) 
             status = daemon.status("big")
             assert status
             assert (status.state, status.error) == (RequestState.PARKED, "Invalid")
-            [told] = [one for one in two.virtual.objects("events", NAMESPACE) if one["reason"] == "SyncFailed"]
-            assert told["involvedObject"]["name"] == "big"
+            [event_reasons] = [one for one in two.virtual.objects("events", NAMESPACE) if one["reason"] == "SyncFailed"]
+            assert event_reasons["involvedObject"]["name"] == "big"
             assert rule.hits == 1
             await asyncio.sleep(100)
             assert rule.hits == 1
@@ -146,11 +146,11 @@ def test_tenant_gets_one_event_about_repeated_failures(two: Two) -> None:
             two.host.faults.add(Rule(verb="create", resource="configmaps", status=500))
             two.virtual.put(configmap("x"))
 
-            def told() -> list[str]:
+            def event_reasons() -> list[str]:
                 return [one["reason"] for one in two.virtual.objects("events", NAMESPACE)]
 
-            await until(told, within=10)
-            assert told() == ["SyncFailed"]
+            await until(event_reasons, within=10)
+            assert event_reasons() == ["SyncFailed"]
 
     play(scenario)
 

@@ -148,8 +148,8 @@ def test_group_version_that_cannot_be_discovered_is_reported(two: Two) -> None:
             lister = Lister(clusters(two), Recognition.of(given.cluster()))
             lister.discoveries[Side.HOST] = HalfDown(lister.clusters[Side.HOST])
             found = await lister.look()
-            said = [line for line in found.problems if "cert-manager.io/v1" in line]
-            assert bool(said) == about
+            lines = [line for line in found.problems if "cert-manager.io/v1" in line]
+            assert bool(lines) == about
             assert any("cert-manager.io/v1" in line for line in (*found.problems, *found.unseen))
 
     play(scenario)

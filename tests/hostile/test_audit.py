@@ -31,12 +31,12 @@ def copy_of(virtual: Obj, **parts: Any) -> Obj:
 
 def found(obj: Obj) -> list[tuple[str, str]]:
     """Return what the audit says of a write of the daemon."""
-    said: list[tuple[str, str]] = []
-    audit = Audit(lambda kind, what, _: said.append((kind, what)), single=True, polices=False, attacks=["annotations"])
+    found: list[tuple[str, str]] = []
+    audit = Audit(lambda kind, what, _: found.append((kind, what)), single=True, polices=False, attacks=["annotations"])
     audit.on_host(
         0.0, cast("Change", SimpleNamespace(resource=resource_of(obj).plural, obj=obj, before=None, after=obj))
     )
-    return said
+    return found
 
 
 PRIVILEGED = {"name": "c", "image": "i", "securityContext": {"privileged": True}}
@@ -110,8 +110,10 @@ def test_copy_without_an_original_is_an_orphan_unless_remade_on_purpose() -> Non
     ],
 )
 def test_read_in_a_namespace_of_the_host_is_harm(verb: str, resource: str, path: str, is_harm: bool) -> None:
-    said: list[tuple[str, str]] = []
-    audit = Audit(lambda kind, what, _: said.append((kind, what)), single=False, polices=False, attacks=["annotations"])
+    found: list[tuple[str, str]] = []
+    audit = Audit(
+        lambda kind, what, _: found.append((kind, what)), single=False, polices=False, attacks=["annotations"]
+    )
     audit.on_request(Logged(verb, f"/api/v1/{path}", "syncer", 404, resource))
     kind = "annotations", f"{verb} {resource} in a host namespace that isn't the tenant's"
-    assert said == ([kind] if is_harm else [])
+    assert found == ([kind] if is_harm else [])

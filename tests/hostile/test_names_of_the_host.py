@@ -47,11 +47,11 @@ def test_status_of_a_pod_has_virtual_names(hostile: HostileScene) -> None:
     made = hostile.tenant.put(pod("web"))
     copy = hostile.copied(made)
     place = hostile.host_key(made)
-    said = f'pod "{place.name}" in namespace "{place.namespace}": {place.namespace}/{place.name} not found'
-    waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": said}}
+    message = f'pod "{place.name}" in namespace "{place.namespace}": {place.namespace}/{place.name} not found'
+    waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": message}}
     states = [{"name": "app", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": waiting}]
-    condition = {"type": "Ready", "status": "False", "message": said, "lastTransitionTime": "2024-01-01T00:00:00Z"}
-    status = {"phase": "Pending", "message": said, "conditions": [condition], "containerStatuses": states}
+    condition = {"type": "Ready", "status": "False", "message": message, "lastTransitionTime": "2024-01-01T00:00:00Z"}
+    status = {"phase": "Pending", "message": message, "conditions": [condition], "containerStatuses": states}
     hostile.operator.put(merged(copy, {"status": status}))
     found = eventually(
         lambda: (hostile.tenant.get("pods", "shop/web") or {}).get("status", {}).get("containerStatuses"), "it comes up"

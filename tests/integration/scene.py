@@ -165,7 +165,7 @@ class Scene:
         """Yield the name and the end of the log of each daemon."""
         for daemon in self.daemons:
             if daemon.log.exists():
-                yield daemon.folder.name, daemon.said()[-LONGEST_LOG:]
+                yield daemon.folder.name, daemon.log_text()[-LONGEST_LOG:]
 
     def close(self) -> None:
         """End the daemons, and remove from the virtual cluster what would be work for the daemons of later tests."""

@@ -61,10 +61,10 @@ def refusal(daemon: Process) -> str:
 
 def test_address_that_pods_cannot_reach_is_refused_with_the_option_to_set(scene: Scene) -> None:
     daemon = scene.daemon(configured(scene))
-    said = refusal(daemon)
-    assert "networking.apiServer of virtual cluster" in said
-    assert "one of the daemon's own machine" in said
-    assert "Set networking.apiServer.service" in said
+    message = refusal(daemon)
+    assert "networking.apiServer of virtual cluster" in message
+    assert "one of the daemon's own machine" in message
+    assert "Set networking.apiServer.service" in message
     command = [*daemon.command, "config", "validate", "--offline", str(daemon.file)]
     checked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert (checked.returncode, "Set networking.apiServer.service" in checked.stderr) == (2, True)
@@ -139,4 +139,4 @@ def test_kubernetes_service_leads_nowhere_if_its_range_lacks_the_address(restore
 def test_certificate_without_the_address_is_reported(scene: Scene) -> None:
     daemon = scene.start(configured(scene, host="127.0.0.2"))
     eventually(lambda: "degraded: clients in pods don't trust" in daemon.readyz()[1], "the status page says so")
-    assert "doesn't name 127.0.0.2" in daemon.said()
+    assert "doesn't name 127.0.0.2" in daemon.log_text()

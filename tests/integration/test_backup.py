@@ -35,7 +35,7 @@ def scene(loop: Loop, tmp_path: Path, control_plane_programs: Programs) -> Itera
     playing = loop.start(Kubelet(made.host.cluster, made.host_namespace).run())
     yield made
     for daemon in made.daemons:
-        print(daemon.said()[-8000:])
+        print(daemon.log_text()[-8000:])
         daemon.kill()
     for api in made.sides:
         api.close()

@@ -162,8 +162,8 @@ def test_an_object_that_a_patch_makes_invalid_is_parked_and_no_other(platform: S
     wrong = platform.virtual.create(resource(STRICTS, "wrong", namespace, spec={"color": "red"}))
     platform.virtual.create(resource(STRICTS, "right", namespace, spec={"color": "blue"}))
     platform.copied("Strict", Key(namespace, "right"))
-    told = eventually(lambda: platform.virtual.list("Event", namespace=namespace), "there is an Event")
-    about = [each for each in told if each["involvedObject"]["uid"] == uid_of(wrong)]
+    events = eventually(lambda: platform.virtual.list("Event", namespace=namespace), "there is an Event")
+    about = [each for each in events if each["involvedObject"]["uid"] == uid_of(wrong)]
     assert [each["reason"] for each in about] == ["SyncFailed"]
     assert "spec.color" in about[0]["message"]
     platform.virtual.patch("Strict", Key(namespace, "wrong"), {"spec": {"color": "blue"}})

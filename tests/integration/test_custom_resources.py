@@ -193,8 +193,8 @@ def test_a_tenants_own_secret_of_that_name_is_neither_overwritten_nor_copied(pla
     own = platform.virtual.create(secret("db-tls", {"mine": "yes"}, namespace=shop))
     made = issue(platform, make_certificate(platform, shop))
     with untouched(platform.virtual, [own]), untouched(platform.host, [made]):
-        told = eventually(lambda: platform.virtual.list("Event", namespace=shop), "there is an Event")
-        assert (told[0]["type"], told[0]["reason"]) == ("Warning", "NameCollision")
+        events = eventually(lambda: platform.virtual.list("Event", namespace=shop), "there is an Event")
+        assert (events[0]["type"], events[0]["reason"]) == ("Warning", "NameCollision")
         make_certificate(platform, shop, "marker")
     platform.host.delete("Secret", key_of(made))
 

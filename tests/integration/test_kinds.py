@@ -71,9 +71,9 @@ def test_a_foreign_object_in_the_way_is_left_alone_with_an_event(world: Scene, n
     foreign = world.host.create(configmap(place.name, {"mine": "yes"}, namespace=place.namespace))
     with untouched(world.host, [foreign]):
         virtual = world.virtual.create(configmap("taken", namespace=ns, metadata=FORCED))
-        told = eventually(lambda: world.virtual.list("Event", namespace=ns), "there is an Event")
-        assert told[0]["involvedObject"]["uid"] == uid_of(virtual)
-        assert (told[0]["type"], told[0]["reason"]) == ("Warning", "NameCollision")
+        events = eventually(lambda: world.virtual.list("Event", namespace=ns), "there is an Event")
+        assert events[0]["involvedObject"]["uid"] == uid_of(virtual)
+        assert (events[0]["type"], events[0]["reason"]) == ("Warning", "NameCollision")
         world.virtual.patch("ConfigMap", key_of(virtual), {"data": {"color": "red"}})
         world.virtual.delete("ConfigMap", key_of(virtual))
         marker = world.virtual.create(configmap("marker", namespace=ns, metadata=FORCED))
@@ -85,8 +85,8 @@ def test_a_copy_is_made_soon_after_the_foreign_object_in_its_way_is_gone(world: 
     place = world.host_key("ConfigMap", Key(ns, "taken"))
     world.host.create(configmap(place.name, {"mine": "yes"}, namespace=place.namespace))
     virtual = world.virtual.create(configmap("taken", namespace=ns, metadata=FORCED))
-    [told] = eventually(lambda: world.virtual.list("Event", namespace=ns), "there is an Event")
-    assert told["message"].startswith("another ConfigMap on the host has the name that this object's copy would get")
+    [events] = eventually(lambda: world.virtual.list("Event", namespace=ns), "there is an Event")
+    assert events["message"].startswith("another ConfigMap on the host has the name that this object's copy would get")
     world.host.delete("ConfigMap", place)
     world.copied("ConfigMap", key_of(virtual))
 
@@ -160,18 +160,18 @@ def test_endpoints_of_a_service_without_selector_are_the_tenants_running_pods(wo
         labels_of(world.copied("EndpointSlice", key_of(virtual)))["endpointslice.kubernetes.io/managed-by"]
         == "vsyncer.dev"
     )
-    told = eventually(
+    events = eventually(
         lambda: [one for one in world.virtual.list("Event", namespace=ns) if one["reason"] == "AddressesLeftOut"],
-        "the tenant is told of the other address",
+        "there is an Event about the other address",
     )
-    assert "nothing reaches 198.51.100.1 through the Service" in told[0]["message"]
+    assert "nothing reaches 198.51.100.1 through the Service" in events[0]["message"]
     world.virtual.delete("Pod", key_of(mine))
     for name in ("sliced", "mirrored"):
         eventually(partial(leads_to, name, []), f"{name} leads nowhere")
     # It would stay, and each later daemon would tell the tenant of its addresses.
     world.virtual.delete("EndpointSlice", key_of(virtual))
     [daemon] = world.daemons
-    assert daemon.requests(code="403") == 0, daemon.said()
+    assert daemon.requests(code="403") == 0, daemon.log_text()
 
 
 def test_a_budgets_copy_has_an_absolute_number_and_changes_by_others_are_reverted(world: Scene, ns: str) -> None:
@@ -208,11 +208,11 @@ def test_a_network_policys_copy_is_for_this_tenants_pods_and_follows_labels_of_n
     marks = {MARKS.cluster: world.identity}
     assert host["spec"]["podSelector"] == {"matchLabels": {**marks, MARKS.namespace_label: ns}}
     assert not host["spec"].get("ingress"), "no namespace has the label"
-    told = eventually(
+    events = eventually(
         lambda: [each for each in world.virtual.list("Event", namespace=ns) if each["reason"] == "NetworkPolicyCut"],
-        "the tenant is told of what is cut",
+        "there is an Event about the cut rules",
     )
-    assert "spec.egress[0].to[0].ipBlock" in told[0]["message"]
+    assert "spec.egress[0].to[0].ipBlock" in events[0]["message"]
     plane.kubectl("label", "namespace", ns, f"of={ns}")
     places = [{"key": MARKS.namespace_label, "operator": "In", "values": [ns]}]
     peer = {"podSelector": {"matchLabels": {"app": "front", **marks}, "matchExpressions": places}}

@@ -94,11 +94,11 @@ def test_the_daemon_reports_its_scans_over_its_socket(scene: Scene) -> None:
     scene.virtual.create(configmap("settings", {"color": "blue"}, namespace=namespace))
     scene.copied("ConfigMap", Key(namespace, "settings"))
 
-    def told() -> bool:
+    def has_report() -> bool:
         done = daemon.run("patrol", "ConfigMap")
         return done.returncode == 0 and "looked at" in done.stdout and "nothing has drifted of " in done.stdout
 
-    eventually(told, "a report of the daemon's patroller says so")
+    eventually(has_report, "a report of the daemon's patroller says so")
     assert daemon.run("patrol", "--confirm").stdout == "nothing is held\n"
     unknown = daemon.run("patrol", "gizmos")
     assert unknown.returncode == 1

@@ -226,10 +226,10 @@ def test_pod_with_an_unsynced_claim_stays_and_kubectl_shows_the_reason(world: Sc
     virtual = world.virtual.create(pod("stateful", namespace=ns, spec={"resourceClaims": [claim]}))
     plane = world.virtual.plane
     found = ("get", "events", "--namespace", ns, "--field-selector", "involvedObject.name=stateful,reason=NotSynced")
-    told = eventually(lambda: plane.kubectl(*found, "-o", "jsonpath={.items[*].message}").stdout, "its owner is told")
-    assert "needs the ResourceClaim gpu" in told
+    events = eventually(lambda: plane.kubectl(*found, "-o", "jsonpath={.items[*].message}").stdout, "there is an Event")
+    assert "needs the ResourceClaim gpu" in events
     assert world.copy("Pod", key_of(virtual)) is None
-    assert world.host_namespace not in told
+    assert world.host_namespace not in events
 
 
 def test_claim_goes_to_the_host_and_its_volume_and_status_come_up(world: Scene, ns: str) -> None:
@@ -283,11 +283,11 @@ def test_pod_has_the_priority_that_its_tenants_class_may_have(world: Scene, ns: 
     eventually(made, "the virtual API server knows the class")
     spec = world.copied("Pod", Key(ns, "web"))["spec"]
     assert (spec["priorityClassName"], spec["priority"], spec["preemptionPolicy"]) == (host.name, 100, "Never")
-    told = eventually(
+    events = eventually(
         lambda: [one for one in world.virtual.list("Event", namespace="default") if one["reason"] == "PriorityLowered"],
-        "the tenant is told of the lower value",
+        "there is an Event about the lower value",
     )
-    assert "its value is 100" in told[0]["message"]
+    assert "its value is 100" in events[0]["message"]
     world.virtual.delete(kind, Key("", name))
     eventually(lambda: world.host.get(kind, host) is None, "the copy is gone")
 
@@ -405,6 +405,6 @@ def test_ingress_that_is_not_synced_gets_an_event(world: Scene, ns: str) -> None
     plane.kubectl("apply", "-f", "-", stdin=manifest)
     found = ("get", "events", "--namespace", ns, "--field-selector", "involvedObject.name=way,reason=NotSynced")
     message = ("-o", "jsonpath={.items[*].message}")
-    told = eventually(lambda: plane.kubectl(*found, *message).stdout, "its owner is told")
-    assert "kind Ingress are not synced" in told
-    assert world.host_namespace not in told
+    events = eventually(lambda: plane.kubectl(*found, *message).stdout, "there is an Event")
+    assert "kind Ingress are not synced" in events
+    assert world.host_namespace not in events

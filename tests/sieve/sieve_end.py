@@ -106,15 +106,15 @@ def _is_own_event(obj: Obj) -> bool:
 
 def differences(expected: End, found: End) -> list[str]:
     """In what the end differs from the expected one, by object and path."""
-    told = []
+    problems = []
     for place in sorted(expected.keys() | found.keys()):
         if place not in found:
-            told.append(f"the end lacks {place}")
+            problems.append(f"the end lacks {place}")
         elif place not in expected:
-            told.append(f"the end has {place}, which the undisturbed run has not")
+            problems.append(f"the end has {place}, which the undisturbed run has not")
         else:
-            told += [f"the end differs: {place} {line}" for line in _paths(expected[place], found[place], "")]
-    return told
+            problems += [f"the end differs: {place} {line}" for line in _paths(expected[place], found[place], "")]
+    return problems
 
 
 def _paths(expected: Any, found: Any, path: str) -> list[str]:

@@ -199,7 +199,7 @@ class _Run:
         )
         self._led(change, cluster)
         if uid and self._homes.get(uid, cluster) != cluster:
-            self.problems.append(f"{_what(change)} is of {self._homes[uid]}, and bears the mark of {cluster}")
+            self.problems.append(f"{_described(change)} is of {self._homes[uid]}, and bears the mark of {cluster}")
 
     def _led(self, change: Change, cluster: str) -> None:
         if not change.user.startswith(OURS) or change.resource.startswith("events"):
@@ -207,10 +207,10 @@ class _Run:
         lease = self.host.get("leases.coordination.k8s.io", f"{SYSTEM}/{self._cast.lease(cluster)}")
         holder = (lease or {"spec": {}})["spec"].get("holderIdentity")
         if holder != change.user:
-            self.problems.append(f"{_what(change)} of {cluster} was written by {change.user} while {holder} led")
+            self.problems.append(f"{_described(change)} of {cluster} was written by {change.user} while {holder} led")
 
 
-def _what(change: Change) -> str:
+def _described(change: Change) -> str:
     metadata = change.obj["metadata"]
     return f"{change.resource} {metadata.get('namespace', '')}/{metadata['name']}"
 

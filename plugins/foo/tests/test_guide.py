@@ -90,8 +90,8 @@ def test_the_package_is_found_as_the_guide_shows(tmp_path: Path) -> None:
     """The commands that need clusters are those of test_foo_daemon."""
     shown = [each for block in blocks(GUIDE, "console") for each in sessions(block) if "syncer run" not in each[0]]
     assert [command for command, _ in shown] == ["syncer plugins check foos"]
-    for command, said in shown:
-        assert run(command, tmp_path) == said
+    for command, expected in shown:
+        assert run(command, tmp_path) == expected
 
 
 def test_the_names_in_the_tables_are_those_of_the_api() -> None:

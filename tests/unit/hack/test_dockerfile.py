@@ -40,8 +40,8 @@ def test_everything_from_an_index_has_a_hash_or_is_ours() -> None:
 def test_last_stage_runs_as_a_user_without_a_name_by_the_exec_form() -> None:
     assert instructions("USER") == ["65532:65532"]
     for name in ("ENTRYPOINT", "CMD"):
-        [said] = instructions(name)
-        assert isinstance(json.loads(said), list)
+        [instruction] = instructions(name)
+        assert isinstance(json.loads(instruction), list)
 
 
 def test_nothing_looks_like_a_secret() -> None:

@@ -50,4 +50,4 @@ def test_shell_that_is_still_to_become_the_node_has_not_begun(place: Place) -> N
             assert shell.poll() is None
         assert b"sleep" in Path(f"/proc/{shell.pid}/cmdline").read_bytes()
         shell.kill()
-    assert outside.has_begun(place), "its end is told apart by those who wait for more"
+    assert outside.has_begun(place), "those who wait for more recognise its end"

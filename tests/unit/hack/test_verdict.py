@@ -214,8 +214,8 @@ def test_open_socket_at_the_end_of_a_run_is_named(checkout: Checkout, workers: s
         f'Stage("units", tests("tests/unit", "-p", "xdist", "{workers}"[:3] or "-q"), tests=True)'
     )
     assert (status, lines[-2]) == (1, "1 passed, 1 failed")
-    said = "left to the garbage collector at the end of the run: unclosed <socket.socket"
-    assert f"FAILED tests/unit: the end of the run - {said}" in lines[-3]
+    output = "left to the garbage collector at the end of the run: unclosed <socket.socket"
+    assert f"FAILED tests/unit: the end of the run - {output}" in lines[-3]
 
 
 DIES = """
@@ -297,8 +297,8 @@ def begun(checkout: Checkout, script: str, *arguments: str) -> Iterator["subproc
 def test_terminated_gate_leaves_nothing(checkout: Checkout) -> None:
     with begun(checkout, HANGS) as gate:
         gate.terminate()
-        said = gate.communicate(timeout=120)[0]
-    assert (gate.returncode, said.splitlines()[-1]) == (130, "VERDICT red")
+        output = gate.communicate(timeout=120)[0]
+    assert (gate.returncode, output.splitlines()[-1]) == (130, "VERDICT red")
     temporary = Path((checkout.folder / "begun").read_text().strip())
     assert temporary.parents[1].name.startswith("gate-")
     assert not temporary.parents[1].exists()
@@ -411,7 +411,7 @@ def test_test_in_quarantine_that_may_hang_is_skipped(checkout: Checkout) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
         ("", "its first line says how many"),
         (
@@ -425,9 +425,9 @@ def test_test_in_quarantine_that_may_hang_is_skipped(checkout: Checkout) -> None
         ("# at most 1\ntests/hostile/a.py::a 2026-11-24 x\n", "tests/hostile/a.py::a can't be put off"),
     ],
 )
-def test_quarantine_that_is_not_in_order_is_red(text: str, said: str) -> None:
+def test_quarantine_that_is_not_in_order_is_red(text: str, output: str) -> None:
     known = {"tests/flow/a.py::a", "tests/flow/b.py::b", "tests/unit/a.py::a", "tests/hostile/a.py::a"}
-    assert [fault for fault in quarantine.faults(text, known) if said in fault]
+    assert [fault for fault in quarantine.faults(text, known) if output in fault]
 
 
 def test_quarantine_in_order_has_no_faults() -> None:

@@ -153,7 +153,7 @@ CONTAINER = {"type": "Container"}
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"quota": {"pods": "10"}}, "pods: no such field; the spec of a ResourceQuota has hard"),
         ({"quota": {"hard": {"pods": "1"}, "foo": 1}}, "foo: no such field"),
@@ -178,8 +178,8 @@ CONTAINER = {"type": "Container"}
         ({"annotations": {"a b": "c"}}, "'a b' is not a key"),
     ],
 )
-def test_namespace_options_that_the_host_refuses_or_takes_as_nothing_are_refused(given: Any, said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_namespace_options_that_the_host_refuses_or_takes_as_nothing_are_refused(given: Any, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         NamespaceConfig.model_validate(given)
 
 

@@ -172,7 +172,7 @@ def test_address_of_a_service_with_node_ports_is_never_changed(world: World, kin
 def test_field_that_reaches_into_the_hosts_network_stays_behind(world: World, field: str, value: Any) -> None:
     virtual = service("web", spec={"type": "LoadBalancer", field: value})
     assert field not in settled(world, virtual)["spec"]
-    assert world.left_out("services", "shop/web") == (f"spec.{field}",), "the tenant is told"
+    assert world.left_out("services", "shop/web") == (f"spec.{field}",), "the tenant gets an event"
     world.configure(ALLOWING)
     assert settled(world, virtual)["spec"][field] == value
     assert world.left_out("services", "shop/web") == ()

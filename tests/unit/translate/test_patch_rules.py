@@ -78,8 +78,8 @@ def test_name_comes_back_up(ref: Any, expected: Any) -> None:
 
 def test_hashed_name_comes_back_by_virtual_object_or_marks() -> None:
     assert SETTINGS.names.to_virtual(SECRETS, Key("vc-ns", HASHED)) is None
-    said = widget(status={"ref": "a-x-b"})
-    assert up(STATUS_REF, status={"ref": HASHED}, virtual=said)["status"]["ref"] == "a-x-b"
+    original = widget(status={"ref": "a-x-b"})
+    assert up(STATUS_REF, status={"ref": HASHED}, virtual=original)["status"]["ref"] == "a-x-b"
     copies = context(secret_copy("a-x-b", "shop"))
     assert up(STATUS_REF, status={"ref": HASHED}, ctx=copies)["status"]["ref"] == "a-x-b"
 

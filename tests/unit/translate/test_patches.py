@@ -227,7 +227,7 @@ def test_expressions_are_compiled_when_the_patcher_is_made() -> None:
 
 
 @pytest.mark.parametrize(
-    ("patch", "said"),
+    ("patch", "expected"),
     [
         ({"op": "replace", "path": "/spec/b", "value": 1}, "(replace /spec/b): there is nothing at /spec/b"),
         ({"op": "test", "path": "/spec/a", "value": 1}, "(test /spec/a): the test does not hold"),
@@ -237,10 +237,10 @@ def test_expressions_are_compiled_when_the_patcher_is_made() -> None:
         ({"path": "spec.a", "cel": "b'x'"}, "(cel spec.a): the result has a bytes in it, which is not JSON"),
     ],
 )
-def test_patch_that_fails_is_named_with_the_reason_and_without_contents(patch: Obj, said: str) -> None:
-    told = refused({"op": "add", "path": "/spec/c", "value": 1}, patch, spec={"a": "hunter2"})
-    assert told == f"{HERE}.down[1] {said}"
-    assert "hunter2" not in told
+def test_patch_that_fails_is_named_with_the_reason_and_without_contents(patch: Obj, expected: str) -> None:
+    message = refused({"op": "add", "path": "/spec/c", "value": 1}, patch, spec={"a": "hunter2"})
+    assert message == f"{HERE}.down[1] {expected}"
+    assert "hunter2" not in message
 
 
 LABELS = "would not be a mapping of text to text"
@@ -248,7 +248,7 @@ MARK = "it would change a mark below vsyncer.dev/ in"
 
 
 @pytest.mark.parametrize(
-    ("patch", "said"),
+    ("patch", "expected"),
     [
         ({"path": "metadata.labels", "cel": "null"}, f"{MARK} /metadata/labels"),
         ({"path": "metadata.labels", "cel": "{'app': 'web'}"}, f"{MARK} /metadata/labels"),
@@ -258,8 +258,8 @@ MARK = "it would change a mark below vsyncer.dev/ in"
         ({"path": "metadata.annotations", "cel": "'x'"}, f"/metadata/annotations {LABELS}"),
     ],
 )
-def test_marks_of_a_copy_stay(patch: Obj, said: str) -> None:
-    assert refused(patch).endswith(f"): {said}")
+def test_marks_of_a_copy_stay(patch: Obj, expected: str) -> None:
+    assert refused(patch).endswith(f"): {expected}")
 
 
 def test_patch_puts_no_mark_on_a_tenants_object() -> None:

@@ -64,7 +64,7 @@ def test_operation_gives_the_results_of_the_rfc(doc: Any, patch: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    ("doc", "patch", "said"),
+    ("doc", "patch", "message"),
     [
         ({"foo": "bar"}, {"op": "add", "path": "/baz/bat", "value": 1}, "there is nothing at /baz"),  # A.12
         ({"baz": "q"}, {"op": "test", "path": "/baz", "value": "b"}, "the test does not hold"),  # A.9
@@ -85,11 +85,11 @@ def test_operation_gives_the_results_of_the_rfc(doc: Any, patch: dict[str, Any],
         ({"a": None}, {"op": "add", "path": "/a/b", "value": 1}, "/a is neither a mapping nor a list"),
     ],
 )
-def test_impossible_operation_is_refused_with_its_reason(doc: Any, patch: dict[str, Any], said: str) -> None:
+def test_impossible_operation_is_refused_with_its_reason(doc: Any, patch: dict[str, Any], message: str) -> None:
     before = copy.deepcopy(doc)
     with pytest.raises(Unfit) as caught:
         operated(doc, patch)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
     assert doc == before
 
 

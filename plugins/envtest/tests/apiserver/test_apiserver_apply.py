@@ -220,18 +220,18 @@ APPLIES = st.lists(st.tuples(st.sampled_from(["one", "two"]), DATA), min_size=1,
 @given(APPLIES)
 def test_apply_is_idempotent_and_its_manager_owns_the_applied_fields(applies: list[tuple[str, dict[str, str]]]) -> None:
     live: Obj | None = None
-    said: dict[str, dict[str, str]] = {}
+    expected: dict[str, dict[str, str]] = {}
     for manager, data in applies:
         config = config_map(data or None)
         live = applied(live, config, manager, force=True)
         assert applied(live, config, manager, now=SECOND) is live
-        said = {
+        expected = {
             who: {key: value for key, value in old.items() if data.get(key, value) == value}
-            for who, old in said.items()
+            for who, old in expected.items()
         }
-        said[manager] = data
+        expected[manager] = data
     assert live is not None
-    wanted = {key: value for data in said.values() for key, value in data.items()}
+    wanted = {key: value for data in expected.values() for key, value in data.items()}
     assert live.get("data", {}) == wanted
     held = {who: set(fields["f:data"]) for who, fields in owners(live).items()} if wanted else {}
-    assert held == {who: {"f:" + key for key in data} for who, data in said.items() if data}
+    assert held == {who: {"f:" + key for key in data} for who, data in expected.items() if data}

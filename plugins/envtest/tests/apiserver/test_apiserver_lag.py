@@ -219,8 +219,8 @@ def test_followers_get_every_change_with_its_author() -> None:
         put(server, "a", "red")
         await client.request("DELETE", f"{MAPS}/a")
         await client.request("DELETE", f"{MAPS}/a")
-        told = [(one.user, one.resource, one.before and one.before["data"], one.after) for one in changes]
-        assert [(user, resource, before, bool(after)) for user, resource, before, after in told] == [
+        reported = [(one.user, one.resource, one.before and one.before["data"], one.after) for one in changes]
+        assert [(user, resource, before, bool(after)) for user, resource, before, after in reported] == [
             ("daemon", "configmaps", None, True),
             ("", "configmaps", {"color": "blue"}, True),
             ("daemon", "configmaps", {"color": "red"}, False),

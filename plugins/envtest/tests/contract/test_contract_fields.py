@@ -43,9 +43,9 @@ def test_unknown_fields_are_dropped_with_a_warning(api: Api, ns: str) -> None:
 def test_unknown_fields_are_refused_where_the_client_asks_so(api: Api, ns: str) -> None:
     answer = api.post(f"{deployments(ns)}?fieldValidation=Strict", body())
     assert (answer.status, answer["reason"]) == (400, "BadRequest")
-    told = ", ".join(f'unknown field "{path}"' for path in PATHS)
+    faults = ", ".join(f'unknown field "{path}"' for path in PATHS)
     assert answer["message"] == (
-        f'Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: {told}'
+        f'Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: {faults}'
     )
 
 
@@ -67,7 +67,7 @@ def test_patches(api: Api, ns: str) -> None:
 
 def test_values_of_the_wrong_type(api: Api, ns: str) -> None:
     start = 'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal '
-    for spec, told in (
+    for spec, faults in (
         ({"replicas": "x"}, "string into Go struct field DeploymentSpec.spec.replicas of type int32"),
         (
             {"template": {"spec": {"containers": {}}}},
@@ -80,4 +80,4 @@ def test_values_of_the_wrong_type(api: Api, ns: str) -> None:
         ({"paused": "yes"}, "string into Go struct field DeploymentSpec.spec.paused of type bool"),
     ):
         answer = api.post(deployments(ns), {"metadata": {"name": "a"}, "spec": spec})
-        assert (answer.status, answer["message"]) == (400, start + told)
+        assert (answer.status, answer["message"]) == (400, start + faults)

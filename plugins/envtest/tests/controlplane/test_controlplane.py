@@ -151,8 +151,8 @@ def test_a_full_disk_refuses_writes_until_there_is_room_again_even_over_a_restar
     plane.request("POST", CONFIG_MAPS, config_map("there"))
     plane.fill_disk()
     plane.restart_etcd()
-    status, said = plane.request("POST", CONFIG_MAPS, config_map("more"))
-    assert (status, said["message"]) == (500, "etcdserver: mvcc: database space exceeded")
+    status, answer = plane.request("POST", CONFIG_MAPS, config_map("more"))
+    assert (status, answer["message"]) == (500, "etcdserver: mvcc: database space exceeded")
     assert plane.request("GET", f"{CONFIG_MAPS}/there")[0] == 200
     plane.free_disk()
     assert plane.request("POST", CONFIG_MAPS, config_map("more"))[0] == 201

@@ -196,7 +196,7 @@ def test_insecure_ephemeral_container_is_not_sent_and_the_others_are(world: Worl
     assert "bad: spec: it breaks the Pod Security level baseline" in message
     assert message.endswith("container bad is privileged; kubectl debug takes --profile=baseline")
     assert [one["name"] for one in sent(world)] == ["good"]
-    assert warned(world) == message, "it is told as long as it is so"
+    assert warned(world) == message, "it is reported as long as it lasts"
 
 
 def test_security_context_of_the_pod_counts_for_an_ephemeral_container(world: World) -> None:
