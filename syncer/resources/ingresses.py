@@ -135,7 +135,7 @@ class IngressSyncer(Mirror[IngressConfig]):
         ctx.refuse_without(virtual, _configures_controller)
         for key, text in annotations_of(virtual).items():
             if key.startswith(_WITH_NAMES) and "serviceName" in text:
-                why = "it names a Service, and the copy of that has another name"
+                why = "it names a Service, but the copy of the Service has another name"
                 how = "use a backend of a path instead"
                 raise Refused(f"{why}: {how}", path=f"metadata.annotations[{key}]")
 
@@ -145,7 +145,7 @@ class IngressSyncer(Mirror[IngressConfig]):
             _check_hosts(ctx.config.allowed_hosts, virtual.get("spec") or {})
         for path, backend in _backends(virtual.get("spec") or {}):
             if backend.get("resource"):
-                why = "its name would mean an object of the host's: name a Service instead"
+                why = "its name would refer to an object of the host: name a Service instead"
                 raise Refused(why, path=f"{path}.resource")
         return super().translate(ctx, classes.with_default(ctx, _CLASSES, virtual))
 
@@ -183,7 +183,7 @@ def _check_hosts(allowed: tuple[str, ...], spec: Obj) -> None:
             continue
         why = f"only these hosts are allowed: {', '.join(allowed)}"
         if not host:
-            why = f"any host would be served; {why}"
+            why = f"the Ingress would serve any host; {why}"
         raise Refused(why, path=path, reason="NotAllowed")
 
 

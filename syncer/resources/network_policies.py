@@ -279,7 +279,7 @@ class _Copy:
             why = "the Pods of its namespace are in another namespace of the host"
             raise Refused(f"{why} than the policy would be")
         if is_too_long(self.virtual):
-            why = f"has more than {LONGEST} characters; make several policies of it"
+            why = f"has more than {LONGEST} characters; split the policy into several"
             raise TooLarge(why, path="spec")
         _count(given)
 

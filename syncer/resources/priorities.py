@@ -70,7 +70,7 @@ class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriority
     def excluded(self, ctx: Context[TenantPriorityConfig], side: Side, obj: Obj) -> str | None:
         """Leave those alone that every API server makes for itself."""
         if is_reserved(key_of(obj).name):
-            return "every API server has one of its own"
+            return "every API server has its own"
         return None
 
     def translate(self, ctx: Context[TenantPriorityConfig], virtual: Obj) -> Obj:

@@ -201,7 +201,7 @@ def begin(marks: Marks, virtual: Obj, note: Note) -> Decision:
     mark = str(Note(taken=note.taken, draws=note.draws, was=virtual["spec"]))
     obj = version_of(virtual, {marks.address: mark})
     obj["spec"] = {"type": "ExternalName", "externalName": PLACEHOLDER}
-    why = "the host has another address for it, which it takes"
+    why = "the virtual Service takes the address of its copy"
     return Decision((Write(Side.VIRTUAL, Verb.APPLY, obj, exact=()),), why, is_step=True)
 
 

@@ -111,7 +111,7 @@ def test_event_of_a_claim_explains_that_its_copy_was_deleted(bound: bool) -> Non
             await until(lambda: events_about(two, "x"))
             [(reason, message)] = events_about(two, "x")
             assert reason == "HostCopyDeleted"
-            assert ("delete this claim and make it again" in message) is bound
+            assert ("delete this claim and create it again" in message) is bound
             assert ("take the annotation vsyncer.dev/copied off" in message) is not bound
 
     play(scenario)

@@ -141,7 +141,7 @@ def test_copy_of_an_earlier_version_gets_its_record_at_the_start() -> None:
             assert recorded(two) == {"containers": ["app"]}
             await daemon.settled()
             [message] = messages(two, "EphemeralContainerRefused")
-            assert "debug: the host has another container of this name in the pod" in message
+            assert "debug: the host has a container of this name in the pod already" in message
 
     play(scenario)
 

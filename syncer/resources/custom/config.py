@@ -102,7 +102,7 @@ class Related(Config):
         if self.origin == "host" and not (by.reference or by.owner or by.selector.named):
             why = "origin host needs by.reference, by.owner, or"
             why = f"{why} {NAME} in a value of by.selector.matchLabels"
-            raise ValueError(f"{why}: else the owner of an object is not known")
+            raise ValueError(f"{why}: otherwise the owner of an object is not known")
         return self
 
 

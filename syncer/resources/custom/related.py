@@ -139,7 +139,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         """Create the virtual object."""
         found = self._belonging(ctx, host)
         if found is None:
-            return skip(f"it belongs to no synced {self._kind.virtual.kind}")
+            return skip(f"it doesn't belong to a synced {self._kind.virtual.kind}")
         if not found.begun:
             return wait(f"its {self._kind.virtual.kind} is not on the host yet", on=found.on)
         if is_deleting(host):
@@ -159,7 +159,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
 
         found = self._belonging(ctx, pair.host)
         if found is None or found.key != key_of(pair.virtual):
-            why = f"it belongs to no synced {self._kind.virtual.kind} any more"
+            why = f"it doesn't belong to a synced {self._kind.virtual.kind} any more"
             return delete(virtual=pair.virtual, reason=why)
         if not found.begun:
             # A tenant may have set the mark, and the conditions could not be checked.

@@ -35,7 +35,7 @@ def crossing(crd: Obj, *, conversion: Conversion) -> Crossing:
         return Crossing(spec, notes)
     if conversion == "refuse":
         why = "a webhook converts between its versions, which can't be reached from the other side"
-        how = "set conversion: strip to do without it"
+        how = "set conversion: strip to sync without the webhook"
         raise Refused(f"{why}; {how}", path="spec.conversion")
     spec, left_out = _without_webhook(spec)
     return Crossing(spec, (*notes, *left_out), stripped=True)
@@ -121,7 +121,7 @@ def _refuse_unreadable(
     if others:
         why = f"{name} is stored now, but objects may be stored as {others} {place}"
         why = f"{why}, with another schema and no webhook to convert them"
-        how = "save them, delete the CRD there, which is created again, and create them"
+        how = "save them, delete the CRD there (it is created again), and create them"
         raise Refused(f"{why}; {how} as {name}", path="spec.versions")
 
 

@@ -36,10 +36,12 @@ class Revocation:
         if host is None or self._is_held(host) or not seen.controller.direction.is_real(seen.ctx, host):
             return None
         if seen.unreadable_host:
-            return _deleted(seen, host, "nobody can tell what its copy on the host grants: the copy can't be read")
+            return _deleted(seen, host, "its copy on the host can't be read, so the access that it grants isn't known")
         left = self._syncer.still_granted(seen.ctx, host)
         if left is None:
-            return _deleted(seen, host, "its copy on the host grants what this virtual cluster may no longer have")
+            return _deleted(
+                seen, host, "its copy on the host grants access that this virtual cluster may no longer have"
+            )
         if left == host:
             return None
         parts = ", ".join(_parts(left, host))

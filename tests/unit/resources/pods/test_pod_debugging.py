@@ -102,7 +102,7 @@ def test_ephemeral_container_with_the_name_of_one_of_the_hosts_is_refused(world:
     status = {f"{part.removesuffix('s')}Statuses": [{"name": "theirs"}, {"name": "app"}], "phase": "Running"}
     world.given(host=[merged(copy, {"spec": {part: theirs}, "status": status})])
     with_containers(world, debugger("theirs"), debugger("mine"))
-    assert "theirs: the host has another container of this name in the pod; choose another name" in warned(world)
+    assert "theirs: the host has a container of this name in the pod already; choose another name" in warned(world)
     assert [one["name"] for one in sent(world)] == ["mine"]
     assert recorded(world) == {"containers": ["app"], "ephemeralContainers": ["mine"]}
     statuses = [one for one in (world.virtual("Pod", "shop/web") or {})["status"].values() if isinstance(one, list)]
