@@ -324,11 +324,7 @@ FROM_HOST = Operation(
     sync={"custom": {SHOWN: {"direction": "fromHost"}}},
     virtual_key=lambda name: name,
     host_key=lambda name: name,
-    cells=UP
-    | {
-        ("host", "metadata"): repaired("metadata", "virtual"),
-        ("virtual", "metadata"): repaired("metadata", "virtual"),
-    },
+    cells=UP,
     before=_define(SHOWN),
     title="fromHost",
 )
@@ -401,8 +397,6 @@ HOST_NODES = Operation(
     host_key=lambda name: name,
     cells=UP
     | {
-        ("host", "metadata"): repaired("metadata", "virtual"),
-        ("virtual", "metadata"): repaired("metadata", "virtual"),
         ("virtual", "mark"): "a Node without our mark is one of the virtual cluster's own, and is left alone",
         ("host", "status"): repaired("status", "virtual"),
         ("virtual", "status"): repaired("status", "virtual"),
