@@ -33,7 +33,7 @@ def _exact(**properties: Schema) -> Schema:
     return {"properties": {**about, **properties}, "additionalProperties": False}
 
 
-#: What can't be told from the default, by the end of the value's path.
+#: Types that don't follow from the default, by the end of the value's path.
 FURTHER: Mapping[str, Schema] = {
     "annotations": _STRINGS,
     "apiServer.audit.policy": _exact(
@@ -202,7 +202,7 @@ def _definitions(configuration: Mapping[str, Any]) -> dict[str, Schema]:
         # Sections of plugins' kinds; the chart's template refuses them where there are no plugins.
         found[direction]["additionalProperties"] = {"type": "object"}
     whole = deepcopy({name: configuration[name] for name in ("type", "additionalProperties", "properties")})
-    # The charts' templates refuse these, and say which value is meant.
+    # The charts' templates refuse these, and name the value.
     whole["properties"] |= {name: {} for name in ("virtualClusters", "cluster", "virtual")}
     entry, own = deepcopy(found["VirtualCluster"]), ("kubeconfig", "context")
     entry["properties"] = {name: each for name, each in entry["properties"].items() if name not in own}

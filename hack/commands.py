@@ -56,7 +56,7 @@ def line_of(process: "subprocess.Popen[str]", output: IO[str] | None, *, seconds
 
 
 def complaint(command: Sequence[str | Path], seconds: float, printed: bytes) -> str:
-    """Return what is said of a program that was not done in time."""
+    """Return the message about a program that has not ended in time."""
     lines = [f"{_shown(command)}: not done after {seconds:g} s"]
     if tail := printed.decode(errors="replace").splitlines()[-_TAIL:]:
         lines += ["its output ends with:", *tail]

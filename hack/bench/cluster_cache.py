@@ -47,7 +47,7 @@ ROTATION, ROTATIONS, ROTATED, MADE = 2.0, 15, 10, 20
 
 
 class Figures:
-    """What consumers have seen in a phase; times are in seconds."""
+    """The events that consumers have got in a phase; times are in seconds."""
 
     def __init__(self) -> None:
         self.getters: list[float] = []
@@ -122,7 +122,7 @@ class Counting(HttpTransport):
         return await super().send(request)
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
-        """Send a request whose response is read in parts."""
+        """Send a request and read its response in parts."""
         self._counts.add(self._login, request)
         return super().stream(request)
 
@@ -176,7 +176,7 @@ async def consume(cache: ClusterCache, good: Sequence[str], dead: Sequence[str],
 async def phase(
     cache: ClusterCache, good: Sequence[str], dead: Sequence[str], number: int, seconds: float
 ) -> tuple[Figures, float]:
-    """Return what consumers have seen, and the age of the oldest probe of a good cluster, in seconds."""
+    """Return the events that consumers have got, and the age of the oldest probe of a good cluster, in seconds."""
     figures, oldest = Figures(), 0.0
     end = time.monotonic() + seconds
     async with helped_by(*(consume(cache, good, dead, each, figures) for each in range(number))):

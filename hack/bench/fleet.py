@@ -202,7 +202,7 @@ class Run:
 
 
 def verdict(many: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
-    """Return the ratios of many clusters to a single one, and what is over its limit."""
+    """Return the ratios of many clusters to a single one, and the ratios over their limits."""
     ratios = {
         name: round(many[name] / one[name], 3)
         for name in ("cpu_ms_a_pod", "rss_mb", "start_cpu_seconds", "start_seconds")

@@ -16,7 +16,7 @@ TOP = 25
 #: The part of a path that depends on the place of installation.
 _INSTALLED_IN = re.compile(r"( \()/.*/(?:site-packages/|lib/python[\d.]+/|(?=syncer/))")
 
-#: How often each stack was seen; frames from the outermost to the innermost.
+#: How often each stack was sampled; frames from the outermost to the innermost.
 Stacks = Counter[tuple[str, ...]]
 
 

@@ -106,7 +106,7 @@ def libraries(programs: Iterable[Path]) -> Iterator[Path]:
 
 
 def _run(*command: str) -> "subprocess.CompletedProcess[str]":
-    """Run a program, whether it fails or not; its complaints are seen at once."""
+    """Run a program, whether it fails or not; its error output is shown at once."""
     try:
         return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=SECONDS)
     except subprocess.TimeoutExpired as late:

@@ -25,7 +25,7 @@ def emulated(architecture: str) -> Iterator[None]:
 
     The kernel opens the emulator at the registration, so that it is found from any root file system. Where the machine
     itself has binfmt_misc mounted, the registration stays. Nothing is done for this machine's own architecture, nor
-    where an engine is somebody else's: without root, or on another system than Linux.
+    where the engine belongs to another user: without root, or on another system than Linux.
 
     Args:
         architecture: ``amd64`` or ``arm64``.

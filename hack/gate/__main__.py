@@ -18,7 +18,7 @@ from hack.gate.verdict import Verdict
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what is asked for; return the exit status."""
+    """Run the chosen stages; return the exit status."""
     match arguments:
         case ["check"]:
             chosen, is_all = stages.check_stages(), False
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _print_environment() -> None:
-    """Print what a run may depend on."""
+    """Print the conditions that a run may depend on."""
     names = ("CI", "HOME", "TMPDIR", "KUBEBUILDER_ASSETS", "ENVTEST_DOCKER")
     settings = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     load = " ".join(f"{each:.1f}" for each in os.getloadavg())
@@ -77,7 +77,7 @@ def _shown(stage: Stage, run: Callable[[], Ran]) -> Ran:
 
 
 def guarded(arguments: Sequence[str]) -> int:
-    """Run what is asked for; whatever ends it, what it has started ends with it, and the last line is a verdict."""
+    """Run the chosen stages; however the run ends, its processes end with it, and the last line is a verdict."""
     os.chdir(TOP)
     interrupt_on_sigterm()
     # The stages are ended by it; a job in the background of a shell, and all that it starts, would ignore it.

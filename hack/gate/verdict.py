@@ -47,7 +47,7 @@ class Verdict:
                 self.flaky.append(one)
 
     def faults(self) -> list[str]:
-        """Return what is wrong other than a failing test: stages, and the quarantine."""
+        """Return faults other than failing tests: those of stages and of the quarantine."""
         found = [f"{ran.stage.name} failed" for ran in self.ran if ran.unexplained]
         known = {test for ran in self.ran for test in ran.record.results} if self.is_all else None
         text = QUARANTINE.read_text() if QUARANTINE.exists() else "# at most 0"

@@ -27,7 +27,7 @@ _TEST_SECONDS = 60
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs tests against a cluster, and keeps what comes out."""
+    """Runs tests against a cluster, and keeps their results."""
 
     kubeconfig: Path
     results: Results

@@ -20,7 +20,7 @@ NETWORKING = {"networking": {"apiServer": {"host": "10.96.0.1"}}}
 
 
 class Daemon(daemon.Process):
-    """The daemon's process, whose log is repeated if it ends or doesn't get ready."""
+    """The daemon's process; errors repeat its log if it ends or doesn't get ready."""
 
     async def ready(self, seconds: float) -> None:
         """Wait until it is ready.

@@ -1,4 +1,4 @@
-"""A visit to the web shop whose containers really run, with kubectl as its tenant would make it."""
+"""A visit to the web shop with running containers, by the kubectl commands of its tenant."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ _PATIENCE = "--timeout=60s"
 _FORWARD_SECONDS = 30.0
 _IMAGE, _ASK = "--image=vsyncer.dev/busybox:local", ("wget", "-qO-", "http://web.shop.svc.cluster.local/")
 _ANSWER = "Welcome to the shop from web-"
-#: Each command of the visit, and a part of what it prints: a pod asks the web server by the DNS name of
+#: Each command of the visit, and a part of its output: a pod asks the web server by the DNS name of
 #: its Service, and the tenant looks into both.
 _COMMANDS: Sequence[tuple[Sequence[str], str]] = (
     (("rollout", "status", "deployment/web", _PATIENCE), "successfully rolled out"),
@@ -95,7 +95,7 @@ class Visit:
         return f"kubectl -n shop {_quoted(command)}", output.splitlines()
 
     async def _forward(self) -> AsyncIterator[tuple[str, Sequence[str]]]:
-        """Yield what a forwarded port takes, and the web server's answer through it."""
+        """Yield the output of a forwarded port, and the web server's answer through it."""
         command, environ = self._kubectl("-n=shop", *_FORWARD)
         pipe = asyncio.subprocess.PIPE
         forwarding = await asyncio.create_subprocess_exec(*command, env=environ, stdout=pipe)
@@ -118,7 +118,7 @@ class Visit:
                 await forwarding.wait()
 
     async def _top(self) -> str:
-        """Return what the web server uses, once that is measured.
+        """Return the usage of the web server, once it is measured.
 
         Raises:
             Failed: It isn't in time.

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Failed(Exception):
-    """The demo can't go on; the message says what to do."""
+    """The demo can't go on; the message gives the action that helps."""
 
 
 def say(*lines: str) -> None:

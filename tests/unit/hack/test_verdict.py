@@ -413,7 +413,7 @@ def test_test_in_quarantine_that_may_hang_is_skipped(checkout: Checkout) -> None
 @pytest.mark.parametrize(
     ("text", "output"),
     [
-        ("", "its first line says how many"),
+        ("", "its first line must give the most tests"),
         (
             "# at most 1\ntests/flow/a.py::a 2026-11-24 x\ntests/flow/b.py::b 2026-11-24 x\n",
             "holds 2 tests, and may hold 1",

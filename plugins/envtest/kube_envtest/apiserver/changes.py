@@ -32,7 +32,7 @@ class Change:
 
 
 class Changes:
-    """Notifies followers of every change, with the user whose request is being answered."""
+    """Notifies followers of every change, with the user of the request that is being answered."""
 
     def __init__(self, storage: Storage) -> None:
         self.user = ""
