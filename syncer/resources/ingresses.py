@@ -157,8 +157,8 @@ def _backends(spec: Obj) -> Iterable[tuple[str, Obj]]:
     """
     yield "spec.defaultBackend", spec.get("defaultBackend") or {}
     for number, rule in enumerate(spec.get("rules") or ()):
-        for place, path in enumerate((rule.get("http") or {}).get("paths") or ()):
-            yield f"spec.rules[{number}].http.paths[{place}].backend", path.get("backend") or {}
+        for index, path in enumerate((rule.get("http") or {}).get("paths") or ()):
+            yield f"spec.rules[{number}].http.paths[{index}].backend", path.get("backend") or {}
 
 
 def _check_class(allowed: tuple[str, ...], virtual: Obj) -> None:
@@ -201,5 +201,5 @@ def _hosts(spec: Obj) -> Iterable[tuple[str, str]]:
     for number, rule in enumerate(spec.get("rules") or ()):
         yield f"spec.rules[{number}].host", rule.get("host") or ""
     for number, tls in enumerate(spec.get("tls") or ()):
-        for place, host in enumerate(tls.get("hosts") or ()):
-            yield f"spec.tls[{number}].hosts[{place}]", host
+        for index, host in enumerate(tls.get("hosts") or ()):
+            yield f"spec.tls[{number}].hosts[{index}]", host

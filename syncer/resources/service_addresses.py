@@ -71,7 +71,7 @@ class Note:
     #: The number of addresses that the host drew in vain.
     draws: int = 0
     #: True once an event has warned the tenant that the addresses differ.
-    told: bool = False
+    notified: bool = False
     #: The spec of the Service before it became a mere name; None while it isn't one.
     was: Obj | None = None
 
@@ -97,7 +97,7 @@ class Note:
             taken=_texts(found.get("taken")),
             unfit=_texts(found.get("unfit")),
             draws=draws,
-            told=found.get("told") is True,
+            notified=found.get("told") is True,
             was=was,
         )
 
@@ -106,7 +106,7 @@ class Note:
             "taken": self.taken,
             "unfit": self.unfit,
             "draws": self.draws,
-            "told": self.told,
+            "told": self.notified,
             "was": self.was,
         }
         given = {name: value for name, value in found.items() if value or name == "draws"}
@@ -234,7 +234,7 @@ def forget(marks: Marks, virtual: Obj) -> Decision:
 
 def tell(marks: Marks, virtual: Obj, note: Note) -> Decision:
     """Warn the tenant, once, that the addresses differ."""
-    after = replace(note, told=True, was=None)
+    after = replace(note, notified=True, was=None)
     write = _noted(marks, virtual, after)
     why = "the cluster has no address for it that is free in both the virtual and the host cluster"
     how = "its environment variables work, its name leads nowhere: delete it and create it again"

@@ -458,7 +458,7 @@ def _agreed(ctx: Context[ServiceConfig], pair: Pair, note: Note) -> Decision:
     if note.taken and note.draws < MOST_DRAWS:
         why = "the virtual Service can't have its address, so the host draws another one"
         return delete(host=pair.host, reason=why)
-    if not note.told:
+    if not note.notified:
         return same.tell(ctx.marks, pair.virtual, note)
     if note.taken:
         return wait("there is no address that is free on both sides")

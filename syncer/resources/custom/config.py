@@ -367,9 +367,9 @@ class CustomConfig(Config):
         for path, kinds in self.references.items():
             for kind in kinds:
                 yield ("references", path), kind
-        for place, related in enumerate(self.related):
+        for index, related in enumerate(self.related):
             if related.origin == "virtual":
-                yield ("related", place, "resource"), related.resource
+                yield ("related", index, "resource"), related.resource
 
 
 def _shown(name: str) -> str:

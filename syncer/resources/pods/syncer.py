@@ -347,8 +347,8 @@ def _missing_account(ctx: Context, virtual: Obj) -> Decision | None:
     account = Key(key_of(virtual).namespace, fields.service_account(virtual))
     if ctx.host_of(SERVICE_ACCOUNTS, account) is not None:
         return None
-    seen = ObjectRef(Side.HOST, SERVICE_ACCOUNTS, ctx.names.to_host(SERVICE_ACCOUNTS, account))
-    return wait(f"its ServiceAccount {account.name} is not on the host yet", on=(seen,))
+    reference = ObjectRef(Side.HOST, SERVICE_ACCOUNTS, ctx.names.to_host(SERVICE_ACCOUNTS, account))
+    return wait(f"its ServiceAccount {account.name} is not on the host yet", on=(reference,))
 
 
 def _missing_tokens(ctx: Context, virtual: Obj) -> Decision | None:
