@@ -45,8 +45,8 @@ class Host:
     def command(self, *, user: str = "alice") -> list[str]:
         """Return the command line of a user."""
         kubeconfig = str(self.plane.kubeconfig(user))
-        whose = ["--namespace", self.namespace, "--service", "api", "--host-kubeconfig", kubeconfig]
-        return [sys.executable, "-m", "syncer", "pki", *whose]
+        options = ["--namespace", self.namespace, "--service", "api", "--host-kubeconfig", kubeconfig]
+        return [sys.executable, "-m", "syncer", "pki", *options]
 
     def pki(self, *arguments: str, user: str = "alice") -> "subprocess.CompletedProcess[str]":
         """Run the command as a user."""

@@ -189,11 +189,11 @@ async def phase(
 
 async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts: Counts) -> bool:
     """Replace all tokens at intervals while objects are made; return False if that cost a list or an event."""
-    seen: dict[tuple[str, str], float] = {}
+    arrivals: dict[tuple[str, str], float] = {}
 
     def watch(name: str) -> None:
         def handle(key: Key, _: Obj) -> None:
-            seen.setdefault((name, key.name), time.perf_counter())
+            arrivals.setdefault((name, key.name), time.perf_counter())
 
         cache.watch(name, "made", CONFIG_MAPS, handle)
 
@@ -214,7 +214,7 @@ async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts
                 await cache.get_uncached_client(name).create(CONFIG_MAPS, obj)
             await asyncio.sleep(ROTATION / MADE)
     await asyncio.sleep(ROTATION)
-    delays = [seen[key] - begun for key, begun in made.items() if key in seen]
+    delays = [arrivals[key] - begun for key, begun in made.items() if key in arrivals]
     missed, lists = len(made) - len(delays), counts.collections - before
     figures = {"clusters": len(names), "rotations": ROTATIONS, "tokens_sent": len(counts.tokens), "made": len(made)}
     print(

@@ -58,13 +58,13 @@ def test_output_of_a_container_is_followed(tenant: Tenant, pod: str, command: li
     with subprocess.Popen(tenant.command(*command, "-n=logs", pod), stdout=subprocess.PIPE) as following:
         assert following.stdout is not None
         os.set_blocking(following.stdout.fileno(), False)
-        seen = []
+        chunks = []
 
         def arrived() -> bool:
             tenant.exec("logs", pod, "wget", "-qO-", "http://127.0.0.1:8080/followed")
             assert following.stdout is not None
-            seen.append(following.stdout.read() or b"")
-            return b"GET /followed\n" in b"".join(seen)
+            chunks.append(following.stdout.read() or b"")
+            return b"GET /followed\n" in b"".join(chunks)
 
         try:
             until("the container's output arrives", arrived)

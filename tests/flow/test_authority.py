@@ -51,9 +51,9 @@ async def sharing(two: Guarded, data: Mapping[str, str]) -> AsyncIterator[Daemon
 
 async def nothing_is_written(two: Two, seconds: float) -> None:
     """Neither side is asked for a change meanwhile."""
-    seen = len(two.virtual.requests), len(two.host.requests)
+    since = len(two.virtual.requests), len(two.host.requests)
     await asyncio.sleep(seconds)
-    assert writes(two.virtual, seen[0]) + writes(two.host, seen[1]) == []
+    assert writes(two.virtual, since[0]) + writes(two.host, since[1]) == []
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["seen", "unseen"])

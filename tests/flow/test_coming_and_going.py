@@ -48,9 +48,9 @@ def test_kind_that_goes_stops_its_syncer_and_comes_back_without_a_restart(two: T
             assert list(daemon.process.pairs["vc"].controllers) == ["maps"]
             two.virtual.put(configmap("later"))
             await until(lambda: "later" in copies(two))
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert not [one for one in list(two.host.requests)[seen:] if "widgets" in one.path]
+            assert not [one for one in list(two.host.requests)[since:] if "widgets" in one.path]
             two.host.put(crd("widgets"))
             await until(lambda: copies(two, PLURAL) == {"w"}, within=60)
 
@@ -62,9 +62,9 @@ def test_search_for_a_kind_that_never_comes_is_no_storm(two: Two) -> None:
         async with two.daemon([Widgets]) as daemon:
             await until(lambda: waiting(daemon.process))
             await asyncio.sleep(60)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(600)
-            assert verbs(two.host, seen)["get"] <= 2 * 600 / 30 + 2
+            assert verbs(two.host, since)["get"] <= 2 * 600 / 30 + 2
 
     play(scenario)
 
@@ -177,12 +177,12 @@ def test_copies_stay_while_it_is_not_known_whether_they_are_used(two: Two) -> No
         two.virtual.put(widget("w", spec={"secret": "db"}))
         async with two.daemon([Claims, *built_in("secrets")], options={}):
             await until(lambda: copies(two, "secrets") == {"db"})
-        seen = len(two.host.requests)
+        since = len(two.host.requests)
         two.virtual.faults.add(Rule(verb="list", resource="widgets", status=503, count=8))
         async with two.daemon([Claims, *built_in("secrets")], options={}):
             two.virtual.put(merged(secret("db"), {"data": {"new": "eA=="}}))
             await until(lambda: (two.copy("secrets", "db") or {}).get("data", {}).get("new"), within=200)
-            assert not [line for line in writes(two.host, seen) if line.startswith("delete")]
+            assert not [line for line in writes(two.host, since) if line.startswith("delete")]
 
     play(scenario)
 
@@ -212,10 +212,10 @@ def test_kind_that_discovery_lists_but_answers_404_causes_no_storm(two: Two) -> 
             two.host.faults.add(Rule(resource="widgets", status=404))
             two.host.cut_watches()
             await asyncio.sleep(30)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(600)
-            assert verbs(two.host, seen)["list"] <= 600 / 20
-            assert verbs(two.host, seen)["get"] <= 600 / 20
+            assert verbs(two.host, since)["list"] <= 600 / 20
+            assert verbs(two.host, since)["get"] <= 600 / 20
 
     play(scenario)
 

@@ -63,7 +63,7 @@ READ_ONLY = {
 }
 
 
-async def held(two: Two, resource: Resource, obj: Obj) -> Obj:
+async def put_and_delete(two: Two, resource: Resource, obj: Obj) -> Obj:
     """Delete an object that a finalizer holds, once it has a copy. Return the copy."""
     two.virtual.put(merged(obj, {"metadata": {"finalizers": HOLD}}))
     await until(lambda: two.copy(str(resource), "x"))
@@ -93,7 +93,7 @@ def test_copy_stays_until_its_original_is_gone(two: Two, name: str, is_away: boo
     async def scenario() -> None:
         async with two.daemon(options=EVERYTHING) as daemon:
             if not is_away:
-                copy = await held(two, resource, obj)
+                copy = await put_and_delete(two, resource, obj)
                 await daemon.settled()
             else:
                 two.virtual.put(merged(obj, {"metadata": {"finalizers": HOLD}}))
@@ -113,7 +113,7 @@ def test_copy_stays_until_its_original_is_gone(two: Two, name: str, is_away: boo
 def test_copy_is_kept_in_step_while_its_original_is_being_deleted(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(options=EVERYTHING) as daemon:
-            await held(two, SECRETS, secret("x", {"p": "w"}))
+            await put_and_delete(two, SECRETS, secret("x", {"p": "w"}))
             change = {"data": {"p": "bmV3"}}
             await admin(two.virtual, Side.VIRTUAL).patch(SECRETS, Key("shop", "x"), change, kind="merge")
             await until(lambda: (two.copy("secrets", "x") or {})["data"] == {"p": "bmV3"})
@@ -172,7 +172,7 @@ def test_original_that_can_not_be_read_while_it_is_being_deleted_costs_no_conten
 
     async def scenario() -> None:
         async with two.daemon(options=EVERYTHING) as daemon:
-            await held(two, CONFIG_MAPS, configmap("x", {"color": "blue"}))
+            await put_and_delete(two, CONFIG_MAPS, configmap("x", {"color": "blue"}))
             many = {f"example.org/k{number}": "" for number in range(5000)}
             two.virtual.put(merged(two.original("configmaps", "x") or {}, {"metadata": {"labels": many}}))
             await until(lambda: daemon.requests("configmaps"))
@@ -186,7 +186,7 @@ def test_original_that_can_not_be_read_while_it_is_being_deleted_costs_no_conten
 def test_service_goes_with_the_mark_as_before(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(options=EVERYTHING) as daemon:
-            await held(two, SERVICES, service("x"))
+            await put_and_delete(two, SERVICES, service("x"))
             await until(lambda: two.copy("services", "x") is None)
             await daemon.settled()
 

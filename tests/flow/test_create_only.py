@@ -65,10 +65,10 @@ def test_create_only_field_is_sent_once_and_a_later_change_stays_behind(two: Two
             edit(two, "virtual", {"size": 2, "seed": "b", "place": {"zone": "z2"}})
             await daemon.settled()
             assert spec_on_host(two) == {"size": 2, "seed": "a", "place": {"zone": "z1", "rack": "r1"}}
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             edit(two, "virtual", {"seed": None, "place": {"zone": None}})
             await daemon.settled()
-            assert writes(two.host, seen) == [], "what was sent once isn't taken back"
+            assert writes(two.host, since) == [], "what was sent once isn't taken back"
             two.host.delete("widgets.example.org", place("w"))
             await until(lambda: two.copy("widgets.example.org", "w"))
             assert spec_on_host(two) == {"size": 2, "place": {"rack": "r1"}}, "a new copy is made as things are now"
@@ -81,11 +81,11 @@ def test_create_only_field_that_the_host_changes_is_no_drift(two: Two) -> None:
         defined(two)
         async with between(two.host, [(configured(), two.virtual)]) as daemon:
             await made(two, daemon)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             edit(two, "host", {"seed": "moved", "place": {"zone": None}})
             await daemon.settled()
             assert outcomes(await scanned(daemon, "widgets")) == []
-            assert writes(two.host, seen) == []
+            assert writes(two.host, since) == []
             edit(two, "host", {"place": {"rack": "r9", "shelf": "1"}})
             await daemon.settled()
             assert spec_on_host(two) == {"size": 1, "seed": "moved", "place": {"rack": "r1"}}, "what is beside it is"

@@ -60,12 +60,12 @@ def test_objects_in_step_cause_no_further_writes(two: Two) -> None:
             issue(two, there(two.host, CERTIFICATES, place("db")))
             await until(lambda: two.original("secrets", "db-tls"))
             await daemon.settled()
-            seen = {server: len(server.requests) for server in (two.virtual, two.host)}
+            sent_before = {server: len(server.requests) for server in (two.virtual, two.host)}
             await asyncio.sleep(600)
-            assert [writes(server, since) for server, since in seen.items()] == [[], []]
+            assert [writes(server, since) for server, since in sent_before.items()] == [[], []]
         async with running(two, example("cert-manager")) as daemon:
             await daemon.settled()
-            seen = {server: len(server.requests) for server in (two.virtual, two.host)}
+            sent_before = {server: len(server.requests) for server in (two.virtual, two.host)}
             await daemon.settled()
             assert daemon.wrote() == {}
 
@@ -222,8 +222,8 @@ def test_annotation_of_the_host_comes_up_goes_with_it_and_never_goes_down(two: T
             two.host.put(merged(copy, {"metadata": {"annotations": {address: None}}}))
             await daemon.settled()
             assert there(two.virtual, ISSUERS, "shop/ca")["metadata"]["annotations"] == {"kept": "1"}
-            seen = {server: len(server.requests) for server in (two.virtual, two.host)}
+            sent_before = {server: len(server.requests) for server in (two.virtual, two.host)}
             await asyncio.sleep(600)
-            assert [writes(server, since) for server, since in seen.items()] == [[], []]
+            assert [writes(server, since) for server, since in sent_before.items()] == [[], []]
 
     play(scenario)

@@ -127,15 +127,15 @@ def test_finalizer_on_an_object_we_made_is_waited_for_without_a_storm(two: Two) 
             issue(two, there(two.host, CERTIFICATES, place("db")))
             await until(lambda: two.original("secrets", "db-tls"))
             await daemon.settled()
-            held = {"metadata": {"finalizers": ["example.org/mine"]}}
-            two.virtual.put(merged(there(two.virtual, "secrets", "shop/db-tls"), held))
-            two.virtual.put(merged(there(two.virtual, CLUSTER_ISSUERS, "public"), held))
+            with_finalizer = {"metadata": {"finalizers": ["example.org/mine"]}}
+            two.virtual.put(merged(there(two.virtual, "secrets", "shop/db-tls"), with_finalizer))
+            two.virtual.put(merged(there(two.virtual, CLUSTER_ISSUERS, "public"), with_finalizer))
             await daemon.settled()
-            seen = len(two.virtual.requests)
+            since = len(two.virtual.requests)
             two.virtual.delete(CERTIFICATES, "shop/db")
             two.host.delete(CLUSTER_ISSUERS, "public")
             await asyncio.sleep(600)
-            assert verbs(two.virtual, seen)["delete"] <= 4
+            assert verbs(two.virtual, since)["delete"] <= 4
             for resource, key in (("secrets", "shop/db-tls"), (CLUSTER_ISSUERS, "public")):
                 two.virtual.put(merged(there(two.virtual, resource, key), {"metadata": {"finalizers": None}}))
             await until(

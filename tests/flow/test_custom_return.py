@@ -34,7 +34,7 @@ def test_object_of_an_operator_stays_while_its_kind_goes_and_comes_back(two: Two
             issue(two, there(two.host, CERTIFICATES, place("db")))
             await until(lambda: two.original("secrets", "db-tls"))
             await daemon.settled()
-            seen = len(two.virtual.requests)
+            since = len(two.virtual.requests)
             two.host.delete(CRDS, CERTIFICATES)
             await until(lambda: ("vc", CERTIFICATES) in waiting(daemon.process), within=90)
             await asyncio.sleep(5)
@@ -42,7 +42,7 @@ def test_object_of_an_operator_stays_while_its_kind_goes_and_comes_back(two: Two
             two.host.put(definition(CERTIFICATES))
             await until(lambda: two.copy(CERTIFICATES, "db"), within=90)
             await daemon.settled()
-            assert [line for line in writes(two.virtual, seen) if "secrets" in line] == []
+            assert [line for line in writes(two.virtual, since) if "secrets" in line] == []
 
     play(scenario)
 
@@ -59,7 +59,7 @@ async def issuing(two: Two) -> None:
 def test_objects_that_a_kind_uses_stay_if_it_is_not_served_yet(two: Two) -> None:
     async def scenario() -> None:
         await issuing(two)
-        seen = len(two.host.requests)
+        since = len(two.host.requests)
         two.host.delete(CRDS, ISSUERS)
         async with running(two, example("cert-manager")) as daemon:
             await asyncio.sleep(20)
@@ -69,7 +69,7 @@ def test_objects_that_a_kind_uses_stay_if_it_is_not_served_yet(two: Two) -> None
             two.host.put(definition(ISSUERS))
             await until(lambda: two.copy(ISSUERS, "ca"), within=90)
             await daemon.settled()
-        assert [line for line in writes(two.host, seen) if "delete" in line] == []
+        assert [line for line in writes(two.host, since) if "delete" in line] == []
 
     play(scenario)
 

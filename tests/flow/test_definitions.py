@@ -43,10 +43,10 @@ def test_crd_comes_when_it_is_labelled_and_follows_the_host(two: Two) -> None:
             await until(lambda: (copy(two) or {})["spec"]["names"].get("shortNames") == ["w"])
             assert there(two.virtual)["metadata"]["annotations"]["note"] == "x"
             await running.settled()
-            seen = len(two.virtual.requests)
+            since = len(two.virtual.requests)
             two.host.put(merged(there(two.host), {"status": {"storedVersions": ["v1", "v0"]}}))
             await running.settled()
-            assert writes(two.virtual, seen) == []
+            assert writes(two.virtual, since) == []
 
     play(scenario)
 
@@ -78,16 +78,16 @@ def test_twenty_edits_in_a_second_end_in_one_state_with_few_writes(two: Two) -> 
         two.host.put(public())
         async with daemon(two, ON) as running:
             await running.settled()
-            seen = len(two.virtual.requests)
+            since = len(two.virtual.requests)
             for number in range(20):
                 two.host.put(public(spec={"names": {"shortNames": [f"w{number}"]}}))
                 await asyncio.sleep(0.05)
             await running.settled()
             assert there(two.virtual)["spec"]["names"]["shortNames"] == ["w19"]
-            made = writes(two.virtual, seen)
+            made = writes(two.virtual, since)
             assert 1 <= len(made) <= 20
             await asyncio.sleep(900)
-            assert writes(two.virtual, seen) == made
+            assert writes(two.virtual, since) == made
 
     play(scenario)
 
@@ -166,9 +166,9 @@ def test_conversion_webhook_of_the_host_is_never_called(two: Two) -> None:
             assert there(two.virtual)["spec"]["conversion"] == {"strategy": "None"}
             assert [one["served"] for one in there(two.virtual)["spec"]["versions"]] == [True, True]
             assert "preserveUnknownFields" not in there(two.virtual, "old.example.com")["spec"]
-            seen = len(two.virtual.requests)
+            since = len(two.virtual.requests)
             await asyncio.sleep(900)
-            assert writes(two.virtual, seen) == []
+            assert writes(two.virtual, since) == []
 
     play(scenario)
 

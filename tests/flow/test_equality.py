@@ -163,9 +163,9 @@ def test_value_that_looks_like_the_same_number_goes_to_the_other_side() -> None:
 
 
 async def nothing_more_is_written(two: Two) -> None:
-    seen = len(two.virtual.requests), len(two.host.requests)
+    since = len(two.virtual.requests), len(two.host.requests)
     await asyncio.sleep(500)
-    assert writes(two.virtual, seen[0]) + writes(two.host, seen[1]) == []
+    assert writes(two.virtual, since[0]) + writes(two.host, since[1]) == []
 
 
 def test_patrol_finds_copies_that_look_like_the_same_number() -> None:
@@ -293,11 +293,11 @@ def test_null_that_the_host_drops_is_written_once() -> None:
             give(two, "virtual", "spec", {"size": None, "free": None, "more": None, "b": 1})
             await until(lambda: copy_of(two, WIDGETS)["spec"] == {"free": None, "b": 1})
             await daemon.settled()
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             for number in range(5):
                 give(two, "host", "status", {"seen": number})
                 await daemon.settled()
-            assert writes(two.host, seen) == []
+            assert writes(two.host, since) == []
             assert futile(daemon) == 0
             give(two, "virtual", "spec", {"size": 3, "free": None})
             await until(lambda: copy_of(two, WIDGETS)["spec"] == {"free": None, "size": 3})

@@ -74,9 +74,9 @@ async def expected(two: Two, plural: str, policy: str) -> None:
     else:
         await until(lambda: two.copy(plural, "x"))
     await asyncio.sleep(20)
-    seen = len(two.host.requests)
+    since = len(two.host.requests)
     await asyncio.sleep(100)
-    assert writes(two.host, seen) == []
+    assert writes(two.host, since) == []
     assert (two.copy(plural, "x") is None) == (policy != "recreate")
     assert (two.original(plural, "x") is None) == (policy == "propagate")
 

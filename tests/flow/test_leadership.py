@@ -103,7 +103,7 @@ def test_daemon_that_stops_finishes_begun_requests_and_begins_none(two: Two) -> 
         async with two.daemon(MAPS, workers=4) as daemon:
             await daemon.settled()
             two.host.faults.add(Rule(verb="create", resource="configmaps", latency=3))
-            seen = len(two.host.requests)
+            sent_before = len(two.host.requests)
             for number in range(20):
                 two.virtual.put(configmap(f"c{number}"))
             await asyncio.sleep(1)
@@ -112,7 +112,7 @@ def test_daemon_that_stops_finishes_begun_requests_and_begins_none(two: Two) -> 
             await asyncio.wait({daemon.working}, timeout=10)
             assert daemon.working.done()
             assert daemon.working.exception() is None
-            assert writes(two.host, seen) == [f"create /api/v1/namespaces/{HOME}/configmaps"] * 4
+            assert writes(two.host, sent_before) == [f"create /api/v1/namespaces/{HOME}/configmaps"] * 4
             assert not daemon.process.queue.running()
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()

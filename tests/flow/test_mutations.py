@@ -93,13 +93,13 @@ def test_drift_is_only_reported_by_policy_at_each_scan(two: Two, kind: Operation
         async with patrolled(two, kind, "report") as daemon:
             await in_step(two, kind, daemon)
             await mutated(two, kind, side, daemon)
-            seen = len(two.host.requests), len(two.virtual.requests)
+            since = len(two.host.requests), len(two.virtual.requests)
             for _ in range(2):
                 scan = await scanned(daemon, kind)
                 assert scan.problem == ""
                 assert findings_of(kind, scan, side) == expected(kind, side, "reported")
-            assert writes(two.host, seen[0]) == []
-            assert writes(two.virtual, seen[1]) == []
+            assert writes(two.host, since[0]) == []
+            assert writes(two.virtual, since[1]) == []
 
     play(scenario)
 

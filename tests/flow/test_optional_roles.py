@@ -270,14 +270,14 @@ def test_excluded_object_is_neither_created_nor_changed_nor_deleted(two: Two, si
                 two.host.put(merged(two.copy("configmaps", "shown") or {}, ALONE))
             await daemon.settled()
             before = two.copy("configmaps", "shown")
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             shown = two.virtual.put(merged(shown, {"data": {"color": "red"}}))
             await daemon.settled()
             if side == "host":
                 two.virtual.delete("configmaps", f"{NAMESPACE}/shown")
                 await daemon.settled()
             assert two.copy("configmaps", "shown") == before
-            assert writes(two.host, seen) == []
+            assert writes(two.host, since) == []
 
     play(scenario)
 

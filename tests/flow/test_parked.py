@@ -38,10 +38,10 @@ def test_object_over_quota_is_synced_soon_after_the_quota_is_raised(two: Gated) 
         async with without_room(two) as daemon:
             stands = status(daemon, "x", "maps")
             assert (stands.state, stands.error) == (RequestState.PARKED, "QuotaExceeded")
-            refused, seen = two.gate.refused, len(two.host.requests)
+            refused, since = two.gate.refused, len(two.host.requests)
             await asyncio.sleep(120)
             assert two.gate.refused == refused
-            assert verbs(two.host, seen)["list"] == pytest.approx(120 / LOOK_SECONDS, rel=0.2)
+            assert verbs(two.host, since)["list"] == pytest.approx(120 / LOOK_SECONDS, rel=0.2)
             two.gate.limit(1)
             assert await until(lambda: "x" in copies(two)) < SOON
             assert daemon.status("x", "maps") is None
@@ -70,9 +70,9 @@ def test_request_over_quota_is_retried_slowly_without_the_right_to_read_quotas(t
     async def scenario() -> None:
         two.gate.grant("configmaps")
         async with without_room(two, user=USER):
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(120)
-            assert verbs(two.host, seen)["list"] == 1
+            assert verbs(two.host, since)["list"] == 1
             two.gate.limit(1)
             await until(lambda: "x" in copies(two), within=1.25 * PARKED_SECONDS)
 
@@ -84,9 +84,9 @@ def test_quotas_are_not_polled_for_requests_that_are_gone(two: Gated) -> None:
         async with without_room(two):
             two.virtual.delete("configmaps", f"{NAMESPACE}/x")
             await asyncio.sleep(2 * LOOK_SECONDS)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert verbs(two.host, seen) == {}
+            assert verbs(two.host, since) == {}
 
     play(scenario)
 
@@ -102,15 +102,15 @@ def test_right_that_is_granted_wakes_all_requests_after_one_review(two: Gated) -
             stands = status(daemon, "c0", "maps")
             assert (stands.state, stands.error) == (RequestState.PARKED, "Forbidden")
             assert 'resources: ["configmaps"], verbs: ["create"]' in stands.reason
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert 10 <= verbs(two.host, seen)["create"] <= 15
+            assert 10 <= verbs(two.host, since)["create"] <= 15
             two.gate.grant("configmaps", name="more")
             assert await until(lambda: len(copies(two)) == 20) < SOON
             await asyncio.sleep(1)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert verbs(two.host, seen) == {}, "nobody asks any more"
+            assert verbs(two.host, since) == {}, "nobody asks any more"
 
     play(scenario)
 
@@ -200,11 +200,11 @@ def test_hundred_parked_requests_rest_until_each_is_retried(
             assert len(daemon.requests("maps")) == 100
             await until(lambda: two.gate.refused == 600, within=60)  # a few tries follow soon
             refused = two.gate.refused
-            seen = [len(server.requests) for server in (two.host, two.virtual)]
+            since = [len(server.requests) for server in (two.host, two.virtual)]
             await asyncio.sleep(0.7 * PARKED_SECONDS)
             assert two.gate.refused == refused
-            assert verbs(two.host, seen[0]) == {}
-            others = [one for one in asked(two.virtual, seen[1]) if one.resource != "events"]
+            assert verbs(two.host, since[0]) == {}
+            others = [one for one in asked(two.virtual, since[1]) if one.resource != "events"]
             assert others == [], "only Events, of which so many are written a second"
             await asyncio.sleep(0.6 * PARKED_SECONDS)
             assert two.gate.refused == refused + 100
@@ -264,10 +264,10 @@ def test_parked_requests_are_parked_again_after_a_restart(two: Gated) -> None:
 def test_warning_speaks_of_virtual_names_alone(two: Gated) -> None:
     async def scenario() -> None:
         other, mine = place("other"), place("x")
-        short, whose = copy_name("x"), copy_name("other")
+        short, other_name = copy_name("x"), copy_name("other")
         refusal = (
             f'admission webhook "w.example.org" denied the request: {mine} ({short}) in namespace {HOME} '
-            f'conflicts with "{other}", {whose} and {HOME}/alien'
+            f'conflicts with "{other}", {other_name} and {HOME}/alien'
         )
         two.gate.admission = refusing(400, refusal)
         two.virtual.put(configmap("x"))

@@ -85,10 +85,10 @@ def test_scan_of_the_stores_skips_unchanged_objects(two: Two) -> None:
         async with in_step(two) as daemon:
             first, all_of_them = await scanned(daemon, fresh=False), len(two.virtual.objects("configmaps"))
             assert (first.verified, first.skipped) == (all_of_them, 0)
-            seen = len(two.host.requests), len(two.virtual.requests)
+            since = len(two.host.requests), len(two.virtual.requests)
             second = await scanned(daemon, fresh=False)
             assert (second.verified, second.skipped) == (0, all_of_them)
-            assert (len(two.host.requests), len(two.virtual.requests)) == seen, "no API call"
+            assert (len(two.host.requests), len(two.virtual.requests)) == since, "no API call"
             two.virtual.put(configmap("c3", {"new": "1"}))
             edit(two, "host", "configmaps", {"metadata": {"labels": {"theirs": "1"}}}, "c4")
             await daemon.settled()

@@ -145,7 +145,7 @@ def test_objects_of_a_page_are_not_deleted_before_the_list_is_complete(two: Two,
         async with patrolled(two) as daemon:
             await until(lambda: two.copy("configmaps", "first") is None)  # so what the start listed has been counted
             await daemon.settled()
-            seen = len(two.host.requests)
+            sent_before = len(two.host.requests)
             restored(two, without=1200, again=1200)
             pages = two.virtual.faults.add(Rule(verb="list", resource="configmaps", latency=2.0))
             if half_way:
@@ -153,10 +153,10 @@ def test_objects_of_a_page_are_not_deleted_before_the_list_is_complete(two: Two,
                 await asyncio.sleep(1)
                 failing = two.virtual.faults.add(Rule(verb="list", resource="configmaps", status=500))
                 await asyncio.sleep(60)
-                assert deletions(two, seen) == []
+                assert deletions(two, sent_before) == []
                 two.virtual.faults.remove(failing)
             await asyncio.sleep(100)
-            assert deletions(two, seen) == []
+            assert deletions(two, sent_before) == []
             assert "1200 of 1200 configmaps" in degraded(daemon.process)["vc", "configmaps"]
 
     play(scenario)
@@ -177,10 +177,10 @@ def test_pause_hides_nothing_from_the_breaker(two: Two) -> None:
         pause("true")
         forget(two, 200)
         two.virtual.delete("configmaps", "other/z")
-        seen = len(two.host.requests)
+        sent_before = len(two.host.requests)
         async with in_step(two) as daemon:
             for value in (None, "true"):
-                assert len(deletions(two, seen)) == 0
+                assert len(deletions(two, sent_before)) == 0
                 assert "201 of 201 configmaps" in degraded(daemon.process)["vc", "configmaps"]
                 pause(value)
                 await asyncio.sleep(60)

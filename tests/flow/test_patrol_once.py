@@ -85,10 +85,10 @@ def test_drift_is_all_repaired_and_the_next_scan_finds_none(two: Two) -> None:
 def test_scan_writes_only_drifted_objects(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two):
-            seen = len(two.host.requests), len(two.virtual.requests)
+            since = len(two.host.requests), len(two.virtual.requests)
             await once(two)
-            assert len(writes(two.host, seen[0])) == 3
-            assert writes(two.virtual, seen[1]) == []
+            assert len(writes(two.host, since[0])) == 3
+            assert writes(two.virtual, since[1]) == []
 
     play(scenario)
 
@@ -96,13 +96,13 @@ def test_scan_writes_only_drifted_objects(two: Two) -> None:
 def test_scan_only_reports_while_another_leads(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two):
-            seen = len(two.host.requests), len(two.virtual.requests)
+            since = len(two.host.requests), len(two.virtual.requests)
             report = await once(two, leader="pod-7")
             assert {outcome for _, _, outcome in found(report)} == {"reported"}
             assert is_left(report)
             assert "nothing was written: pod-7 leads" in list(lines(report, diff=False))
-            assert writes(two.host, seen[0]) == []
-            assert writes(two.virtual, seen[1]) == []
+            assert writes(two.host, since[0]) == []
+            assert writes(two.virtual, since[1]) == []
 
     play(scenario)
 

@@ -88,15 +88,15 @@ def test_paused_object_is_left_alone_until_it_no_longer_is(two: Two, plural: str
         async with two.daemon(options=OPTIONS) as daemon:
             await until(lambda: two.copy(plural, "x"))
             await daemon.settled()
-            seen = len(two.host.requests), len(two.virtual.requests)
+            since = len(two.host.requests), len(two.virtual.requests)
             annotate(two.virtual, plural, f"{NAMESPACE}/x")
             await daemon.settled()
             change(two, plural)
             two.host.put(merged(there(two.host, plural, place("x")), {"metadata": {"labels": {"edited": "yes"}}}))
             await daemon.settled()
-            patches = [line for line in writes(two.host, seen[0]) if line.endswith("/x-x-shop-x-vc")]
+            patches = [line for line in writes(two.host, since[0]) if line.endswith("/x-x-shop-x-vc")]
             assert patches == []
-            assert writes(two.virtual, seen[1]) == []
+            assert writes(two.virtual, since[1]) == []
             assert not changed(two, plural)
             text = reason(daemon, "x", SYNCERS[plural])
             assert PAUSED in text
@@ -165,7 +165,7 @@ def test_mark_on_the_copy_pauses_both_sides_and_is_not_taken_away(two: Two) -> N
             await until(lambda: two.copy("services", "x"))
             await daemon.settled()
             annotate(two.host, "services", place("x"))
-            seen = len(two.host.requests), len(two.virtual.requests)
+            since = len(two.host.requests), len(two.virtual.requests)
             change(two, "services")
             status = {"status": {"loadBalancer": {"ingress": [{"ip": "10.9.8.7"}]}}}
             two.host.put(merged(there(two.host, "services", place("x")), status))
@@ -175,7 +175,7 @@ def test_mark_on_the_copy_pauses_both_sides_and_is_not_taken_away(two: Two) -> N
             await daemon.settled()
             two.virtual.delete("services", f"{NAMESPACE}/x")
             await daemon.settled()
-            assert (writes(two.host, seen[0]), writes(two.virtual, seen[1])) == ([], [])
+            assert (writes(two.host, since[0]), writes(two.virtual, since[1])) == ([], [])
             assert mark(two, "services") == "true"
             [kept] = control_api.parked(daemon.process, control_api.selection(daemon.process))
             assert (kept["class"], kept["key"]) == ("Paused", f"{NAMESPACE}/x")
@@ -219,7 +219,7 @@ def test_paused_namespace_is_left_alone_and_no_other(two: Two) -> None:
             await daemon.settled()
             annotate(two.virtual, "namespaces", NAMESPACE)
             await daemon.settled()
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             change(two, "configmaps")
             two.virtual.delete("configmaps", f"{NAMESPACE}/gone")
             two.virtual.put(configmap("new"))
@@ -229,7 +229,7 @@ def test_paused_namespace_is_left_alone_and_no_other(two: Two) -> None:
             two.virtual.put(configmap("other", namespace="yard"))
             await until(lambda: two.host.get("configmaps", f"{place('other').replace('-shop-', '-yard-')}"))
             await daemon.settled()
-            assert len(writes(two.host, seen)) == 2, "the deletion, and that of the other namespace"
+            assert len(writes(two.host, since)) == 2, "the deletion, and that of the other namespace"
             assert two.copy("configmaps", "gone") is None
             assert daemon.status("brief") is None, "there is nothing of it any more"
             for name in ("x", "new"):
@@ -281,14 +281,14 @@ def test_paused_virtual_cluster_is_left_alone_on_both_sides(two: Two, restarted:
                 await left_alone(two, daemon)
 
     async def left_alone(two: Two, daemon: Daemon) -> None:
-        seen = len(two.host.requests), len(two.virtual.requests)
+        since = len(two.host.requests), len(two.virtual.requests)
         change(two, "configmaps")
         two.virtual.delete("configmaps", f"{NAMESPACE}/gone")
         run_on(two, "n1")
         await daemon.settled()
-        [deletion] = writes(two.host, seen[0], events=True)
+        [deletion] = writes(two.host, since[0], events=True)
         assert deletion.endswith(place("gone").rpartition("/")[2])
-        assert writes(two.virtual, seen[1], events=True) == []
+        assert writes(two.virtual, since[1], events=True) == []
         for name, syncer in (("x", "configmaps"), ("x", "pods"), ("n1", "nodes")):
             assert f"{PAUSED} from the virtual ConfigMap kube-system/vsyncer" in reason(daemon, name, syncer)
         pause_cluster(two, None)
@@ -353,14 +353,14 @@ def test_syncer_that_is_paused_is_left_alone_and_no_other(two: Two, restarted: b
                 await left_alone(two, daemon)
 
     async def left_alone(two: Two, daemon: Daemon) -> None:
-        seen = len(two.host.requests)
+        since = len(two.host.requests)
         for plural in ("configmaps", "services"):
             change(two, plural)
             two.virtual.delete(plural, f"{NAMESPACE}/gone")
         two.virtual.put(configmap("new"))
         await until(lambda: changed(two, "services") and two.copy("services", "gone") is None)
         await daemon.settled()
-        [deletion] = [line for line in writes(two.host, seen) if "configmaps" in line]
+        [deletion] = [line for line in writes(two.host, since) if "configmaps" in line]
         assert deletion.endswith(place("gone").rpartition("/")[2])
         for name in ("x", "new"):
             expected = f"take configmaps out of the annotation {PAUSED} of the virtual ConfigMap kube-system/vsyncer"

@@ -123,11 +123,11 @@ def test_address_of_a_pod_that_ends_leaves_the_copy_within_a_second(two: Two, fr
             end(two)
             assert await until(lambda: ADDRESS not in addresses(two)) < 1
             await daemon.settled()
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             run(two, "other", "10.9.0.9")
             assert await until(lambda: OTHER not in addresses(two)) < 1
             await daemon.settled()
-            assert len(writes(two.host, seen)) <= 2, "each change of the facts takes a write"
+            assert len(writes(two.host, since)) <= 2, "each change of the facts takes a write"
 
     play(scenario)
 
@@ -249,7 +249,7 @@ def test_address_that_a_patch_of_the_operator_adds_stays(two: Two) -> None:
         async with two.daemon(options=patched) as daemon:
             await until(lambda: "198.51.100.1" in addresses(two))
             await daemon.settled()
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             run(two, "other", OTHER)
             await until(lambda: sorted(addresses(two)) == sorted([OTHER, "198.51.100.1"]))
             await daemon.settled()
@@ -259,7 +259,7 @@ def test_address_that_a_patch_of_the_operator_adds_stays(two: Two) -> None:
             )
             await until(lambda: addresses(two) == ["198.51.100.1"])
             await daemon.settled()
-            assert len(writes(two.host, seen)) < 10
+            assert len(writes(two.host, since)) < 10
 
     play(scenario)
 

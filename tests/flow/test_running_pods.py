@@ -178,10 +178,10 @@ def test_resize_reaches_the_host() -> None:
                 await until(partial(requests, two, cpu))
             await daemon.settled()
             assert daemon.status("web", "pods") is None
-        seen = len(two.host.requests)
+        since = len(two.host.requests)
         async with two.daemon(SYNCERS) as daemon:
             await daemon.settled()
-            assert [one for one in list(two.host.requests)[seen:] if one.verb == "patch"] == [], "nothing is sent again"
+            assert [one for one in list(two.host.requests)[since:] if one.verb == "patch"] == [], "no repetition"
 
     play(scenario)
 

@@ -78,9 +78,9 @@ def test_address_that_is_taken_on_the_host_is_changed_and_the_uid_stays(two: Two
             assert after["metadata"]["uid"] == before["metadata"]["uid"]
             assert after["spec"] == {**before["spec"], "clusterIP": own, "clusterIPs": [own]}
             assert note(two) is None
-            seen = len(two.virtual.requests), len(two.host.requests)
+            since = len(two.virtual.requests), len(two.host.requests)
             await daemon.settled()
-            assert (writes(two.virtual, seen[0]), writes(two.host, seen[1])) == ([], [])
+            assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
 
     play(scenario)
 
@@ -202,9 +202,9 @@ def test_addresses_differ_once_the_host_has_drawn_a_few_in_vain(two: Two) -> Non
             assert event["involvedObject"]["name"] == "web"
             tried = [one for one in two.host.requests if (one.verb, one.resource) == ("delete", "services")]
             assert len(tried) == MOST_DRAWS - 1
-            seen = len(two.virtual.requests), len(two.host.requests)
+            since = len(two.virtual.requests), len(two.host.requests)
             await asyncio.sleep(700)
-            assert (writes(two.virtual, seen[0]), writes(two.host, seen[1])) == ([], [])
+            assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
 
     play(scenario)
 
@@ -313,9 +313,9 @@ def test_node_port_that_is_taken_on_the_host_is_drawn_there_and_comes_up(two: Tw
             found = two.original("services", "web") or {}
             assert node_port(found) == node_port(two.copy("services", "web")) != 32001
             assert found["metadata"]["uid"] == before["metadata"]["uid"]
-            seen = len(two.virtual.requests), len(two.host.requests)
+            since = len(two.virtual.requests), len(two.host.requests)
             await daemon.settled()
-            assert (writes(two.virtual, seen[0]), writes(two.host, seen[1])) == ([], [])
+            assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
 
     play(scenario)
 
@@ -340,9 +340,9 @@ def test_of_two_node_ports_the_free_one_is_used_and_an_event_names_the_other(two
             assert changed() == [
                 f"node ports that others have on the nodes are changed: 30080 of port 80/TCP becomes {former}"
             ]
-            seen = len(two.virtual.requests), len(two.host.requests)
+            since = len(two.virtual.requests), len(two.host.requests)
             await daemon.settled()
-            assert (writes(two.virtual, seen[0]), writes(two.host, seen[1])) == ([], [])
+            assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
 
     play(scenario)
 

@@ -138,10 +138,10 @@ def test_restart_writes_nothing(shared: Shared) -> None:
             server.put(configmap("c"))
         async with shared.daemon("configmaps", "secrets") as daemon:
             await daemon.settled()
-        seen = len(shared.host.requests)
+        since = len(shared.host.requests)
         async with shared.daemon("configmaps", "secrets") as daemon:
             await daemon.settled()
-        assert writes(shared.host, seen) == []
+        assert writes(shared.host, since) == []
 
     play(scenario)
 

@@ -104,28 +104,28 @@ def test_change_costs_one_write_and_no_change_none(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(built_in("configmaps")) as daemon:
             await daemon.settled()
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             two.virtual.put(configmap("x"))
             await daemon.settled()
-            assert writes(two.host, seen) == [f"create /api/v1/namespaces/{HOME}/configmaps"]
+            assert writes(two.host, since) == [f"create /api/v1/namespaces/{HOME}/configmaps"]
 
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             original = two.original("configmaps", "x")
             assert original
             two.virtual.put(merged(original, {"data": {"color": "red"}}))
             await daemon.settled()
-            assert writes(two.host, seen) == [f"patch /api/v1/namespaces/{place('x').replace('/', '/configmaps/')}"]
+            assert writes(two.host, since) == [f"patch /api/v1/namespaces/{place('x').replace('/', '/configmaps/')}"]
 
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             two.virtual.put(merged(original, {"data": {"color": "red"}, "metadata": {"finalizers": ["x.y/z"]}}))
             await daemon.settled()
-            assert writes(two.host, seen) == []
+            assert writes(two.host, since) == []
 
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             two.virtual.put(merged(original, {"metadata": {"finalizers": None}}))
             two.virtual.delete("configmaps", "shop/x")
             await daemon.settled()
-            assert writes(two.host, seen) == [f"delete /api/v1/namespaces/{place('x').replace('/', '/configmaps/')}"]
+            assert writes(two.host, since) == [f"delete /api/v1/namespaces/{place('x').replace('/', '/configmaps/')}"]
             assert [line for line in writes(two.virtual) if "configmaps" in line] == []
 
     play(scenario)
@@ -341,11 +341,11 @@ def test_restart_with_everything_in_place_writes_nothing(two: Two) -> None:
             assert copy
             two.host.put(merged(copy, {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}))
             await daemon.settled()
-        seen = len(two.host.requests), len(two.virtual.requests)
+        since = len(two.host.requests), len(two.virtual.requests)
         async with two.daemon(options=EVERYTHING) as daemon:
             await daemon.settled()
-            assert writes(two.host, seen[0], events=True) == []
-            assert writes(two.virtual, seen[1], events=True) == []
+            assert writes(two.host, since[0], events=True) == []
+            assert writes(two.virtual, since[1], events=True) == []
             assert daemon.wrote() == {}
 
     play(scenario)

@@ -259,8 +259,8 @@ class WaitsForSecret(Maps):
         key = key_of(virtual)
         self.asked.append(key.name)
         if ctx.virtual(SECRETS, key) is None:
-            seen = ObjectRef(Side.VIRTUAL, SECRETS, key)
-            return wait(f"waits for {seen}", on=(seen,))
+            since = ObjectRef(Side.VIRTUAL, SECRETS, key)
+            return wait(f"waits for {since}", on=(since,))
         return super().sync_down(ctx, virtual)
 
 
@@ -321,9 +321,9 @@ def test_syncer_that_is_never_content_is_slowed_down(two: Two) -> None:
         async with two.daemon([NeverContent]) as daemon:
             await daemon.settled()
             await asyncio.sleep(60)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert 0 < verbs(two.host, seen)["patch"] < 100
+            assert 0 < verbs(two.host, since)["patch"] < 100
 
     play(scenario)
 

@@ -107,10 +107,10 @@ def test_returning_host_gets_the_waiting_writes_of_all_tenants(tenants: Tenants)
             tenants.host.restart(down=30)
             for server in tenants.servers.values():
                 server.put(configmap("x"))
-            seen = len(tenants.host.requests)
+            since = len(tenants.host.requests)
             await until(lambda: all(tenants.has(name, "x") for name in NAMES))
             await daemon.settled()
-            assert len(writes(tenants.host, seen)) == len(NAMES)
+            assert len(writes(tenants.host, since)) == len(NAMES)
 
     play(scenario)
 

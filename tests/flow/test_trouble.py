@@ -244,11 +244,11 @@ def test_server_that_ends_every_watch_at_once_is_watched_with_a_delay(two: Two) 
                 for watch in list(two.host._watches):
                     watch.end()
 
-            seen = len(two.host.requests)
+            sent_before = len(two.host.requests)
             for _ in range(6000):
                 end()
                 await asyncio.sleep(0.01)
-            assert verbs(two.host, seen)["watch"] < 30
+            assert verbs(two.host, sent_before)["watch"] < 30
 
     play(scenario)
 
@@ -269,7 +269,7 @@ def test_api_server_away_for_a_minute_costs_nothing(two: Two, side: Side) -> Non
         server = two.virtual if side is Side.VIRTUAL else two.host
         async with two.daemon() as daemon:
             await daemon.settled()
-            seen = len(server.requests)
+            sent_before = len(server.requests)
             tried = _count_attempts(server)
             server.restart(down=60)
             await asyncio.sleep(1)
@@ -282,8 +282,8 @@ def test_api_server_away_for_a_minute_costs_nothing(two: Two, side: Side) -> Non
             await until(lambda: in_step(two, 50, "red"), within=20)
             await daemon.settled(patience=60)
             assert daemon.requests("configmaps") == []
-            assert verbs(server, seen)["watch"] <= 3 * 25
-            assert busiest_second(server, seen) < 400
+            assert verbs(server, sent_before)["watch"] <= 3 * 25
+            assert busiest_second(server, sent_before) < 400
 
     play(scenario)
 
@@ -345,11 +345,11 @@ def test_server_that_answers_only_errors_for_a_minute_is_asked_less_and_less(two
         paint(two, 20, "blue")
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
-            seen = len(two.host.requests)
+            sent_before = len(two.host.requests)
             two.host.faults.add(Rule(status=500))
             paint(two, 20, "red")
             await asyncio.sleep(60)
-            assert verbs(two.host, seen).total() < 20 * 15
+            assert verbs(two.host, sent_before).total() < 20 * 15
             two.host.faults.clear()
             await until(lambda: in_step(two, 20, "red"), within=90)
             await daemon.settled(patience=60)
@@ -368,13 +368,13 @@ def test_idle_daemon_sends_only_watches_and_probes(two: Two) -> None:
         two.virtual.put(pod("web"))
         async with two.daemon(options=ALL) as daemon:
             await daemon.settled()
-            seen = len(two.host.requests), len(two.virtual.requests)
+            sent_before = len(two.host.requests), len(two.virtual.requests)
             await asyncio.sleep(60)
-            assert {each.path for each in list(two.host.requests)[seen[0] :]} <= PROBES
-            assert {each.path for each in list(two.virtual.requests)[seen[1] :]} <= PROBES
+            assert {each.path for each in list(two.host.requests)[sent_before[0] :]} <= PROBES
+            assert {each.path for each in list(two.virtual.requests)[sent_before[1] :]} <= PROBES
             await asyncio.sleep(3000)  # all is listed anew after 54 minutes at the earliest
-            later = [each for each in list(two.host.requests)[seen[0] :] if each.path not in PROBES]
+            later = [each for each in list(two.host.requests)[sent_before[0] :] if each.path not in PROBES]
             assert {each.verb for each in later} == {"watch"}
-            assert writes(two.virtual, seen[1], events=True) == []
+            assert writes(two.virtual, sent_before[1], events=True) == []
 
     play(scenario)

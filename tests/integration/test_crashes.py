@@ -135,8 +135,8 @@ def unpaired(scene: Scene) -> list[str]:
 
 def test_kill_9_never_runs_a_pod_twice(scene: Scene, rng: random.Random, figure: Callable[[str], None]) -> None:
     kubelet = Kubelet(scene.host.cluster, scene.host_namespace, node=f"node-{scene.name}")
-    seen, loop = Sightings(scene.host, "Pod", scene.host_namespace), scene.host.loop
-    background = [loop.start(kubelet.run()), loop.start(seen.run())]
+    sightings, loop = Sightings(scene.host, "Pod", scene.host_namespace), scene.host.loop
+    background = [loop.start(kubelet.run()), loop.start(sightings.run())]
     daemon = scene.daemon()
     load = Load(scene.virtual, rng, [scene.namespace()], ["Pod"], rate=40, names=60)
     with load.running():
@@ -147,7 +147,7 @@ def test_kill_9_never_runs_a_pod_twice(scene: Scene, rng: random.Random, figure:
         nothing_left(lambda: unpaired(scene), "there is one host pod for each virtual Pod")
     pods = {uid_of(each) for each in scene.virtual.list("Pod")}
     runs = defaultdict(set)
-    for host in seen.states:
+    for host in sightings.states:
         runs[annotations_of(host)[MARKS.uid]].add(uid_of(host))
     assert pods <= runs.keys()
     assert {uid: found for uid, found in runs.items() if len(found) > 1} == {}

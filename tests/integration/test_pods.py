@@ -164,15 +164,17 @@ def test_conditions_of_a_readiness_gate_go_down_and_others_stay(world: Scene, ns
 def test_a_virtual_deletion_has_its_grace_period_on_the_host(world: Scene, ns: str) -> None:
     virtual = world.virtual.create(pod("slow", namespace=ns))
     world.ready(key_of(virtual))
-    seen = Sightings(world.host, "Pod", world.host_namespace)
-    watching = world.host.loop.start(seen.run())
-    eventually(lambda: seen.states, "the watch stands")
+    sightings = Sightings(world.host, "Pod", world.host_namespace)
+    watching = world.host.loop.start(sightings.run())
+    eventually(lambda: sightings.states, "the watch stands")
     world.virtual.delete("Pod", key_of(virtual), grace=7)
     eventually(lambda: world.virtual.get("Pod", key_of(virtual)) is None, "the virtual Pod is gone")
     world.host.loop.end(watching)
     name = world.host_key("Pod", key_of(virtual)).name
     graces = [
-        host["metadata"].get("deletionGracePeriodSeconds") for host in seen.states if host["metadata"]["name"] == name
+        host["metadata"].get("deletionGracePeriodSeconds")
+        for host in sightings.states
+        if host["metadata"]["name"] == name
     ]
     assert [grace for grace in graces if grace][:1] == [7]
 

@@ -170,9 +170,9 @@ class _Run:
         await asyncio.sleep(LOST + HEALING)
 
     async def _written_again(self) -> list[str]:
-        seen = len(self.trace.writes)
+        since = len(self.trace.writes)
         await asyncio.sleep(QUIET)
-        return [f"in step, but written again: {sent}" for sent in self.trace.writes[seen:]]
+        return [f"in step, but written again: {sent}" for sent in self.trace.writes[since:]]
 
     def _end(self, stage: Stage) -> Iterator[tuple[str, Any]]:
         others = {each.cluster for each in self.stages} - {stage.cluster}

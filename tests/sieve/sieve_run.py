@@ -239,6 +239,6 @@ class _Run:
         await self._started.wait()
         assert self._daemon is not None
         await self._daemon.settled(patience=PATIENCE)
-        seen = len(self.traffic.writes)
+        since = len(self.traffic.writes)
         await asyncio.sleep(QUIET)
-        return [f"in step, but written again: {sent}" for sent in self.traffic.writes[seen:]]
+        return [f"in step, but written again: {sent}" for sent in self.traffic.writes[since:]]

@@ -215,11 +215,11 @@ class Stage:
 
     async def _writes_of(self, seconds: float) -> list[str]:
         """Return the writes of our daemons in some seconds without any other change; refused ones don't count."""
-        seen = {name: len(self.server(name).requests) for name in self.servers}
+        counts = {name: len(self.server(name).requests) for name in self.servers}
         await asyncio.sleep(seconds)
         return [
             f"in step, and yet {one.user} did {one.verb} {one.path} on {name}"
-            for name, since in seen.items()
+            for name, since in counts.items()
             for one in list(self.server(name).requests)[since:]
             if one.verb in WRITES and one.status < 300 and one.resource not in APART and "token" not in one.path
             if not is_question(one)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hack.bench.profile import Profile, seen, short, table
+from hack.bench.profile import Profile, short, stacks_of, table
 from hack.bench.sampler import Sampler
 
 #: The number of signals that a function gets.
@@ -111,7 +111,7 @@ def test_samples_are_those_of_the_phase() -> None:
         "stacks": [["run (/a.py:1)"], ["run (/a.py:1)", "put (/b.py:2)"]],
         "samples": [[0.9, 1], [1.0, 0], [1.5, 1], [2.0, 1], [2.1, 0]],
     }
-    assert seen(found, 1.0, 2.0) == {("run (/a.py:1)",): 1, ("run (/a.py:1)", "put (/b.py:2)"): 2}
+    assert stacks_of(found, 1.0, 2.0) == {("run (/a.py:1)",): 1, ("run (/a.py:1)", "put (/b.py:2)"): 2}
 
 
 @pytest.mark.parametrize(

@@ -113,10 +113,10 @@ def test_short_keys_never_share_a_host_key(cls: type) -> None:
     for resource in (CONFIGMAP, CLASS):
         keys = product(clusters, labels if resource.namespaced else [""], labels)
         made = {cluster: translator(cls, cluster) for cluster in clusters}
-        seen: dict[Key, tuple[str, ...]] = {}
+        known: dict[Key, tuple[str, ...]] = {}
         for parts in keys:
             place = made[parts[0]].to_host(resource, Key(*parts[1:]))
-            assert seen.setdefault(place, parts) == parts
+            assert known.setdefault(place, parts) == parts
 
 
 @pytest.mark.parametrize("cls", INJECTIVE)

@@ -89,7 +89,7 @@ def test_host_namespace_gets_a_quota_and_limits_and_gets_them_back() -> None:
         found = [world.host(kind, f"{HOME}/vsyncer") or {} for kind in ("ResourceQuota", "LimitRange")]
         assert [each["spec"] for each in found] == [QUOTA, LIMITS]
         assert {each["metadata"]["labels"]["vsyncer.dev/cluster"] for each in found} == {"vc.vc-ns"}
-        assert [str(seen.key) for seen in world.decide("namespaces", "shop").on] == [f"{HOME}/vsyncer"] * 2
+        assert [str(reference.key) for reference in world.decide("namespaces", "shop").on] == [f"{HOME}/vsyncer"] * 2
         world.gone(host=found)
     world = world_of(quota={"hard": {"pods": "20"}}).given(host=[*found, home(world)])
     world.settle("namespaces", "shop")
@@ -130,7 +130,7 @@ def test_no_pod_goes_into_a_host_namespace_that_is_not_ready() -> None:
             enforced(full, {"pods": "10", "services": "1"})
             waited.append("status")
             continue
-        waited += [str(seen.resource) for seen in decision.on]
+        waited += [str(reference.resource) for reference in decision.on]
         if waited == ["namespaces"]:
             full.settle("namespaces", "shop")
             full.gone(host=[full.host("LimitRange", f"{HOME}/vsyncer") or {}])

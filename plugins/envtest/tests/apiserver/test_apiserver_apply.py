@@ -233,5 +233,5 @@ def test_apply_is_idempotent_and_its_manager_owns_the_applied_fields(applies: li
     assert live is not None
     wanted = {key: value for data in expected.values() for key, value in data.items()}
     assert live.get("data", {}) == wanted
-    held = {who: set(fields["f:data"]) for who, fields in owners(live).items()} if wanted else {}
-    assert held == {who: {"f:" + key for key in data} for who, data in expected.items() if data}
+    owned = {who: set(fields["f:data"]) for who, fields in owners(live).items()} if wanted else {}
+    assert owned == {who: {"f:" + key for key in data} for who, data in expected.items() if data}

@@ -40,13 +40,13 @@ class Follower:
     """Reads a watch into a list."""
 
     def __init__(self, server: ApiServer, revision: int, user: str = "admin", query: str = "") -> None:
-        self.seen: list[str] = []
+        self.received: list[str] = []
         self.task = asyncio.ensure_future(self._read(server, f"{MAPS}?watch=1&resourceVersion={revision}{query}", user))
 
     async def _read(self, server: ApiServer, path: str, user: str) -> None:
         async with server.client(user).stream(path) as stream:
             async for batch in stream:
-                self.seen += [shown(json.loads(line)) for line in batch]
+                self.received += [shown(json.loads(line)) for line in batch]
 
 
 def shown(event: Obj) -> str:
@@ -104,12 +104,12 @@ def test_a_watch_from_then_on_shows_nothing_until_the_server_has_caught_up() -> 
         await asyncio.sleep(1)
         put(server, "b")
         await asyncio.sleep(1)
-        assert follower.seen == []
+        assert follower.received == []
         lag.end()
         await asyncio.sleep(1)
         put(server, "c")
         await asyncio.sleep(1)
-        assert follower.seen == ["MODIFIED a red", "ADDED b blue", "ADDED c blue"]
+        assert follower.received == ["MODIFIED a red", "ADDED b blue", "ADDED c blue"]
 
     virtual_time.run(main())
 
@@ -126,10 +126,10 @@ def test_an_open_watch_stalls_and_goes_on_where_it_was() -> None:
         lag = server.lag(then)
         put(server, "b")
         await asyncio.sleep(100)
-        assert follower.seen == ["MODIFIED a red", f"BOOKMARK {reached}"], "a bookmark never goes back"
+        assert follower.received == ["MODIFIED a red", f"BOOKMARK {reached}"], "a bookmark never goes back"
         lag.end()
         await asyncio.sleep(1)
-        assert follower.seen[2:] == ["ADDED b blue"]
+        assert follower.received[2:] == ["ADDED b blue"]
 
     virtual_time.run(main())
 
@@ -143,8 +143,8 @@ def test_a_lag_with_relist_ends_open_watches_with_410() -> None:
         await asyncio.sleep(1)
         server.lag(then, user="daemon", relist=True)
         await asyncio.sleep(1)
-        assert travels.seen == ["ERROR 410"]
-        assert stays.seen == []
+        assert travels.received == ["ERROR 410"]
+        assert stays.received == []
         assert server.open_watches == 1
         assert await listed(server, "daemon") == (["a blue"], then)
 
@@ -193,7 +193,7 @@ def test_initial_events_are_as_of_then() -> None:
         query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&fieldSelector=metadata.name=a"
         follower = Follower(server, 0, query=query)
         await asyncio.sleep(1)
-        assert follower.seen == ["ADDED a blue"]
+        assert follower.received == ["ADDED a blue"]
 
     virtual_time.run(main())
 

@@ -63,7 +63,7 @@ def test_addresses_of_services_are_those_of_the_snapshot() -> None:
 
 def test_watch_is_cut_and_one_from_the_lost_history_waits_until_it_is_reached() -> None:
     async def main() -> None:
-        server, seen = ApiServer(), list[str]()
+        server, received = ApiServer(), list[str]()
         put(server, "a")
         snapshot = server.snapshot()
         for _ in range(3):
@@ -74,7 +74,7 @@ def test_watch_is_cut_and_one_from_the_lost_history_waits_until_it_is_reached() 
             path = f"{MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={revision}"
             async with server.client().stream(path) as stream:
                 async for batch in stream:
-                    seen.extend(json.loads(line)["object"]["metadata"]["resourceVersion"] for line in batch)
+                    received.extend(json.loads(line)["object"]["metadata"]["resourceVersion"] for line in batch)
 
         future = server.revision
         cut = asyncio.ensure_future(follow(future))
@@ -86,12 +86,12 @@ def test_watch_is_cut_and_one_from_the_lost_history_waits_until_it_is_reached() 
         for color in ("green", "white"):
             put(server, "a", color)
             await asyncio.sleep(100)
-        assert seen == []
+        assert received == []
         while server.revision < future:
             put(server, "b", str(server.revision))
         put(server, "a", "black")
         await asyncio.sleep(1)
-        assert seen == [str(future + 1)]
+        assert received == [str(future + 1)]
         following.cancel()
 
     virtual_time.run(main())

@@ -291,9 +291,9 @@ def test_ephemeral_container_that_is_refused(api: Api, ns: str, change: Obj, pro
 
 def test_ephemeral_container_is_added_to_the_version_that_its_patch_names_alone(api: Api, ns: str) -> None:
     """So a container that somebody else has added meanwhile is not taken for that of the patch."""
-    seen = make(api, ns)["metadata"]["resourceVersion"]
+    version = make(api, ns)["metadata"]["resourceVersion"]
     theirs = api.patch(pods(ns, "a", "ephemeralcontainers"), debugger(), STRATEGIC)
-    again = {**debugger(), "metadata": {"resourceVersion": seen}}
+    again = {**debugger(), "metadata": {"resourceVersion": version}}
     answer = api.patch(pods(ns, "a", "ephemeralcontainers"), again, STRATEGIC)
     assert (answer.status, answer["reason"]) == (409, "Conflict")
     again["metadata"]["resourceVersion"] = theirs["metadata.resourceVersion"]

@@ -62,7 +62,7 @@ def test_pod_waits_for_its_service_account_its_token_and_its_dns(world: World) -
     ):
         decision = decided(world)
         assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
-        waited += [(seen.resource.plural, seen.key.name) for seen in decision.on]
+        waited += [(observed.resource.plural, observed.key.name) for observed in decision.on]
         world.settle(syncer, key)
     copy = world.host("Service", "vc-ns/kube-dns-x-kube-system-x-vc") or {}
     world.given(host=[merged(copy, {"spec": {"clusterIP": "10.1.0.10"}})])
@@ -130,7 +130,7 @@ def test_pod_is_bound_to_the_hosts_node_as_soon_as_it_is_known(copied: World) ->
     host(copied, {"spec": {"nodeName": "n1"}, "status": {**STARTED, "podIP": "10.0.0.3"}})
     decision = decided(copied)
     assert decision.outcome is Outcome.PENDING
-    assert [str(seen) for seen in decision.on] == ["the virtual Node n1"]
+    assert [str(observed) for observed in decision.on] == ["the virtual Node n1"]
     copied.settle("nodes", "n1")
     assert calls(copied) == ["create virtual pods/binding shop/web", "patch virtual pods/status shop/web"]
     found = copied.virtual("Pod", "shop/web") or {}
@@ -340,9 +340,9 @@ def test_pod_that_the_host_has_lost_fails_before_it_is_deleted(running: World) -
 
 def test_failed_status_is_only_for_the_observed_version_of_the_pod(running: World) -> None:
     running.gone(host=[running.host("Pod", COPY) or {}])
-    seen = (running.virtual("Pod", "shop/web") or {})["metadata"]
+    observed = (running.virtual("Pod", "shop/web") or {})["metadata"]
     patch, _ = running.settle("pods", "shop/web")
-    assert patch.body["metadata"] == {"uid": seen["uid"], "resourceVersion": seen["resourceVersion"]}
+    assert patch.body["metadata"] == {"uid": observed["uid"], "resourceVersion": observed["resourceVersion"]}
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
