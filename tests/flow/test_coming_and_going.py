@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, ClassVar
 
-from harness import HOME, NAMESPACE, Two, built_in, crd, place, play, until, verbs, widget, writes
+from harness import HOME, NAMESPACE, Two, built_in, crd, host_path, play, until, verbs, widget, writes
 from small_syncers import Maps, Widgets, copies
 
 from kube_envtest import Rule
@@ -197,7 +197,7 @@ def test_object_that_came_from_the_host_is_not_copied_there_again(two: Two) -> N
             await daemon.settled()
             assert copies(two, PLURAL) == {"own"}
             two.virtual.put(merged(widget("own", spec={"size": 2}), ours))
-            await until(lambda: (two.host.get(PLURAL, place("own")) or {})["spec"] == {"size": 2})
+            await until(lambda: (two.host.get(PLURAL, host_path("own")) or {})["spec"] == {"size": 2})
 
     play(scenario)
 

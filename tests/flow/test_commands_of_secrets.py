@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from clusters_scene import HOME
-from harness import place, play, until
+from harness import host_path, play, until
 from secrets_scene import TEAM, Secrets, configured, kubeconfig, secret
 
 from kube_envtest import Rule
@@ -33,7 +33,7 @@ def test_scan_and_uninstall_of_a_cluster_from_a_secret(world: Secrets) -> None:
         world.put(secret("kubeconfig", kubeconfig("shop"), name="shop"), secret("pets"))
         async with world.daemon(config):
             await until(lambda: all(world.has_copy(each) for each in ("bank", "pets", "shop")))
-        world.host.delete("configmaps", place("x", "shop", HOME))
+        world.host.delete("configmaps", host_path("x", "shop", HOME))
         report = await patrol_once(config, await secret_cluster(config, "shop"))
         assert [one["outcome"] for kind in report["kinds"] for one in kind["found"]] == ["repaired"]
         assert world.has_copy("shop")

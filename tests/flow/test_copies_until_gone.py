@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from custom_scene import CERTIFICATES, cert_manager, certificate, example, issue, running, there
-from harness import HOME, Daemon, Two, admin, built_in, place, play, until
+from harness import HOME, Daemon, Two, admin, built_in, host_path, play, until
 
 from syncer.api import Key, Obj, Resource, Side, is_deleting, uid_of
 from syncer.resources.kinds import (
@@ -212,7 +212,7 @@ def test_option_decides_when_the_copy_of_a_custom_object_is_deleted(two: Two, wh
             await daemon.settled()
             assert (two.copy(CERTIFICATES, "x") is None) is (when == "whenMarked")
             if when == "whenGone":
-                issue(two, there(two.host, CERTIFICATES, place("x")))
+                issue(two, there(two.host, CERTIFICATES, host_path("x")))
                 await until(lambda: "status" in there(two.virtual, CERTIFICATES, "shop/x"))
             await released(two, daemon, CERTIFICATE)
 
@@ -225,10 +225,10 @@ def test_recreated_object_waits_with_an_event_until_its_former_copy_ended(two: T
         async with running(two, example("cert-manager")) as daemon:
             two.virtual.put(certificate("x"))
             await until(lambda: two.copy(CERTIFICATES, "x"))
-            copy = there(two.host, CERTIFICATES, place("x"))
+            copy = there(two.host, CERTIFICATES, host_path("x"))
             two.host.put(merged(copy, {"metadata": {"finalizers": ["example.com/operator"]}}))
             two.virtual.delete(CERTIFICATES, "shop/x")
-            await until(lambda: is_deleting(there(two.host, CERTIFICATES, place("x"))))
+            await until(lambda: is_deleting(there(two.host, CERTIFICATES, host_path("x"))))
             two.virtual.put(certificate("x", to="new"))
             await until(lambda: events(two))
             [event] = events(two)
@@ -236,10 +236,10 @@ def test_recreated_object_waits_with_an_event_until_its_former_copy_ended(two: T
             assert "the copy of an earlier Certificate of this name" in event["message"]
             assert HOME not in event["message"]
             ended = {"metadata": {"finalizers": None}}
-            await admin(two.host, Side.HOST).patch(CERTIFICATE, Key.parse(place("x")), ended, kind="merge")
+            await admin(two.host, Side.HOST).patch(CERTIFICATE, Key.parse(host_path("x")), ended, kind="merge")
             await until(lambda: (two.copy(CERTIFICATES, "x") or {}).get("spec", {}).get("dnsNames"))
             await daemon.settled()
-            assert not is_deleting(there(two.host, CERTIFICATES, place("x")))
+            assert not is_deleting(there(two.host, CERTIFICATES, host_path("x")))
             assert len(events(two)) == 1
 
     play(scenario)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from harness import CLUSTER, HOME, Daemon, Two, between, crd, place, play, until, widget, writes
+from harness import CLUSTER, HOME, Daemon, Two, between, crd, host_path, play, until, widget, writes
 from patrol_scene import outcomes, scanned
 from small_syncers import WIDGETS
 
@@ -51,7 +51,7 @@ async def made(two: Two, daemon: Daemon) -> None:
 
 
 def edit(two: Two, side: str, spec: Obj) -> None:
-    server, key = (two.host, place("w")) if side == "host" else (two.virtual, "shop/w")
+    server, key = (two.host, host_path("w")) if side == "host" else (two.virtual, "shop/w")
     found = server.get("widgets.example.org", key)
     assert found
     server.put(merged(found, {"spec": spec}))
@@ -69,7 +69,7 @@ def test_create_only_field_is_sent_once_and_a_later_change_stays_behind(two: Two
             edit(two, "virtual", {"seed": None, "place": {"zone": None}})
             await daemon.settled()
             assert writes(two.host, since) == [], "what was sent once isn't taken back"
-            two.host.delete("widgets.example.org", place("w"))
+            two.host.delete("widgets.example.org", host_path("w"))
             await until(lambda: two.copy("widgets.example.org", "w"))
             assert spec_on_host(two) == {"size": 2, "place": {"rack": "r1"}}, "a new copy is made as things are now"
 

@@ -15,7 +15,7 @@ from custom_scene import (
     running,
     there,
 )
-from harness import CLUSTER, HOME, NAMESPACE, Two, place, play, until, verbs
+from harness import CLUSTER, HOME, NAMESPACE, Two, host_path, play, until, verbs
 
 from syncer.api import Key, Side
 from syncer.config import SyncerConfig, build, parse
@@ -103,11 +103,11 @@ def test_forged_mark_shows_no_secret_of_the_host(two: Two) -> None:
 
     async def scenario() -> None:
         cert_manager(two)
-        two.host.put(secret(place("db-tls").partition("/")[2], {"password": "the host's"}, namespace=HOME))
-        notes = {"made-for": f"{CERTIFICATES}:secrets", "made-from": place("db-tls")}
+        two.host.put(secret(host_path("db-tls").partition("/")[2], {"password": "the host's"}, namespace=HOME))
+        notes = {"made-for": f"{CERTIFICATES}:secrets", "made-from": host_path("db-tls")}
         forged = {"metadata": {"annotations": {f"vsyncer.dev/{name}": text for name, text in notes.items()}}}
         two.virtual.put(merged(secret("db-tls", {"a": "b"}), merged(OURS, forged)))
-        two.host.put(custom(CERTIFICATES, place("db").partition("/")[2], namespace=HOME, spec={}))
+        two.host.put(custom(CERTIFICATES, host_path("db").partition("/")[2], namespace=HOME, spec={}))
         async with running(two, example("cert-manager")) as daemon:
             two.virtual.put(certificate())
             await daemon.settled()
@@ -124,7 +124,7 @@ def test_finalizer_on_an_object_we_made_is_waited_for_without_a_storm(two: Two) 
         async with running(two, example("cert-manager")) as daemon:
             two.virtual.put(certificate())
             await until(lambda: two.copy(CERTIFICATES, "db") and two.virtual.get(CLUSTER_ISSUERS, "public"))
-            issue(two, there(two.host, CERTIFICATES, place("db")))
+            issue(two, there(two.host, CERTIFICATES, host_path("db")))
             await until(lambda: two.original("secrets", "db-tls"))
             await daemon.settled()
             with_finalizer = {"metadata": {"finalizers": ["example.org/mine"]}}

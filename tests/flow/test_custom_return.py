@@ -15,7 +15,7 @@ from custom_scene import (
     running,
     there,
 )
-from harness import Two, place, play, until, writes
+from harness import Two, host_path, play, until, writes
 
 from kube_envtest import Rule
 from syncer.daemon.pages.status import waiting
@@ -31,7 +31,7 @@ def test_object_of_an_operator_stays_while_its_kind_goes_and_comes_back(two: Two
             two.virtual.put(secret("other"))
             two.virtual.put(certificate())
             await until(lambda: two.copy(CERTIFICATES, "db"))
-            issue(two, there(two.host, CERTIFICATES, place("db")))
+            issue(two, there(two.host, CERTIFICATES, host_path("db")))
             await until(lambda: two.original("secrets", "db-tls"))
             await daemon.settled()
             since = len(two.virtual.requests)
@@ -65,7 +65,7 @@ def test_objects_that_a_kind_uses_stay_if_it_is_not_served_yet(two: Two) -> None
             await asyncio.sleep(20)
             assert ("vc", ISSUERS) in waiting(daemon.process)
             two.virtual.put(secret("ca-key", {"renewed": "x"}))
-            await until(lambda: "renewed" in there(two.host, "secrets", place("ca-key"))["data"])
+            await until(lambda: "renewed" in there(two.host, "secrets", host_path("ca-key"))["data"])
             two.host.put(definition(ISSUERS))
             await until(lambda: two.copy(ISSUERS, "ca"), within=90)
             await daemon.settled()

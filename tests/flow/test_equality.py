@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from custom_scene import there
-from harness import CLUSTER, NAMESPACE, Daemon, Two, add, crd, place, play, until, utcnow, widget, writes
+from harness import CLUSTER, NAMESPACE, Daemon, Two, add, crd, host_path, play, until, utcnow, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, on, running
 
 from syncer.api import Obj, Side
@@ -91,7 +91,7 @@ def text_of(obj: Obj, like: Obj) -> str:
 
 
 def copy_of(two: Two, plural: str) -> Obj:
-    return there(two.host, plural, place("x"))
+    return there(two.host, plural, host_path("x"))
 
 
 def are_copied(two: Two, change: bool) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, built_in, crd, place, play, until, widget, writes
+from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, built_in, crd, host_path, play, until, widget, writes
 from small_syncers import Widgets
 
 from hack.side_tasks import helped_by
@@ -222,7 +222,7 @@ def test_deleted_copy_is_not_recreated_for_ever(two: Two) -> None:
         two.virtual.put(BLUE)
         async with (
             two.daemon(MAPS) as daemon,
-            rival(lambda: bool(two.copy("configmaps", "x")), lambda: two.host.delete("configmaps", place("x"))),
+            rival(lambda: bool(two.copy("configmaps", "x")), lambda: two.host.delete("configmaps", host_path("x"))),
         ):
             await until(lambda: frozen(daemon))
             await asyncio.sleep(100)

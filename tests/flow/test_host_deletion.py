@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness import HOME, Two, crd, place, play, until, widget, writes
+from harness import HOME, Two, crd, host_path, play, until, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, events, grant, running
 
 from kube_envtest import Rule
@@ -55,10 +55,10 @@ def test_deletion_on_the_host_follows_the_policy(kind: str, policy: str, stopped
             await until(lambda: two.copy(plural, "x") if policy == "recreate" else marked(two, plural))
             await daemon.settled()
             if not stopped:
-                two.host.delete(plural, place("x"))
+                two.host.delete(plural, host_path("x"))
                 await expected(two, plural, policy)
         if stopped:
-            two.host.delete(plural, place("x"))
+            two.host.delete(plural, host_path("x"))
             async with running(two, config):
                 await expected(two, plural, policy)
 
@@ -86,7 +86,7 @@ def test_reported_copy_is_created_again_when_its_annotation_is_removed() -> None
         two, config, plural = started("configmaps", "report")
         async with running(two, config):
             await until(lambda: marked(two, plural))
-            two.host.delete(plural, place("x"))
+            two.host.delete(plural, host_path("x"))
             [event] = await copy_deleted_events(two)
             assert "take the annotation vsyncer.dev/copied off this object" in event["message"]
             assert HOME not in event["message"]
@@ -110,7 +110,7 @@ def test_tenants_objects_are_not_deleted_with_a_host_namespace(again: bool, stop
         async def lose() -> None:
             await asyncio.sleep(5)
             home = two.host.get("namespaces", HOME)
-            two.host.delete(plural, place("x"))
+            two.host.delete(plural, host_path("x"))
             two.host.delete("namespaces", HOME)
             if again:
                 assert home
@@ -151,7 +151,7 @@ def test_tenants_objects_are_not_deleted_with_a_crd_on_the_host(how: str, sees: 
             if how == "going":
                 two.host.put(merged(definition, {"metadata": {"finalizers": ["example.org/wait"]}}))
                 two.host.delete(crds, WIDGETS)
-                two.host.delete(plural, place("x"))
+                two.host.delete(plural, host_path("x"))
             else:
                 two.host.delete(crds, WIDGETS)
             if how == "made anew":
@@ -212,7 +212,7 @@ def test_object_restored_from_a_backup_is_not_taken_for_a_deleted_one() -> None:
         backup = two.original(plural, "x")
         assert backup
         two.virtual.delete(plural, "shop/x")
-        two.host.delete(plural, place("x"))
+        two.host.delete(plural, host_path("x"))
         two.virtual.put(merged(backup, {"metadata": {"uid": None, "resourceVersion": None}}))
         async with running(two, config):
             await until(lambda: marked(two, plural))

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from harness import HOME, NAMESPACE, asked, built_in, crd, place, play, until, verbs, widget
+from harness import HOME, NAMESPACE, asked, built_in, crd, host_path, play, until, verbs, widget
 from parked_scene import Gated, Maps, denied, open_to_all, refusing, warnings, without_room
 from rules_scene import USER, edit
 from shop_scene import copy_name, forget, many, settled, status, the_copy
@@ -263,7 +263,7 @@ def test_parked_requests_are_parked_again_after_a_restart(two: Gated) -> None:
 
 def test_warning_speaks_of_virtual_names_alone(two: Gated) -> None:
     async def scenario() -> None:
-        other, mine = place("other"), place("x")
+        other, mine = host_path("other"), host_path("x")
         short, other_name = copy_name("x"), copy_name("other")
         refusal = (
             f'admission webhook "w.example.org" denied the request: {mine} ({short}) in namespace {HOME} '

@@ -5,7 +5,7 @@ deletes by mistake.
 import asyncio
 
 import pytest
-from harness import HOME, Two, place, play, until
+from harness import HOME, Two, host_path, play, until
 from patrol_scene import (
     BLUE,
     PAST,
@@ -41,7 +41,7 @@ def test_edit_missed_by_the_watch_is_found_from_fresh_lists_and_repaired(two: Tw
             assert outcomes(await scanned(daemon, fresh=False)) == [], "the store doesn't know"
             scan = await scanned(daemon)
             assert outcomes(scan) == [("field", "host", "repaired")]
-            assert scan.corrected == [f"host configmaps {place('x')}"]
+            assert scan.corrected == [f"host configmaps {host_path('x')}"]
             assert the_copy(two, "configmaps", "x")["data"] == BLUE
             assert outcomes(await scanned(daemon)) == []
 
@@ -57,7 +57,7 @@ def test_finding_names_the_field_its_values_and_the_manager(two: Two) -> None:
             editor = two.host.transport()
             for plural, name, value in (("configmaps", "x", '"red"'), ("secrets", "s", '"bmV3ZXI="')):
                 field = "color" if plural == "configmaps" else "password"
-                path = f"/api/v1/namespaces/{place(name).replace('/', f'/{plural}/')}?fieldManager=kubectl-edit"
+                path = f"/api/v1/namespaces/{host_path(name).replace('/', f'/{plural}/')}?fieldManager=kubectl-edit"
                 body = f'{{"data":{{"{field}":{value}}}}}'.encode()
                 reply = await editor.send(
                     HttpRequest("PATCH", path, body=body, content_type="application/merge-patch+json")
@@ -69,7 +69,7 @@ def test_finding_names_the_field_its_values_and_the_manager(two: Two) -> None:
             [pair] = daemon.process.pairs.values()
             shown = report(pair, patroller(daemon))
             text = "\n".join(lines(shown, diff=True))
-            assert f"repaired: host configmaps {place('x')}, of shop/x: field: data.color" in text
+            assert f"repaired: host configmaps {host_path('x')}, of shop/x: field: data.color" in text
             assert '    data.color: "blue" -> "red"  changed by kubectl-edit at 2026-' in text
             assert "    data.password: (4 bytes) -> (8 bytes)  changed by kubectl-edit at 2026-" in text
             assert "bmV3ZXI=" not in str(shown)

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 from custom_scene import there
-from harness import Daemon, Two, namespace, place, play, until
+from harness import Daemon, Two, host_path, namespace, play, until
 from patrol_scene import (
     PAST,
     blind,
@@ -236,7 +236,7 @@ def test_pods_that_run_are_not_deleted_because_a_host_comes_back_empty(two: Two)
                 edit(two, "host", "pods", running, f"p{each}")
             await daemon.settled()
         for each in range(12):
-            two.host.delete("pods", place(f"p{each}"))
+            two.host.delete("pods", host_path(f"p{each}"))
         async with in_step(two, breaker={"count": 5}) as daemon:
             assert all(two.original("pods", f"p{each}") for each in range(12))
             assert ("pods", "virtual") in breaker(daemon).held

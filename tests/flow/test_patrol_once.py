@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from harness import ALL, CLUSTER, HOME, NAMESPACE, Tenant, Two, add, configured, place, play, until, utcnow, writes
+from harness import ALL, CLUSTER, HOME, NAMESPACE, Tenant, Two, add, configured, host_path, play, until, utcnow, writes
 from rules_scene import edit
 from shop_scene import copy_name, forget, many, settled, the_copy
 
@@ -52,7 +52,7 @@ async def drifted(two: Two) -> AsyncIterator[None]:
         await daemon.settled()
         await until(lambda: two.copy("pods", "web"))
     edit(two, "host", "configmaps", {"data": {"color": "red"}}, "edited")
-    two.host.delete("configmaps", place("deleted"))
+    two.host.delete("configmaps", host_path("deleted"))
     two.virtual.delete("configmaps", f"{NAMESPACE}/left")
     yield
 
@@ -140,8 +140,8 @@ def test_drift_that_waits_for_another_kind_is_repaired_in_the_same_run(two: Two)
         two.virtual.put(pod("web", spec={"serviceAccountName": "runner"}))
         async with settled(two.daemon()):
             """Until both have copies."""
-        two.host.delete("pods", place("web"))
-        two.host.delete("serviceaccounts", place("runner"))
+        two.host.delete("pods", host_path("web"))
+        two.host.delete("serviceaccounts", host_path("runner"))
         report = await once(two)
         assert ("shop/runner", "missing", "repaired") in found(report)
         assert not is_left(report)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
-from harness import Daemon, Two, place, play, until
+from harness import Daemon, Two, host_path, play, until
 from patrol_scene import outcomes, patrolled, scanned
 
 from hack.side_tasks import helped_by
@@ -49,7 +49,7 @@ class Load:
                 if which == 2:
                     self.two.host.put(merged(copy, {"data": {"stranger": "eA=="}}))
                 else:
-                    self.two.host.delete(plural, place(name))
+                    self.two.host.delete(plural, host_path(name))
             case _:
                 self.two.virtual.put(made)
 
@@ -72,7 +72,7 @@ def data(objects: list[Obj]) -> dict[str, Obj]:
 def wanted(two: Two, plural: str) -> dict[str, Obj]:
     """Return the data that the copies must have."""
     shop = data(two.virtual.objects(plural, "shop"))
-    return {place(name).partition("/")[2]: content for name, content in shop.items() if name != "kube-root-ca.crt"}
+    return {host_path(name).partition("/")[2]: content for name, content in shop.items() if name != "kube-root-ca.crt"}
 
 
 def copied(two: Two, plural: str) -> dict[str, Obj]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from harness import place
+from harness import host_path
 
 from hack.bench.daemon import SYNCER, Process
 from kube_envtest import ADMIN, BackgroundApiServer, User
@@ -105,7 +105,7 @@ class Scene:
         self.virtual.put(configmap(name, namespace="shop"))
 
     def is_copied(self, name: str) -> bool:
-        return self.host.get("configmaps", place(name, "vc", HOME)) is not None
+        return self.host.get("configmaps", host_path(name, "vc", HOME)) is not None
 
     def asked(self, verb: str) -> list[str]:
         """Return the paths that the daemon was told of with a verb on both servers, of objects."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from harness import HOME, Two, admin, built_in, configured, namespace, place, play, until, writes
+from harness import HOME, Two, admin, built_in, configured, host_path, namespace, play, until, writes
 from harness import Tenant as Given
 
 from hack.side_tasks import helped_by
@@ -54,7 +54,7 @@ def test_server_that_asks_to_come_back_is_waited_for_at_a_first_start(two: Two, 
         summary = await runner.run(config(two, elect=False), once=True)
         assert (summary.exit_code, summary.troubles) == (0, [])
         assert rule.hits
-        assert two.host.get("configmaps", place("x"))
+        assert two.host.get("configmaps", host_path("x"))
 
     play(scenario)
 
@@ -69,7 +69,7 @@ def test_server_that_asks_to_come_back_is_waited_for_by_an_uninstall(two: Two) -
         async with connecting.connected(given, given.cluster()) as clusters:
             report = await uninstall(given, given.cluster(), clusters, yes=True, keep=False)
         assert (report.problems, report.done) == ([], True)
-        assert two.host.get("configmaps", place("x")) is None
+        assert two.host.get("configmaps", host_path("x")) is None
 
     play(scenario)
 
@@ -80,7 +80,7 @@ def test_run_once_does_all_and_releases_the_lease(two: Two, elect: bool) -> None
         two.virtual.put(configmap("x"))
         summary = await runner.run(config(two, elect=elect), once=True)
         assert summary.exit_code == 0
-        assert two.host.get("configmaps", place("x"))
+        assert two.host.get("configmaps", host_path("x"))
         lease = two.host.get("leases.coordination.k8s.io", f"{HOME}/vsyncer-vc")
         assert (lease["spec"]["holderIdentity"] == "") if lease else not elect
 
@@ -140,7 +140,7 @@ def test_daemon_waits_for_its_host_namespace_names_it_and_stores_no_identity_bef
             missing = "the host namespace isn't there, or the daemon may not read it"
             assert status.unfilled(processes[0]) == {"vc": [missing]}
             two.host.put(namespace(HOME))
-            await until(lambda: two.host.get("configmaps", place("x")) is not None)
+            await until(lambda: two.host.get("configmaps", host_path("x")) is not None)
             assert two.virtual.get("configmaps", "kube-system/vsyncer")
 
     play(scenario)
@@ -172,6 +172,6 @@ def test_only_a_daemon_waits_for_the_right_to_the_identity(
             assert not writes(two.host)
             assert status.unfilled(processes[0]) == {"vc": ["a right that the start needs is missing"]}
             granted.set()
-            await until(lambda: two.host.get("configmaps", place("x")) is not None)
+            await until(lambda: two.host.get("configmaps", host_path("x")) is not None)
 
     play(scenario)

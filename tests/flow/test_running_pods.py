@@ -5,7 +5,7 @@ import json
 from functools import partial
 from typing import Any
 
-from harness import NAMESPACE, Two, built_in, place, play, until
+from harness import NAMESPACE, Two, built_in, host_path, play, until
 from test_rights import role
 
 from kube_envtest import Rule
@@ -205,7 +205,7 @@ def test_resize_that_the_host_refuses_is_reported_and_the_rest_goes_on() -> None
             await asyncio.sleep(60)
             [message] = messages(two, "SyncFailed")
             assert "must be less than or equal to cpu limit" in message
-            assert place("web") not in message
+            assert host_path("web") not in message
             status = daemon.status("web", "pods")
             assert status is not None
             assert status.state is RequestState.PENDING

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from clusters_scene import HOME, states
-from harness import namespace, place, play, until
+from harness import host_path, namespace, play, until
 from secrets_scene import LABEL, TEAM, Secrets, configured, kubeconfig, secret
 
 from kube_envtest import Rule
@@ -210,10 +210,10 @@ def test_secret_may_name_another_assigned_host_namespace(world: Secrets) -> None
         world.put(secret("a", kubeconfig("shop"), name="shop", host_namespace="more"))
         entries = [{"namespace": TEAM, "hostNamespaces": [HOME, "more"]}]
         async with world.daemon(configured(secrets=entries)):
-            await until(lambda: world.host.get("configmaps", place("x", "shop", "more")))
+            await until(lambda: world.host.get("configmaps", host_path("x", "shop", "more")))
             world.servers["shop"].delete("configmaps", "kube-system/vsyncer")
             world.put(secret("a", kubeconfig("shop"), name="shop"))
-            await until(lambda: world.host.get("configmaps", place("x", "shop", HOME)))
+            await until(lambda: world.host.get("configmaps", host_path("x", "shop", HOME)))
 
     play(scenario)
 

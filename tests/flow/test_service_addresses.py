@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from harness import HOME, NAMESPACE, Tenant, Two, admin, built_in, namespace, place, play, serving, until, writes
+from harness import HOME, NAMESPACE, Tenant, Two, admin, built_in, host_path, namespace, play, serving, until, writes
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj, Side
@@ -171,7 +171,7 @@ def test_address_that_two_virtual_clusters_draw_is_changed_in_one_of_them(two: T
         async with serving(two.host, tenants, built_in("services")) as daemon:
             await daemon.settled()
             found = [each.original("services", "web") or {} for each in (two, other)]
-            copies = [two.host.get("services", place("web", *where)) or {} for where in ((), ("other", "vc-other"))]
+            copies = [two.host.get("services", host_path("web", *where)) or {} for where in ((), ("other", "vc-other"))]
             own, there = ([each["spec"]["clusterIP"] for each in side] for side in (found, copies))
             assert own == there
             assert TAKEN in own

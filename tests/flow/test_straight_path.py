@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from harness import HOME, Two, built_in, place, play, until, writes
+from harness import HOME, Two, built_in, host_path, play, until, writes
 from sampled import MADE, define, to_host
 
 from kube_envtest import Rule
@@ -114,7 +114,9 @@ def test_change_costs_one_write_and_no_change_none(two: Two) -> None:
             assert original
             two.virtual.put(merged(original, {"data": {"color": "red"}}))
             await daemon.settled()
-            assert writes(two.host, since) == [f"patch /api/v1/namespaces/{place('x').replace('/', '/configmaps/')}"]
+            assert writes(two.host, since) == [
+                f"patch /api/v1/namespaces/{host_path('x').replace('/', '/configmaps/')}"
+            ]
 
             since = len(two.host.requests)
             two.virtual.put(merged(original, {"data": {"color": "red"}, "metadata": {"finalizers": ["x.y/z"]}}))
@@ -125,7 +127,9 @@ def test_change_costs_one_write_and_no_change_none(two: Two) -> None:
             two.virtual.put(merged(original, {"metadata": {"finalizers": None}}))
             two.virtual.delete("configmaps", "shop/x")
             await daemon.settled()
-            assert writes(two.host, since) == [f"delete /api/v1/namespaces/{place('x').replace('/', '/configmaps/')}"]
+            assert writes(two.host, since) == [
+                f"delete /api/v1/namespaces/{host_path('x').replace('/', '/configmaps/')}"
+            ]
             assert [line for line in writes(two.virtual) if "configmaps" in line] == []
 
     play(scenario)
@@ -147,7 +151,7 @@ def test_edit_of_a_copy_on_the_host_is_reverted(two: Two) -> None:
             assert mended["data"] == {"color": "blue"}
             assert labels_of(mended)["theirs"] == "1"
 
-            two.host.delete("configmaps", place("x"))
+            two.host.delete("configmaps", host_path("x"))
             await until(lambda: two.copy("configmaps", "x"))
 
     play(scenario)
@@ -276,7 +280,7 @@ def test_node_and_status_of_a_pod_flow_back(two: Two) -> None:
             await daemon.settled()
             copy = two.copy("pods", "web")
             assert copy is None or "deletionTimestamp" in copy["metadata"]
-            two.host.delete("pods", place("web"))
+            two.host.delete("pods", host_path("web"))
             await until(lambda: not two.virtual.get("nodes", "n1"))
 
     play(scenario)
@@ -397,7 +401,7 @@ def test_summary_counts_the_objects_in_step(two: Two) -> None:
         for number in range(5):
             two.virtual.put(configmap(f"c{number}"))
         two.virtual.put(configmap("alone"))
-        two.host.put(configmap(place("alone").partition("/")[2], namespace=HOME))
+        two.host.put(configmap(host_path("alone").partition("/")[2], namespace=HOME))
         async with two.daemon(built_in("configmaps")) as daemon:
             await daemon.settled()
             unused = len(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
-from harness import HOME, NAMESPACE, Two, built_in, place, play, until, verbs, writes
+from harness import HOME, NAMESPACE, Two, built_in, host_path, play, until, verbs, writes
 from small_syncers import Imports, Maps, copies
 
 from kube_envtest import Rule
@@ -136,7 +136,7 @@ def test_refusal_is_reported_in_virtual_names_and_retried_after_a_change(two: Tw
 
 def test_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two: Two) -> None:
     async def scenario() -> None:
-        foreign = configmap(place("x").partition("/")[2], {"theirs": "1"}, namespace=HOME)
+        foreign = configmap(host_path("x").partition("/")[2], {"theirs": "1"}, namespace=HOME)
         stored = two.host.put(foreign)
         two.virtual.put(configmap("x"))
         async with two.daemon([Maps]) as daemon:
@@ -155,7 +155,7 @@ def test_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two: 
 
             two.virtual.put(configmap("x"))
             await daemon.settled()
-            two.host.delete("configmaps", place("x"))
+            two.host.delete("configmaps", host_path("x"))
             assert await until(lambda: two.copy("configmaps", "x"), within=400) > 1
             assert daemon.status("x", "maps") is None
 

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
-from harness import ALL, Daemon, Tenant, built_in, namespace, place, play, serving, until, writes
+from harness import ALL, Daemon, Tenant, built_in, host_path, namespace, play, serving, until, writes
 
 from kube_envtest import Rule
 from syncer.api import labels_of
@@ -38,7 +38,7 @@ class Tenants:
         return sum(copy["metadata"]["name"].endswith(tail) for copy in self.host.objects("configmaps", f"vc-{tenant}"))
 
     def has(self, tenant: str, name: str) -> bool:
-        return self.host.get("configmaps", place(name, tenant, f"vc-{tenant}")) is not None
+        return self.host.get("configmaps", host_path(name, tenant, f"vc-{tenant}")) is not None
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_objects_of_each_tenant_go_to_its_own_namespace(tenants: Tenants) -> Non
         async with tenants.daemon() as daemon:
             await daemon.settled()
             for name in NAMES:
-                copy = tenants.host.get("configmaps", place("same", name, f"vc-{name}"))
+                copy = tenants.host.get("configmaps", host_path("same", name, f"vc-{name}"))
                 assert copy
                 assert copy["data"] == {"of": name}
                 assert labels_of(copy)["vsyncer.dev/cluster"] == f"{name}.vc-{name}"

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 
 import pytest
-from harness import ALL, HOME, NAMESPACE, Two, built_in, place, play, until, verbs, writes
+from harness import ALL, HOME, NAMESPACE, Two, built_in, host_path, play, until, verbs, writes
 
 from kube_envtest import Rule
 from syncer.api import Side
@@ -101,7 +101,7 @@ def test_copy_replaced_during_a_write_is_decided_again(two: Two) -> None:
             copy = two.copy("configmaps", "x")
             assert copy
             two.host.faults.add(Rule(verb="watch", resource="configmaps", drop=True))
-            two.host.delete("configmaps", place("x"))
+            two.host.delete("configmaps", host_path("x"))
             two.host.put(merged(copy, {"metadata": {"uid": None, "resourceVersion": None}, "data": {"color": "green"}}))
             two.virtual.put(configmap("x", {"color": "red"}))
             await until(lambda: in_step(two, 1, "red"))
@@ -225,7 +225,7 @@ def test_copy_changed_or_gone_while_the_watch_was_expired_is_mended(two: Two) ->
             copy = two.copy("configmaps", "c0")
             assert copy
             two.host.put(merged(copy, {"data": {"color": "green"}}))
-            two.host.delete("configmaps", place("c1"))
+            two.host.delete("configmaps", host_path("c1"))
             await asyncio.sleep(1)
             assert not in_step(two, 3, "blue")
             two.host.faults.clear()
@@ -331,7 +331,7 @@ def test_history_compacted_while_the_daemon_was_cut_off_costs_nothing(two: Two) 
             await asyncio.sleep(1)
             paint(two, 20, "red")
             two.virtual.delete("configmaps", f"{NAMESPACE}/c0")
-            two.host.delete("configmaps", place("c1"))
+            two.host.delete("configmaps", host_path("c1"))
             for server in (two.virtual, two.host):
                 server.compact()
             await until(lambda: in_step(two, 19, "red"), within=60)

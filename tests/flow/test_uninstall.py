@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from crd_scene import CRDS
 from custom_scene import CLUSTER_ISSUERS, define, definition, running, there
-from harness import ALL, CLUSTER, HOME, NAMESPACE, Two, admin, built_in, namespace, place, play, writes
+from harness import ALL, CLUSTER, HOME, NAMESPACE, Two, admin, built_in, host_path, namespace, play, writes
 from rules_scene import edit
 from shop_scene import settled, the_copy, the_original
 from uninstall_scene import (
@@ -96,7 +96,7 @@ def test_kept_objects_stay_as_they_are_without_our_marks(two: Two) -> None:
         assert host.items() <= kept[1].items()
         assert the_copy(two, "configmaps", "color")["data"] == data
         ours = (marked(two.virtual) - set(virtual)) | (marked(two.host) - set(host))
-        assert ours == {("pods", place("web")), ("services", place("web"))}
+        assert ours == {("pods", host_path("web")), ("services", host_path("web"))}
         copy = the_copy(two, "pods", "web")
         assert {name for name in annotations_of(copy) if name.startswith("vsyncer.dev/")} == set()
         selector = the_copy(two, "services", "web")["spec"]["selector"]
@@ -325,7 +325,7 @@ def test_afterwards_the_virtual_cluster_can_be_synced_under_another_name(two: Tw
             )
         await uninstalled(two, config())
         await claimed(two, other)
-        async with working(two, other, lambda: two.host.get("services", place("web", "other"))) as daemon:
+        async with working(two, other, lambda: two.host.get("services", host_path("web", "other"))) as daemon:
             assert list(daemon.process.statuses.troubles()) == []
 
     play(scenario)
@@ -353,7 +353,7 @@ def test_scene_has_objects_that_only_look_like_ours(two: Two) -> None:
         virtual, host = await synced(two, config())
         forged = labels_of(the_original(two, "secrets", "forged"))
         assert labels_of(there(two.host, "configmaps", f"{HOME}/copy-of-copy"))[LABEL] == IDENTITY
-        assert {("configmaps", f"{HOME}/copy-of-copy"), ("configmaps", place("color", "another"))} <= set(host)
+        assert {("configmaps", f"{HOME}/copy-of-copy"), ("configmaps", host_path("color", "another"))} <= set(host)
         assert ("secrets", f"{NAMESPACE}/forged") in virtual
         assert MARKED["metadata"]["labels"].items() <= forged.items()
         assert namespace(NAMESPACE)["metadata"]["name"] in {key for kind, key in virtual if kind == "namespaces"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from custom_scene import CERTIFICATES, there
-from harness import HOME, Tenant, Two, admin, built_in, configured, place, play
+from harness import HOME, Tenant, Two, admin, built_in, configured, host_path, play
 from rules_scene import edit, rights
 from shop_scene import the_copy
 from uninstall_scene import (
@@ -210,7 +210,7 @@ def test_object_that_ceases_to_be_ours_is_left_alone(two: Two, mark: tuple[str, 
 
         def meddle(key: Key) -> None:
             copy = two.host.get("configmaps", key)
-            if str(key) == place("x") and copy and mark[1] in copy["metadata"][mark[0]]:
+            if str(key) == host_path("x") and copy and mark[1] in copy["metadata"][mark[0]]:
                 edit(two, "host", "configmaps", {"metadata": {mark[0]: {mark[1]: None}}})
 
         real = clusters(two)
@@ -229,12 +229,15 @@ def test_finalizer_that_holds_an_object_is_reported_and_stops_later_steps(two: T
         edit(two, "host", CERTIFICATES, {"metadata": {"finalizers": ["a/b"]}}, "db")
         report = await uninstalled(two, given)
         assert report.exit_code == 1
-        assert f"host Certificate {place('db')} is being deleted and waits for the finalizers a/b" in report.problems[0]
+        assert (
+            f"host Certificate {host_path('db')} is being deleted and waits for the finalizers a/b"
+            in report.problems[0]
+        )
         assert two.copy("secrets", "db"), "its operator may need it to end"
         assert two.virtual.get("configmaps", NOTE)
         certificates = Resource("cert-manager.io/v1", "Certificate", "certificates")
         ended: Obj = {"metadata": {"finalizers": None}}
-        await admin(two.host, Side.HOST).patch(certificates, Key.parse(place("db")), ended)
+        await admin(two.host, Side.HOST).patch(certificates, Key.parse(host_path("db")), ended)
         assert (await uninstalled(two, given)).done
         assert contents(two.host) == host
 

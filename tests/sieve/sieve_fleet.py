@@ -154,7 +154,7 @@ class _Run:
             for replica in self._replicas:
                 replica._losing and replica._losing.cancel()
                 await replica.kill(land=False)
-        end = {f"{stage.cluster}: {place}": obj for stage in self.stages for place, obj in self._end(stage)}
+        end = {f"{stage.cluster}: {identity}": obj for stage in self.stages for identity, obj in self._end(stage)}
         return Ran(self.trace, end, problems + (differences(self.expected, end) if self.expected else []))
 
     async def _all(self, *acts: Any) -> None:
@@ -176,10 +176,10 @@ class _Run:
 
     def _end(self, stage: Stage) -> Iterator[tuple[str, Any]]:
         others = {each.cluster for each in self.stages} - {stage.cluster}
-        for place, obj in end_of(stage).items():
-            is_lease = " leases." in place
+        for identity, obj in end_of(stage).items():
+            is_lease = " leases." in identity
             if not is_lease and not (isinstance(obj, dict) and "metadata" in obj and cluster_of(obj) in others):
-                yield place, obj
+                yield identity, obj
 
     # -- what must hold at each write --------------------------------------------------------------
 

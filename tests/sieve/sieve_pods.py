@@ -31,10 +31,10 @@ def events() -> Workload:
 
     def report(name: str, count: int) -> Act:
         """The kubelet tells of a Pod, once it is there; it tells again until the daemon could have heard."""
-        return lambda two: two.host.put(_about(two.place(name), count))
+        return lambda two: two.host.put(_about(two.host_path(name), count))
 
-    def _about(place: str, count: int) -> Obj:
-        about = pod(place.partition("/")[2], namespace=HOME)
+    def _about(host_path: str, count: int) -> Obj:
+        about = pod(host_path.partition("/")[2], namespace=HOME)
         about["metadata"].pop("uid", None)
         return event(f"{about['metadata']['name']}.17ab", about=about, count=count)
 
@@ -122,7 +122,7 @@ def tokens() -> Workload:
     mounting: Obj = {"spec": {"serviceAccountName": "bot", "volumes": [volume]}}
 
     def spoil(two: Stage) -> None:
-        found = two.host.get("secrets", f"{two.place('web')}.pod-tokens")
+        found = two.host.get("secrets", f"{two.host_path('web')}.pod-tokens")
         if found is not None:
             two.host.put(merged(found, {"data": dict.fromkeys(found.get("data") or ())}))
 
