@@ -37,7 +37,7 @@ class Host:
         plane.kubectl("-n", namespace, "create", "service", "clusterip", "api", "--tcp=443:6443")
 
     def grant(self) -> None:
-        """Give the user `alice` what the command says that it needs."""
+        """Give the user `alice` the rights that the command asks for."""
         role = CliRunner().invoke(app, ["pki", "--namespace", self.namespace, "--service", "api", "--rbac"])
         self.plane.kubectl("apply", "-f", "-", stdin=role.stdout)
         self.plane.kubectl("-n", self.namespace, "create", "rolebinding", "pki", "--role=api-pki", "--user=alice")

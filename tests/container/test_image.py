@@ -1,4 +1,4 @@
-"""The container image: what is in it, how plugins get into it, and the daemon in it between real API servers."""
+"""The container image: its contents, how plugins get into it, and the daemon in it between real API servers."""
 
 import json
 import tarfile

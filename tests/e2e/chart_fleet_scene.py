@@ -169,7 +169,7 @@ class Fleet:
         }
 
     def served(self, replica: str) -> Mapping[str, Any]:
-        """Return what a replica says of its virtual clusters, by name; nothing if it can't be asked."""
+        """Return the report of a replica about its virtual clusters, by name; nothing without an answer."""
         try:
             output = self.own("exec", replica, "--", "syncer", "clusters", "--output=json")
         except Failed:

@@ -111,7 +111,7 @@ def test_port_stays_and_commands_work_after_the_end_of_the_daemon(tenant: Tenant
 
 
 def test_client_without_a_certificate_or_of_another_cluster_is_refused(tenant: Tenant, pod: str) -> None:
-    """The admin of the host is nobody in the virtual cluster; a token of the tenant is one, but may nothing."""
+    """The host's admin is unknown in the virtual cluster; a token of the tenant is known, but has no rights."""
     ca = str(credentials(tenant.kubeconfig, tenant.folder / "tenant").ca)
     trusting = ssl.create_default_context(cafile=ca)
     assert asked(tenant, trusting, f"/containerLogs/logs/{pod}/web").startswith(b"HTTP/1.1 401")

@@ -1,4 +1,4 @@
-"""Pods of a tenant really run: what they see, and what is left of them."""
+"""Pods of a tenant really run: their volumes, jobs and services, and their removal."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The kinds of the mutation matrix: how objects of each are made, what is done to them, and what a scan must say."""
+"""The kinds of the mutation matrix: how objects of each are made and changed, and the findings of a scan."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

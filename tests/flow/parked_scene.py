@@ -57,7 +57,7 @@ class Gate:
 
 
 class GatedServer(ApiServer):
-    """A host whose admission is the test's."""
+    """A host with an admission by the test."""
 
     def __init__(self) -> None:
         super().__init__(seed="host", rbac=True)

@@ -313,7 +313,7 @@ def _delete(server: ApiServer, where: Place) -> None:
 
 
 def _recreate(server: ApiServer, where: Place) -> None:
-    """Delete the object and make it anew with all that it said, as ``kubectl replace --force`` does."""
+    """Delete the object and create it again with all its fields, as ``kubectl replace --force`` does."""
     found = server.get(*where)
     if found is not None:
         server.delete(*where)

@@ -1,4 +1,4 @@
-"""Further popular kinds, from configuration alone: how they come and go, and what is special about each."""
+"""Further popular kinds, from configuration alone: how they come and go, and their peculiarities."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -190,7 +190,7 @@ def test_retained_copy_outlives_its_object_and_is_taken_over_by_the_next(two: Tw
 
 @pytest.mark.parametrize("first", ["secret", "name"])
 def test_object_that_the_status_names_comes_up_in_any_order(two: Two, first: str) -> None:
-    """The Service Binding convention: the operator makes a Secret under a name of its own, and then tells it."""
+    """The Service Binding convention: the operator makes a Secret under a name of its own, which its status names."""
     related = {"resource": "secrets", "origin": "host", "by": {"reference": "status.binding.name"}}
     entry = {"down": ["spec"], "up": ["status"], "related": [related]}
 

@@ -23,7 +23,7 @@ from syncer.testing.objects import secret
 
 
 def test_object_of_an_operator_stays_while_its_kind_goes_and_comes_back(two: Two) -> None:
-    """The Secrets of the host are watched anew then, all of them: until they are known, none is gone."""
+    """The Secrets of the host are watched again then, all of them: until they are known, none is gone."""
 
     async def scenario() -> None:
         cert_manager(two)

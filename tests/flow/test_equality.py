@@ -105,7 +105,7 @@ def are_copied(two: Two, change: bool) -> bool:
 
 
 def policy_selects(two: Two) -> dict[str, str]:
-    """Return what the policy's copy says of the version that it selects."""
+    """Return the fields of the policy's copy about the version that it selects."""
     labels: dict[str, str] = copy_of(two, "networkpolicies.networking.k8s.io")["spec"]["podSelector"]["matchLabels"]
     return labels
 

@@ -1,4 +1,4 @@
-"""A daemon with several virtual clusters: what is wrong with one delays no other."""
+"""A daemon with several virtual clusters: a fault of one delays no other."""
 
 import asyncio
 import contextlib

@@ -81,7 +81,7 @@ def test_leader_that_loses_the_host_is_followed_by_the_other_and_writes_no_more(
 
 
 def test_returning_leader_catches_up_on_missed_changes(two: Two) -> None:
-    """Alone, it loses the Lease and gets it again: everything is asked anew."""
+    """Alone, it loses the Lease and gets it again: everything is queried again."""
 
     async def scenario() -> None:
         original = two.virtual.put(configmap("x", {"color": "blue"}))

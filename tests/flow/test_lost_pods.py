@@ -41,7 +41,7 @@ EVICTED = {
 
 
 async def running(two: Two, **metadata: Any) -> None:
-    """Let the Pod x run on the host, and both sides say so."""
+    """Let the Pod x run on the host, with this status on both sides."""
     two.host.put(node("n1"))
     two.virtual.put(serviceaccount("default"))
     two.virtual.put(pod("x", metadata=metadata))
@@ -257,7 +257,7 @@ def test_host_that_shows_an_older_state_makes_no_pod_fail(two: Two, is_deleted: 
 
 
 def test_pods_with_a_held_deletion_do_not_fail_either(two: Two) -> None:
-    """A host that comes back empty costs neither Pods nor their phases, until somebody confirms it."""
+    """A host that comes back empty costs neither Pods nor their phases, until a person confirms it."""
     names = [f"p{number}" for number in range(9)]
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""metrics.k8s.io is registered in a virtual cluster while its host has it, and by nobody else's means."""
+"""metrics.k8s.io is registered in a virtual cluster while its host has it, and by the daemon alone."""
 
 import asyncio
 import base64

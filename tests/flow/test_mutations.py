@@ -21,7 +21,7 @@ ROWS = [pytest.param(kind, side, id=f"{kind.title or kind.syncer}-{side}") for k
 
 @contextlib.asynccontextmanager
 async def patrolled(two: Two, kind: Operation, policy: str) -> AsyncIterator[Daemon]:
-    """A daemon with this drift policy, which patrols only when it is told to."""
+    """A daemon with this drift policy, which patrols only when asked to."""
     drift = dict.fromkeys(("missing", "orphan", "wrongOwner", "field", "metadata", "status"), policy)
     given = {
         "cluster": CLUSTER,

@@ -331,14 +331,14 @@ def test_parked_list_shows_times_tries_and_wakeups_and_allows_a_retry(two: Gated
 
 
 class Mute(Exception):
-    """An error that can't say what it is."""
+    """An error without a usable message."""
 
     def __str__(self) -> str:
         raise RuntimeError
 
 
 class Broken(Maps):
-    """Raises, a few times, what can't be told of."""
+    """Raises, a few times, an error without a usable message."""
 
     name = "broken"
     left = 3

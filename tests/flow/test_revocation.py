@@ -192,7 +192,7 @@ def test_range_that_the_operator_allows_no_longer_leaves_a_paused_slice(two: Two
 
 
 def test_pod_that_is_too_large_to_be_read_gives_no_address(two: Two) -> None:
-    """Its tenant may make it so by conditions of readiness gates; nobody sees then that it has ended."""
+    """Its tenant may make it so by conditions of readiness gates; its end is then unknown."""
     many = [{"type": f"example.org/c{number}", "status": "True"} for number in range(MOST_PARTS // 4)]
 
     async def scenario() -> None:

@@ -96,7 +96,7 @@ class Scene:
                 return error.read().decode()
 
     def is_up(self, side: str) -> bool:
-        """Return what the metric says."""
+        """Return the value of the metric."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.daemon.port}/metrics", timeout=PATIENCE) as page:
             [line] = [one for one in page.read().decode().splitlines() if _is_up_of(side, one)]
         return bool(line.endswith(" 1.0"))

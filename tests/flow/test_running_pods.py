@@ -105,7 +105,7 @@ def test_container_that_the_host_refuses_is_not_recorded() -> None:
 
 
 def test_container_added_by_the_operator_does_not_become_the_tenants() -> None:
-    """The watch tells of it later than the tenant's own of that name is sent."""
+    """The watch reports it after the tenant's own of that name is sent."""
 
     async def scenario() -> None:
         two = Two()

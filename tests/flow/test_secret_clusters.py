@@ -69,7 +69,7 @@ def test_new_token_is_used_in_place_and_no_watch_is_lost(world: Secrets) -> None
 
 
 def reasons(process: Process) -> dict[str, str]:
-    """Return what is refused, with the reasons."""
+    """Return the reasons of refused clusters and Secrets, by name."""
     return {each.cluster: each.reason for each in clusters(process) if each.state is ClusterState.REFUSED}
 
 

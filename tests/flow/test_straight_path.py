@@ -451,7 +451,7 @@ def test_response_to_a_create_flows_back_without_any_event(two: Two) -> None:
 
 
 def test_pod_waits_for_a_priority_class_of_its_tenant_and_for_its_copy(two: Two) -> None:
-    """No order of watches may send it without one, as nobody can add it later."""
+    """No order of watches may send it without one, as it can't be added later."""
 
     async def scenario() -> None:
         kinds = built_in("pods", "serviceaccounts", "tenant-priorityclasses")

@@ -101,7 +101,7 @@ def test_watch_function_that_raises_does_not_stop_the_watch(two: Two) -> None:
 
 
 class Refuses(Maps):
-    """Will not sync what says so."""
+    """Refuses ConfigMaps with the color black."""
 
     def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         if virtual["data"].get("color") == "black":

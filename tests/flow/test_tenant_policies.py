@@ -1,4 +1,4 @@
-"""A tenant's NetworkPolicies on the host: they follow the tenant's namespaces, and the tenant learns what they lack."""
+"""A tenant's NetworkPolicies on the host: they follow the tenant's namespaces, and an event names the missing rules."""
 
 from harness import HOME, NAMESPACE, Two, built_in, play, until
 from harness import namespace as bare

@@ -92,7 +92,7 @@ def test_server_is_left_alone_for_as_long_as_it_asks(two: Two) -> None:
 
 
 def test_copy_replaced_during_a_write_is_decided_again(two: Two) -> None:
-    """A user replaces the copy by another object of the name, and the watch is too slow to tell."""
+    """A user replaces the copy by another object of the name, and the watch is too slow to report it."""
 
     async def scenario() -> None:
         two.virtual.put(configmap("x", {"color": "blue"}))

@@ -164,7 +164,7 @@ def test_lies_about_events_and_nodes_stop_nothing_else(hostile: HostileScene) ->
 
 
 def _group(resources: Any) -> Callable[[bytes], bytes]:
-    """Return discovery documents with something else said of the resources of Papers' group."""
+    """Return discovery documents with other resources of Papers' group."""
 
     def rewrite(body: bytes) -> bytes:
         whole = json.loads(body)
@@ -246,5 +246,5 @@ def test_giant_refusal_is_cut(hostile: HostileScene) -> None:
 
 
 def _relist(server: ApiServer) -> None:
-    """Let the daemon list Papers anew."""
+    """Let the daemon list Papers again."""
     server.lag(server.revision, user=DAEMON.name, resource="papers", relist=True).end()

@@ -1,4 +1,4 @@
-"""What comes up from the host, and what the daemon says, tells a tenant little about the host."""
+"""Fields that come up, and texts of the daemon, reveal little about the host to a tenant."""
 
 import http.client
 import json
@@ -96,7 +96,7 @@ def test_pages_of_a_daemon_in_trouble_name_no_address_file_or_user(hostile: Host
 
 
 def _cut_off(server: ApiServer) -> None:
-    """Let the daemon list Secrets anew, and reset its connections."""
+    """Let the daemon list Secrets again, and reset its connections."""
     server.faults.add(Rule(user=DAEMON.name, resource="secrets", reset="before"))
     server.lag(server.revision, user=DAEMON.name, resource="secrets", relist=True).end()
 

@@ -1,4 +1,4 @@
-"""Requests of a tenant to the host's controllers, nodes and network stay behind, and the tenant is told."""
+"""Requests of a tenant to the host's controllers, nodes and network stay behind, with an event for the tenant."""
 
 from typing import Any
 

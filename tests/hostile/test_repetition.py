@@ -75,7 +75,7 @@ def _make_again(hostile: HostileScene, obj: Obj) -> None:
 
 
 def test_object_that_comes_back_after_each_deletion_is_left_alone(hostile: HostileScene) -> None:
-    """On 0aeb964 it is deleted again and again, and nobody learns of it: `not within 60 s: it is parked`."""
+    """On 0aeb964 it is deleted again and again, and no report mentions it: `not within 60 s: it is parked`."""
     hostile.start()
     obj = _marked(hostile, "issued")
     eventually(lambda: hostile.operator.get("namespaces", obj["metadata"]["namespace"]), "the host namespace is there")

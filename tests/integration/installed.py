@@ -153,7 +153,7 @@ class Release:
         }
 
     def helm(self, *arguments: str, values: Obj | None = None) -> str:
-        """Run Helm; return what it says."""
+        """Run Helm; return its output."""
         with self.helping(*arguments, values=values) as running:
             output, complaint = running.communicate(timeout=PATIENCE)
         assert running.returncode == 0, complaint
@@ -170,7 +170,7 @@ class Release:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """Run kubectl on the host, in the namespace of the release; return what it says."""
+        """Run kubectl on the host, in the namespace of the release; return its output."""
         command = ("--namespace", self.namespace, *arguments)
         return str(self.scene.host.plane.kubectl(*command, stdin=stdin).stdout)
 

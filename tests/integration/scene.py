@@ -1,4 +1,4 @@
-"""One virtual cluster on one host: where a test plays, what the daemon is told, and whether both sides agree."""
+"""One virtual cluster on one host: the namespaces of a test, the daemon's configuration, and a check of both sides."""
 
 import itertools
 import subprocess

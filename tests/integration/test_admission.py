@@ -72,7 +72,7 @@ def put(plane: ControlPlane, manifest: dict[str, Any]) -> None:
 
 
 def asks(plane: ControlPlane, method: str, path: str, body: Any = None) -> tuple[int, str]:
-    """Send a request as the daemon; return its status, and what the policy said."""
+    """Send a request as the daemon; return its status, and the message of the policy."""
     status, reply = plane.request(method, path, body, user=USER)
     message = str(reply.get("message", "")) if isinstance(reply, dict) else str(reply)
     return status, message.partition("denied request: ")[2]

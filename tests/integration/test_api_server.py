@@ -1,4 +1,4 @@
-"""The address of the virtual API server: what the daemon requires, what pods are told, and ``default/kubernetes``."""
+"""The address of the virtual API server: the daemon's requirements, the address in pods, and ``default/kubernetes``."""
 
 import subprocess
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def front(scene: Scene) -> str:
 
 
 def refusal(daemon: Process) -> str:
-    """Return what a daemon says that doesn't start."""
+    """Return the message of a daemon that doesn't start."""
     done = daemon.run("run", "--once")
     assert done.returncode == 2, done.stderr
     return done.stderr

@@ -54,7 +54,7 @@ class Kubelet(threading.Thread):
         return next(each for each in self._daemons.values() if each.name.startswith(f"{RELEASE}-{cluster}-"))
 
     def stop(self) -> None:
-        """End the thread and what it has started."""
+        """End the thread and its processes."""
         self._end.set()
         self.join(PATIENCE)
         for daemon in self._daemons.values():
@@ -146,7 +146,7 @@ class Reader:
         return self.copied(cluster) == _COPIED[cluster]
 
     def type(self, command: str) -> str:
-        """Run a command of the guide; return what it says."""
+        """Run a command of the guide; return its output."""
         inside = _INSIDE.fullmatch(command)
         if not inside:
             return self._shell(command)

@@ -109,7 +109,7 @@ def _daemon_connects(loop: Loop, plane: Plane) -> None:
 
 
 def _remove_keys(host: Host) -> None:
-    """Remove the key of each certificate that is to be made anew."""
+    """Remove the key of each certificate that is to be renewed."""
     for secret in ("api-pki", "api-kubeconfig", "api-daemon"):
         keys = [name for name in host.files(secret) if name.endswith(".key") and not name.endswith("ca.key")]
         host.change(secret, {"data": {name: None for name in keys if name != "sa.key"}})

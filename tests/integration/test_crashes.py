@@ -114,7 +114,7 @@ def unready(scene: Scene) -> list[Obj]:
 
 @contextlib.contextmanager
 def explained(scene: Scene, daemon: Process) -> Iterator[None]:
-    """If something isn't so in the end, show the Pods of both sides, and what the daemon says."""
+    """If something isn't so in the end, show the Pods of both sides, and the daemon's log."""
     try:
         yield
     except AssertionError:

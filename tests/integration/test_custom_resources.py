@@ -92,7 +92,7 @@ def issue(scene: Scene, copy: Obj, certificate: str = "1") -> Obj:
 
 
 def holds(scene: Scene, key: Key, host: Obj) -> None:
-    """Wait until the virtual Secret says what that of the host says."""
+    """Wait until the virtual Secret has the data of the host's."""
     eventually(lambda: dig(scene.virtual.get("Secret", key) or {}, "data") == host["data"], f"{key} is as on the host")
 
 

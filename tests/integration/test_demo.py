@@ -1,4 +1,4 @@
-"""The demo is what newcomers see first: it says what it does, everything arrives, and nothing is left behind."""
+"""The demo is a newcomer's first sight: it prints its steps, everything arrives, and nothing is left behind."""
 
 import asyncio
 import os

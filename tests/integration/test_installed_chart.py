@@ -42,7 +42,7 @@ def prepared(apis: tuple[Api, Api], chart_host: Api, tmp_path: Path) -> Iterator
 
 @pytest.fixture
 def release(prepared: Release) -> Release:
-    """A release with two pods, whose containers nobody has started yet."""
+    """A release with two pods and no started container."""
     prepared.helm("install", RELEASE, str(CHART), values=prepared.values())
     return prepared
 

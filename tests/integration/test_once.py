@@ -1,4 +1,4 @@
-"""`syncer run --once` brings both sides in step and ends; `--dry-run` says what it would do, and does nothing."""
+"""`syncer run --once` brings both sides in step and ends; `--dry-run` lists its writes, and makes none."""
 
 import pytest
 from api import RESOURCES

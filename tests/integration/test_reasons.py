@@ -1,4 +1,4 @@
-"""What real API servers say against a copy comes to the tenant as the reason, without the value."""
+"""Refusals of a copy by real API servers come to the tenant as the reason, without the value."""
 
 from collections.abc import Iterator
 from copy import deepcopy

@@ -149,7 +149,7 @@ def has_event(api: Api, space: str) -> bool:
 
 
 def lists(daemon: Process, *apis: Api) -> list[float]:
-    """Return how often a daemon has begun a watch anew, and how often each API server was asked for a list."""
+    """Return how often a daemon has restarted a watch, and how often each API server was asked for a list."""
     counted = [_LISTS.findall(api.plane.kubectl("get", "--raw", "/metrics").stdout) for api in apis]
     return [daemon.requests("syncer_watch_restarts_total"), *(sum(int(n) for _, n in found) for found in counted)]
 

@@ -13,7 +13,7 @@ from syncer.testing.objects import configmap
 
 
 def clusters(daemon: Process, file: str) -> dict[str, Obj]:
-    """Return what `syncer clusters` says, by name."""
+    """Return the answer of `syncer clusters`, by name."""
     command = [*daemon.command, "clusters", "--config", file, "-o", "yaml"]
     found = yaml.safe_load(subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout)
     return {each["cluster"]: each for each in found}

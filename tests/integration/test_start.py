@@ -1,4 +1,4 @@
-"""A daemon whose clusters don't answer yet: it is alive, not ready, says what it waits for, and ends when told to."""
+"""A daemon whose clusters don't answer yet: it is alive, not ready, names the awaited cluster, and ends on SIGTERM."""
 
 import signal
 import subprocess

@@ -201,7 +201,7 @@ def addresses() -> Workload:
 
 
 def classes() -> Workload:
-    """Classes of the host of each kind, which are changed, and made anew."""
+    """Classes of the host of each kind, which are changed and recreated."""
 
     def edit_virtual(two: Stage) -> None:
         for row in CLASSES:

@@ -30,7 +30,7 @@ def events() -> Workload:
     """Return the workload of the host's reports about copies."""
 
     def report(name: str, count: int) -> Act:
-        """The kubelet tells of a Pod, once it is there; it tells again until the daemon could have heard."""
+        """The kubelet reports a Pod, once it is there, and again until the daemon could have got the report."""
         return lambda two: two.host.put(_about(two.host_path(name), count))
 
     def _about(host_path: str, count: int) -> Obj:
@@ -55,7 +55,7 @@ def events() -> Workload:
 
 
 def pods() -> Workload:
-    """Pods from their birth to their end: run, finish, stopped, deleted, lost by the host, made anew."""
+    """Pods from their birth to their end: run, finish, stopped, deleted, lost by the host, recreated."""
     gated = pod("gated", spec={"schedulingGates": [{"name": "example.org/wait"}]})
     return Workload(
         "pods",

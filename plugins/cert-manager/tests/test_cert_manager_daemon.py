@@ -70,7 +70,7 @@ async def run_once(folder: Path) -> None:
 
 
 def last_output(folder: Path) -> str:
-    """Return the end of what the daemon said last."""
+    """Return the end of the daemon's last output."""
     return (folder / "output").read_text()[-4000:]
 
 

@@ -1,4 +1,4 @@
-"""Certificates go to the host, and what was issued comes back, without a cluster."""
+"""Certificates go to the host, and issued Secrets come back, without a cluster."""
 
 from typing import Any
 

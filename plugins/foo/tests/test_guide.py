@@ -29,7 +29,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def sessions(text: str) -> list[tuple[str, str]]:
-    """The commands of a console block, each with what it prints."""
+    """The commands of a console block, each with its output."""
     found: list[tuple[str, str]] = re.findall(r"^\$ (.*)\n((?:(?!\$ ).+\n)*)", text, re.MULTILINE)
     return found
 

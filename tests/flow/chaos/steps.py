@@ -331,7 +331,7 @@ class Freeze(Step):
 
 @dataclass(frozen=True, slots=True)
 class Stop(Step):
-    """A candidate is told to stop."""
+    """A candidate is asked to stop."""
 
     daemon: str
 

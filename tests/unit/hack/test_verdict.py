@@ -1,4 +1,4 @@
-"""The last lines of a run say what failed and why: tried on a small checkout with stages of its own."""
+"""The last lines of a run name the failures and their reasons: tried on a small checkout with stages of its own."""
 
 import os
 import shutil
@@ -356,7 +356,7 @@ HANGS_BESIDE = HANGS.replace("begins = '", "begins = 'until [ -e pid ]; do sleep
 
 
 def test_stage_beside_others_ends_with_the_gate(checkout: Checkout) -> None:
-    """The gate is told to end while both run."""
+    """The gate is terminated while both run."""
     with begun(checkout, HANGS_BESIDE, "echo $$ >new; mv new pid; sleep 3600; echo never") as gate:
         gate.terminate()
         gate.communicate(timeout=120)

@@ -1,4 +1,4 @@
-"""Which uninstalls a replica heeds, until when, and what it says of them."""
+"""Uninstalls that a replica respects, until when, and its answers."""
 
 from syncer.api import Obj
 from syncer.leaderelection.uninstalls import Uninstalls, answer, uninstall_name

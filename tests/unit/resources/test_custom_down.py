@@ -192,7 +192,7 @@ def test_status_comes_up_and_stale_fields_are_removed() -> None:
 
 
 def test_names_in_the_status_come_up_as_virtual_ones() -> None:
-    """Also where the name on the host is hashed, and tells nothing by itself."""
+    """Also where the name on the host is hashed, and reveals nothing by itself."""
     long = "x" * 250
     references = {"spec.secretName": "Secret", "status.secrets[].name": "Secret"}
     world = world_of({CERTIFICATE: {"references": references}}).given(virtual=[cert(to=long)])

@@ -1,4 +1,4 @@
-"""An API server whose lists and watches have fallen behind, and who hears of every change with its author."""
+"""An API server whose lists and watches have fallen behind, and the reports of all changes with their authors."""
 
 import asyncio
 import json

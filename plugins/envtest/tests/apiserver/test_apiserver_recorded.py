@@ -1,4 +1,4 @@
-"""Objects of a real API server, recorded by `record_apiserver.py`: ours must make the same of what was given."""
+"""Objects of a real API server, recorded by `record_apiserver.py`: ours must store the same objects."""
 
 import json
 from pathlib import Path

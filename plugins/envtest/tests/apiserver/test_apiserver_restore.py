@@ -1,4 +1,4 @@
-"""An API server whose etcd was restored from a snapshot: what it has, and what its clients see."""
+"""An API server whose etcd was restored from a snapshot: its objects, and the events of its clients."""
 
 import asyncio
 import json

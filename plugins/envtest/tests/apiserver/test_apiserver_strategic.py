@@ -1,4 +1,4 @@
-"""Strategic merge patch: merge keys by kind, directives, and what is refused."""
+"""Strategic merge patch: merge keys by kind, directives, and refusals."""
 
 import copy
 from typing import Any

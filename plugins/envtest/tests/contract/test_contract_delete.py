@@ -1,4 +1,4 @@
-"""Deletes: what they answer, preconditions, finalizers, owners."""
+"""Deletes: their answers, preconditions, finalizers, owners."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Fields that a kind hasn't: dropped, told of, or refused."""
+"""Unknown fields: dropped, reported in a warning, or refused."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""create, get, update and delete: what is stored, what is refused, and with which words."""
+"""create, get, update and delete: the stored objects, and the messages of refusals."""
 
 from typing import Any
 

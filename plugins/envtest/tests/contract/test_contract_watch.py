@@ -1,4 +1,4 @@
-"""Watches: what they begin with, what they say, how they end."""
+"""Watches: their first events, later events, and their end."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Ephemeral containers of a running Pod: which are sent, how, and what their owner is told of the others."""
+"""Ephemeral containers of a running Pod: which are sent, how, and the events about the others."""
 
 import json
 from typing import Any
@@ -139,7 +139,7 @@ def test_record_of_a_copy_cannot_be_forged_by_a_tenant(world: World) -> None:
 
 
 def test_copy_of_an_earlier_version_gets_a_record(world: World) -> None:
-    """Of an ephemeral container, nobody can tell who added it."""
+    """The author of an ephemeral container is unknown."""
     running(world, debugger("earlier"))
     world.settle("pods", "shop/web")
     copy = world.host("Pod", COPY) or {}

@@ -264,7 +264,7 @@ def test_toleration_that_the_host_wrote_otherwise_is_not_sent_again(copied: Worl
 
 @pytest.fixture
 def running(copied: World) -> World:
-    """The Pod runs, and both sides say so."""
+    """The Pod runs, with this status on both sides."""
     host(copied, {"spec": {"nodeName": "n1"}, "status": STARTED}).settle("nodes", "n1")
     copied.settle("pods", "shop/web")
     return copied
