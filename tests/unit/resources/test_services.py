@@ -196,7 +196,7 @@ def test_load_balancer_that_would_be_open_to_more_is_refused(world: World, own: 
     with pytest.raises(Refused) as refused:
         world.decide("services", "shop/web")
     assert refused.value.path == where
-    assert ("make the Service again" in refused.value.why) is (where == "spec.loadBalancerClass")
+    assert ("create the Service again" in refused.value.why) is (where == "spec.loadBalancerClass")
     allow = {"annotations": {"allow": ["*", INTERNAL, POOL]}}
     world.configure(merged(ALLOWING, {"sync": {"toHost": {"services": {"metadata": allow}}}}))
     assert world.decide("services", "shop/web").writes

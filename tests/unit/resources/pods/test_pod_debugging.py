@@ -146,7 +146,7 @@ def test_copy_of_an_earlier_version_gets_a_record(world: World) -> None:
     del copy["metadata"]["annotations"]["vsyncer.dev/containers"]
     proxy = {"name": "proxy", "image": "i"}
     world.given(host=[merged(copy, {"spec": {"containers": [*copy["spec"]["containers"], proxy]}})])
-    assert "earlier: the host has another container" in warned(world)
+    assert "earlier: the host has a container" in warned(world)
     with_containers(world, debugger("earlier"), debugger("later"))
     world.settle("pods", "shop/web")
     assert recorded(world) == {"containers": ["app"], "ephemeralContainers": ["later"]}
