@@ -187,7 +187,7 @@ def home_sources(settings: Settings) -> Iterable[Source]:
 
 
 def unready_home(ctx: Context, namespace: str) -> Decision | None:
-    """Return a wait while the host namespace of a virtual one lacks what the operator gives each.
+    """Return a wait while the host namespace of a virtual one lacks labels, a quota or limits.
 
     A host namespace that the daemon didn't make is the operator's own matter. The values of labels
     aren't compared: a patch, or a user of the host, may have set another one.

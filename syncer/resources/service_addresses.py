@@ -2,33 +2,27 @@
 
 The host is asked for the addresses that the virtual API server has drawn. Nothing else happens
 unless it refuses them, since another Service of the host has them, or they are outside of its
-range. Then the host draws, and the virtual Service takes what the host gave. Its address can't be
+range. Then the host draws, and the virtual Service takes the address of its copy. This can't be
 changed in place, but a Service may become a mere name and a Service again (Kubernetes:
 ``ValidateServiceClusterIPsRelatedFields``), which keeps its uid. Each step is a single write, after
 which the objects alone determine the next one, so the daemon may restart at any point:
 
-======================  ==========  =================================
-    ==================================
-virtual Service         its note    copy                               next
-======================  ==========  =================================
-    ==================================
-address a               -           -                                  create the copy with a
-                                                                       (refused: note ``taken`` a)
-address a               taken a     -                                  create the copy without an
-    address
-address a               any         address b                          note the spec, become a mere
-    name
-a name, the placeholder the spec    address b                          take b, remove the note
-                                                                       (refused: take a, note
-                                                                           ``unfit`` b)
-a name, the placeholder the spec    -                                  take a, remove the note
-address a               unfit b     address b                          if it took a: delete the copy
-======================  ==========  =================================
-    ==================================
+=======================  ========  =========  ===================================
+virtual Service          its note  copy       next
+=======================  ========  =========  ===================================
+address a                -         -          create the copy with a
+                                              (refused: note ``taken`` a)
+address a                taken a   -          create the copy without an address
+address a                any       address b  note the spec, become a mere name
+a name, the placeholder  the spec  address b  take b, remove the note
+                                              (refused: take a, note ``unfit`` b)
+a name, the placeholder  the spec  -          take a, remove the note
+address a                unfit b   address b  if it took a: delete the copy
+=======================  ========  =========  ===================================
 
 While the spec is in the note, nothing of the virtual Service goes down or comes up. A Service with
-node ports keeps its address, as does one whose copy had another address before: nothing that a
-client uses is ever replaced.
+node ports keeps its address, as does one whose copy had another address before: no
+address that a client uses is ever replaced.
 """
 
 import json
