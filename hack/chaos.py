@@ -62,7 +62,7 @@ def cast_of(options: argparse.Namespace) -> Cast:
     return Cast.of(options.clusters, options.replicas)
 
 
-def told(report: Report, cast: Cast) -> dict[str, Any]:
+def summary_of(report: Report, cast: Cast) -> dict[str, Any]:
     """Return the summary of a report."""
     tried = {"seed": report.seed, "plays": report.plays, "steps": report.steps, "restarts": report.restarts}
     return tried | ({"wrong": report.wrong, "script": written(report.script, cast)} if report.wrong else {})
@@ -79,7 +79,7 @@ def summed(found: list[Report], cast: Cast) -> dict[str, Any]:
         "steps": sum(report.steps for report in found),
         "faults": {"all": faults.total(), **dict(faults.most_common())},
         "restarts": sum(report.restarts for report in found),
-        "violations": [told(report, cast) for report in found if report.wrong],
+        "violations": [summary_of(report, cast) for report in found if report.wrong],
     }
 
 
@@ -93,7 +93,7 @@ def in_process(options: argparse.Namespace) -> list[Report]:
     """Try seeds until the time is over, and report each."""
     found = []
     for report in reports(options):
-        print(json.dumps(told(report, cast_of(options))), file=sys.stderr, flush=True)
+        print(json.dumps(summary_of(report, cast_of(options))), file=sys.stderr, flush=True)
         found.append(report)
     return found
 

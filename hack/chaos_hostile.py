@@ -1,7 +1,7 @@
 """`hack/chaos --hostile`: a tenant with all rights in their virtual cluster against the daemon's own
 process, with each name translator by turns.
 
-A line of JSON for each turn on standard error, with what it violated. The last line of standard output
+A line of JSON for each turn on standard error, with its violations. The last line of standard output
 has the mix of attacks, and the violations with the first step of each; exit status 1 if there are any.
 `--only variables templates` makes these attacks alone, which tests/hostile/hostile_chaos/attacks.py
 lists; `HOSTILE_SYNCER=PATH/bin/syncer hack/chaos --hostile` attacks

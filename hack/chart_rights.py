@@ -1,7 +1,7 @@
 """The daemon's rights by option, for the charts, as Helm can't run ``syncer rbac``.
 
 Which rights an option adds is found out by asking for the rights with each of its values. Rights only ever add up: a
-kind needs the same beside others as alone. The few rights that name what the configuration names, such as those of an
+kind needs the same beside others as alone. The few rights that name objects of the configuration, such as those of an
 entry of ``sync.custom``, are computed in ``charts/library/templates/_rbac.tpl``.
 """
 

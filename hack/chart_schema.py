@@ -36,7 +36,7 @@ def _exact(**properties: Schema) -> Schema:
     return {"properties": {**about, **properties}, "additionalProperties": False}
 
 
-#: What can't be told from the default, by the end of the value's path.
+#: Types that don't follow from the default, by the end of the value's path.
 FURTHER: Mapping[str, Schema] = {
     "annotations": _STRINGS,
     "apiServer.audit.policy": _exact(
@@ -157,8 +157,8 @@ def _rows(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator[str]:
     for key, value in node.value:
         name = f"{path}{key.value}"
         if isinstance(value, yaml.MappingNode) and value.value and not _is_leaf(key.value):
-            if said := _sentences(lines, key):
-                yield f"| `{name}` | | {said} |"
+            if sentences := _sentences(lines, key):
+                yield f"| `{name}` | | {sentences} |"
             yield from _rows(value, lines, f"{name}.")
         else:
             default = yaml.safe_dump(yaml.safe_load(yaml.serialize(value)), default_flow_style=True, width=10_000)
@@ -172,8 +172,8 @@ def _is_leaf(name: str) -> bool:
 
 def _sentences(lines: list[str], key: yaml.Node) -> str:
     """Return a comment without the example in YAML that may follow it."""
-    said, _, _ = _comment(lines, key.start_mark.line).partition("\n  - ")
-    return said.replace("\n", " ").replace("|", "\\|").removesuffix(":")
+    sentences, _, _ = _comment(lines, key.start_mark.line).partition("\n  - ")
+    return sentences.replace("\n", " ").replace("|", "\\|").removesuffix(":")
 
 
 def _of_mapping(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator[tuple[str, Any]]:
@@ -185,8 +185,8 @@ def _of_mapping(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator
 
 
 def _of(key: yaml.Node, node: yaml.Node, lines: list[str], path: str) -> Schema:
-    said = _comment(lines, key.start_mark.line)
-    schema: Schema = {"description": said} if said else {}
+    sentences = _comment(lines, key.start_mark.line)
+    schema: Schema = {"description": sentences} if sentences else {}
     name = path.rpartition(".")[2]
     if name == "config":
         return schema | {"$ref": "#/$defs/Configuration"}
@@ -222,7 +222,7 @@ def _definitions(configuration: Mapping[str, Any]) -> dict[str, Schema]:
         # Sections of plugins' kinds; the chart's template refuses them where there are no plugins.
         found[direction]["additionalProperties"] = {"type": "object"}
     whole = deepcopy({name: configuration[name] for name in ("type", "additionalProperties", "properties")})
-    # The charts' templates refuse these, and say which value is meant.
+    # The charts' templates refuse these, and name the value.
     whole["properties"] |= {name: {} for name in ("virtualClusters", "cluster", "virtual")}
     entry, own = deepcopy(found["VirtualCluster"]), ("kubeconfig", "context")
     entry["properties"] = {name: each for name, each in entry["properties"].items() if name not in own}

@@ -33,8 +33,8 @@ def run(
     try:
         return subprocess.run(command, **pipes | options, text=True, errors="replace", check=False, timeout=seconds)
     except subprocess.TimeoutExpired as late:
-        said = b"".join(each for each in (late.stdout, late.stderr) if each)
-        raise Hung(complaint(command, seconds, said)) from late
+        printed = b"".join(each for each in (late.stdout, late.stderr) if each)
+        raise Hung(complaint(command, seconds, printed)) from late
 
 
 def line_of(process: "subprocess.Popen[str]", output: IO[str] | None, *, seconds: float = SECONDS) -> str:
@@ -55,10 +55,10 @@ def line_of(process: "subprocess.Popen[str]", output: IO[str] | None, *, seconds
     return line
 
 
-def complaint(command: Sequence[str | Path], seconds: float, said: bytes) -> str:
-    """Return what is said of a program that was not done in time."""
+def complaint(command: Sequence[str | Path], seconds: float, printed: bytes) -> str:
+    """Return the message about a program that has not ended in time."""
     lines = [f"{_shown(command)}: not done after {seconds:g} s"]
-    if tail := said.decode(errors="replace").splitlines()[-_TAIL:]:
+    if tail := printed.decode(errors="replace").splitlines()[-_TAIL:]:
         lines += ["its output ends with:", *tail]
     return "\n".join(lines)
 

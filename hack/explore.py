@@ -1,7 +1,7 @@
 """New seeds for all that hack/test tries with fixed ones, until the time is over: examples, plays, steps, kills.
 
-A line of JSON for each try on standard output; what a try that failed said, on standard error. Exit status 1 if any
-failed. Its line has the command that repeats it; what was found belongs into a fixed test.
+A line of JSON for each try on standard output; the output of a failed try, on standard error. Exit status 1 if any
+failed. Its line has the command that repeats it; a finding belongs in a fixed test.
 """
 
 import json
@@ -42,7 +42,7 @@ class Try:
 
 
 def turn(seed: int) -> Iterator[Try]:
-    """Yield what is tried with a seed."""
+    """Yield the tries of a seed."""
     yield Try("plays", ("hack/chaos", "--minutes=0.3", f"--seed={seed}"))
     yield Try("plays of replicas", ("hack/chaos", "--minutes=0.2", f"--seed={seed}", "--replicas=2"))
     yield Try("disturbed steps", ("hack/sieve", f"--every={EVERY}", f"--first={seed % EVERY}"))
@@ -82,8 +82,8 @@ def _succeeds(seed: int, chosen: Try) -> bool:
         text=True,
         check=False,
     )
-    said = {"seed": seed, "tried": chosen.name, "seconds": round(time.monotonic() - started, 1)}
-    click.echo(json.dumps({**said, "failed": done.returncode != 0, "again": str(chosen)}))
+    row = {"seed": seed, "tried": chosen.name, "seconds": round(time.monotonic() - started, 1)}
+    click.echo(json.dumps({**row, "failed": done.returncode != 0, "again": str(chosen)}))
     if done.returncode:
         click.echo(done.stdout, err=True)
     return done.returncode == 0

@@ -87,8 +87,8 @@ def _default(syncer: type[Syncer]) -> str:
 
 
 def _part(syncer: type[Syncer]) -> Iterator[str]:
-    said = (inspect.getdoc(syncer) or "").replace("``", "`")
-    yield from (f"## {_heading(syncer)}", "", *said.splitlines(), "")
+    sentences = (inspect.getdoc(syncer) or "").replace("``", "`")
+    yield from (f"## {_heading(syncer)}", "", *sentences.splitlines(), "")
     yield from _fields(syncer)
     yield from _options(syncer)
 
@@ -123,5 +123,5 @@ def _options(syncer: type[Syncer]) -> Iterator[str]:
 
 
 def _first_sentence(text: str) -> str:
-    said = " ".join(text.split()).replace("|", "\\|")
-    return re.split(r"(?<=[.:]) (?=[A-Z])", said, maxsplit=1)[0]
+    sentences = " ".join(text.split()).replace("|", "\\|")
+    return re.split(r"(?<=[.:]) (?=[A-Z])", sentences, maxsplit=1)[0]

@@ -171,10 +171,10 @@ class Kubelet:
         if not dig(pod, "spec.nodeName"):
             await self.cluster.create(PODS, self._binding(key), subresource="binding", key=key)
             place = f"Successfully assigned {key} to {self.node}"
-            await self._tell(pod, "default-scheduler", "Scheduled", place)
+            await self._record_event(pod, "default-scheduler", "Scheduled", place)
         await asyncio.sleep(self.pause)
         await self._report(key, pod, ready="False")
-        await self._tell(pod, "kubelet", "Started", "Started container")
+        await self._record_event(pod, "kubelet", "Started", "Started container")
         await asyncio.sleep(self.pause)
         await self._report(key, pod, ready="True")
 
@@ -183,7 +183,7 @@ class Kubelet:
         metadata = {"name": key.name, "namespace": key.namespace}
         return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
 
-    async def _tell(self, pod: Obj, source: str, reason: str, message: str) -> None:
+    async def _record_event(self, pod: Obj, source: str, reason: str, message: str) -> None:
         if not self.events:
             return
         metadata, time = pod["metadata"], now()

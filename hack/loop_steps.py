@@ -6,7 +6,7 @@ This file runs in the interpreter of the installation that is measured, so it im
 library alone. A step is a callback of the event loop, such as a task up to its next wait, or a
 protocol that gets bytes; its time is the CPU time of the loop's thread, garbage collection
 included, so a busy machine lengthens no step. RECORDS gets a line of JSON for each step over
-`LEAST` seconds, with the functions on the stack at a moment of it if that was seen, and a last line
+`LEAST` seconds, with the functions on the stack at a sampled moment of it, if any, and a last line
 with the number of steps when the command ends. A daemon that isn't started through this file has
 none of it.
 """
@@ -39,7 +39,7 @@ class Recorder:
         self.steps = 0
         self._records = records
         self._thread = threading.get_ident()
-        #: The stack seen last, and the number of the step that it is of.
+        #: The last sampled stack, and the number of the step that it is of.
         self._seen: tuple[int, list[str]] = (-1, [])
         threading.Thread(target=self._look, name="loop-steps", daemon=True).start()
 

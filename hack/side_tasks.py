@@ -1,4 +1,4 @@
-"""Tasks beside a block of code whose errors are the block's: a simulated kubelet, an operator, a watch."""
+"""Tasks beside a block of code, which raises their errors: a simulated kubelet, an operator, a watch."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine

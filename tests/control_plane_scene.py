@@ -37,7 +37,7 @@ class Host:
         plane.kubectl("-n", namespace, "create", "service", "clusterip", "api", "--tcp=443:6443")
 
     def grant(self) -> None:
-        """Give the user `alice` what the command says that it needs."""
+        """Give the user `alice` the rights that the command asks for."""
         role = CliRunner().invoke(app, ["pki", "--namespace", self.namespace, "--service", "api", "--rbac"])
         self.plane.kubectl("apply", "-f", "-", stdin=role.stdout)
         self.plane.kubectl("-n", self.namespace, "create", "rolebinding", "pki", "--role=api-pki", "--user=alice")
@@ -45,8 +45,8 @@ class Host:
     def command(self, *, user: str = "alice") -> list[str]:
         """Return the command line of a user."""
         kubeconfig = str(self.plane.kubeconfig(user))
-        whose = ["--namespace", self.namespace, "--service", "api", "--host-kubeconfig", kubeconfig]
-        return [sys.executable, "-m", "syncer", "pki", *whose]
+        options = ["--namespace", self.namespace, "--service", "api", "--host-kubeconfig", kubeconfig]
+        return [sys.executable, "-m", "syncer", "pki", *options]
 
     def pki(self, *arguments: str, user: str = "alice") -> "subprocess.CompletedProcess[str]":
         """Run the command as a user."""

@@ -112,14 +112,14 @@ class Cluster:
             for rule in policy["spec"].get(rules) or ()
         )
 
-    def _is(self, said: Obj, home: str, peer: End) -> bool:
-        if block := said.get("ipBlock"):
+    def _is(self, term: Obj, home: str, peer: End) -> bool:
+        if block := term.get("ipBlock"):
             address = ip_address(peer.address) if not peer.namespace else None
             excepted = block.get("except") or ()
             return address is not None and (
                 address in ip_network(block["cidr"], strict=False)
                 and not any(address in ip_network(each, strict=False) for each in excepted)
             )
-        within = said.get("namespaceSelector")
+        within = term.get("namespaceSelector")
         there = peer.namespace == home if within is None else matches(within, self.namespaces.get(peer.namespace, {}))
-        return bool(peer.namespace) and there and matches(said.get("podSelector") or {}, peer.labels)
+        return bool(peer.namespace) and there and matches(term.get("podSelector") or {}, peer.labels)

@@ -136,7 +136,7 @@ class OldServer(ApiServer):
             self._parts.storage.create(rt.table_name, key, obj)
 
     def transport(self, user: Any = "admin") -> "OldTransport":
-        """A transport that writes what Python's JSON can't say."""
+        """A transport that writes values that Python's JSON lacks."""
         return OldTransport(self, self._user(user))
 
 

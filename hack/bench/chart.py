@@ -54,7 +54,7 @@ def main() -> None:
     seconds = parser.parse_args().idle
     folder = Path(tempfile.mkdtemp(prefix="syncer-bench-"))
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the installation and its programs say
+    os.dup2(2, 1)  # the output of the installation and its programs
     try:
         print(json.dumps(asyncio.run(_measured(folder, seconds))), file=out, flush=True)
     finally:

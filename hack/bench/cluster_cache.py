@@ -47,7 +47,7 @@ ROTATION, ROTATIONS, ROTATED, MADE = 2.0, 15, 10, 20
 
 
 class Figures:
-    """What consumers have seen in a phase; times are in seconds."""
+    """The events that consumers have got in a phase; times are in seconds."""
 
     def __init__(self) -> None:
         self.getters: list[float] = []
@@ -122,7 +122,7 @@ class Counting(HttpTransport):
         return await super().send(request)
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
-        """Send a request whose response is read in parts."""
+        """Send a request and read its response in parts."""
         self._counts.add(self._login, request)
         return super().stream(request)
 
@@ -176,7 +176,7 @@ async def consume(cache: ClusterCache, good: Sequence[str], dead: Sequence[str],
 async def phase(
     cache: ClusterCache, good: Sequence[str], dead: Sequence[str], number: int, seconds: float
 ) -> tuple[Figures, float]:
-    """Return what consumers have seen, and the age of the oldest probe of a good cluster, in seconds."""
+    """Return the events that consumers have got, and the age of the oldest probe of a good cluster, in seconds."""
     figures, oldest = Figures(), 0.0
     end = time.monotonic() + seconds
     async with helped_by(*(consume(cache, good, dead, each, figures) for each in range(number))):
@@ -189,11 +189,11 @@ async def phase(
 
 async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts: Counts) -> bool:
     """Replace all tokens at intervals while objects are made; return False if that cost a list or an event."""
-    seen: dict[tuple[str, str], float] = {}
+    arrivals: dict[tuple[str, str], float] = {}
 
     def watch(name: str) -> None:
         def handle(key: Key, _: Obj) -> None:
-            seen.setdefault((name, key.name), time.perf_counter())
+            arrivals.setdefault((name, key.name), time.perf_counter())
 
         cache.watch(name, "made", CONFIG_MAPS, handle)
 
@@ -214,7 +214,7 @@ async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts
                 await cache.get_uncached_client(name).create(CONFIG_MAPS, obj)
             await asyncio.sleep(ROTATION / MADE)
     await asyncio.sleep(ROTATION)
-    delays = [seen[key] - begun for key, begun in made.items() if key in seen]
+    delays = [arrivals[key] - begun for key, begun in made.items() if key in arrivals]
     missed, lists = len(made) - len(delays), counts.collections - before
     figures = {"clusters": len(names), "rotations": ROTATIONS, "tokens_sent": len(counts.tokens), "made": len(made)}
     print(

@@ -153,7 +153,7 @@ class Daemon:
         return self._memory("VmHWM")
 
     def forget_peak(self) -> None:
-        """Begin the peak anew with the present memory (``5`` in ``clear_refs``, see proc(5))."""
+        """Reset the peak to the present memory (``5`` in ``clear_refs``, see proc(5))."""
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
     def _memory(self, name: str) -> float:
@@ -220,8 +220,8 @@ class Process(Daemon):
         command = [*self.command, *arguments[:1], "--config", str(self.file), *arguments[1:]]
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
 
-    def said(self) -> str:
-        """Its log."""
+    def log_text(self) -> str:
+        """Return the log."""
         return self.log.read_text()
 
     def readyz(self) -> tuple[int, str]:

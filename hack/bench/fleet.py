@@ -202,7 +202,7 @@ class Run:
 
 
 def verdict(many: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
-    """Return the ratios of many clusters to a single one, and what is over its limit."""
+    """Return the ratios of many clusters to a single one, and the ratios over their limits."""
     ratios = {
         name: round(many[name] / one[name], 3)
         for name in ("cpu_ms_a_pod", "rss_mb", "start_cpu_seconds", "start_seconds")
@@ -246,9 +246,9 @@ def main(clusters: int, pods: int, rounds: int, folder: str | None, names: Seque
             with _folder() as place:
                 found[count] = Run(count, pods, place).measure()
             print(json.dumps({"clusters": count, "pods": pods, **found[count]}), flush=True)
-        said = verdict(found[clusters], found[1])
-        over += said["over"]
-        print(json.dumps(said), flush=True)
+        judgement = verdict(found[clusters], found[1])
+        over += judgement["over"]
+        print(json.dumps(judgement), flush=True)
     sys.exit(1 if over else 0)
 
 

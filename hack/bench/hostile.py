@@ -3,7 +3,7 @@ JSON.
 
 The daemon runs in a process of its own between two in-process API servers. For each scene it starts
 beside a well-behaved virtual namespace, gets the objects of the attack, and starts once more with all of
-them in place. `peak_mb` is the peak of its resident memory, `rss_mb` what is left of it, `step_ms` the CPU
+them in place. `peak_mb` is the peak of its resident memory, `rss_mb` its resident memory at the end, `step_ms` the CPU
 time of the longest step of its event loop (0 if none took 10), in which it does nothing else, and
 `others_ms` how long a ConfigMap of the other namespace took meanwhile.
 """
@@ -177,7 +177,7 @@ class Scene:
         return self._cost()
 
     def attacked(self, objects: Iterable[Obj | Passing]) -> dict[str, Any]:
-        """Create the objects, and return what they cost."""
+        """Create the objects, and return their cost."""
         self.daemon.wait_still(STILL)
         self._notes.write_text("")
         self.daemon.forget_peak()
@@ -186,7 +186,7 @@ class Scene:
             obj = each.obj if isinstance(each, Passing) else each
             try:
                 self.tenant.put(obj)
-            except Exception as error:  # noqa: BLE001 - say which object it was
+            except Exception as error:  # noqa: BLE001 - the message names the object
                 raise SystemExit(f"{obj['kind']} {obj['metadata']['name']}: {error}"[:1000]) from None
             size += len(json.dumps(obj))
             if isinstance(each, Passing):

@@ -91,8 +91,8 @@ def main() -> None:
         build(found, TAG, architecture=architecture())
         saved = save(found, TAG, architecture())
         figures = [measured(found, TAG, planes) for _ in range(rounds)]
-    said: dict[str, Any] = {"image": TAG, "compressed_bytes": saved.compressed, "rounds": rounds}
-    print(json.dumps(said | {name: round(median(each[name] for each in figures), 2) for name in figures[0]}))
+    report: dict[str, Any] = {"image": TAG, "compressed_bytes": saved.compressed, "rounds": rounds}
+    print(json.dumps(report | {name: round(median(each[name] for each in figures), 2) for name in figures[0]}))
 
 
 if __name__ == "__main__":

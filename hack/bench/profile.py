@@ -16,7 +16,7 @@ TOP = 25
 #: The part of a path that depends on the place of installation.
 _INSTALLED_IN = re.compile(r"( \()/.*/(?:site-packages/|lib/python[\d.]+/|(?=syncer/))")
 
-#: How often each stack was seen; frames from the outermost to the innermost.
+#: How often each stack was sampled; frames from the outermost to the innermost.
 Stacks = Counter[tuple[str, ...]]
 
 
@@ -41,7 +41,7 @@ class Profile:
         for figures, begin, end in self.phases:
             stacks = Stacks()
             for samples in found:
-                stacks += seen(samples, begin, end)
+                stacks += stacks_of(samples, begin, end)
             path = self.folder / figures["phase"]
             lines = table(stacks, figures["cpu_ms_per_object"] * 1000)
             path.with_suffix(".txt").write_text("\n".join([json.dumps(figures), "", *lines, ""]))
@@ -49,7 +49,7 @@ class Profile:
             path.with_suffix(".stacks").write_text("".join(folded))
 
 
-def seen(found: Any, begin: float, end: float) -> Stacks:
+def stacks_of(found: Any, begin: float, end: float) -> Stacks:
     """Return the stacks that a sampler recorded from `begin` to `end`."""
     counts = Counter(number for at, number in found["samples"] if begin <= at <= end)
     return Stacks({tuple(map(short, found["stacks"][one])): count for one, count in counts.items()})

@@ -4,7 +4,7 @@
 
 This file runs in the interpreter of the installation that is measured, and imports the standard
 library alone. The kernel sends a signal each time that the process has used some CPU time, at most
-once a tick (4 ms as a rule). So neither waiting nor other processes are seen. When the command ends,
+once a tick (4 ms as a rule). So neither waiting nor other processes are sampled. When the command ends,
 `FOLDER/PID.json` has the stacks, and the sample of each signal: the time by `time.perf_counter`,
 which is the same in all processes, and the number of its stack.
 

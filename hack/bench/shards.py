@@ -2,8 +2,8 @@
 
 The host is an in-process API server. A virtual cluster is a name: its caches are filled after the seconds of CPU that
 `hack/bench/fleet` has measured for its start, one after another, and work on it takes no time. A JSON line for each
-event: for how long a shard was led by nobody, how many virtual clusters are led by another replica than before, and
-what the Leases cost the host's API server. Ends with 1 if one was led by two.
+event: for how long a shard had no leader, how many virtual clusters are led by another replica than before, and
+the cost of the Leases for the host's API server. Ends with 1 if one was led by two.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class World:
     host: ApiServer = field(default_factory=lambda: ApiServer(seed="host"))
     replicas: dict[str, "Replica"] = field(default_factory=dict)
     leader: dict[int, str] = field(default_factory=dict)
-    #: Since when nobody leads a shard.
+    #: Since when a shard has no leader.
     free: dict[int, float] = field(default_factory=dict)
     gaps: list[float] = field(default_factory=list)
     requests: Counter[str] = field(default_factory=Counter)

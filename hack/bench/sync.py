@@ -75,7 +75,7 @@ def parse() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="hack/bench/sync", description=__doc__)
     add = parser.add_argument
-    add("--kind", choices=sorted(RESOURCES), help="what is written (configmaps)")
+    add("--kind", choices=sorted(RESOURCES), help="kind of the objects to write (configmaps)")
     add("-n", type=at_least(2), default=1000, help="objects (1000)")
     add("--size", type=int, default=1000, help="bytes of content an object (1000)")
     add("--rate", type=float, default=0, help="writes a second; 0: as fast as they go (0)")
@@ -83,7 +83,7 @@ def parse() -> argparse.Namespace:
     add("--restart", action="store_true", help="also restart the daemon with n objects present")
     add("--idle", type=float, help="also let nothing happen for so long (s; with --against: 20)")
     add("--life", action="store_true", help="pods: play scheduler and kubelet until they are Ready")
-    add("--syncer", default=SYNCER, metavar="PATH", help="what is measured (this Python's)")
+    add("--syncer", default=SYNCER, metavar="PATH", help="daemon to measure (this Python's)")
     add("--profile", metavar="FOLDER", help="also write CPU profiles by phase there")
     add("--against", type=checkout, metavar="PATH", help="measure this checkout too, by turns")
     add("--rounds", type=at_least(1), help="with --against: turns of each (5)")

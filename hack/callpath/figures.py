@@ -17,15 +17,15 @@ def calls(steps: Iterable[Step]) -> int:
     return sum(not step.resumed for step in steps)
 
 
-def shortest(ways: Sequence[Sequence[Step]]) -> Sequence[Step]:
+def shortest(paths: Sequence[Sequence[Step]]) -> Sequence[Step]:
     """Return the path with the fewest calls, without occasional other work of the daemon."""
-    return min(ways, key=calls)
+    return min(paths, key=calls)
 
 
-def figures(ways: Sequence[Sequence[Step]]) -> dict[str, Any]:
+def figures(paths: Sequence[Sequence[Step]]) -> dict[str, Any]:
     """Return the figures of the shortest path, and the number of calls of the others."""
-    way = shortest(ways)
-    counts = sorted(calls(one) for one in ways)
+    way = shortest(paths)
+    counts = sorted(calls(one) for one in paths)
     return {
         "calls": calls(way),
         "files": len({step.file for step in way}),

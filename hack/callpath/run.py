@@ -88,9 +88,9 @@ async def _copied(virtual: ApiServer, host: ApiServer, name: str) -> None:
 
 async def _at_rest(*servers: ApiServer) -> None:
     """Wait until no request has come for a moment."""
-    seen = -1
-    while (now := sum(len(server.requests) for server in servers)) != seen:
-        seen = now
+    known = -1
+    while (now := sum(len(server.requests) for server in servers)) != known:
+        known = now
         await asyncio.sleep(REST)
 
 

@@ -50,14 +50,14 @@ def main(base: str, tag: str, platform: str, node: bool, measure: bool) -> None:
     with emulated(architecture), engine() as found:
         build(found, tag, architecture=architecture, base=base)
         saved = save(found, tag, architecture)
-        said = saved.said()
+        summary = saved.as_json()
         if measure:
             with fresh_planes() as planes:
-                said |= {name: round(figure, 2) for name, figure in measured(found, tag, planes).items()}
+                summary |= {name: round(figure, 2) for name, figure in measured(found, tag, planes).items()}
     if node:
         outside.load(Place.here(), [saved.archive])
-    click.echo(json.dumps(said))
-    added = said["added"]["compressed_bytes"]
+    click.echo(json.dumps(summary))
+    added = summary["added"]["compressed_bytes"]
     click.echo(f"{saved.tag}: {saved.compressed / 1e6:.1f} MB compressed, {added / 1e6:.1f} of it ours", err=True)
 
 

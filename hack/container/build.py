@@ -22,7 +22,7 @@ from syncer.version import VERSION
 #: The name of the image in this version.
 TAG = f"ghcr.io/vsyncer/syncer:{VERSION}"
 LOCKS = Path(__file__).parent
-#: Packages that are told with their size.
+#: Packages that are listed with their size, at most.
 _SHOWN = 12
 #: Syft asks its makers for a newer version otherwise.
 _OFFLINE = {"SYFT_CHECK_FOR_APP_UPDATE": "false"}
@@ -46,7 +46,7 @@ class Saved:
         """The size of the archive in bytes, which is that of the image's compressed layers."""
         return self.archive.stat().st_size
 
-    def said(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         files = {"archive": str(self.archive), "sbom": str(self.bill)}
         added, packages = self.layers[1:], Counter[str]()
@@ -85,7 +85,7 @@ def build(engine: Engine, tag: str, *, architecture: str, base: str = "") -> Non
     elif not _pulls(engine, _default_base(), architecture):
         arguments["BASE"], arguments["BUILDER"] = bases(engine, architecture)
         more = ["--network=host"]
-    _say(f"building {tag}")
+    _log(f"building {tag}")
     given = [f"--build-arg={name}={value}" for name, value in arguments.items()]
     engine.run("build", f"--platform=linux/{architecture}", *more, *given, f"--tag={tag}", str(THIS.folder))
 
@@ -100,7 +100,7 @@ def save(engine: Engine, tag: str, architecture: str) -> Saved:
     name = f"{tag.rpartition('/')[2].replace(':', '-')}-{architecture}"
     archive, bill, stamp = (OUTPUT / f"{name}.{end}" for end in ("tar.gz", "cdx.json", "id"))
     if not (stamp.exists() and stamp.read_text() == f"{tag} {identity}" and archive.exists() and bill.exists()):
-        _say(f"writing {archive.name}")
+        _log(f"writing {archive.name}")
         plain = OUTPUT / f"{name}.tar"
         engine.run("save", f"--output={plain}", tag)
         try:
@@ -149,9 +149,9 @@ def _pulls(engine: Engine, image: str, architecture: str) -> bool:
     """Return True if the image can be pulled."""
     done = engine.command("pull", "--quiet", f"--platform=linux/{architecture}", image)
     if done.returncode:
-        _say(f"{image} can't be pulled ({done.stderr.strip().splitlines()[-1]}); the base is made of Debian's packages")
+        _log(f"{image} can't be pulled ({done.stderr.strip().splitlines()[-1]}); the base is made of Debian's packages")
     return not done.returncode
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(f"image: {text}", file=sys.stderr, flush=True)

@@ -106,12 +106,12 @@ def libraries(programs: Iterable[Path]) -> Iterator[Path]:
 
 
 def _run(*command: str) -> "subprocess.CompletedProcess[str]":
-    """Run a program, whether it fails or not; its complaints are seen at once."""
+    """Run a program, whether it fails or not; its error output is shown at once."""
     try:
         return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=SECONDS)
     except subprocess.TimeoutExpired as late:
-        said = (late.stdout or b"").decode(errors="replace")
-        sys.exit(f"{' '.join(command)}: not done after {SECONDS} s; its output ends with:\n{said[-1000:]}")
+        output = (late.stdout or b"").decode(errors="replace")
+        sys.exit(f"{' '.join(command)}: not done after {SECONDS} s; its output ends with:\n{output[-1000:]}")
 
 
 def note_packages(root: Root) -> None:

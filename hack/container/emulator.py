@@ -14,9 +14,9 @@ from hack.realnode.inside import Failed
 _NAMES = {"amd64": "x86_64", "arm64": "aarch64"}
 _FOLDER = "/proc/sys/fs/binfmt_misc"
 #: True if an emulator of this name is registered. The mount is this shell's own.
-_SEEN = f"mountpoint --quiet {_FOLDER} || mount -t binfmt_misc binfmt_misc {_FOLDER}; test -e {_FOLDER}/$1"
+_MOUNTED = f"mountpoint --quiet {_FOLDER} || mount -t binfmt_misc binfmt_misc {_FOLDER}; test -e {_FOLDER}/$1"
 #: Registers it with the line of a file, says whether it is, and waits. The mount keeps it registered.
-_HOLD = f"{_SEEN} || cat $2 >{_FOLDER}/register || test -e {_FOLDER}/$1; echo $?; exec cat"
+_HOLD = f"{_MOUNTED} || cat $2 >{_FOLDER}/register || test -e {_FOLDER}/$1; echo $?; exec cat"
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def emulated(architecture: str) -> Iterator[None]:
 
     The kernel opens the emulator at the registration, so that it is found from any root file system. Where the machine
     itself has binfmt_misc mounted, the registration stays. Nothing is done for this machine's own architecture, nor
-    where an engine is somebody else's: without root, or on another system than Linux.
+    where the engine belongs to another user: without root, or on another system than Linux.
 
     Args:
         architecture: ``amd64`` or ``arm64``.
@@ -39,7 +39,7 @@ def emulated(architecture: str) -> Iterator[None]:
         return
     name = f"qemu-{_NAMES[architecture]}"
     line = f"/usr/lib/binfmt.d/{name}.conf"
-    if run(_apart(_SEEN, name)).returncode:
+    if run(_apart(_MOUNTED, name)).returncode:
         outside.install({"qemu-user-static": line})
     pipe = subprocess.PIPE
     with subprocess.Popen(_apart(_HOLD, name, line), stdin=pipe, stdout=pipe, text=True) as holder:

@@ -69,9 +69,9 @@ def write(path: Path, *, upgrade: bool) -> None:
 
 
 @click.command()
-@click.option("--upgrade", is_flag=True, help="Take the newest versions; by default only what must change does.")
+@click.option("--upgrade", is_flag=True, help="Take the newest versions; else only as needed.")
 def main(upgrade: bool) -> None:
-    """Write the lock files anew, from setup.cfg and pyproject.toml: those of the image, and that of development."""
+    """Rewrite the lock files, from setup.cfg and pyproject.toml: those of the image, and that of development."""
     for path in (*(LOCKS / name for name in (RUNTIME, BUILD, PROGRAMS)), CONSTRAINTS):
         write(path, upgrade=upgrade)
 

@@ -18,7 +18,7 @@ from hack.gate.verdict import Verdict
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what is asked for; return the exit status."""
+    """Run the chosen stages; return the exit status."""
     match arguments:
         case ["check"]:
             chosen, is_all = stages.check_stages(), False
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
         case _:
             print("usage: hack/check [--fast], or hack/test", file=sys.stderr)
             return 2
-    _say_where()
+    _print_environment()
     with tempfile.TemporaryDirectory(prefix="gate-") as folder:
         verdict = Verdict(list(_run(chosen, Path(folder))), is_all=is_all)
         verdict.try_again(Path(folder))
@@ -38,12 +38,12 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if verdict.is_green else 1
 
 
-def _say_where() -> None:
-    """Print what a run may depend on."""
+def _print_environment() -> None:
+    """Print the conditions that a run may depend on."""
     names = ("CI", "HOME", "TMPDIR", "KUBEBUILDER_ASSETS", "ENVTEST_DOCKER")
-    said = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
+    settings = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     load = " ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {load}", *said, sep=", ", flush=True)
+    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {load}", *settings, sep=", ", flush=True)
 
 
 def _run(chosen: Sequence[Stage], folder: Path) -> Iterator[Ran]:
@@ -77,7 +77,7 @@ def _shown(stage: Stage, run: Callable[[], Ran]) -> Ran:
 
 
 def guarded(arguments: Sequence[str]) -> int:
-    """Run what is asked for; whatever ends it, what it has started ends with it, and the last line is a verdict."""
+    """Run the chosen stages; however the run ends, its processes end with it, and the last line is a verdict."""
     os.chdir(TOP)
     interrupt_on_sigterm()
     # The stages are ended by it; a job in the background of a shell, and all that it starts, would ignore it.

@@ -33,13 +33,13 @@ class Record:
 
     @property
     def is_whole(self) -> bool:
-        """True if pytest ran, came to its end, and what it says is told by the tests."""
-        said = 1 if self.of("failed") else 0
-        return bool(self.exits) and all(code in (0, said) for code in self.exits)
+        """True if pytest ran to its end, and its exit status agrees with the results of the tests."""
+        expected = 1 if self.of("failed") else 0
+        return bool(self.exits) and all(code in (0, expected) for code in self.exits)
 
 
 def read(folder: Path) -> Record:
-    """Read what the recorders of a stage have written."""
+    """Read the files that the recorders of a stage have written."""
     record = Record()
     for file in sorted(folder.glob("*.jsonl")):
         code: int | None = None

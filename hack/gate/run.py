@@ -17,11 +17,11 @@ from hack.gate import stages
 from hack.gate.record import Record, read
 from hack.gate.stages import PATIENCE, TOP, Stage
 
-#: Lines of output that are shown again at the end, of a stage that failed and can't say by which test.
+#: Lines of output that are shown again at the end, of a failed stage without a failing test.
 _TAIL = 15
 #: How nice a stage is to one that runs beside it: that one gets the processor whenever it needs it.
 NICE = 15
-#: Seconds in which a stage that is ended may put away what it has made, such as a node.
+#: Seconds in which a terminated stage may clean up, such as remove a node.
 GRACE = 20.0
 
 
@@ -38,7 +38,7 @@ class Ran:
 
     @property
     def unexplained(self) -> bool:
-        """True if it failed, and no test says so: a step, a build, or a run of pytest that did not end well.
+        """True if it failed without a failing test: a step, a build, or a run of pytest that did not end well.
 
         1 is the exit status of failing tests, and of nothing else.
         """
@@ -48,7 +48,7 @@ class Ran:
 
 
 def show(line: str) -> None:
-    """Let a line of output be seen at once."""
+    """Print a line of output at once."""
     print(line, end="", flush=True)
 
 
@@ -64,7 +64,7 @@ def run(stage: Stage, folder: Path, *, nice: bool = False, say: Callable[[str], 
 
 
 class Beside:
-    """A stage that runs beside others. What it says is seen when it has ended."""
+    """A stage that runs beside others. Its output is shown when it has ended."""
 
     def __init__(self, stage: Stage, folder: Path) -> None:
         self.stage = stage
@@ -73,7 +73,7 @@ class Beside:
         self._ran = self._pool.submit(run, stage, folder, say=self._lines.append)
 
     def ran(self) -> Ran:
-        """Wait for its end, and show what it has said."""
+        """Wait for its end, and show its output."""
         found = self._ran.result()
         for line in self._lines:
             show(line)
@@ -130,7 +130,7 @@ def execute(
 
 def _end(process: "subprocess.Popen[str]") -> None:
     """End a stage as Ctrl-C does, then by force, with all that it has started in its session."""
-    print(f"gate: ending what has not ended: {' '.join(map(str, process.args))}", flush=True)  # type: ignore[arg-type]
+    print(f"gate: ending a process that still runs: {' '.join(map(str, process.args))}", flush=True)  # type: ignore[arg-type]
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)
     try:

@@ -24,7 +24,7 @@ class Stage:
 
     name: str
     command: tuple[str, ...]
-    #: True if pytest runs in it, by whose record it is judged.
+    #: True if pytest runs in it: the verdict follows from pytest's record.
     tests: bool = False
     #: How often it is tried: what fetches from a network may fail once.
     tries: int = 1
@@ -89,7 +89,7 @@ def check_stages(*, fast: bool = False) -> list[Stage]:
 
 
 def all_stages() -> list[Stage]:
-    """Return all; first what is built. A node mostly waits, and what runs beside it has a time of its own."""
+    """Return all; the builds first. A node mostly waits, and what runs beside it has a time of its own."""
     servers = "on real API servers"
     return [
         *_builds(),

@@ -47,7 +47,7 @@ class Verdict:
                 self.flaky.append(one)
 
     def faults(self) -> list[str]:
-        """Return what is wrong other than a failing test: stages, and the quarantine."""
+        """Return faults other than failing tests: those of stages and of the quarantine."""
         found = [f"{ran.stage.name} failed" for ran in self.ran if ran.unexplained]
         known = {test for ran in self.ran for test in ran.record.results} if self.is_all else None
         text = QUARANTINE.read_text() if QUARANTINE.exists() else "# at most 0"
@@ -62,14 +62,14 @@ class Verdict:
         """Return the last lines of a run."""
         lines = ["── stages"]
         for ran in self.ran:
-            said = f": {counts(ran.record.results.values())}" if ran.stage.tests else ""
+            tally = f": {counts(ran.record.results.values())}" if ran.stage.tests else ""
             bad = " FAILED" if ran.unexplained or ran.record.of("failed") else ""
-            lines.append(f"   {ran.seconds:.0f} s  {ran.stage.name}{said}{bad}")
+            lines.append(f"   {ran.seconds:.0f} s  {ran.stage.name}{tally}{bad}")
         for ran in self.ran:
             if ran.unexplained:
                 lines += [f"── the end of: {ran.stage.name} (exit status {ran.code})", *ran.tail]
         for one in self.flaky:
-            lines += [f"── passed when it ran again; the first time {one.test} said", one.text]
+            lines += [f"── passed when it ran again; the first time {one.test} failed with", one.text]
         lines.append("── verdict")
         lines += [f"{name} {one.test} - {one.reason}" for name, one in self._shown()]
         lines += [f"FAILED: {fault}" for fault in self.faults()]

@@ -45,7 +45,7 @@ def root(name: str, packages: Sequence[str], *, suite: str = SUITE, architecture
     outside.install(_PACKAGES | (FOREIGN if architecture not in ("", archive.architecture()) else {}))
     print(f"node: making {tar.name} from Debian's packages, about a minute", file=sys.stderr, flush=True)
     BINARIES.mkdir(exist_ok=True)
-    # Under another name first: what a run that is cut off leaves is trusted by none.
+    # Under another name first, so that no run trusts the rest of one that was cut off.
     new = tar.with_name(f"{name}.{os.getpid()}.new.tar")
     command = ["nice", "mmdebstrap", "--quiet", "--mode=root", "--variant=essential", f"--keyring={KEYS}"]
     command += [f"--architectures={architecture}"] if architecture else []

@@ -56,7 +56,7 @@ class Enforcer:
             await self._changed.wait()
 
     def _follow(self, resource: Resource, parse: Callable[[Obj], T | None]) -> dict[Key, T]:
-        """Return what is known of the objects of a kind, from now on; None is left out."""
+        """Return the known objects of a kind, from now on; None is left out."""
         known: dict[Key, T] = {}
         informer = self._cluster.informer(resource)
 

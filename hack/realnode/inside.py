@@ -177,7 +177,7 @@ class Node:
         )
 
     def _enforcer(self) -> None:
-        """Start what the network of a cluster does, which is none of Kubernetes' own programs."""
+        """Start the network of a cluster, which none of Kubernetes' own programs provides."""
         kubeconfig = self._place.folder / "admin.kubeconfig"
         self._spawn("enforcer", sys.executable, "-m", "hack.realnode.enforcer", str(kubeconfig))
 

@@ -1,4 +1,4 @@
-"""A node seen from the machine: its start, its end, and what is done to it while it runs."""
+"""A node from outside: its start, its end, and interventions while it runs."""
 
 import contextlib
 import os
@@ -100,7 +100,7 @@ def keep_logs(place: Place) -> None:
 
 
 def down(place: Place) -> None:
-    """End the node, and remove what it left; does nothing where there is none.
+    """End the node, and remove its remains; does nothing where there is none.
 
     The end of the first process of its namespaces ends all others, and with them go mounts, rules
     and links.

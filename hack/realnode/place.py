@@ -67,7 +67,7 @@ class Place:
         return self.folder / f"{program}.pid"
 
     def ready(self) -> dict[str, Any] | None:
-        """Return what the node said of itself when it was ready; None before."""
+        """Return the description that the node wrote when it was ready; None before."""
         try:
             found: dict[str, Any] = json.loads(self.state.read_text())
         except FileNotFoundError:
@@ -118,7 +118,7 @@ def remove_group(group: Path) -> None:
 
 
 def _rmdir(group: Path) -> None:
-    """Remove a control group, for whose last process the kernel may take a moment."""
+    """Remove a control group; the kernel may take a moment for its last process."""
     for attempt in range(50):
         try:
             group.rmdir()

@@ -1,5 +1,5 @@
 """NetworkPolicies as rules of nftables, by the rules of
-https://kubernetes.io/docs/concepts/services-networking/network-policies/: what a node's network does with them.
+https://kubernetes.io/docs/concepts/services-networking/network-policies/: enforced by a node's network.
 
 A pod that a policy selects has a chain for each direction that its policies isolate: it accepts what any of them
 allows, and drops the rest. As with other networks, established connections go on, a pod always reaches itself, and

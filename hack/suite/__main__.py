@@ -90,13 +90,13 @@ def main(
             sides[side].forget(left)
             if left:
                 with _cluster(side, place, results) as kubeconfig:
-                    runner.Runner(kubeconfig, sides[side], results, processes, _say).run(left)
+                    runner.Runner(kubeconfig, sides[side], results, processes, _log).run(left)
     finally:
         if not keep and not ran_before:
             outside.down(place)
-    told = [side for side in sides.values() if any(case in side for case in everything)]
+    reported = [side for side in sides.values() if any(case in side for case in everything)]
     text = table.report(
-        [case for case in everything if any(case in side for side in told)], told, table.known_reasons()
+        [case for case in everything if any(case in side for side in reported)], reported, table.known_reasons()
     )
     (results / "report.md").write_text(text)
     click.echo(text)
@@ -142,7 +142,7 @@ def _prepare(place: Place) -> None:
         loaded.touch()
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(f"conformance: {text}", file=sys.stderr, flush=True)
 
 

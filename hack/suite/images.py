@@ -43,7 +43,7 @@ http {
 
 
 def write_images(path: Path) -> None:
-    """Write the archive of all images, building what they are made of."""
+    """Write the archive of all images, and build their contents."""
     write(path, _images(programs.sources()))
 
 

@@ -94,7 +94,7 @@ def busybox() -> Path:
     if binary.exists():
         return binary
     outside.install(PACKAGES)
-    _say(f"building busybox {_BUSYBOX_VERSION}, about a minute")
+    _log(f"building busybox {_BUSYBOX_VERSION}, about a minute")
     with tempfile.TemporaryDirectory(prefix="vsyncer-busybox-") as name:
         folder = Path(name)
         _fetch_source("busybox", _BUSYBOX_SUITE, folder)
@@ -162,5 +162,5 @@ def _run(command: Sequence[str], folder: Path | None = None) -> str:
     return done.stdout
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(f"conformance: {text}", file=sys.stderr, flush=True)

@@ -27,7 +27,7 @@ _TEST_SECONDS = 60
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs tests against a cluster, and keeps what comes out."""
+    """Runs tests against a cluster, and keeps their results."""
 
     kubeconfig: Path
     results: Results
@@ -86,7 +86,7 @@ class Runner:
 def _run(command: Sequence[str], output: IO[bytes], temporary: str, seconds: float) -> None:
     """Run a command with this folder for its temporary files: the tests leave hundreds.
 
-    If it takes longer, or this process is told to end meanwhile, all that the command started ends.
+    If it takes longer, or this process is asked to end meanwhile, all that the command started ends.
     """
     environment = {**os.environ, "TMPDIR": temporary}
     with subprocess.Popen(command, stdout=output, stderr=output, env=environment, start_new_session=True) as process:

@@ -185,8 +185,8 @@ class Release:
         command = ["install", RELEASE, str(chart), f"--namespace={NAMESPACE}", f"--values={file}"]
         say("", f"2. The chart: helm {' '.join(_short(word, chart) for word in command)}")
         begun = time.monotonic()
-        said = await self.run_helm(*command)
-        say(*(f"   | {line}".rstrip() for line in said.splitlines()))
+        output = await self.run_helm(*command)
+        say(*(f"   | {line}".rstrip() for line in output.splitlines()))
         installed = time.monotonic() - begun
         secret = f"secret/{NAME}-kubeconfig"
         await self.run(f"-n={NAMESPACE}", "wait", secret, "--for=create", "--timeout=60s")
@@ -223,11 +223,11 @@ class Release:
         Raises:
             Failed: One fails, or the plugin does nothing.
         """
-        said = await self.run_helm("test", RELEASE, f"--namespace={NAMESPACE}", "--logs")
-        shown = [line for line in said.splitlines() if line.startswith(("TEST SUITE", "Phase")) or " foos." in line]
+        output = await self.run_helm("test", RELEASE, f"--namespace={NAMESPACE}", "--logs")
+        shown = [line for line in output.splitlines() if line.startswith(("TEST SUITE", "Phase")) or " foos." in line]
         say(*(f"   | {line}" for line in shown))
         if not any(line.startswith("foos ") and " yes " in line for line in shown):
-            raise Failed(f"the plugin isn't among the daemon's syncers:\n{said}")
+            raise Failed(f"the plugin isn't among the daemon's syncers:\n{output}")
         file = self.folder / "foo.yaml"
         file.write_text(_FOO)
         await self.run("apply", f"--filename={file}", virtual=True)
@@ -286,8 +286,8 @@ class Release:
         Raises:
             Failed: It fails.
         """
-        said = await output_of([self.helm, f"--kubeconfig={self.host}", *arguments], self._environ())
-        return "\n".join(line for line in said.splitlines() if not line.startswith("level=INFO"))  # of each link
+        output = await output_of([self.helm, f"--kubeconfig={self.host}", *arguments], self._environ())
+        return "\n".join(line for line in output.splitlines() if not line.startswith("level=INFO"))  # of each link
 
     def check(self) -> None:
         """Check nothing: the daemon is a pod, which its node starts again."""

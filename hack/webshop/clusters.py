@@ -54,7 +54,7 @@ class Clusters:
     seconds: float
     #: The node on which containers run; None where a simulation plays kubelet.
     node: Place | None = None
-    #: Manifests of what the host has in front of the virtual API server.
+    #: Manifests of the host's objects in front of the virtual API server.
     front: str = ""
 
 

@@ -31,7 +31,7 @@ class ContextsDemo:
     embedded: bool
 
     async def run(self) -> None:
-        """Start the clusters, say how they are used, and wait.
+        """Start the clusters, explain their use, and wait.
 
         Raises:
             Failed: They don't start.

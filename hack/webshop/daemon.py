@@ -20,7 +20,7 @@ NETWORKING = {"networking": {"apiServer": {"host": "10.96.0.1"}}}
 
 
 class Daemon(daemon.Process):
-    """The daemon's process, whose log is repeated if it ends or doesn't get ready."""
+    """The daemon's process; errors repeat its log if it ends or doesn't get ready."""
 
     async def ready(self, seconds: float) -> None:
         """Wait until it is ready.
@@ -32,7 +32,7 @@ class Daemon(daemon.Process):
         while not await in_thread(self._answers):
             self.check()
             if time.monotonic() > deadline:
-                raise Failed(f"the daemon isn't ready after {seconds:g} s; {self._said()}")
+                raise Failed(f"the daemon isn't ready after {seconds:g} s; {self._last_log_lines()}")
             await asyncio.sleep(0.05)
 
     def check(self) -> None:
@@ -42,9 +42,9 @@ class Daemon(daemon.Process):
             Failed: It has ended.
         """
         if self.process is not None and self.process.poll() is not None:
-            raise Failed(f"the daemon has ended with status {self.process.returncode}; {self._said()}")
+            raise Failed(f"the daemon has ended with status {self.process.returncode}; {self._last_log_lines()}")
 
-    def _said(self) -> str:
+    def _last_log_lines(self) -> str:
         last = "\n".join(self.log.read_text().splitlines()[-12:])
         return f"its log {self.log} says\n{last}"
 

@@ -106,8 +106,8 @@ class Demo:
         say("", f"All has arrived, {time.monotonic() - begun:.1f} s after kubectl began to apply it.")
 
     async def _visit(self, visit: Visit) -> None:
-        async for command, said in visit.run():
-            say(f"   $ {command}", *_indented(said))
+        async for command, output in visit.run():
+            say(f"   $ {command}", *_indented(output))
 
     async def _daemon(self, clusters: Clusters, admins: Mapping[Side, SideClient], stack: AsyncExitStack) -> Daemon:
         daemon = make(clusters, self.folder)
@@ -171,7 +171,7 @@ async def _look(virtual: SideClient, host: SideClient, wanted: Samples | None) -
 
 
 def missing(found: Iterable[Row], seconds: float, log: Path | str) -> str:
-    """Return what is said when the seconds are over, with the objects that have not arrived."""
+    """Return the message about objects that have not arrived when the seconds are over."""
     bad = [f"  {row.kind} {row.virtual} {row.arrow} {row.host}: {row.status}" for row in found if not row.good]
     lines = [f"not all has arrived within {seconds:g} s:", *bad, f"The daemon's log: {log}"]
     return "\n".join(lines)

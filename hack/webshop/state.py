@@ -152,8 +152,8 @@ def _same_data(virtual: Obj, host: Obj) -> tuple[str, bool]:
 
 def _addresses(virtual: Obj, host: Obj) -> tuple[str, bool]:
     own, there = (dig(obj, "spec.clusterIP") for obj in (virtual, host))
-    said = f"ClusterIP {own} on both sides" if own == there else f"ClusterIP {own}, on the host {there}"
-    return said, own == there
+    text = f"ClusterIP {own} on both sides" if own == there else f"ClusterIP {own}, on the host {there}"
+    return text, own == there
 
 
 def _hosts(virtual: Obj, host: Obj) -> tuple[str, bool]:
@@ -239,13 +239,13 @@ def _nodes(state: State, samples: Samples | None) -> Iterator[Row]:
 
 def _events(state: State) -> Iterator[Row]:
     """Yield the Events about each Pod with a copy, in a row for each Pod."""
-    told, retold = _by_pod(state.host[EVENTS]), _by_pod(state.virtual[EVENTS])
+    on_host, virtual = _by_pod(state.host[EVENTS]), _by_pod(state.virtual[EVENTS])
     for key, copy in sorted(_by_virtual(state.host[PODS], kind_mark(PODS)).items()):
-        there, own = (_reasons(events) for events in (told[key_of(copy)], retold[key]))
+        there, own = (_reasons(events) for events in (on_host[key_of(copy)], virtual[key]))
         status, good = ", ".join(there) or "none on the host yet", bool(there)
         if missing := [reason for reason in there if reason not in own]:
             status, good = f"not in the virtual cluster yet: {', '.join(missing)}", False
-        yield Row("Events", f"(Pod {key})", TO_VIRTUAL, f"(Pod {key_of(copy)})", _written(*retold[key]), status, good)
+        yield Row("Events", f"(Pod {key})", TO_VIRTUAL, f"(Pod {key_of(copy)})", _written(*virtual[key]), status, good)
 
 
 def _by_pod(events: list[Obj]) -> Mapping[Key, list[Obj]]:

@@ -1,4 +1,4 @@
-"""A visit to the web shop whose containers really run, with kubectl as its tenant would make it."""
+"""A visit to the web shop with running containers, by the kubectl commands of its tenant."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ _PATIENCE = "--timeout=60s"
 _FORWARD_SECONDS = 30.0
 _IMAGE, _ASK = "--image=vsyncer.dev/busybox:local", ("wget", "-qO-", "http://web.shop.svc.cluster.local/")
 _ANSWER = "Welcome to the shop from web-"
-#: Each command of the visit, and a part of what it prints: a pod asks the web server by the DNS name of
+#: Each command of the visit, and a part of its output: a pod asks the web server by the DNS name of
 #: its Service, and the tenant looks into both.
 _COMMANDS: Sequence[tuple[Sequence[str], str]] = (
     (("rollout", "status", "deployment/web", _PATIENCE), "successfully rolled out"),
@@ -80,33 +80,33 @@ class Visit:
             Failed: One fails, or prints something else.
         """
         for command, wanted in _COMMANDS:
-            yield await self._said(command, wanted)
+            yield await self._output_of(command, wanted)
         [pod, *_] = (await self._run("-n=shop", "get", "pods", "--selector=app=web", "--output=name")).split()
         for command, wanted in _DEBUG:
-            yield await self._said([pod if word == _POD else word for word in command], wanted)
+            yield await self._output_of([pod if word == _POD else word for word in command], wanted)
         async for shown in self._forward():
             yield shown
         yield f"kubectl -n shop {_quoted(_TOP)}", (await self._top()).splitlines()
 
-    async def _said(self, command: Sequence[str], wanted: str) -> tuple[str, Sequence[str]]:
+    async def _output_of(self, command: Sequence[str], wanted: str) -> tuple[str, Sequence[str]]:
         """Return a command as the tenant would type it, and the lines it prints."""
-        said = await self._run("-n=shop", *command)
-        _check(said, wanted)
-        return f"kubectl -n shop {_quoted(command)}", said.splitlines()
+        output = await self._run("-n=shop", *command)
+        _check(output, wanted)
+        return f"kubectl -n shop {_quoted(command)}", output.splitlines()
 
     async def _forward(self) -> AsyncIterator[tuple[str, Sequence[str]]]:
-        """Yield what a forwarded port takes, and the web server's answer through it."""
+        """Yield the output of a forwarded port, and the web server's answer through it."""
         command, environ = self._kubectl("-n=shop", *_FORWARD)
         pipe = asyncio.subprocess.PIPE
         forwarding = await asyncio.create_subprocess_exec(*command, env=environ, stdout=pipe)
         try:
             assert forwarding.stdout is not None
             async with asyncio.timeout(_FORWARD_SECONDS):
-                said = (await forwarding.stdout.readline()).decode()
-            address = re.search(r"127\.0\.0\.1:\d+", said)
-            _check(said, "Forwarding from 127.0.0.1:")
+                output = (await forwarding.stdout.readline()).decode()
+            address = re.search(r"127\.0\.0\.1:\d+", output)
+            _check(output, "Forwarding from 127.0.0.1:")
             url = f"http://{address[0] if address else ''}/"
-            yield f"kubectl -n shop {_quoted(_FORWARD)} &", said.splitlines()
+            yield f"kubectl -n shop {_quoted(_FORWARD)} &", output.splitlines()
             answer = await in_thread(lambda: _get(url))
             yield f"curl {url}", answer.splitlines()
             _check(answer, _ANSWER)
@@ -118,18 +118,18 @@ class Visit:
                 await forwarding.wait()
 
     async def _top(self) -> str:
-        """Return what the web server uses, once that is measured.
+        """Return the usage of the web server, once it is measured.
 
         Raises:
             Failed: It isn't in time.
         """
         deadline = time.monotonic() + _TOP_SECONDS
         while True:
-            said = ""
+            output = ""
             with suppress(Failed):  # as long as no pod is measured
-                said = await self._run("-n=shop", *_TOP)
-            if re.search(r"^web-\S+ +\d+m +\d+Mi", said, re.MULTILINE):
-                return said
+                output = await self._run("-n=shop", *_TOP)
+            if re.search(r"^web-\S+ +\d+m +\d+Mi", output, re.MULTILINE):
+                return output
             if time.monotonic() > deadline:
                 raise Failed(f"kubectl {_quoted(_TOP)}: no figures after {_TOP_SECONDS:g} s")
             await asyncio.sleep(1.0)
@@ -149,9 +149,9 @@ def _get(url: str) -> str:
         return str(reply.read().decode())
 
 
-def _check(said: str, wanted: str) -> None:
-    if wanted not in said:
-        raise Failed(f"that should have printed {wanted!r}, not {said!r}")
+def _check(output: str, wanted: str) -> None:
+    if wanted not in output:
+        raise Failed(f"that should have printed {wanted!r}, not {output!r}")
 
 
 def _quoted(command: Sequence[str]) -> str:

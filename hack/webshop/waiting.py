@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Failed(Exception):
-    """The demo can't go on; the message says what to do."""
+    """The demo can't go on; the message gives the action that helps."""
 
 
 def say(*lines: str) -> None:
@@ -42,20 +42,20 @@ async def output_of(command: Sequence[str | Path], environ: dict[str, str]) -> s
     process = await asyncio.create_subprocess_exec(
         *command, env=environ, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=asyncio.subprocess.STDOUT
     )
-    said = bytearray()
+    output = bytearray()
     try:
         async with asyncio.timeout(SECONDS):
             assert process.stdout is not None
             while chunk := await process.stdout.read(1 << 16):
-                said += chunk
+                output += chunk
             await process.wait()
     except TimeoutError as late:
-        raise Failed(complaint(command, SECONDS, bytes(said))) from late
+        raise Failed(complaint(command, SECONDS, bytes(output))) from late
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    text = said.decode(errors="replace").strip()
+    text = output.decode(errors="replace").strip()
     if process.returncode:
         raise Failed(f"{' '.join(map(str, command))} failed:\n{text}")
     return text

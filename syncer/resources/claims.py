@@ -30,7 +30,7 @@ _SIZE = "spec.resources.requests.storage"
 _CAPACITY = "status.capacity.storage"
 _LOST = (
     "its copy was deleted on the host, and with it, unless its StorageClass retains volumes,"
-    " the data: delete this claim and make it again, as a bound claim can't get another volume"
+    " the data: delete this claim and create it again, as a bound claim can't get another volume"
 )
 #: The class, as it was written before ``spec.storageClassName``.
 _BETA = "volume.beta.kubernetes.io/storage-class"
@@ -58,7 +58,7 @@ class ClaimConfig(Config):
     `report`: an event is recorded, and no copy is created until the annotation `vsyncer.dev/copied`
     is removed from the virtual object. `recreate`: the copy is created again, with an empty volume.
     `propagate`: the virtual object is deleted too. A bound claim can't get another volume, so with
-    `report` and `recreate` an event tells its tenant to delete it and to make it again.
+    `report` and `recreate` an event asks its tenant to delete it and to create it again.
     """
 
 
@@ -118,7 +118,7 @@ class ClaimSyncer(Mirror[ClaimConfig]):
             named[f"metadata.annotations[{_BETA}]"] = annotations_of(virtual).get(_BETA)
         for path, name in named.items():
             if name == "":
-                why = "without a class it would take any volume of the host that has none"
+                why = "a claim without a class would be bound to any host volume without one"
                 how = "name one, or leave it out"
                 raise Refused(f"{why}: {how}", path=path, reason="VolumeRefused")
 
@@ -141,7 +141,7 @@ class ClaimSyncer(Mirror[ClaimConfig]):
         kept = {**pair.virtual["spec"], "resources": pair.host["spec"]["resources"]}
         decision = super().sync(ctx, Pair({**pair.virtual, "spec": kept}, pair.host))
         size = dig(pair.host, _SIZE)
-        why = f"no volume gets smaller, so where Pods run the claim still asks for {size}"
+        why = f"a volume can't shrink, so where Pods run the claim still asks for {size}"
         return decision.warn("RequestKept", f"{why}: ask for more than its capacity")
 
     def translate(self, ctx: Context[ClaimConfig], virtual: Obj) -> Obj:
@@ -170,8 +170,8 @@ def _refuse_choice(spec: Obj) -> None:
     """Refuse a claim that chooses its volume."""
     for field in ("volumeName", "selector"):
         if spec.get(field):
-            why = "it would choose one of the host's volumes, and the host chooses"
-            how = "make the claim without it"
+            why = "a claim can't choose a volume of the host"
+            how = "create the claim without the field"
             raise Refused(f"{why}: {how}", path=f"spec.{field}", reason="VolumeRefused")
 
 
@@ -192,12 +192,12 @@ def _from(ctx: Context, virtual: Obj, field: str, source: Obj) -> Obj:
     """
     namespace = virtual["metadata"].get("namespace", "")
     if source.get("apiGroup") or source.get("kind") != PERSISTENT_VOLUME_CLAIMS.kind:
-        why = f"data of a {source.get('kind')} can't be had here"
+        why = f"a {source.get('kind')} can't be the source of data here"
         how = "name a PersistentVolumeClaim, or leave it out"
         raise Refused(f"{why}: {how}", path=f"spec.{field}", reason="DataSourceRefused")
     if source.get("namespace") not in (None, "", namespace):
-        why = "data of another namespace can't be had here"
-        how = "name a PersistentVolumeClaim of this one"
+        why = "an object of another namespace can't be the source of data here"
+        how = "name a PersistentVolumeClaim of this namespace"
         raise Refused(f"{why}: {how}", path=f"spec.{field}.namespace", reason="DataSourceRefused")
     translated = {key: value for key, value in source.items() if key != "namespace"}
     translated["name"] = ctx.host_name(PERSISTENT_VOLUME_CLAIMS, namespace, source.get("name", ""))

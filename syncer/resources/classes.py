@@ -225,9 +225,9 @@ def missing(ctx: Context, syncer: type[HostClass], name: str | None) -> Decision
     if not name or not ctx.enabled(syncer.name) or appears(ctx, syncer, name):
         return None
     kind = syncer.resource.kind
-    seen = ObjectRef(Side.HOST, syncer.resource, Key("", name))
+    reference = ObjectRef(Side.HOST, syncer.resource, Key("", name))
     why = f"the host has no {kind} {name} for this virtual cluster: name one that is listed"
-    return wait(why, on=(seen,)).warn("ClassNotListed", why)
+    return wait(why, on=(reference,)).warn("ClassNotListed", why)
 
 
 def obstacle(

@@ -7,8 +7,9 @@ from syncer.resources.used import UsedSyncer
 #: Published by Kubernetes in every namespace. Pods get the virtual API server's CA from the
 #: translated copy of the virtual one; the host's own of that name is never changed.
 ROOT_CA = "kube-root-ca.crt"
-#: What a control plane keeps for itself and its nodes: the API server, kubeadm, and the daemon, whose record of the
-#: virtual cluster's identity is there. It leaves the virtual cluster only for a Pod that mounts it.
+#: ConfigMaps that a control plane keeps for itself and its nodes: those of the API server and of
+#: kubeadm, and the daemon's record of the virtual cluster's identity. They leave the virtual cluster
+#: only for a Pod that mounts them.
 CONTROL_PLANE = frozenset(
     {
         Key("kube-public", "cluster-info"),
@@ -36,8 +37,9 @@ class ConfigMapSyncer(UsedSyncer):
     down = ("data", "binaryData", "immutable")
 
     def only_when_used(self, virtual: Obj) -> bool:
-        """Return True for what is the virtual control plane's, and for the CA that is in every namespace: where no
-        Pod runs, nothing uses it.
+        """Return True for the virtual control plane's ConfigMaps, and for the CA of every namespace.
+
+        Without a Pod that mounts them, nothing on the host uses them.
         """
         key = key_of(virtual)
         return key.name == ROOT_CA or key in CONTROL_PLANE

@@ -249,10 +249,10 @@ def _target(ctx: Context[EndpointSliceConfig], namespace: str, endpoint: Obj, ad
         return {}
     if named.get("namespace") not in (None, "", namespace):
         return {}
-    place = ctx.names.to_host(PODS, Key(namespace, named["name"]))
-    if place not in ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(address)):
+    host_key = ctx.names.to_host(PODS, Key(namespace, named["name"]))
+    if host_key not in ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(address)):
         return {}
-    return {"targetRef": {"kind": PODS.kind, "namespace": place.namespace, "name": place.name}}
+    return {"targetRef": {"kind": PODS.kind, "namespace": host_key.namespace, "name": host_key.name}}
 
 
 def _is_allowed(ctx: Context[EndpointSliceConfig], address: str) -> bool:

@@ -65,9 +65,9 @@ class EventSyncer(Syncer, SyncFromHost):
         """Create or update the Event: repetitions change its count and time."""
         subject = _subject(ctx, host)
         if subject is None:
-            return skip("it is not about an object that is synced")
+            return skip("the event is not about a synced object")
         if _is_about_other_container(ctx, host, subject):
-            return skip("it is about a container that the host has in the pod for itself")
+            return skip("the event is about a container of the host's own")
         return apply(virtual=_translated(ctx, host, subject))
 
 

@@ -135,7 +135,7 @@ class IngressSyncer(Mirror[IngressConfig]):
         ctx.refuse_without(virtual, _configures_controller)
         for key, text in annotations_of(virtual).items():
             if key.startswith(_WITH_NAMES) and "serviceName" in text:
-                why = "it names a Service, and the copy of that has another name"
+                why = "it names a Service, but the copy of the Service has another name"
                 how = "use a backend of a path instead"
                 raise Refused(f"{why}: {how}", path=f"metadata.annotations[{key}]")
 
@@ -145,7 +145,7 @@ class IngressSyncer(Mirror[IngressConfig]):
             _check_hosts(ctx.config.allowed_hosts, virtual.get("spec") or {})
         for path, backend in _backends(virtual.get("spec") or {}):
             if backend.get("resource"):
-                why = "its name would mean an object of the host's: name a Service instead"
+                why = "its name would refer to an object of the host: name a Service instead"
                 raise Refused(why, path=f"{path}.resource")
         return super().translate(ctx, classes.with_default(ctx, _CLASSES, virtual))
 
@@ -157,8 +157,8 @@ def _backends(spec: Obj) -> Iterable[tuple[str, Obj]]:
     """
     yield "spec.defaultBackend", spec.get("defaultBackend") or {}
     for number, rule in enumerate(spec.get("rules") or ()):
-        for place, path in enumerate((rule.get("http") or {}).get("paths") or ()):
-            yield f"spec.rules[{number}].http.paths[{place}].backend", path.get("backend") or {}
+        for index, path in enumerate((rule.get("http") or {}).get("paths") or ()):
+            yield f"spec.rules[{number}].http.paths[{index}].backend", path.get("backend") or {}
 
 
 def _check_class(allowed: tuple[str, ...], virtual: Obj) -> None:
@@ -183,7 +183,7 @@ def _check_hosts(allowed: tuple[str, ...], spec: Obj) -> None:
             continue
         why = f"only these hosts are allowed: {', '.join(allowed)}"
         if not host:
-            why = f"any host would be served; {why}"
+            why = f"the Ingress would serve any host; {why}"
         raise Refused(why, path=path, reason="NotAllowed")
 
 
@@ -201,5 +201,5 @@ def _hosts(spec: Obj) -> Iterable[tuple[str, str]]:
     for number, rule in enumerate(spec.get("rules") or ()):
         yield f"spec.rules[{number}].host", rule.get("host") or ""
     for number, tls in enumerate(spec.get("tls") or ()):
-        for place, host in enumerate(tls.get("hosts") or ()):
-            yield f"spec.tls[{number}].hosts[{place}]", host
+        for index, host in enumerate(tls.get("hosts") or ()):
+            yield f"spec.tls[{number}].hosts[{index}]", host

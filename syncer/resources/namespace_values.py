@@ -63,36 +63,36 @@ def _limits(spec: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"{why}; without any, nothing is limited")
     read = []
     for number, item in enumerate(items):
-        place = f"limits[{number}]"
+        path = f"limits[{number}]"
         if not isinstance(item, Mapping) or not isinstance(item.get("type"), str):
-            raise ValueError(f"{place}: type is required, such as Container")
-        _fields(f"{place}.", item, ("type", *_AMOUNTS), "an item of a LimitRange")
+            raise ValueError(f"{path}: type is required, such as Container")
+        _fields(f"{path}.", item, ("type", *_AMOUNTS), "an item of a LimitRange")
         amounts = [name for name in _AMOUNTS if item.get(name)]
         if not amounts:
-            raise ValueError(f"{place}: has none of {', '.join(_AMOUNTS)}, so nothing is limited")
+            raise ValueError(f"{path}: has none of {', '.join(_AMOUNTS)}, so nothing is limited")
         canonical_amounts = {}
         for name in amounts:
-            canonical_amounts[name] = _quantities(f"{place}.{name}", item[name])
+            canonical_amounts[name] = _quantities(f"{path}.{name}", item[name])
         read.append({**item, **canonical_amounts})
     return {**spec, "limits": read}
 
 
-def _fields(place: str, given: Iterable[Any], known: tuple[str, ...], of: str) -> None:
+def _fields(path: str, given: Iterable[Any], known: tuple[str, ...], of: str) -> None:
     for name in given:
         if name not in known:
-            raise ValueError(f"{place}{name}: no such field; {of} has {', '.join(known)}")
+            raise ValueError(f"{path}{name}: no such field; {of} has {', '.join(known)}")
 
 
-def _quantities(place: str, given: Any) -> dict[str, str]:
+def _quantities(path: str, given: Any) -> dict[str, str]:
     """Return amounts by resource as an API server writes them, so that both compare equal."""
     if not isinstance(given, Mapping):
-        raise ValueError(f"{place}: expected amounts by resource, such as {{pods: '10'}}")
+        raise ValueError(f"{path}: expected amounts by resource, such as {{pods: '10'}}")
     for name, value in given.items():
         # To Python, True is the number 1.
         amount = None if isinstance(value, bool) else quantity(value)
         if amount is None or amount < 0:
             why = "expected a quantity, such as 10, 500m or 2Gi"
-            raise ValueError(f"{place}.{name}: {why}, found {str(value)[:LONGEST_QUOTE]!r}")
+            raise ValueError(f"{path}.{name}: {why}, found {str(value)[:LONGEST_QUOTE]!r}")
     return {name: canonical(value) for name, value in given.items()}
 
 

@@ -166,12 +166,12 @@ class NamespaceSyncer(Mirror[NamespaceConfig]):
 def _not_needed(ctx: Context, virtual: Obj) -> Decision | None:
     """Return a skip if no copies go into a host namespace of this virtual one; None otherwise."""
     name = key_of(virtual).name
-    place = ctx.names.to_host(NAMESPACES, Key("", name)).name
-    if ctx.names.to_host(PODS, Key(name, "any")).namespace != place:
+    host_name = ctx.names.to_host(NAMESPACES, Key("", name)).name
+    if ctx.names.to_host(PODS, Key(name, "any")).namespace != host_name:
         return skip("the name translator gives virtual namespaces no host namespaces of their own")
-    if place in ctx.settings.namespaces:
+    if host_name in ctx.settings.namespaces:
         return skip("names.namespaces lists the host's own namespace of this name")
-    if is_built_in(name) and place == name:
+    if is_built_in(name) and host_name == name:
         why = "every cluster has a namespace of this name for itself"
         return skip(f"{why}; names.namespaces doesn't list it")
     return None
@@ -187,7 +187,7 @@ def home_sources(settings: Settings) -> Iterable[Source]:
 
 
 def unready_home(ctx: Context, namespace: str) -> Decision | None:
-    """Return a wait while the host namespace of a virtual one lacks what the operator gives each.
+    """Return a wait while the host namespace of a virtual one lacks labels, a quota or limits.
 
     A host namespace that the daemon didn't make is the operator's own matter. The values of labels
     aren't compared: a patch, or a user of the host, may have set another one.
@@ -195,22 +195,22 @@ def unready_home(ctx: Context, namespace: str) -> Decision | None:
     config = ctx.settings.section(NamespaceSyncer.name, NamespaceConfig)
     if config is None:
         return None
-    place = ctx.names.to_host(NAMESPACES, Key("", namespace))
-    home = ctx.host(NAMESPACES, place)
+    host_key = ctx.names.to_host(NAMESPACES, Key("", namespace))
+    home = ctx.host(NAMESPACES, host_key)
     if home is None:
         return None
 
     if not config.overlay.keys() <= labels_of(home).keys():
-        seen = ObjectRef(Side.HOST, NAMESPACES, place)
-        return wait("its host namespace doesn't have its labels yet", on=(seen,))
-    for seen in _given_to(place.name, config):
-        kind = seen.resource.kind
-        given = ctx.host(seen.resource, seen.key)
+        reference = ObjectRef(Side.HOST, NAMESPACES, host_key)
+        return wait("its host namespace doesn't have its labels yet", on=(reference,))
+    for reference in _given_to(host_key.name, config):
+        kind = reference.resource.kind
+        given = ctx.host(reference.resource, reference.key)
         if given is None:
-            return wait(f"its host namespace has no {kind} yet", on=(seen,))
+            return wait(f"its host namespace has no {kind} yet", on=(reference,))
         if not _is_enforced(given):
             why = f"the host doesn't enforce the {kind} of its host namespace yet"
-            return wait(why, on=(seen,))
+            return wait(why, on=(reference,))
     return None
 
 

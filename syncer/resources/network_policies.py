@@ -129,9 +129,9 @@ class NetworkPolicySyncer(
 
     Policies of a namespace add up
     (https://kubernetes.io/docs/concepts/services-networking/network-policies/), so a copy that
-    named more would open a tenant's Pods to others in spite of the operator's own. What can't be
-    said on the host is refused as a whole. A policy holds until it is gone, so its copy stays until
-    then, whatever finalizers hold it.
+    named more would open a tenant's Pods to others in spite of the operator's own. A policy without
+    an equivalent on the host is refused as a whole. A policy holds until it is gone, so its copy stays
+    until then, whatever finalizers hold it.
     """
 
     deletion = "whenGone"
@@ -198,7 +198,7 @@ class Block:
     excepted: tuple[Network, ...] = ()
 
     def within(self, other: "Block") -> "Block | None":
-        """Return what is in both; None if nothing is."""
+        """Return the addresses that are in both; None if there are none."""
         # Of two networks, one lies in the other, or they have no address in common.
         if _is_within(self.network, other.network):
             inner = self.network
@@ -252,7 +252,7 @@ class _Copy:
         self.found = NamespaceSelection(self.ctx, _BY_LABEL, "it", "peers", "spec")
 
     def decided(self, reason: str) -> Decision:
-        """Return the decision to write the copy, with a warning of what it allows less."""
+        """Return the decision to write the copy, with a warning about the traffic that it lacks."""
         decision = apply(host=self.made(), reason=reason)
         if self.is_doubtful:
             decision = decision.look_again(CROWDED_SECONDS)
@@ -279,7 +279,7 @@ class _Copy:
             why = "the Pods of its namespace are in another namespace of the host"
             raise Refused(f"{why} than the policy would be")
         if is_too_long(self.virtual):
-            why = f"has more than {LONGEST} characters; make several policies of it"
+            why = f"has more than {LONGEST} characters; split the policy into several"
             raise TooLarge(why, path="spec")
         _count(given)
 

@@ -70,7 +70,7 @@ class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriority
     def excluded(self, ctx: Context[TenantPriorityConfig], side: Side, obj: Obj) -> str | None:
         """Leave those alone that every API server makes for itself."""
         if is_reserved(key_of(obj).name):
-            return "every API server has one of its own"
+            return "every API server has its own"
         return None
 
     def translate(self, ctx: Context[TenantPriorityConfig], virtual: Obj) -> Obj:
@@ -151,8 +151,8 @@ def missing(ctx: Context, name: str) -> Decision | None:
         return None
     key = Key("", name)
     if ctx.virtual(PRIORITY_CLASSES, key) is None:
-        seen = ObjectRef(Side.VIRTUAL, PRIORITY_CLASSES, key)
-        return wait(f"there is no PriorityClass {name}", on=(seen,))
+        reference = ObjectRef(Side.VIRTUAL, PRIORITY_CLASSES, key)
+        return wait(f"there is no PriorityClass {name}", on=(reference,))
 
     at = place(ctx, name)
     if at is None:
@@ -160,8 +160,8 @@ def missing(ctx: Context, name: str) -> Decision | None:
     host = ctx.host(PRIORITY_CLASSES, at)
     if host is not None and _is_copy(ctx, host):
         return None
-    seen = ObjectRef(Side.HOST, PRIORITY_CLASSES, at)
-    return wait(f"the PriorityClass {name} isn't where Pods run yet", on=(seen,))
+    reference = ObjectRef(Side.HOST, PRIORITY_CLASSES, at)
+    return wait(f"the PriorityClass {name} isn't where Pods run yet", on=(reference,))
 
 
 def sources(settings: Settings) -> Iterable[Source]:

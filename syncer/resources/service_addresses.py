@@ -2,33 +2,27 @@
 
 The host is asked for the addresses that the virtual API server has drawn. Nothing else happens
 unless it refuses them, since another Service of the host has them, or they are outside of its
-range. Then the host draws, and the virtual Service takes what the host gave. Its address can't be
+range. Then the host draws, and the virtual Service takes the address of its copy. This can't be
 changed in place, but a Service may become a mere name and a Service again (Kubernetes:
 ``ValidateServiceClusterIPsRelatedFields``), which keeps its uid. Each step is a single write, after
 which the objects alone determine the next one, so the daemon may restart at any point:
 
-======================  ==========  =================================
-    ==================================
-virtual Service         its note    copy                               next
-======================  ==========  =================================
-    ==================================
-address a               -           -                                  create the copy with a
-                                                                       (refused: note ``taken`` a)
-address a               taken a     -                                  create the copy without an
-    address
-address a               any         address b                          note the spec, become a mere
-    name
-a name, the placeholder the spec    address b                          take b, remove the note
-                                                                       (refused: take a, note
-                                                                           ``unfit`` b)
-a name, the placeholder the spec    -                                  take a, remove the note
-address a               unfit b     address b                          if it took a: delete the copy
-======================  ==========  =================================
-    ==================================
+=======================  ========  =========  ===================================
+virtual Service          its note  copy       next
+=======================  ========  =========  ===================================
+address a                -         -          create the copy with a
+                                              (refused: note ``taken`` a)
+address a                taken a   -          create the copy without an address
+address a                any       address b  note the spec, become a mere name
+a name, the placeholder  the spec  address b  take b, remove the note
+                                              (refused: take a, note ``unfit`` b)
+a name, the placeholder  the spec  -          take a, remove the note
+address a                unfit b   address b  if it took a: delete the copy
+=======================  ========  =========  ===================================
 
 While the spec is in the note, nothing of the virtual Service goes down or comes up. A Service with
-node ports keeps its address, as does one whose copy had another address before: nothing that a
-client uses is ever replaced.
+node ports keeps its address, as does one whose copy had another address before: no
+address that a client uses is ever replaced.
 """
 
 import json
@@ -71,7 +65,7 @@ class Note:
     #: The number of addresses that the host drew in vain.
     draws: int = 0
     #: True once an event has warned the tenant that the addresses differ.
-    told: bool = False
+    notified: bool = False
     #: The spec of the Service before it became a mere name; None while it isn't one.
     was: Obj | None = None
 
@@ -97,7 +91,7 @@ class Note:
             taken=_texts(found.get("taken")),
             unfit=_texts(found.get("unfit")),
             draws=draws,
-            told=found.get("told") is True,
+            notified=found.get("told") is True,
             was=was,
         )
 
@@ -106,7 +100,7 @@ class Note:
             "taken": self.taken,
             "unfit": self.unfit,
             "draws": self.draws,
-            "told": self.told,
+            "told": self.notified,
             "was": self.was,
         }
         given = {name: value for name, value in found.items() if value or name == "draws"}
@@ -201,7 +195,7 @@ def begin(marks: Marks, virtual: Obj, note: Note) -> Decision:
     mark = str(Note(taken=note.taken, draws=note.draws, was=virtual["spec"]))
     obj = version_of(virtual, {marks.address: mark})
     obj["spec"] = {"type": "ExternalName", "externalName": PLACEHOLDER}
-    why = "the host has another address for it, which it takes"
+    why = "the virtual Service takes the address of its copy"
     return Decision((Write(Side.VIRTUAL, Verb.APPLY, obj, exact=()),), why, is_step=True)
 
 
@@ -234,7 +228,7 @@ def forget(marks: Marks, virtual: Obj) -> Decision:
 
 def tell(marks: Marks, virtual: Obj, note: Note) -> Decision:
     """Warn the tenant, once, that the addresses differ."""
-    after = replace(note, told=True, was=None)
+    after = replace(note, notified=True, was=None)
     write = _noted(marks, virtual, after)
     why = "the cluster has no address for it that is free in both the virtual and the host cluster"
     how = "its environment variables work, its name leads nowhere: delete it and create it again"

@@ -48,7 +48,7 @@ from syncer.resources.service_ranges import SERVICE_CIDRS, Obstacle, obstacle_to
 KUBERNETES = Key("default", "kubernetes")
 
 #: Why a Service of type ExternalName has no copy.
-_ONLY_A_NAME = "it is a name for DNS alone; see sync.toHost.services.allow.externalNames"
+_ONLY_A_NAME = "it is only a DNS name; see sync.toHost.services.allow.externalNames"
 
 #: Returns True for the key of an annotation that makes a load balancer internal, for example.
 _configures_load_balancer = key_family("Load balancers")
@@ -458,7 +458,7 @@ def _agreed(ctx: Context[ServiceConfig], pair: Pair, note: Note) -> Decision:
     if note.taken and note.draws < MOST_DRAWS:
         why = "the virtual Service can't have its address, so the host draws another one"
         return delete(host=pair.host, reason=why)
-    if not note.told:
+    if not note.notified:
         return same.tell(ctx.marks, pair.virtual, note)
     if note.taken:
         return wait("there is no address that is free on both sides")
@@ -493,7 +493,7 @@ def _refuse_open(ctx: Context[ServiceConfig], virtual: Obj) -> None:
     has_class = virtual["spec"].get("loadBalancerClass")
     if has_class and not ctx.config.allow.load_balancer_class:
         why = "the host chooses the load balancer, and the default one may be open to more"
-        how = "make the Service again without it, or change its type, as a class can't be changed"
+        how = "create the Service again without it, or change its type, as a class can't be changed"
         raise Refused(f"{why}: {how}", path="spec.loadBalancerClass", reason="NotCopied")
     ctx.refuse_without(virtual, _configures_load_balancer)
 
@@ -509,7 +509,7 @@ def _unchangeable(wanted: Obj, actual: Obj) -> str | None:
     is_headless = wanted["spec"].get("clusterIP") == HEADLESS
     if is_headless == (address == HEADLESS):
         return None
-    now = "headless now" if is_headless else "not headless any more"
+    now = "headless now" if is_headless else "no longer headless"
     return f"the virtual Service is {now}, which the host can't change in place"
 
 

@@ -1,4 +1,4 @@
-"""The container image: what is in it, how plugins get into it, and the daemon in it between real API servers."""
+"""The container image: its contents, how plugins get into it, and the daemon in it between real API servers."""
 
 import json
 import tarfile
@@ -38,10 +38,10 @@ def foo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_image_is_small_and_says_where_it_is_from(built: Built) -> None:
+def test_image_is_small_and_labelled_with_its_source(built: Built) -> None:
     assert built.saved.compressed < 60 * MB
     config = json.loads(built.engine.run("image", "inspect", TAG))[0]["Config"]
-    assert built.saved.said()["added"]["compressed_bytes"] < 35 * MB
+    assert built.saved.as_json()["added"]["compressed_bytes"] < 35 * MB
     assert (config["User"], config["Entrypoint"]) == ("65532:65532", ["syncer"])
     assert config["Cmd"] == ["--config", "/etc/syncer/syncer.yaml"]
     labels = {name.rpartition(".")[2]: value for name, value in config["Labels"].items()}
@@ -104,8 +104,8 @@ def test_daemon_in_the_image_copies_between_real_clusters(built: Built, planes: 
         planes.virtual.kubectl("create", "configmap", "settings", f"--namespace={NAMESPACE}", "--from-literal=a=b")
         copy = f"configmap/settings-x-{NAMESPACE}-x-shop"
         planes.host.kubectl("wait", "--for=create", "--timeout=120s", f"--namespace={HOST_NAMESPACE}", copy)
-        said = built.engine.run("exec", daemon.folder.name, "syncer", "status", "--config", str(daemon.file))
-        assert "configmaps" in said
+        output = built.engine.run("exec", daemon.folder.name, "syncer", "status", "--config", str(daemon.file))
+        assert "configmaps" in output
         about = Path(f"/proc/{daemon.pid}/status").read_text()
         assert about.split("Uid:\t")[1].startswith(f"{USER}\t")
         assert about.split("CapEff:\t")[1].startswith("0000000000000000\n")

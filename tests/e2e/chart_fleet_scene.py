@@ -170,12 +170,12 @@ class Fleet:
         }
 
     def served(self, replica: str) -> Mapping[str, Any]:
-        """Return what a replica says of its virtual clusters, by name; nothing if it can't be asked."""
+        """Return the report of a replica about its virtual clusters, by name; nothing without an answer."""
         try:
-            said = self.own("exec", replica, "--", "syncer", "clusters", "--output=json")
+            output = self.own("exec", replica, "--", "syncer", "clusters", "--output=json")
         except Failed:
             return {}
-        return {each["cluster"]: each for each in json.loads(said)}
+        return {each["cluster"]: each for each in json.loads(output)}
 
     def leader(self, member: Member) -> str:
         """Return the replica that leads a virtual cluster, once there is one."""

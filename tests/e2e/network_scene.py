@@ -34,8 +34,8 @@ class Answer(StrEnum):
 
 def connect(cluster: Reached, namespace: str, pod: str, targets: Collection[str]) -> Mapping[str, str]:
     """Return the answers that a pod's connections to addresses meet, each ``HOST:PORT``."""
-    said = cluster.exec(namespace, pod, "/web", "connect", *targets)
-    return dict(line.split(" ", 1) for line in said.splitlines())
+    output = cluster.exec(namespace, pod, "/web", "connect", *targets)
+    return dict(line.split(" ", 1) for line in output.splitlines())
 
 
 def call_webhooks(cluster: Reached, targets: Collection[str]) -> Mapping[str, str]:
@@ -79,13 +79,13 @@ def _called(cluster: Reached, name: str) -> str:
     }
     command = kubectl_command(cluster.kubeconfig, "create", "--dry-run=server", "-f", "-")
     given = json.dumps(labelled)
-    said = ""
+    output = ""
 
     def is_called() -> bool:
         """Return True if the webhook was called: a moment after it was registered."""
-        nonlocal said
+        nonlocal output
         done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, check=False)
-        said = done.stderr
+        output = done.stderr
         return bool(done.returncode)
 
     until(f"the webhook {name} is called", is_called)
@@ -94,9 +94,9 @@ def _called(cluster: Reached, name: str) -> str:
         (Answer.REFUSED, ("connection refused",)),
         (Answer.SILENT, ("deadline exceeded", "i/o timeout")),
     ):
-        if any(word in said for word in words):
+        if any(word in output for word in words):
             return answer
-    return said
+    return output
 
 
 @contextmanager

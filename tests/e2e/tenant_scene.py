@@ -83,7 +83,7 @@ class Tenant(Chart):
         return [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def _holder(self) -> str:
-        """Return the pod whose daemon works."""
+        """Return the pod of the working daemon."""
         identity = self.own("get", "lease", f"vsyncer-{NAME}", "-o=jsonpath={.spec.holderIdentity}")
         return identity.partition("_")[0].rpartition("/")[2]
 

@@ -25,8 +25,8 @@ def test_pods_of_all_tenants_run_and_show_their_logs(fleet: Fleet) -> None:
 
 
 def test_chart_tests_itself(fleet: Fleet) -> None:
-    said = fleet.helm("test", FLEET, f"--namespace={FLEET}", "--logs")
-    assert "Phase:          Succeeded" in said
+    output = fleet.helm("test", FLEET, f"--namespace={FLEET}", "--logs")
+    assert "Phase:          Succeeded" in output
 
 
 def test_tenants_are_served_on_when_the_replica_that_leads_is_killed(fleet: Fleet) -> None:

@@ -199,7 +199,7 @@ def test_policies_open_metrics_alone_to_the_hosts_monitoring(scene: Scene) -> No
     }
 
 
-def test_policies_hold_the_virtual_api_server_that_dials_where_its_tenant_says(scene: Scene) -> None:
+def test_policies_confine_webhook_calls_of_the_virtual_api_server(scene: Scene) -> None:
     own = [f"{scene.tenant_pod}:{WEB_SERVER}", f"{INTERNET}:{WEB_PORT}"]
     others = [
         f"{scene.neighbour_pod}:{WEB_SERVER}",

@@ -53,7 +53,7 @@ def names(items: Iterable[Any]) -> set[str]:
     return {item["metadata"]["name"] for item in items}
 
 
-def test_pods_with_the_labels_of_the_chart_are_selected_by_nothing_of_it(chart: Chart) -> None:
+def test_pods_with_the_charts_labels_are_not_selected_by_the_chart(chart: Chart) -> None:
     parts = "-l=vsyncer.dev/part in (control-plane,syncer)"
     own = json.loads(chart.own("get", "pods,services", parts, "-o=json"))["items"]
     labels = [item["metadata"]["labels"] for item in own]

@@ -58,13 +58,13 @@ def test_output_of_a_container_is_followed(tenant: Tenant, pod: str, command: li
     with subprocess.Popen(tenant.command(*command, "-n=logs", pod), stdout=subprocess.PIPE) as following:
         assert following.stdout is not None
         os.set_blocking(following.stdout.fileno(), False)
-        seen = []
+        chunks = []
 
         def arrived() -> bool:
             tenant.exec("logs", pod, "wget", "-qO-", "http://127.0.0.1:8080/followed")
             assert following.stdout is not None
-            seen.append(following.stdout.read() or b"")
-            return b"GET /followed\n" in b"".join(seen)
+            chunks.append(following.stdout.read() or b"")
+            return b"GET /followed\n" in b"".join(chunks)
 
         try:
             until("the container's output arrives", arrived)
@@ -73,7 +73,7 @@ def test_output_of_a_container_is_followed(tenant: Tenant, pod: str, command: li
             following.kill()
 
 
-def test_refusal_names_nothing_of_the_host(tenant: Tenant, pod: str) -> None:
+def test_refusal_has_no_name_of_the_host(tenant: Tenant, pod: str) -> None:
     failed = subprocess.run(
         tenant.command("logs", "--previous", "-n=logs", pod), capture_output=True, text=True, check=False, timeout=600
     )
@@ -111,7 +111,7 @@ def test_port_stays_and_commands_work_after_the_end_of_the_daemon(tenant: Tenant
 
 
 def test_client_without_a_certificate_or_of_another_cluster_is_refused(tenant: Tenant, pod: str) -> None:
-    """The admin of the host is nobody in the virtual cluster; a token of the tenant is one, but may nothing."""
+    """The host's admin is unknown in the virtual cluster; a token of the tenant is known, but has no rights."""
     ca = str(credentials(tenant.kubeconfig, tenant.folder / "tenant").ca)
     trusting = ssl.create_default_context(cafile=ca)
     assert asked(tenant, trusting, f"/containerLogs/logs/{pod}/web").startswith(b"HTTP/1.1 401")

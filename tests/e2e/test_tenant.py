@@ -1,4 +1,4 @@
-"""Pods of a tenant really run: what they see, and what is left of them."""
+"""Pods of a tenant really run: their volumes, jobs and services, and their removal."""
 
 import json
 
@@ -74,7 +74,7 @@ def clusterip(tenant: Tenant, namespace: str, service: str) -> str:
     return tenant.kubectl("get", "service", service, "-n", namespace, "-o=jsonpath={.spec.clusterIP}")
 
 
-def test_changed_configmap_and_secret_are_seen_in_the_volumes_of_a_running_pod(tenant: Tenant) -> None:
+def test_changed_configmap_and_secret_reach_the_volumes_of_a_running_pod(tenant: Tenant) -> None:
     with tenant.namespace("volumes", READER):
         running(tenant, "volumes", "app=reader")
         assert tenant.exec("volumes", "reader", "cat", "/settings/color", "/login/password") == "redfirst"

@@ -135,12 +135,12 @@ def test_headless_service_has_the_addresses_of_its_pods(names: Tenant) -> None:
     assert all(f"Address: {address}" in " ".join(found.split()) for address in listed.split())
 
 
-def test_pod_sees_the_name_server_and_searches_of_its_own_cluster(names: Tenant) -> None:
-    said = names.exec(NAMESPACE, "db-0", "/bin/busybox", "cat", "/etc/resolv.conf")
+def test_pod_has_the_name_server_and_search_domains_of_its_cluster(names: Tenant) -> None:
+    content = names.exec(NAMESPACE, "db-0", "/bin/busybox", "cat", "/etc/resolv.conf")
     address = names.kubectl("get", "service", "-n=kube-system", "kube-dns", "-o=jsonpath={.spec.clusterIP}")
-    assert f"nameserver {address}\n" in said
-    assert f"search {NAMESPACE}.svc.cluster.local svc.cluster.local cluster.local\n" in said
-    assert "options ndots:5" in said
+    assert f"nameserver {address}\n" in content
+    assert f"search {NAMESPACE}.svc.cluster.local svc.cluster.local cluster.local\n" in content
+    assert "options ndots:5" in content
 
 
 #: An address that a Service of the host's own has.
@@ -154,7 +154,7 @@ def made(tenant: Tenant, name: str, **spec: Any) -> Any:
     return json.loads(tenant.kubectl("create", "-n", NAMESPACE, "-o=json", "-f", "-", stdin=json.dumps(manifest)))
 
 
-def test_service_whose_address_the_host_has_given_away_is_reached_at_another_one(names: Tenant) -> None:
+def test_service_with_an_address_taken_on_the_host_is_reached_at_another(names: Tenant) -> None:
     theirs = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "theirs"}}
     spec = {"clusterIP": TAKEN, "ports": [{"port": 80}]}
     names.host.kubectl("create", "-f", "-", stdin=json.dumps({**theirs, "spec": spec}))

@@ -95,7 +95,7 @@ def test_figures_are_those_of_the_host(tenant: Tenant, pod: str) -> None:
     until("both sides say the same", same)
 
 
-def test_kubelet_shows_the_pods_of_its_node_and_what_they_use(tenant: Tenant, pod: str) -> None:
+def test_kubelet_shows_the_pods_of_its_node_and_their_usage(tenant: Tenant, pod: str) -> None:
     page = "/api/v1/nodes/node1/proxy/"
     pods = json.loads(tenant.kubectl("get", "--raw", f"{page}pods"))["items"]
     assert pod in {each["metadata"]["name"] for each in pods}

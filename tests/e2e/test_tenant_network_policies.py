@@ -54,8 +54,8 @@ def test_tenants_policies_drop_connections_and_let_them_through_again(tenant: Te
     until("the namespace of the team is let in, and no other", lambda: met() == (Answer.SILENT, Answer.OPEN))
     tenant.kubectl("apply", "-n=front", "-f", "-", stdin=SILENCE)
     until("nothing of the team is let out", lambda: met() == (Answer.SILENT, Answer.SILENT))
-    said = tenant.exec("front", outside, "/web", "api", "/api/v1/namespaces/front/pods")
-    assert said.startswith(("200", "403")), "its API server is reached all the same"
+    answer = tenant.exec("front", outside, "/web", "api", "/api/v1/namespaces/front/pods")
+    assert answer.startswith(("200", "403")), "its API server is reached all the same"
     tenant.kubectl("delete", "networkpolicy", "silence", "-n=front")
     tenant.kubectl("delete", "networkpolicy", "team", "-n=walls")
     until("without policies all are open to the tenant's own", lambda: met() == (Answer.OPEN, Answer.OPEN))

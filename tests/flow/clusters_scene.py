@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from harness import admin, built_in, namespace, place, utcnow
+from harness import admin, built_in, host_path, namespace, utcnow
 
 from hack.side_tasks import helped_by
 from syncer.api import Side
@@ -88,7 +88,7 @@ class World:
 
     def has_copy(self, cluster: str, name: str = "x") -> bool:
         """Return True if the copy of an object of the shop is on the host."""
-        return self.host.get("configmaps", place(name, cluster, HOME)) is not None
+        return self.host.get("configmaps", host_path(name, cluster, HOME)) is not None
 
 
 def states(process: Process) -> dict[str, str]:

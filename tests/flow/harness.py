@@ -57,8 +57,8 @@ def built_in(*names: str) -> list[SyncerClass]:
     return [syncer for syncer in registry() if not names or syncer.name in names]
 
 
-def place(name: str, cluster: str = CLUSTER, home: str = HOME) -> str:
-    """Return where the host copy of a namespaced object of the shop lies, as ``namespace/name``."""
+def host_path(name: str, cluster: str = CLUSTER, home: str = HOME) -> str:
+    """Return the host key of the copy of a namespaced object of the shop, as ``namespace/name``."""
     return f"{home}/{name}-x-{NAMESPACE}-x-{cluster}"
 
 
@@ -119,7 +119,7 @@ class Two:
 
     def copy(self, plural: str, name: str) -> Obj | None:
         """Return the host copy of an object of the shop."""
-        return self.host.get(plural, place(name))
+        return self.host.get(plural, host_path(name))
 
     def original(self, plural: str, name: str) -> Obj | None:
         """Return the virtual object of this name in the shop."""

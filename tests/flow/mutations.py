@@ -1,4 +1,4 @@
-"""The kinds of the mutation matrix: how objects of each are made, what is done to them, and what a scan must say."""
+"""The kinds of the mutation matrix: how objects of each are made and changed, and the findings of a scan."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,7 @@ from typing import Any
 
 from class_rows import ROWS as CLASSES
 from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY, ClassRow
-from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, place, until
+from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, host_path, until
 from sampled import MADE, define
 
 from syncer.api import NameTranslator, Obj, Side
@@ -96,7 +96,7 @@ class Operation:
     sync: Mapping[str, Any] = field(default_factory=dict)
     translator: type[NameTranslator] = SingleNamespace
     virtual_key: Callable[[str], str] = _in_shop
-    host_key: Callable[[str], str] = place
+    host_key: Callable[[str], str] = host_path
     #: The label that "metadata" changes.
     label: str = "tier"
     cells: Mapping[tuple[str, str], Cell] = field(default_factory=lambda: DOWN)
@@ -108,14 +108,14 @@ class Operation:
     def server(self, two: Two, side: str) -> ApiServer:
         return two.host if side == "host" else two.virtual
 
-    def place(self, side: str, name: str) -> tuple[str, str]:
+    def location(self, side: str, name: str) -> tuple[str, str]:
         """The resource and the key of an object on a side."""
         if side == "host":
             return self.host_plural or self.plural, self.host_key(name)
         return self.plural, self.virtual_key(name)
 
     def get(self, two: Two, side: str, name: str) -> Obj | None:
-        return self.server(two, side).get(*self.place(side, name))
+        return self.server(two, side).get(*self.location(side, name))
 
     def mutate(self, two: Two, side: str, name: str) -> None:
         """Do to the object of this name what it is named after."""
@@ -123,13 +123,13 @@ class Operation:
         assert obj, f"there is no {side} {name} to mutate"
         match name:
             case "missing":
-                server.delete(*self.place(side, name))
+                server.delete(*self.location(side, name))
             case "orphan":
                 server.put(self.ghost(side, obj))
             case "uid" if side == "host":
                 server.put(merged(obj, {"metadata": {"annotations": {f"{PREFIX}/virtual-uid": "of-another"}}}))
             case "uid":
-                server.delete(*self.place(side, name))
+                server.delete(*self.location(side, name))
                 server.put(self.make(two, name))
             case "spec":
                 server.put(merged(obj, self.spec[side]))
@@ -142,7 +142,7 @@ class Operation:
 
     def ghost(self, side: str, obj: Obj) -> Obj:
         """A copy of an object that isn't there."""
-        _, key = self.place(side, "ghost")
+        _, key = self.location(side, "ghost")
         name = key.rpartition("/")[2]
         metadata = {part: value for part, value in obj["metadata"].items() if part not in ("uid", "resourceVersion")}
         virtual = self.virtual_key("ghost").rpartition("/")[2]
@@ -324,11 +324,7 @@ FROM_HOST = Operation(
     sync={"custom": {SHOWN: {"direction": "fromHost"}}},
     virtual_key=lambda name: name,
     host_key=lambda name: name,
-    cells=UP
-    | {
-        ("host", "metadata"): repaired("metadata", "virtual"),
-        ("virtual", "metadata"): repaired("metadata", "virtual"),
-    },
+    cells=UP,
     before=_define(SHOWN),
     title="fromHost",
 )
@@ -359,7 +355,7 @@ EVENTS = Operation(
     {"host": {"count": 7}, "virtual": {"count": 9}},
     begins=Side.HOST,
     virtual_key=lambda name: _in_shop(f"subject.{name}"),
-    host_key=lambda name: f"{place('subject')}.{name}",
+    host_key=lambda name: f"{host_path('subject')}.{name}",
     cells=UP | {("host", "missing"): EVENTS_GO, ("virtual", "orphan"): EVENTS_GO},
 )
 
@@ -401,8 +397,6 @@ HOST_NODES = Operation(
     host_key=lambda name: name,
     cells=UP
     | {
-        ("host", "metadata"): repaired("metadata", "virtual"),
-        ("virtual", "metadata"): repaired("metadata", "virtual"),
         ("virtual", "mark"): "a Node without our mark is one of the virtual cluster's own, and is left alone",
         ("host", "status"): repaired("status", "virtual"),
         ("virtual", "status"): repaired("status", "virtual"),
@@ -447,7 +441,7 @@ SPECIAL = [
         _pod_with_token,
         {"host": {"data": None}},
         host_plural="secrets",
-        host_key=lambda name: place(f"{name}.pod-tokens"),
+        host_key=lambda name: host_path(f"{name}.pod-tokens"),
         cells=DOWN
         | {
             ("host", "spec"): TOKENS,

@@ -41,13 +41,13 @@ class Gate:
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         body = json.loads(request.body) if request.body else None
-        said = self._server.admission(request.method, request.path.partition("?")[0], body)
-        if said is None:
+        refusal = self._server.admission(request.method, request.path.partition("?")[0], body)
+        if refusal is None:
             return await self._inner.send(request)
         await asyncio.sleep(self._server.delay)
         self._server.refused += 1
-        status = {"kind": "Status", "code": said[0], "reason": "Forbidden", "message": said[1]}
-        return HttpResponse(said[0], {}, json.dumps(status).encode())
+        status = {"kind": "Status", "code": refusal[0], "reason": "Forbidden", "message": refusal[1]}
+        return HttpResponse(refusal[0], {}, json.dumps(status).encode())
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
         return self._inner.stream(request)
@@ -57,7 +57,7 @@ class Gate:
 
 
 class GatedServer(ApiServer):
-    """A host whose admission is the test's."""
+    """A host with an admission by the test."""
 
     def __init__(self) -> None:
         super().__init__(seed="host", rbac=True)
@@ -114,9 +114,9 @@ def open_to_all(method: str, path: str, body: Any) -> None:
     """Let every request pass (an admission)."""
 
 
-def refusing(code: int, said: str) -> Admission:
+def refusing(code: int, refusal: str) -> Admission:
     """Return an admission that lets nothing be made."""
-    return lambda method, path, body: (code, said) if method == "POST" else None
+    return lambda method, path, body: (code, refusal) if method == "POST" else None
 
 
 def denied(*names: str) -> Admission:
@@ -131,7 +131,7 @@ def denied(*names: str) -> Admission:
     return admission
 
 
-def told(two: Two, name: str = "x") -> list[str]:
+def warnings(two: Two, name: str = "x") -> list[str]:
     """Return the messages of the warnings about an object of the shop."""
     events = two.virtual.objects("events", NAMESPACE)
     return [each["message"] for each in events if each["involvedObject"]["name"] == name]

@@ -33,7 +33,7 @@ def patroller(daemon: Daemon) -> Patroller:
 @contextlib.asynccontextmanager
 async def patrolled(two: Two, kinds: Mapping[str, Any] = ALL, **patrol: Any) -> AsyncIterator[Daemon]:
     """Yield a daemon with all built-in syncers and these options of its patroller, which scans only
-    when told to.
+    when asked to.
     """
     config = configured(Tenant(two.virtual, options=kinds))
     options = type(config.patrol).model_validate({"interval": "10h", "fresh": "10h", **patrol})
@@ -59,7 +59,7 @@ async def scanned(daemon: Daemon, syncer: str = "configmaps", *, fresh: bool = T
     return await patroller(daemon).scan(pair.controllers[syncer], fresh=fresh)
 
 
-def told(scan: Scan) -> list[tuple[str, str, str]]:
+def outcomes(scan: Scan) -> list[tuple[str, str, str]]:
     """Return the drift of a scan: object, side and outcome."""
     return [(one.drift.kind, str(one.drift.side), one.outcome.value) for one in scan.findings]
 

@@ -142,7 +142,7 @@ class Replicas:
         return self.live[name]
 
     def holder(self, cluster: str) -> str:
-        """Return who holds the Lease of a virtual cluster; "" for nobody."""
+        """Return the holder of the Lease of a virtual cluster; "" without one."""
         place = f"{HOME}/{lease_name(FLEET.name, shard_of(cluster, SHARDS))}"
         lease = self.world.host.get("leases.coordination.k8s.io", place)
         return str(lease["spec"].get("holderIdentity") or "").partition("_")[0] if lease else ""

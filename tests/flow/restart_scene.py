@@ -9,7 +9,7 @@ from typing import Any
 from class_rows import ROWS as CLASSES
 from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY
 from custom_scene import CERTIFICATES, CLUSTER_ISSUERS, custom, definition, owned_by
-from harness import CLUSTER, HOME, NAMESPACE, Two, built_in, place, widget
+from harness import CLUSTER, HOME, NAMESPACE, Two, built_in, host_path, widget
 from sampled import MADE, define
 
 from syncer.api import Key, NameTranslator, Obj, is_deleting
@@ -97,7 +97,7 @@ class Case:
 def copied(plural: str, obj: Obj, *syncers: str, name: str = "", others: tuple[Obj, ...] = (), **options: Any) -> Case:
     """A kind of the shop that is copied under its translated name."""
     own = obj["metadata"]["name"]
-    given = {"virtual": (plural, f"{NAMESPACE}/{own}"), "host": (plural, place(own)), **options}
+    given = {"virtual": (plural, f"{NAMESPACE}/{own}"), "host": (plural, host_path(own)), **options}
     return Case(name or plural, syncers or (plural.partition(".")[0],), on_virtual=(*others, obj), **given)
 
 
@@ -175,7 +175,7 @@ _SPECIAL = (
         pod("x", spec={"volumes": [TOKEN]}),
         *RUNNING,
         name="pod-tokens",
-        host=("secrets", place("x.pod-tokens")),
+        host=("secrets", host_path("x.pod-tokens")),
     ),
     copied("pods", pod("x"), *RUNNING, name="nodes", virtual=("nodes", "n1")),
     copied(
@@ -250,7 +250,7 @@ _SPECIAL = (
         "custom, made by an operator",
         ("configmaps", "secrets"),
         ("secrets", f"{NAMESPACE}/db-tls"),
-        ("secrets", place("db-tls")),
+        ("secrets", host_path("db-tls")),
         on_virtual=(CERTIFICATE,),
         edits=ENCODED,
         sync={"custom": {CERTIFICATES: NAMED}},
@@ -286,7 +286,7 @@ def _sampled(sample: Sample) -> Case:
         sample.object("x"),
         sample.name,
         *(each.name for each in sample.together),
-        host=(str(sample.syncer.host_resource), place("x")),
+        host=(str(sample.syncer.host_resource), host_path("x")),
         edits=(sample.change, sample.tampered),
         sync=sample.sync,
         section=sample.syncer.section,
@@ -313,7 +313,7 @@ def _delete(server: ApiServer, where: Place) -> None:
 
 
 def _recreate(server: ApiServer, where: Place) -> None:
-    """Delete the object and make it anew with all that it said, as ``kubectl replace --force`` does."""
+    """Delete the object and create it again with all its fields, as ``kubectl replace --force`` does."""
     found = server.get(*where)
     if found is not None:
         server.delete(*where)

@@ -121,7 +121,7 @@ class Secrets(World):
 
     @contextlib.asynccontextmanager
     async def daemon(self, config: SyncerConfig) -> AsyncIterator[tuple[Process, ClusterSources]]:
-        """Serve what a configuration says while the block runs."""
+        """Serve a configuration while the block runs."""
         process = Process(
             host=admin(self.host, Side.HOST),
             metrics=Metrics(version="test"),

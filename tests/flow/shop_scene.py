@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 
-from harness import NAMESPACE, Daemon, Two, place
+from harness import NAMESPACE, Daemon, Two, host_path
 
 from syncer.api import Obj
 from syncer.engine.controllers.request_status import RequestStatus
@@ -27,7 +27,7 @@ def the_copy(two: Two, plural: str, name: str) -> Obj:
 
 def copy_name(name: str) -> str:
     """Return the name of an object's copy, without its namespace."""
-    return place(name).partition("/")[2]
+    return host_path(name).partition("/")[2]
 
 
 def many(two: Two, number: int, data: Mapping[str, str] | None = None) -> None:

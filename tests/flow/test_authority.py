@@ -51,9 +51,9 @@ async def sharing(two: Guarded, data: Mapping[str, str]) -> AsyncIterator[Daemon
 
 async def nothing_is_written(two: Two, seconds: float) -> None:
     """Neither side is asked for a change meanwhile."""
-    seen = len(two.virtual.requests), len(two.host.requests)
+    since = len(two.virtual.requests), len(two.host.requests)
     await asyncio.sleep(seconds)
-    assert writes(two.virtual, seen[0]) + writes(two.host, seen[1]) == []
+    assert writes(two.virtual, since[0]) + writes(two.host, since[1]) == []
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["seen", "unseen"])
@@ -88,7 +88,7 @@ def test_change_on_one_side_reaches_the_other(ours: Any, theirs: Any, end: Any, 
     play(scenario)
 
 
-def test_host_scales_what_the_tenant_has_made() -> None:
+def test_host_scales_an_object_of_the_tenant() -> None:
     async def scenario() -> None:
         two, config = Guarded(), configured(SCALED, "configmaps")
         two.virtual.put(widget("x", spec={"replicas": 1, "image": "a", "options": {"depth": 1}}))
@@ -212,7 +212,7 @@ def test_base_comes_and_goes_with_the_need_for_one() -> None:
     play(scenario)
 
 
-def test_base_that_somebody_takes_away_lets_the_virtual_side_win() -> None:
+def test_virtual_side_wins_after_the_base_was_removed() -> None:
     async def scenario() -> None:
         two = with_map()
         async with sharing(two, START):

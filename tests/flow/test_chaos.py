@@ -23,7 +23,7 @@ def test_sides_end_in_step_whatever_happens() -> None:
     assert report.faults.total() > PLAYS, "hardly anything went wrong, so this shows nothing"
 
 
-def test_leader_that_goes_on_when_it_can_no_longer_renew_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leader_that_goes_on_after_failed_renewals_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     script = (Depose("ann"), Wait(8.0), Wait(8.0), Wait(8.0), Put("red", "pods", "blog", "a", look=0))
     assert wrong_in(script) == []
     believes = property(lambda lease: lease._clock() < lease._held_until + 60)

@@ -29,7 +29,7 @@ def test_replicas_and_clusters_end_in_step_whatever_happens() -> None:
 
 
 @pytest.mark.parametrize("name", REPLICAS.daemons)
-def test_replica_that_goes_on_after_its_lease_is_seen(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_replica_that_goes_on_after_its_lease_is_reported(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     puts = [Put(tenant, "pods", "blog", "a", look=0) for tenant in REPLICAS.tenants]
     script = (Wait(8.0), Depose(name), Wait(24.0), *puts, Wait(8.0))
     assert wrong_in(script, REPLICAS) == []

@@ -34,7 +34,7 @@ def storage(name: str, **metadata: Any) -> Obj:
     return build(STORAGE_CLASSES, name, provisioner="disk.example.org", metadata=metadata)
 
 
-def told(two: Two, name: str) -> list[tuple[str, str]]:
+def events_about(two: Two, name: str) -> list[tuple[str, str]]:
     """Return the reasons and messages of the events about an object."""
     found = two.virtual.objects("events", NAMESPACE)
     return [(each["reason"], each["message"]) for each in found if each["involvedObject"]["name"] == name]
@@ -48,11 +48,11 @@ def test_object_waits_for_its_class_and_its_owner_reads_why() -> None:
         two.virtual.put(claim("db", storageClassName="gold"))
         two.virtual.put(ingress("web", spec={"ingressClassName": "public"}))
         async with running(two, config()) as daemon:
-            await until(lambda: told(two, "db") and told(two, "web"))
+            await until(lambda: events_about(two, "db") and events_about(two, "web"))
             await daemon.settled()
             named = {"db": "StorageClass gold", "web": "IngressClass public"}
             for name, kind in named.items():
-                [(reason, message)] = told(two, name)
+                [(reason, message)] = events_about(two, name)
                 assert reason == "ClassNotListed"
                 assert message == f"the host has no {kind} for this virtual cluster: name one that is listed"
             assert two.copy("persistentvolumeclaims", "db") is None
@@ -66,12 +66,12 @@ def test_object_waits_for_its_class_and_its_owner_reads_why() -> None:
     play(scenario)
 
 
-def test_class_that_becomes_the_default_is_found_by_what_waits_for_one() -> None:
+def test_class_that_becomes_the_default_wakes_waiting_claims() -> None:
     async def scenario() -> None:
         two = Guarded()
         two.virtual.put(claim("db"))
         async with running(two, config()) as daemon:
-            await until(lambda: told(two, "db"))
+            await until(lambda: events_about(two, "db"))
             await daemon.settled()
             default = {"storageclass.kubernetes.io/is-default-class": "true"}
             two.host.put(storage("basic", annotations=default, **SHOWN))
@@ -84,7 +84,7 @@ def test_class_that_becomes_the_default_is_found_by_what_waits_for_one() -> None
 
 
 @pytest.mark.parametrize("bound", [True, False])
-def test_claim_whose_copy_is_deleted_says_what_that_means(bound: bool) -> None:
+def test_event_of_a_claim_explains_that_its_copy_was_deleted(bound: bool) -> None:
     async def scenario() -> None:
         two = Guarded()
         two.host.put(storage("gold", **SHOWN))
@@ -104,14 +104,14 @@ def test_claim_whose_copy_is_deleted_says_what_that_means(bound: bool) -> None:
                     },
                 )
             await daemon.settled()
-            assert told(two, "x") == []
+            assert events_about(two, "x") == []
             copy = two.copy("persistentvolumeclaims", "x")
             assert copy
             two.host.delete("persistentvolumeclaims", f"{copy['metadata']['namespace']}/{copy['metadata']['name']}")
-            await until(lambda: told(two, "x"))
-            [(reason, message)] = told(two, "x")
+            await until(lambda: events_about(two, "x"))
+            [(reason, message)] = events_about(two, "x")
             assert reason == "HostCopyDeleted"
-            assert ("delete this claim and make it again" in message) is bound
+            assert ("delete this claim and create it again" in message) is bound
             assert ("take the annotation vsyncer.dev/copied off" in message) is not bound
 
     play(scenario)

@@ -38,10 +38,10 @@ def test_credentials_rotated_under_load_cost_no_list_no_watch_and_no_event(tmp_p
         cache = ClusterCache(
             [SecretsProvider(home, {"fleet": []}, environ={})], ClusterCacheOptions(user_agent="test"), environ={}
         )
-        seen: set[str] = set()
+        received: set[str] = set()
 
         def note(key: Key, _: Obj) -> None:
-            seen.add(key.name)
+            received.add(key.name)
 
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(home.run()), tasks.create_task(cache.run())]
@@ -66,7 +66,7 @@ def test_credentials_rotated_under_load_cost_no_list_no_watch_and_no_event(tmp_p
                 management.put(kubeconfig_secret(file))
                 await asyncio.sleep(0.2)
                 assert await cache.get_uncached_client("fleet/eu").get(CONFIG_MAPS, Key("shop", names[-1]))
-            await until(lambda: seen >= set(names))
+            await until(lambda: received >= set(names))
             assert asked() == before
             assert not len(source), "it was never disconnected"
             for task in running:

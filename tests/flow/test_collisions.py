@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from harness import HOME, NAMESPACE, Daemon, Two, built_in, play, until, verbs, writes
-from parked_scene import told
+from parked_scene import warnings
 from small_syncers import Maps
 
 from kube_envtest import Rule
@@ -29,7 +29,7 @@ def color(two: Two, name: str = "flat-x") -> str | None:
     return str(copy["data"]["color"]) if copy else None
 
 
-def held(daemon: Daemon) -> dict[str, str]:
+def name_collisions(daemon: Daemon) -> dict[str, str]:
     """Return the keys that are parked, each with the class of the error."""
     return {str(request.key): status.error for request, status in daemon.process.statuses.troubles()}
 
@@ -46,26 +46,26 @@ def test_name_on_the_host_stays_with_the_first_of_two_virtual_objects(two: Two) 
             await daemon.settled()
             copies = [one for one in two.host.objects("configmaps", HOME) if one["metadata"]["name"] != ROOT_CA]
             assert counts(daemon) == (len(copies), 0)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             two.virtual.put(configmap("x", {"color": "red"}, namespace=OTHER))
             await daemon.settled()
-            assert held(daemon) == {f"{OTHER}/x": NameTaken.__name__}
-            assert (color(two), writes(two.host, seen)) == ("blue", [])
+            assert name_collisions(daemon) == {f"{OTHER}/x": NameTaken.__name__}
+            assert (color(two), writes(two.host, since)) == ("blue", [])
             assert counts(daemon)[1] == 1
             two.virtual.delete("configmaps", f"{OTHER}/x")
             await daemon.settled()
-            assert (color(two), writes(two.host, seen)) == ("blue", [])
+            assert (color(two), writes(two.host, since)) == ("blue", [])
             two.virtual.put(configmap("x", {"color": "red"}, namespace=OTHER))
             await daemon.settled()
             two.virtual.delete("configmaps", f"{NAMESPACE}/x")
             assert await until(lambda: color(two) == "red") < 5
             await daemon.settled()
-            assert (held(daemon), counts(daemon)[1]) == ({}, 0)
+            assert (name_collisions(daemon), counts(daemon)[1]) == ({}, 0)
 
     play(scenario)
 
 
-def test_name_on_the_host_of_two_objects_that_come_at_once_is_given_to_either(two: Two) -> None:
+def test_one_of_two_simultaneous_objects_gets_the_host_name(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(namespace(OTHER))
         two.host.faults.add(Rule(verb="create", latency=1))
@@ -73,7 +73,7 @@ def test_name_on_the_host_of_two_objects_that_come_at_once_is_given_to_either(tw
             two.virtual.put(configmap("x", {"color": space}, namespace=space))
         async with two.daemon([FlatMaps]) as daemon:
             await daemon.settled()
-            [(loser, error)] = held(daemon).items()
+            [(loser, error)] = name_collisions(daemon).items()
             assert error == NameTaken.__name__
             assert color(two) in {NAMESPACE, OTHER} - {loser.partition("/")[0]}
             two.virtual.delete("configmaps", f"{color(two)}/x")
@@ -82,7 +82,7 @@ def test_name_on_the_host_of_two_objects_that_come_at_once_is_given_to_either(tw
     play(scenario)
 
 
-def test_copy_whose_original_went_while_nothing_ran_makes_way(two: Two) -> None:
+def test_orphan_from_while_nothing_ran_makes_way_for_a_new_copy(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(namespace(OTHER))
         two.virtual.put(configmap("x", {"color": "blue"}))
@@ -92,7 +92,7 @@ def test_copy_whose_original_went_while_nothing_ran_makes_way(two: Two) -> None:
         two.virtual.put(configmap("x", {"color": "red"}, namespace=OTHER))
         async with two.daemon([FlatMaps]) as daemon:
             await daemon.settled()
-            assert (color(two), held(daemon)) == ("red", {})
+            assert (color(two), name_collisions(daemon)) == ("red", {})
 
     play(scenario)
 
@@ -103,7 +103,7 @@ def test_collision_with_a_host_object_that_is_not_ours_is_counted(two: Two) -> N
         two.virtual.put(configmap("x", {"color": "blue"}))
         async with two.daemon([FlatMaps]) as daemon:
             await daemon.settled()
-            assert held(daemon) == {f"{NAMESPACE}/x": NameTaken.__name__}
+            assert name_collisions(daemon) == {f"{NAMESPACE}/x": NameTaken.__name__}
             assert counts(daemon)[1] == 1
 
     play(scenario)
@@ -121,21 +121,21 @@ def test_object_is_synced_soon_after_the_one_in_its_way_is_gone(two: Two) -> Non
                 "a change of the object or its copy",
                 f"the deletion of the ConfigMap {HOME}/flat-x on the host cluster",
             ]
-            [why] = told(two)
+            [why] = warnings(two)
             assert why == (
                 "another ConfigMap on the host has the name that this object's copy would get. "
                 "Rename this object, or ask the operator"
             )
             await asyncio.sleep(100)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert verbs(two.host, seen) == {"get": pytest.approx(60 / LOOK_SECONDS, abs=4)}
+            assert verbs(two.host, since) == {"get": pytest.approx(60 / LOOK_SECONDS, abs=4)}
             two.host.delete("configmaps", f"{HOME}/flat-x")
             assert await until(lambda: color(two) == "blue") < 15
             await daemon.settled()
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert verbs(two.host, seen) == {}, "nothing is looked for any more"
+            assert verbs(two.host, since) == {}, "nothing is looked for any more"
 
     play(scenario)
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, ClassVar
 
-from harness import HOME, NAMESPACE, Two, built_in, crd, place, play, until, verbs, widget, writes
+from harness import HOME, NAMESPACE, Two, built_in, crd, host_path, play, until, verbs, widget, writes
 from small_syncers import Maps, Widgets, copies
 
 from kube_envtest import Rule
@@ -22,7 +22,7 @@ def define(two: Two, *plurals: str) -> None:
             server.put(crd(plural))
 
 
-def test_syncer_whose_kind_is_missing_on_one_side_waits_and_says_which(two: Two) -> None:
+def test_syncer_of_a_kind_missing_on_one_side_waits_with_that_reason(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(crd("widgets"))
         two.virtual.put(configmap("x"))
@@ -48,23 +48,23 @@ def test_kind_that_goes_stops_its_syncer_and_comes_back_without_a_restart(two: T
             assert list(daemon.process.pairs["vc"].controllers) == ["maps"]
             two.virtual.put(configmap("later"))
             await until(lambda: "later" in copies(two))
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert not [one for one in list(two.host.requests)[seen:] if "widgets" in one.path]
+            assert not [one for one in list(two.host.requests)[since:] if "widgets" in one.path]
             two.host.put(crd("widgets"))
             await until(lambda: copies(two, PLURAL) == {"w"}, within=60)
 
     play(scenario)
 
 
-def test_looking_for_a_kind_that_never_comes_is_not_a_storm(two: Two) -> None:
+def test_search_for_a_kind_that_never_comes_is_no_storm(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([Widgets]) as daemon:
             await until(lambda: waiting(daemon.process))
             await asyncio.sleep(60)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(600)
-            assert verbs(two.host, seen)["get"] <= 2 * 600 / 30 + 2
+            assert verbs(two.host, since)["get"] <= 2 * 600 / 30 + 2
 
     play(scenario)
 
@@ -102,7 +102,7 @@ class Fragile(Maps, Initialize):
             raise ConnectionError("not yet")
 
 
-def test_syncer_whose_init_raises_waits_and_the_others_go_on(two: Two) -> None:
+def test_syncer_with_a_raising_init_waits_and_the_others_go_on(two: Two) -> None:
     async def scenario() -> None:
         Fragile.failures = 3
         two.virtual.put(configmap("x"))
@@ -177,12 +177,12 @@ def test_copies_stay_while_it_is_not_known_whether_they_are_used(two: Two) -> No
         two.virtual.put(widget("w", spec={"secret": "db"}))
         async with two.daemon([Claims, *built_in("secrets")], options={}):
             await until(lambda: copies(two, "secrets") == {"db"})
-        seen = len(two.host.requests)
+        since = len(two.host.requests)
         two.virtual.faults.add(Rule(verb="list", resource="widgets", status=503, count=8))
         async with two.daemon([Claims, *built_in("secrets")], options={}):
             two.virtual.put(merged(secret("db"), {"data": {"new": "eA=="}}))
             await until(lambda: (two.copy("secrets", "db") or {}).get("data", {}).get("new"), within=200)
-            assert not [line for line in writes(two.host, seen) if line.startswith("delete")]
+            assert not [line for line in writes(two.host, since) if line.startswith("delete")]
 
     play(scenario)
 
@@ -197,12 +197,12 @@ def test_object_that_came_from_the_host_is_not_copied_there_again(two: Two) -> N
             await daemon.settled()
             assert copies(two, PLURAL) == {"own"}
             two.virtual.put(merged(widget("own", spec={"size": 2}), ours))
-            await until(lambda: (two.host.get(PLURAL, place("own")) or {})["spec"] == {"size": 2})
+            await until(lambda: (two.host.get(PLURAL, host_path("own")) or {})["spec"] == {"size": 2})
 
     play(scenario)
 
 
-def test_kind_that_is_said_to_be_served_and_is_not_is_not_a_storm(two: Two) -> None:
+def test_kind_that_discovery_lists_but_answers_404_causes_no_storm(two: Two) -> None:
     """As for a moment after a definition has gone, or where an aggregated API server is half there."""
 
     async def scenario() -> None:
@@ -212,10 +212,10 @@ def test_kind_that_is_said_to_be_served_and_is_not_is_not_a_storm(two: Two) -> N
             two.host.faults.add(Rule(resource="widgets", status=404))
             two.host.cut_watches()
             await asyncio.sleep(30)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(600)
-            assert verbs(two.host, seen)["list"] <= 600 / 20
-            assert verbs(two.host, seen)["get"] <= 600 / 20
+            assert verbs(two.host, since)["list"] <= 600 / 20
+            assert verbs(two.host, since)["get"] <= 600 / 20
 
     play(scenario)
 
@@ -236,7 +236,7 @@ def test_request_that_is_worked_on_when_its_syncer_stops_leaves_nothing_behind(t
     play(scenario)
 
 
-def test_events_about_the_copies_of_a_kind_that_comes_later_are_told_when_it_comes(two: Two) -> None:
+def test_events_about_copies_of_a_later_kind_arrive_with_the_kind(two: Two) -> None:
     async def scenario() -> None:
         known = merged(widget("w", spec={}), {"metadata": {"uid": "u-1"}})
         two.host.put(crd("widgets"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from clusters_scene import HOME
-from harness import place, play, until
+from harness import host_path, play, until
 from secrets_scene import TEAM, Secrets, configured, kubeconfig, secret
 
 from kube_envtest import Rule
@@ -27,13 +27,13 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Secrets:
     return made
 
 
-def test_scan_and_uninstall_of_one_that_a_secret_names(world: Secrets) -> None:
+def test_scan_and_uninstall_of_a_cluster_from_a_secret(world: Secrets) -> None:
     async def scenario() -> None:
         config = configured("bank")
         world.put(secret("kubeconfig", kubeconfig("shop"), name="shop"), secret("pets"))
         async with world.daemon(config):
             await until(lambda: all(world.has_copy(each) for each in ("bank", "pets", "shop")))
-        world.host.delete("configmaps", place("x", "shop", HOME))
+        world.host.delete("configmaps", host_path("x", "shop", HOME))
         report = await patrol_once(config, await secret_cluster(config, "shop"))
         assert [one["outcome"] for kind in report["kinds"] for one in kind["found"]] == ["repaired"]
         assert world.has_copy("shop")
@@ -83,7 +83,7 @@ def test_secret_that_is_refused_is_named_with_the_reason(world: Secrets, secrets
     play(scenario)
 
 
-def test_unknown_one_is_told_beside_those_that_there_are(world: Secrets, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_cluster_error_lists_the_known_ones(world: Secrets, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         config = configured("bank")
         with pytest.raises(ConfigError, match="listed or in Secrets of team there are: bank") as raised:
@@ -100,7 +100,7 @@ def test_unknown_one_is_told_beside_those_that_there_are(world: Secrets, monkeyp
     play(scenario)
 
 
-def test_none_is_found_while_secrets_of_an_entry_cannot_be_listed(world: Secrets) -> None:
+def test_no_cluster_is_found_while_the_secrets_cannot_be_listed(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop", home="other"))
         secrets = [{"namespace": each, "hostNamespaces": [HOME]} for each in (TEAM, "other")]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from custom_scene import CERTIFICATES, cert_manager, certificate, example, issue, running, there
-from harness import HOME, Daemon, Two, admin, built_in, place, play, until
+from harness import HOME, Daemon, Two, admin, built_in, host_path, play, until
 
 from syncer.api import Key, Obj, Resource, Side, is_deleting, uid_of
 from syncer.resources.kinds import (
@@ -63,7 +63,7 @@ READ_ONLY = {
 }
 
 
-async def held(two: Two, resource: Resource, obj: Obj) -> Obj:
+async def put_and_delete(two: Two, resource: Resource, obj: Obj) -> Obj:
     """Delete an object that a finalizer holds, once it has a copy. Return the copy."""
     two.virtual.put(merged(obj, {"metadata": {"finalizers": HOLD}}))
     await until(lambda: two.copy(str(resource), "x"))
@@ -93,7 +93,7 @@ def test_copy_stays_until_its_original_is_gone(two: Two, name: str, is_away: boo
     async def scenario() -> None:
         async with two.daemon(options=EVERYTHING) as daemon:
             if not is_away:
-                copy = await held(two, resource, obj)
+                copy = await put_and_delete(two, resource, obj)
                 await daemon.settled()
             else:
                 two.virtual.put(merged(obj, {"metadata": {"finalizers": HOLD}}))
@@ -113,7 +113,7 @@ def test_copy_stays_until_its_original_is_gone(two: Two, name: str, is_away: boo
 def test_copy_is_kept_in_step_while_its_original_is_being_deleted(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(options=EVERYTHING) as daemon:
-            await held(two, SECRETS, secret("x", {"p": "w"}))
+            await put_and_delete(two, SECRETS, secret("x", {"p": "w"}))
             change = {"data": {"p": "bmV3"}}
             await admin(two.virtual, Side.VIRTUAL).patch(SECRETS, Key("shop", "x"), change, kind="merge")
             await until(lambda: (two.copy("secrets", "x") or {})["data"] == {"p": "bmV3"})
@@ -122,7 +122,7 @@ def test_copy_is_kept_in_step_while_its_original_is_being_deleted(two: Two) -> N
     play(scenario)
 
 
-def test_pod_that_is_made_meanwhile_finds_what_it_reads(two: Two) -> None:
+def test_pod_made_meanwhile_finds_the_secret_it_reads(two: Two) -> None:
     """Its Secret was on the host for no Pod before: by default only those that a Pod names are."""
     reads = [{"name": "app", "image": "i:1", "envFrom": [{"secretRef": {"name": "x"}}]}]
 
@@ -172,7 +172,7 @@ def test_original_that_can_not_be_read_while_it_is_being_deleted_costs_no_conten
 
     async def scenario() -> None:
         async with two.daemon(options=EVERYTHING) as daemon:
-            await held(two, CONFIG_MAPS, configmap("x", {"color": "blue"}))
+            await put_and_delete(two, CONFIG_MAPS, configmap("x", {"color": "blue"}))
             many = {f"example.org/k{number}": "" for number in range(5000)}
             two.virtual.put(merged(two.original("configmaps", "x") or {}, {"metadata": {"labels": many}}))
             await until(lambda: daemon.requests("configmaps"))
@@ -186,7 +186,7 @@ def test_original_that_can_not_be_read_while_it_is_being_deleted_costs_no_conten
 def test_service_goes_with_the_mark_as_before(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(options=EVERYTHING) as daemon:
-            await held(two, SERVICES, service("x"))
+            await put_and_delete(two, SERVICES, service("x"))
             await until(lambda: two.copy("services", "x") is None)
             await daemon.settled()
 
@@ -197,7 +197,7 @@ def test_service_goes_with_the_mark_as_before(two: Two) -> None:
 
 
 @pytest.mark.parametrize("when", ["whenMarked", "whenGone"])
-def test_copy_of_a_custom_object_goes_when_the_option_says(two: Two, when: str) -> None:
+def test_option_decides_when_the_copy_of_a_custom_object_is_deleted(two: Two, when: str) -> None:
     before = example("cert-manager").model_dump(by_alias=True, exclude_unset=True)
     config = type(example("cert-manager")).model_validate(
         merged(before, {"sync": {"custom": {CERTIFICATES: {"deletion": when}}}})
@@ -212,23 +212,23 @@ def test_copy_of_a_custom_object_goes_when_the_option_says(two: Two, when: str) 
             await daemon.settled()
             assert (two.copy(CERTIFICATES, "x") is None) is (when == "whenMarked")
             if when == "whenGone":
-                issue(two, there(two.host, CERTIFICATES, place("x")))
+                issue(two, there(two.host, CERTIFICATES, host_path("x")))
                 await until(lambda: "status" in there(two.virtual, CERTIFICATES, "shop/x"))
             await released(two, daemon, CERTIFICATE)
 
     play(scenario)
 
 
-def test_object_whose_former_copy_still_ends_on_the_host_waits_with_an_event(two: Two) -> None:
+def test_recreated_object_waits_with_an_event_until_its_former_copy_ended(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         async with running(two, example("cert-manager")) as daemon:
             two.virtual.put(certificate("x"))
             await until(lambda: two.copy(CERTIFICATES, "x"))
-            copy = there(two.host, CERTIFICATES, place("x"))
+            copy = there(two.host, CERTIFICATES, host_path("x"))
             two.host.put(merged(copy, {"metadata": {"finalizers": ["example.com/operator"]}}))
             two.virtual.delete(CERTIFICATES, "shop/x")
-            await until(lambda: is_deleting(there(two.host, CERTIFICATES, place("x"))))
+            await until(lambda: is_deleting(there(two.host, CERTIFICATES, host_path("x"))))
             two.virtual.put(certificate("x", to="new"))
             await until(lambda: events(two))
             [event] = events(two)
@@ -236,10 +236,10 @@ def test_object_whose_former_copy_still_ends_on_the_host_waits_with_an_event(two
             assert "the copy of an earlier Certificate of this name" in event["message"]
             assert HOME not in event["message"]
             ended = {"metadata": {"finalizers": None}}
-            await admin(two.host, Side.HOST).patch(CERTIFICATE, Key.parse(place("x")), ended, kind="merge")
+            await admin(two.host, Side.HOST).patch(CERTIFICATE, Key.parse(host_path("x")), ended, kind="merge")
             await until(lambda: (two.copy(CERTIFICATES, "x") or {}).get("spec", {}).get("dnsNames"))
             await daemon.settled()
-            assert not is_deleting(there(two.host, CERTIFICATES, place("x")))
+            assert not is_deleting(there(two.host, CERTIFICATES, host_path("x")))
             assert len(events(two)) == 1
 
     play(scenario)

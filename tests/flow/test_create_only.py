@@ -2,8 +2,8 @@
 
 import asyncio
 
-from harness import CLUSTER, HOME, Daemon, Two, between, crd, place, play, until, widget, writes
-from patrol_scene import scanned, told
+from harness import CLUSTER, HOME, Daemon, Two, between, crd, host_path, play, until, widget, writes
+from patrol_scene import outcomes, scanned
 from small_syncers import WIDGETS
 
 from syncer.api import Config, Mirror, Obj
@@ -51,7 +51,7 @@ async def made(two: Two, daemon: Daemon) -> None:
 
 
 def edit(two: Two, side: str, spec: Obj) -> None:
-    server, key = (two.host, place("w")) if side == "host" else (two.virtual, "shop/w")
+    server, key = (two.host, host_path("w")) if side == "host" else (two.virtual, "shop/w")
     found = server.get("widgets.example.org", key)
     assert found
     server.put(merged(found, {"spec": spec}))
@@ -65,11 +65,11 @@ def test_create_only_field_is_sent_once_and_a_later_change_stays_behind(two: Two
             edit(two, "virtual", {"size": 2, "seed": "b", "place": {"zone": "z2"}})
             await daemon.settled()
             assert spec_on_host(two) == {"size": 2, "seed": "a", "place": {"zone": "z1", "rack": "r1"}}
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             edit(two, "virtual", {"seed": None, "place": {"zone": None}})
             await daemon.settled()
-            assert writes(two.host, seen) == [], "what was sent once isn't taken back"
-            two.host.delete("widgets.example.org", place("w"))
+            assert writes(two.host, since) == [], "what was sent once isn't taken back"
+            two.host.delete("widgets.example.org", host_path("w"))
             await until(lambda: two.copy("widgets.example.org", "w"))
             assert spec_on_host(two) == {"size": 2, "place": {"rack": "r1"}}, "a new copy is made as things are now"
 
@@ -81,11 +81,11 @@ def test_create_only_field_that_the_host_changes_is_no_drift(two: Two) -> None:
         defined(two)
         async with between(two.host, [(configured(), two.virtual)]) as daemon:
             await made(two, daemon)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             edit(two, "host", {"seed": "moved", "place": {"zone": None}})
             await daemon.settled()
-            assert told(await scanned(daemon, "widgets")) == []
-            assert writes(two.host, seen) == []
+            assert outcomes(await scanned(daemon, "widgets")) == []
+            assert writes(two.host, since) == []
             edit(two, "host", {"place": {"rack": "r9", "shelf": "1"}})
             await daemon.settled()
             assert spec_on_host(two) == {"size": 1, "seed": "moved", "place": {"rack": "r1"}}, "what is beside it is"

@@ -15,7 +15,7 @@ from custom_scene import (
     running,
     there,
 )
-from harness import CLUSTER, HOME, Two, built_in, place, play, until, writes
+from harness import CLUSTER, HOME, Two, built_in, host_path, play, until, writes
 
 from syncer.config import config_with
 from syncer.engine.controllers.request_status import RequestState
@@ -34,9 +34,9 @@ def test_certificate_goes_down_and_its_secret_comes_up_and_a_pod_can_mount_it(tw
             two.virtual.put(pod_mounting("web", secret="db-tls"))
             two.virtual.put(certificate())
             await until(lambda: two.copy(CERTIFICATES, "db"))
-            copy = there(two.host, CERTIFICATES, place("db"))
-            assert copy["spec"]["issuerRef"]["name"] == there(two.host, ISSUERS, place("ca"))["metadata"]["name"]
-            issuer = there(two.host, ISSUERS, place("ca"))
+            copy = there(two.host, CERTIFICATES, host_path("db"))
+            assert copy["spec"]["issuerRef"]["name"] == there(two.host, ISSUERS, host_path("ca"))["metadata"]["name"]
+            issuer = there(two.host, ISSUERS, host_path("ca"))
             assert two.host.get("secrets", f"{HOME}/{issuer['spec']['ca']['secretName']}")
             made = issue(two, copy)
             assert await until(lambda: two.original("secrets", "db-tls")) <= 2
@@ -44,7 +44,7 @@ def test_certificate_goes_down_and_its_secret_comes_up_and_a_pod_can_mount_it(tw
             await daemon.settled()
             assert there(two.virtual, "secrets", "shop/db-tls")["data"] == made["data"]
             assert there(two.virtual, CERTIFICATES, "shop/db")["status"]["revision"] == 1
-            volumes = there(two.host, "pods", place("web"))["spec"]["volumes"]
+            volumes = there(two.host, "pods", host_path("web"))["spec"]["volumes"]
             assert volumes[0]["secret"]["secretName"] == made["metadata"]["name"] == copy["spec"]["secretName"]
             assert not list(daemon.process.statuses.troubles())
 
@@ -57,28 +57,28 @@ def test_objects_in_step_cause_no_further_writes(two: Two) -> None:
         async with running(two, example("cert-manager")) as daemon:
             two.virtual.put(certificate())
             await until(lambda: two.copy(CERTIFICATES, "db"))
-            issue(two, there(two.host, CERTIFICATES, place("db")))
+            issue(two, there(two.host, CERTIFICATES, host_path("db")))
             await until(lambda: two.original("secrets", "db-tls"))
             await daemon.settled()
-            seen = {server: len(server.requests) for server in (two.virtual, two.host)}
+            sent_before = {server: len(server.requests) for server in (two.virtual, two.host)}
             await asyncio.sleep(600)
-            assert [writes(server, since) for server, since in seen.items()] == [[], []]
+            assert [writes(server, since) for server, since in sent_before.items()] == [[], []]
         async with running(two, example("cert-manager")) as daemon:
             await daemon.settled()
-            seen = {server: len(server.requests) for server in (two.virtual, two.host)}
+            sent_before = {server: len(server.requests) for server in (two.virtual, two.host)}
             await daemon.settled()
             assert daemon.wrote() == {}
 
     play(scenario)
 
 
-def test_renewed_certificate_reaches_the_tenant_and_what_they_change_is_put_back(two: Two) -> None:
+def test_renewed_certificate_reaches_the_tenant_and_their_changes_are_reverted(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         async with running(two, example("cert-manager")) as daemon:
             two.virtual.put(certificate())
             await until(lambda: two.copy(CERTIFICATES, "db"))
-            copy = there(two.host, CERTIFICATES, place("db"))
+            copy = there(two.host, CERTIFICATES, host_path("db"))
             issue(two, copy)
             await until(lambda: two.original("secrets", "db-tls"))
             made = issue(two, copy, **{"tls.crt": "renewed"})
@@ -89,7 +89,7 @@ def test_renewed_certificate_reaches_the_tenant_and_what_they_change_is_put_back
             two.virtual.delete("secrets", "shop/db-tls")
             await until(lambda: two.original("secrets", "db-tls"))
             await daemon.settled()
-            assert there(two.host, "secrets", place("db-tls"))["data"] == made["data"]
+            assert there(two.host, "secrets", host_path("db-tls"))["data"] == made["data"]
 
     play(scenario)
 
@@ -98,7 +98,7 @@ async def issued(two: Two, name: str) -> None:
     """Let a Certificate be made, and its Secret be there on both sides."""
     two.virtual.put(certificate(name, f"{name}-tls"))
     await until(lambda: two.copy(CERTIFICATES, name))
-    issue(two, there(two.host, CERTIFICATES, place(name)))
+    issue(two, there(two.host, CERTIFICATES, host_path(name)))
     await until(lambda: two.original("secrets", f"{name}-tls"))
 
 
@@ -111,7 +111,7 @@ def test_secret_goes_with_the_certificate_also_while_the_daemon_is_away(two: Two
             two.virtual.delete(CERTIFICATES, "shop/a")
             await until(lambda: two.original("secrets", "a-tls") is None)
         two.virtual.delete(CERTIFICATES, "shop/b")
-        two.host.delete("secrets", place("b-tls"))
+        two.host.delete("secrets", host_path("b-tls"))
         async with running(two, example("cert-manager")) as daemon:
             await until(lambda: two.original("secrets", "b-tls") is None)
             await daemon.settled()
@@ -124,7 +124,7 @@ def test_secret_goes_with_the_certificate_also_while_the_daemon_is_away(two: Two
 def test_tenant_can_not_read_a_secret_of_the_host_by_naming_it(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
-        two.host.put(secret(place("db-tls").partition("/")[2], namespace=HOME))
+        two.host.put(secret(host_path("db-tls").partition("/")[2], namespace=HOME))
         async with running(two, example("cert-manager")) as daemon:
             two.virtual.put(certificate())
             await until(lambda: two.copy(CERTIFICATES, "db"))
@@ -143,10 +143,10 @@ def test_secret_of_that_name_that_the_tenant_made_is_theirs_and_no_fight_begins(
             two.virtual.put(certificate())
             await until(lambda: two.copy(CERTIFICATES, "db"))
             await daemon.settled()
-            made = issue(two, there(two.host, CERTIFICATES, place("db")))
+            made = issue(two, there(two.host, CERTIFICATES, host_path("db")))
             await daemon.settled()
             assert there(two.virtual, "secrets", "shop/db-tls")["data"] == secret("db-tls")["data"]
-            assert there(two.host, "secrets", place("db-tls"))["data"] == made["data"]
+            assert there(two.host, "secrets", host_path("db-tls"))["data"] == made["data"]
             status = daemon.status("db-tls", f"{CERTIFICATES}:secrets")
             assert status is not None
             assert status.state is RequestState.PARKED
@@ -155,7 +155,7 @@ def test_secret_of_that_name_that_the_tenant_made_is_theirs_and_no_fight_begins(
     play(scenario)
 
 
-def test_copy_that_is_there_already_makes_way_for_what_the_operator_makes(two: Two) -> None:
+def test_existing_copy_makes_way_for_the_operators_secret(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         two.virtual.put(secret("db-tls"))
@@ -164,9 +164,9 @@ def test_copy_that_is_there_already_makes_way_for_what_the_operator_makes(two: T
             await until(lambda: two.copy("secrets", "db-tls"))
             two.virtual.put(certificate())
             await until(lambda: two.copy("secrets", "db-tls") is None)
-            made = issue(two, there(two.host, CERTIFICATES, place("db")))
+            made = issue(two, there(two.host, CERTIFICATES, host_path("db")))
             await daemon.settled()
-            assert there(two.host, "secrets", place("db-tls"))["data"] == made["data"]
+            assert there(two.host, "secrets", host_path("db-tls"))["data"] == made["data"]
             assert there(two.virtual, "secrets", "shop/db-tls")["data"] == secret("db-tls")["data"]
             two.virtual.delete("secrets", "shop/db-tls")
             await until(lambda: (two.original("secrets", "db-tls") or {}).get("data") == made["data"])
@@ -189,7 +189,7 @@ def test_issuers_of_the_host_appear_and_are_used_under_their_own_names(two: Two)
             shown = there(two.virtual, CLUSTER_ISSUERS, "public")
             assert (shown["spec"], shown["status"]) == ({"selfSigned": {}}, ready)
             assert two.virtual.get(CLUSTER_ISSUERS, "internal") is None
-            assert there(two.host, CERTIFICATES, place("db"))["spec"]["issuerRef"]["name"] == "public"
+            assert there(two.host, CERTIFICATES, host_path("db"))["spec"]["issuerRef"]["name"] == "public"
             two.virtual.put(merged(shown, {"spec": {"acme": {}}}))
             await until(lambda: there(two.virtual, CLUSTER_ISSUERS, "public")["spec"].get("acme") is None)
             two.host.delete(CLUSTER_ISSUERS, "public")
@@ -211,19 +211,19 @@ def test_annotation_of_the_host_comes_up_goes_with_it_and_never_goes_down(two: T
         async with running(two, config) as daemon:
             await until(lambda: two.copy(ISSUERS, "ca"))
             await daemon.settled()
-            copy = there(two.host, ISSUERS, place("ca"))
+            copy = there(two.host, ISSUERS, host_path("ca"))
             assert address not in copy["metadata"]["annotations"]
             assert there(two.virtual, ISSUERS, "shop/ca")["metadata"]["annotations"] == {"kept": "1"}
             two.host.put(merged(copy, {"metadata": {"annotations": {address: "192.0.2.1"}}}))
             await daemon.settled()
             shown = there(two.virtual, ISSUERS, "shop/ca")["metadata"]["annotations"]
             assert shown == {"kept": "1", address: "192.0.2.1"}
-            copy = there(two.host, ISSUERS, place("ca"))
+            copy = there(two.host, ISSUERS, host_path("ca"))
             two.host.put(merged(copy, {"metadata": {"annotations": {address: None}}}))
             await daemon.settled()
             assert there(two.virtual, ISSUERS, "shop/ca")["metadata"]["annotations"] == {"kept": "1"}
-            seen = {server: len(server.requests) for server in (two.virtual, two.host)}
+            sent_before = {server: len(server.requests) for server in (two.virtual, two.host)}
             await asyncio.sleep(600)
-            assert [writes(server, since) for server, since in seen.items()] == [[], []]
+            assert [writes(server, since) for server, since in sent_before.items()] == [[], []]
 
     play(scenario)

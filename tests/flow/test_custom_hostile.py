@@ -15,7 +15,7 @@ from custom_scene import (
     running,
     there,
 )
-from harness import CLUSTER, HOME, NAMESPACE, Two, place, play, until, verbs
+from harness import CLUSTER, HOME, NAMESPACE, Two, host_path, play, until, verbs
 
 from syncer.api import Key, Side
 from syncer.config import SyncerConfig, build, parse
@@ -48,7 +48,7 @@ def test_issuer_that_the_host_does_not_show_can_not_be_used_until_it_does(two: T
     play(scenario)
 
 
-def test_issuer_that_bears_a_forged_mark_opens_none_of_the_hosts(two: Two) -> None:
+def test_issuer_with_a_forged_mark_opens_no_issuer_of_the_host(two: Two) -> None:
     """Its finalizer keeps it there, although it is no issuer of the host's and is deleted."""
 
     async def scenario() -> None:
@@ -103,11 +103,11 @@ def test_forged_mark_shows_no_secret_of_the_host(two: Two) -> None:
 
     async def scenario() -> None:
         cert_manager(two)
-        two.host.put(secret(place("db-tls").partition("/")[2], {"password": "the host's"}, namespace=HOME))
-        notes = {"made-for": f"{CERTIFICATES}:secrets", "made-from": place("db-tls")}
+        two.host.put(secret(host_path("db-tls").partition("/")[2], {"password": "the host's"}, namespace=HOME))
+        notes = {"made-for": f"{CERTIFICATES}:secrets", "made-from": host_path("db-tls")}
         forged = {"metadata": {"annotations": {f"vsyncer.dev/{name}": text for name, text in notes.items()}}}
         two.virtual.put(merged(secret("db-tls", {"a": "b"}), merged(OURS, forged)))
-        two.host.put(custom(CERTIFICATES, place("db").partition("/")[2], namespace=HOME, spec={}))
+        two.host.put(custom(CERTIFICATES, host_path("db").partition("/")[2], namespace=HOME, spec={}))
         async with running(two, example("cert-manager")) as daemon:
             two.virtual.put(certificate())
             await daemon.settled()
@@ -117,25 +117,25 @@ def test_forged_mark_shows_no_secret_of_the_host(two: Two) -> None:
     play(scenario)
 
 
-def test_finalizer_on_what_we_made_is_waited_for_without_a_storm(two: Two) -> None:
+def test_finalizer_on_an_object_we_made_is_waited_for_without_a_storm(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         two.host.put(merged(custom(CLUSTER_ISSUERS, "public", namespace="", spec={"ca": {}}), PUBLIC))
         async with running(two, example("cert-manager")) as daemon:
             two.virtual.put(certificate())
             await until(lambda: two.copy(CERTIFICATES, "db") and two.virtual.get(CLUSTER_ISSUERS, "public"))
-            issue(two, there(two.host, CERTIFICATES, place("db")))
+            issue(two, there(two.host, CERTIFICATES, host_path("db")))
             await until(lambda: two.original("secrets", "db-tls"))
             await daemon.settled()
-            held = {"metadata": {"finalizers": ["example.org/mine"]}}
-            two.virtual.put(merged(there(two.virtual, "secrets", "shop/db-tls"), held))
-            two.virtual.put(merged(there(two.virtual, CLUSTER_ISSUERS, "public"), held))
+            with_finalizer = {"metadata": {"finalizers": ["example.org/mine"]}}
+            two.virtual.put(merged(there(two.virtual, "secrets", "shop/db-tls"), with_finalizer))
+            two.virtual.put(merged(there(two.virtual, CLUSTER_ISSUERS, "public"), with_finalizer))
             await daemon.settled()
-            seen = len(two.virtual.requests)
+            since = len(two.virtual.requests)
             two.virtual.delete(CERTIFICATES, "shop/db")
             two.host.delete(CLUSTER_ISSUERS, "public")
             await asyncio.sleep(600)
-            assert verbs(two.virtual, seen)["delete"] <= 4
+            assert verbs(two.virtual, since)["delete"] <= 4
             for resource, key in (("secrets", "shop/db-tls"), (CLUSTER_ISSUERS, "public")):
                 two.virtual.put(merged(there(two.virtual, resource, key), {"metadata": {"finalizers": None}}))
             await until(
@@ -145,7 +145,7 @@ def test_finalizer_on_what_we_made_is_waited_for_without_a_storm(two: Two) -> No
     play(scenario)
 
 
-def test_kind_that_has_the_name_of_another_for_a_short_one_is_not_taken_for_it(two: Two) -> None:
+def test_kind_is_not_found_by_the_short_name_of_another(two: Two) -> None:
     async def scenario() -> None:
         for server in (two.virtual, two.host):
             server.put(crd("alikes.example.com", spec={"names": {"shortNames": ["widgets"]}}))

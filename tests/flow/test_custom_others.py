@@ -1,4 +1,4 @@
-"""Further popular kinds, from configuration alone: how they come and go, and what is special about each."""
+"""Further popular kinds, from configuration alone: how they come and go, and their peculiarities."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ from custom_scene import (
     running,
     there,
 )
-from harness import CLUSTER, HOME, NAMESPACE, Two, place, play, until, writes
+from harness import CLUSTER, HOME, NAMESPACE, Two, host_path, play, until, writes
 
 from syncer.api import Obj, Resource
 from syncer.config import SyncerConfig, config_with
@@ -34,7 +34,7 @@ from syncer.testing.objects import configmap, crd_version, secret, service
 # -- coming and going ------------------------------------------------------------------------------
 
 
-def test_entry_waits_for_its_crd_says_so_and_begins_by_itself(two: Two) -> None:
+def test_entry_waits_for_its_crd_with_a_reason_and_begins_by_itself(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(definition(CERTIFICATES))
         define(two, ISSUERS)
@@ -65,12 +65,12 @@ def test_another_version_of_a_kind_is_followed_by_all_that_has_to_do_with_it(two
             server.put(definition(CERTIFICATES, versions=older))
         async with running(two, example("cert-manager")) as daemon:
             two.virtual.put({**certificate(), "apiVersion": "cert-manager.io/v1beta1"})
-            await until(lambda: two.host.get(beta, place("db")))
+            await until(lambda: two.host.get(beta, host_path("db")))
             for server in (two.virtual, two.host):
                 server.put(definition(CERTIFICATES, versions=newer))
             two.virtual.put(certificate("later", "later-tls"))
             await until(lambda: two.copy(CERTIFICATES, "later"))
-            issue(two, there(two.host, CERTIFICATES, place("later")))
+            issue(two, there(two.host, CERTIFICATES, host_path("later")))
             await until(lambda: two.original("secrets", "later-tls"))
             await daemon.settled()
             assert not list(daemon.process.statuses.troubles())
@@ -84,17 +84,17 @@ def test_operators_clean_up_is_waited_for_before_the_next_object_of_that_name(tw
         async with running(two, example("cert-manager")) as daemon:
             two.virtual.put(certificate())
             await until(lambda: two.copy(CERTIFICATES, "db"))
-            copy = there(two.host, CERTIFICATES, place("db"))
+            copy = there(two.host, CERTIFICATES, host_path("db"))
             two.host.put(merged(copy, {"metadata": {"finalizers": ["cert-manager.io/clean-up"]}}))
             two.virtual.delete(CERTIFICATES, "shop/db")
-            await until(lambda: "deletionTimestamp" in there(two.host, CERTIFICATES, place("db"))["metadata"])
+            await until(lambda: "deletionTimestamp" in there(two.host, CERTIFICATES, host_path("db"))["metadata"])
             assert two.original(CERTIFICATES, "db") is None
             two.virtual.put(certificate(to="next"))
             await daemon.settled()
-            assert there(two.host, CERTIFICATES, place("db"))["spec"]["secretName"].startswith("db-tls")
-            ending = there(two.host, CERTIFICATES, place("db"))
+            assert there(two.host, CERTIFICATES, host_path("db"))["spec"]["secretName"].startswith("db-tls")
+            ending = there(two.host, CERTIFICATES, host_path("db"))
             two.host.put({**ending, "metadata": {**ending["metadata"], "finalizers": []}})
-            two.host.delete(CERTIFICATES, place("db"))
+            two.host.delete(CERTIFICATES, host_path("db"))
             await until(lambda: (two.copy(CERTIFICATES, "db") or copy)["spec"]["secretName"].startswith("next"))
 
     play(scenario)
@@ -103,7 +103,7 @@ def test_operators_clean_up_is_waited_for_before_the_next_object_of_that_name(tw
 # -- prometheus-operator ---------------------------------------------------------------------------
 
 
-def test_service_monitor_goes_down_with_what_it_names_and_selects_the_tenants_services(two: Two) -> None:
+def test_service_monitor_goes_down_with_its_secrets_and_selects_services(two: Two) -> None:
     async def scenario() -> None:
         define(two, MONITORS)
         endpoints = [
@@ -117,7 +117,7 @@ def test_service_monitor_goes_down_with_what_it_names_and_selects_the_tenants_se
         async with running(two, example("prometheus-operator")) as daemon:
             await until(lambda: two.copy(MONITORS, "web"))
             await daemon.settled()
-            spec = there(two.host, MONITORS, place("web"))["spec"]
+            spec = there(two.host, MONITORS, host_path("web"))["spec"]
             names = [
                 spec["endpoints"][0]["basicAuth"]["username"]["name"],
                 spec["endpoints"][1]["tlsConfig"]["ca"]["configMap"]["name"],
@@ -158,7 +158,7 @@ def test_kind_without_namespaces_with_its_status_and_the_secret_that_it_writes(t
             await until(lambda: two.host.get(DATABASES, "vc.main"))
             copy = there(two.host, DATABASES, "vc.main")
             to = copy["spec"]["writeConnectionSecretToRef"]
-            assert to == {"name": place("db").partition("/")[2], "namespace": HOME}
+            assert to == {"name": host_path("db").partition("/")[2], "namespace": HOME}
             two.host.put(secret(to["name"], namespace=HOME, metadata=owned_by(copy)))
             two.host.put(merged(copy, {"status": {"phase": "Running"}}))
             await until(lambda: two.original("secrets", "db"))
@@ -190,7 +190,7 @@ def test_retained_copy_outlives_its_object_and_is_taken_over_by_the_next(two: Tw
 
 @pytest.mark.parametrize("first", ["secret", "name"])
 def test_object_that_the_status_names_comes_up_in_any_order(two: Two, first: str) -> None:
-    """The Service Binding convention: the operator makes a Secret under a name of its own, and then tells it."""
+    """The Service Binding convention: the operator makes a Secret under a name of its own, which its status names."""
     related = {"resource": "secrets", "origin": "host", "by": {"reference": "status.binding.name"}}
     entry = {"down": ["spec"], "up": ["status"], "related": [related]}
 
@@ -205,7 +205,7 @@ def test_object_that_the_status_names_comes_up_in_any_order(two: Two, first: str
                 two.host.put(obj)
                 await daemon.settled()
             assert there(two.virtual, "secrets", f"{NAMESPACE}/binding-7")["data"] == made["data"]
-            two.host.put(merged(there(two.host, DATABASES, place("db")), {"status": {"binding": None}}))
+            two.host.put(merged(there(two.host, DATABASES, host_path("db")), {"status": {"binding": None}}))
             await until(lambda: two.original("secrets", "binding-7") is None)
 
     play(scenario)
@@ -218,4 +218,4 @@ def configured(options: Mapping[str, Any]) -> SyncerConfig:
 
 async def appeared(two: Two, resource: str, name: str) -> Obj:
     await until(lambda: two.copy(resource, name))
-    return there(two.host, resource, place(name))
+    return there(two.host, resource, host_path(name))

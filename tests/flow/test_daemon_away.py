@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
-from harness import HOME, Two, place, play, until
+from harness import HOME, Two, host_path, play, until
 from restart_scene import TOKEN
 
 from hack.side_tasks import helped_by
@@ -110,7 +110,7 @@ def phase(two: Two, name: str) -> str:
 
 
 def copy(name: str) -> str:
-    return place(name).partition("/")[2]
+    return host_path(name).partition("/")[2]
 
 
 def without(found: dict[str, str], name: str) -> dict[str, str]:

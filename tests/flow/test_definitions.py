@@ -43,10 +43,10 @@ def test_crd_comes_when_it_is_labelled_and_follows_the_host(two: Two) -> None:
             await until(lambda: (copy(two) or {})["spec"]["names"].get("shortNames") == ["w"])
             assert there(two.virtual)["metadata"]["annotations"]["note"] == "x"
             await running.settled()
-            seen = len(two.virtual.requests)
+            since = len(two.virtual.requests)
             two.host.put(merged(there(two.host), {"status": {"storedVersions": ["v1", "v0"]}}))
             await running.settled()
-            assert writes(two.virtual, seen) == []
+            assert writes(two.virtual, since) == []
 
     play(scenario)
 
@@ -78,16 +78,16 @@ def test_twenty_edits_in_a_second_end_in_one_state_with_few_writes(two: Two) -> 
         two.host.put(public())
         async with daemon(two, ON) as running:
             await running.settled()
-            seen = len(two.virtual.requests)
+            since = len(two.virtual.requests)
             for number in range(20):
                 two.host.put(public(spec={"names": {"shortNames": [f"w{number}"]}}))
                 await asyncio.sleep(0.05)
             await running.settled()
             assert there(two.virtual)["spec"]["names"]["shortNames"] == ["w19"]
-            made = writes(two.virtual, seen)
+            made = writes(two.virtual, since)
             assert 1 <= len(made) <= 20
             await asyncio.sleep(900)
-            assert writes(two.virtual, seen) == made
+            assert writes(two.virtual, since) == made
 
     play(scenario)
 
@@ -101,10 +101,10 @@ def test_crd_of_the_tenants_own_parks_ours_until_it_is_gone(two: Two) -> None:
         two.host.put(public())
         async with daemon(two, {**ON, "onRemoval": "delete"}) as running:
             await running.settled()
-            told = status(running)
-            assert told
-            assert told.state is RequestState.PARKED
-            assert "not ours" in told.reason
+            found = status(running)
+            assert found
+            assert found.state is RequestState.PARKED
+            assert "not ours" in found.reason
             assert [event["involvedObject"]["name"] for event in two.virtual.objects("events")] == [NAME]
             two.host.delete(CRDS, NAME)
             await running.settled()
@@ -141,10 +141,10 @@ def test_version_that_the_tenant_stores_does_not_go_before_it_is_migrated(two: T
             assert there(two.virtual)["status"]["storedVersions"] == ["v1", "v2"]
             two.host.put(public(spec={"versions": [crd_version("v2", storage=True)]}))
             await running.settled()
-            told = status(running)
-            assert told
-            assert told.state is RequestState.PARKED
-            assert "take v1 out of status.storedVersions" in told.reason
+            found = status(running)
+            assert found
+            assert found.state is RequestState.PARKED
+            assert "take v1 out of status.storedVersions" in found.reason
             assert len(there(two.virtual)["spec"]["versions"]) == 2
             two.virtual.put(merged(there(two.virtual), {"status": {"storedVersions": ["v2"]}}))
             await until(lambda: len(there(two.virtual)["spec"]["versions"]) == 1)
@@ -166,9 +166,9 @@ def test_conversion_webhook_of_the_host_is_never_called(two: Two) -> None:
             assert there(two.virtual)["spec"]["conversion"] == {"strategy": "None"}
             assert [one["served"] for one in there(two.virtual)["spec"]["versions"]] == [True, True]
             assert "preserveUnknownFields" not in there(two.virtual, "old.example.com")["spec"]
-            seen = len(two.virtual.requests)
+            since = len(two.virtual.requests)
             await asyncio.sleep(900)
-            assert writes(two.virtual, seen) == []
+            assert writes(two.virtual, since) == []
 
     play(scenario)
 
@@ -176,7 +176,7 @@ def test_conversion_webhook_of_the_host_is_never_called(two: Two) -> None:
 # -- going -----------------------------------------------------------------------------------------
 
 
-def test_crd_that_is_no_longer_public_stays_and_is_taken_up_again(two: Two) -> None:
+def test_crd_that_is_no_longer_public_stays_and_is_adopted_again(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(public())
         async with daemon(two, ON) as running:
@@ -195,7 +195,7 @@ def test_crd_that_is_no_longer_public_stays_and_is_taken_up_again(two: Two) -> N
     play(scenario)
 
 
-def test_crd_goes_with_its_label_where_the_configuration_says_so(two: Two) -> None:
+def test_crd_is_deleted_with_its_label_if_so_configured(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(public())
         async with daemon(two, {**ON, "onRemoval": "delete"}) as running:
@@ -211,7 +211,7 @@ def test_crd_goes_with_its_label_where_the_configuration_says_so(two: Two) -> No
     play(scenario)
 
 
-def test_changes_between_two_runs_are_seen_at_the_next_start(two: Two) -> None:
+def test_changes_between_two_runs_are_noticed_at_the_next_start(two: Two) -> None:
     async def scenario() -> None:
         own = two.virtual.put(crd("gadgets.example.com"))
         two.host.put(public())
@@ -234,9 +234,9 @@ def test_crd_in_use_goes_when_its_last_object_has_gone(two: Two) -> None:
             two.virtual.put(widget("w"))
             two.host.delete(CRDS, NAME)
             await running.settled()
-            told = status(running)
-            assert told
-            assert told.state is RequestState.PARKED
+            found = status(running)
+            assert found
+            assert found.state is RequestState.PARKED
             assert two.virtual.get("widgets.example.com", "shop/w")
             two.virtual.delete("widgets.example.com", "shop/w")
             await until(lambda: copy(two) is None, within=400)

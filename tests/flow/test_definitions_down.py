@@ -29,7 +29,7 @@ def test_named_crd_of_the_tenant_is_on_the_host_and_stays_there(two: Two) -> Non
     play(scenario)
 
 
-def test_tenant_that_makes_its_crd_anew_finds_what_is_on_the_host(two: Two) -> None:
+def test_tenant_that_recreates_its_crd_finds_the_hosts_objects(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(crd(NAME))
         async with daemon(two, None, NAMED) as running:
@@ -45,7 +45,7 @@ def test_tenant_that_makes_its_crd_anew_finds_what_is_on_the_host(two: Two) -> N
     play(scenario)
 
 
-def test_hosts_crd_goes_only_where_that_is_wanted_and_nobody_uses_it(two: Two) -> None:
+def test_hosts_crd_is_deleted_only_if_configured_and_unused(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(crd(NAME))
         async with daemon(two, None, {**NAMED, "onRemoval": "delete-if-unused"}) as running:
@@ -69,9 +69,9 @@ def test_crd_of_two_tenants_belongs_to_the_first(two: Two) -> None:
             before = there(two.host)
             second.put(crd(NAME, [crd_version("v7", storage=True)]))
             await running.settled()
-            told = status(running, "tenant-crds")
-            assert told
-            assert told.state is RequestState.PARKED
+            found = status(running, "tenant-crds")
+            assert found
+            assert found.state is RequestState.PARKED
             assert there(two.host) == before
 
     play(scenario)

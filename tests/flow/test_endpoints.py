@@ -123,12 +123,12 @@ def test_metrics_name_the_virtual_cluster_or_are_about_the_process(tmp_path: Pat
     async def scene(daemon: Daemon, config: SyncerConfig) -> None:
         text = (await asyncio.to_thread(page, config.metrics.address, "/metrics"))[1]
         ours = re.compile("workqueue_|controller_runtime_|rest_client_|syncer_").match
-        seen = [(name, labels) for name, labels in samples(text) if ours(name)]
-        assert {labels.get("cluster") for _, labels in seen} == {*CLUSTERS, "", None}
-        bare = {name for name, labels in seen if "cluster" not in labels}
+        series = [(name, labels) for name, labels in samples(text) if ours(name)]
+        assert {labels.get("cluster") for _, labels in series} == {*CLUSTERS, "", None}
+        bare = {name for name, labels in series if "cluster" not in labels}
         assert bare == {"controller_runtime_max_concurrent_reconciles", "syncer_build_info"}
-        assert {name for name, labels in seen if labels.get("cluster") == ""} == {"syncer_cluster_up"}
-        of = {cluster: {name for name, labels in seen if labels.get("cluster") == cluster} for cluster in CLUSTERS}
+        assert {name for name, labels in series if labels.get("cluster") == ""} == {"syncer_cluster_up"}
+        of = {cluster: {name for name, labels in series if labels.get("cluster") == cluster} for cluster in CLUSTERS}
         assert of["bank"] == of["shop"]
         assert {"workqueue_depth", "syncer_objects", "syncer_cache_objects", "syncer_writes_total"} <= of["shop"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from custom_scene import there
-from harness import CLUSTER, NAMESPACE, Daemon, Two, add, crd, place, play, until, utcnow, widget, writes
+from harness import CLUSTER, NAMESPACE, Daemon, Two, add, crd, host_path, play, until, utcnow, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, on, running
 
 from syncer.api import Obj, Side
@@ -91,7 +91,7 @@ def text_of(obj: Obj, like: Obj) -> str:
 
 
 def copy_of(two: Two, plural: str) -> Obj:
-    return there(two.host, plural, place("x"))
+    return there(two.host, plural, host_path("x"))
 
 
 def are_copied(two: Two, change: bool) -> bool:
@@ -105,7 +105,7 @@ def are_copied(two: Two, change: bool) -> bool:
 
 
 def policy_selects(two: Two) -> dict[str, str]:
-    """Return what the policy's copy says of the version that it selects."""
+    """Return the fields of the policy's copy about the version that it selects."""
     labels: dict[str, str] = copy_of(two, "networkpolicies.networking.k8s.io")["spec"]["podSelector"]["matchLabels"]
     return labels
 
@@ -163,9 +163,9 @@ def test_value_that_looks_like_the_same_number_goes_to_the_other_side() -> None:
 
 
 async def nothing_more_is_written(two: Two) -> None:
-    seen = len(two.virtual.requests), len(two.host.requests)
+    since = len(two.virtual.requests), len(two.host.requests)
     await asyncio.sleep(500)
-    assert writes(two.virtual, seen[0]) + writes(two.host, seen[1]) == []
+    assert writes(two.virtual, since[0]) + writes(two.host, since[1]) == []
 
 
 def test_patrol_finds_copies_that_look_like_the_same_number() -> None:
@@ -293,11 +293,11 @@ def test_null_that_the_host_drops_is_written_once() -> None:
             give(two, "virtual", "spec", {"size": None, "free": None, "more": None, "b": 1})
             await until(lambda: copy_of(two, WIDGETS)["spec"] == {"free": None, "b": 1})
             await daemon.settled()
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             for number in range(5):
                 give(two, "host", "status", {"seen": number})
                 await daemon.settled()
-            assert writes(two.host, seen) == []
+            assert writes(two.host, since) == []
             assert futile(daemon) == 0
             give(two, "virtual", "spec", {"size": 3, "free": None})
             await until(lambda: copy_of(two, WIDGETS)["spec"] == {"free": None, "size": 3})

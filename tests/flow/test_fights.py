@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, built_in, crd, place, play, until, widget, writes
+from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, built_in, crd, host_path, play, until, widget, writes
 from small_syncers import Widgets
 
 from hack.side_tasks import helped_by
@@ -86,7 +86,7 @@ def shows(two: Two, wanted: Obj) -> bool:
     return bool(data(two) == wanted)
 
 
-def told(two: Two) -> list[str]:
+def frozen_events(two: Two) -> list[str]:
     return [event["message"] for event in two.virtual.objects("events") if event["reason"] == "FieldFrozen"]
 
 
@@ -111,7 +111,7 @@ def test_field_of_a_stubborn_manager_is_frozen_and_the_rest_synced(
                 "data.color of the host ConfigMap flips between what vsyncer and kubectl-edit write; frozen until 2"
             )
             assert status.reason.endswith("syncer thaw configmaps shop/x")
-            assert told(two) == [status.reason]
+            assert frozen_events(two) == [status.reason]
             assert degraded(daemon.process)["vc", "configmaps"].endswith("sets them back each time: 1")
             assert measured(daemon) == {"syncer_fights_total": 1, "syncer_frozen_fields": 1}
 
@@ -153,7 +153,7 @@ def test_thaw_costs_one_write_while_contention_goes_on(two: Two) -> None:
             await asyncio.sleep(6000)
             assert frozen(daemon)
             assert 5 + 8 <= ours(two) <= 5 + 10
-            assert len(told(two)) >= 8, "each time it is news, as the time when it ends is another one"
+            assert len(frozen_events(two)) >= 8, "each time it is news, as the time when it ends is another one"
 
     play(scenario)
 
@@ -167,7 +167,7 @@ def test_thaw_costs_one_write_while_contention_goes_on(two: Two) -> None:
     ],
     ids=["all", "one", "one, by who writes something, too"],
 )
-def test_fields_that_are_taken_away_each_time(two: Two, patch: Obj, who: str) -> None:
+def test_field_that_is_removed_each_time_is_frozen(two: Two, patch: Obj, who: str) -> None:
     """A manager that only removes fields owns none, so its name is recorded nowhere."""
 
     async def scenario() -> None:
@@ -176,7 +176,7 @@ def test_fields_that_are_taken_away_each_time(two: Two, patch: Obj, who: str) ->
             await asyncio.sleep(500)
             assert ours(two) == 5
             assert [one.field for one in frozen(daemon)] == ["data.color"]
-            assert f"between what vsyncer and {who} write" in told(two)[0]
+            assert f"between what vsyncer and {who} write" in frozen_events(two)[0]
 
     play(scenario)
 
@@ -217,17 +217,17 @@ def test_frozen_field_is_written_again_at_once_by_command(two: Two, given: Obj, 
     play(scenario)
 
 
-def test_copy_that_is_deleted_each_time_is_not_made_for_ever(two: Two) -> None:
+def test_deleted_copy_is_not_recreated_for_ever(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(BLUE)
         async with (
             two.daemon(MAPS) as daemon,
-            rival(lambda: bool(two.copy("configmaps", "x")), lambda: two.host.delete("configmaps", place("x"))),
+            rival(lambda: bool(two.copy("configmaps", "x")), lambda: two.host.delete("configmaps", host_path("x"))),
         ):
             await until(lambda: frozen(daemon))
             await asyncio.sleep(100)
             assert ours(two, "create") == 5
-            assert "is made by vsyncer and deleted by somebody else each time" in told(two)[0]
+            assert "is made by vsyncer and deleted by somebody else each time" in frozen_events(two)[0]
             two.virtual.delete("configmaps", "shop/x")
             two.virtual.put(configmap("x", {"color": "green"}))
             await until(lambda: ours(two, "create") == 6, within=1)
@@ -235,7 +235,7 @@ def test_copy_that_is_deleted_each_time_is_not_made_for_ever(two: Two) -> None:
     play(scenario)
 
 
-def test_copy_that_is_made_each_time_is_not_deleted_for_ever(two: Two) -> None:
+def test_recreated_copy_is_not_deleted_for_ever(two: Two) -> None:
     """A user of the host makes an object with our marks, as a controller does from a template."""
 
     async def scenario() -> None:
@@ -261,7 +261,7 @@ def test_copy_that_is_made_each_time_is_not_deleted_for_ever(two: Two) -> None:
     play(scenario)
 
 
-def test_object_that_a_tenant_deletes_and_makes_again_is_served_each_time(two: Two) -> None:
+def test_object_that_a_tenant_deletes_and_recreates_is_served_each_time(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
             for turn in range(20):
@@ -274,7 +274,7 @@ def test_object_that_a_tenant_deletes_and_makes_again_is_served_each_time(two: T
     play(scenario)
 
 
-def test_status_that_flows_up_and_is_set_back_there(two: Two) -> None:
+def test_status_that_is_set_back_each_time_is_frozen(two: Two) -> None:
     async def scenario() -> None:
         for server in (two.virtual, two.host):
             server.put(crd("widgets"))
@@ -345,8 +345,8 @@ def test_other_manager_need_not_be_known(two: Two, status: int) -> None:
         two.virtual.put(BLUE)
         two.host.faults.add(Rule(verb="get", resource="configmaps", status=status))
         async with two.daemon(MAPS), painted(two):
-            await until(lambda: told(two))
-            assert "what vsyncer and somebody else write" in told(two)[0]
+            await until(lambda: frozen_events(two))
+            assert "what vsyncer and somebody else write" in frozen_events(two)[0]
             assert ours(two) == 5
 
     play(scenario)
@@ -359,7 +359,7 @@ def test_frozen_field_is_reported_although_the_rest_cannot_be_written(two: Two) 
             await until(lambda: ours(two) == 5)
             two.virtual.put(configmap("x", {"color": "blue", "size": "3"}))
             two.host.faults.add(Rule(verb="patch", resource="configmaps", status=500, user="admin", count=1))
-            await until(lambda: told(two))
+            await until(lambda: frozen_events(two))
             await until(lambda: data(two) == {"color": "red", "size": "3"})
             assert len(frozen(daemon)) == 1
 

@@ -1,4 +1,4 @@
-"""A daemon with several virtual clusters: what is wrong with one delays no other."""
+"""A daemon with several virtual clusters: a fault of one delays no other."""
 
 import asyncio
 import contextlib
@@ -60,7 +60,7 @@ def test_each_virtual_cluster_is_served_in_one_namespace(world: World) -> None:
     play(scenario)
 
 
-def test_one_that_does_not_answer_is_served_when_it_does_and_delays_no_other(world: World) -> None:
+def test_silent_cluster_is_served_once_it_answers_and_delays_no_other(world: World) -> None:
     async def scenario() -> None:
         world.cut.add("pets")
         async with world.served(*clusters_named("bank", "pets", "shop")) as (process, _):
@@ -77,7 +77,7 @@ def test_one_that_does_not_answer_is_served_when_it_does_and_delays_no_other(wor
     play(scenario)
 
 
-def test_one_that_is_lost_later_is_silent_and_the_others_go_on(world: World) -> None:
+def test_cluster_lost_later_is_silent_and_the_others_go_on(world: World) -> None:
     async def scenario() -> None:
         async with world.served(*clusters_named("bank", "pets", "shop")) as (process, _):
             await until(lambda: all(map(world.has_copy, world.servers)))
@@ -91,7 +91,7 @@ def test_one_that_is_lost_later_is_silent_and_the_others_go_on(world: World) -> 
     play(scenario)
 
 
-def test_one_that_another_host_namespace_has_claimed_fails_alone_with_the_reason(world: World) -> None:
+def test_cluster_claimed_by_another_host_namespace_fails_alone(world: World) -> None:
     async def scenario() -> None:
         await identity.claim(
             admin(world.servers["pets"], Side.VIRTUAL),
@@ -112,7 +112,7 @@ def test_one_that_another_host_namespace_has_claimed_fails_alone_with_the_reason
     play(scenario)
 
 
-def test_one_that_joins_and_one_that_leaves_disturb_no_other(world: World) -> None:
+def test_joining_and_leaving_clusters_disturb_no_other(world: World) -> None:
     async def scenario() -> None:
         bank, pets, shop = clusters_named("bank", "pets", "shop")
         async with world.served(bank, pets) as (process, fleet):
@@ -132,7 +132,7 @@ def test_one_that_joins_and_one_that_leaves_disturb_no_other(world: World) -> No
     play(scenario)
 
 
-def test_one_with_changed_options_begins_again_alone(world: World) -> None:
+def test_cluster_with_changed_options_restarts_alone(world: World) -> None:
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
         off = {"sync": {"toHost": {"configMaps": {"all": True, "enabled": False}}}}
@@ -149,7 +149,7 @@ def test_one_with_changed_options_begins_again_alone(world: World) -> None:
     play(scenario)
 
 
-def test_one_with_a_kubeconfig_of_another_server_begins_again_alone(world: World) -> None:
+def test_cluster_with_the_kubeconfig_of_another_server_restarts_alone(world: World) -> None:
     async def scenario() -> None:
         async with world.served(*clusters_named("bank", "shop")) as (process, _):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
@@ -174,7 +174,7 @@ def test_health_page_names_no_host_namespace_while_a_cache_is_not_filled(world: 
     play(scenario)
 
 
-def test_series_and_requests_of_one_that_leaves_go_with_it(world: World) -> None:
+def test_series_and_requests_of_a_leaving_cluster_are_removed(world: World) -> None:
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
         async with world.served(bank, shop) as (process, fleet):
@@ -190,7 +190,7 @@ def test_series_and_requests_of_one_that_leaves_go_with_it(world: World) -> None
     play(scenario)
 
 
-def test_one_whose_objects_take_too_much_memory_is_not_served_until_they_take_less(world: World) -> None:
+def test_cluster_with_too_large_objects_is_not_served_until_they_shrink(world: World) -> None:
     async def scenario() -> None:
         async with world.served(*clusters_named("bank", "shop", every={"maxMegabytes": 1})) as (process, _):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
@@ -227,7 +227,7 @@ def test_memory_has_a_limit_by_default_if_there_are_several(world: World, monkey
     play(scenario)
 
 
-def test_one_that_leaves_before_it_has_answered_leaves_nothing_running(world: World) -> None:
+def test_cluster_that_leaves_before_its_answer_leaves_nothing_running(world: World) -> None:
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
         world.servers["shop"].faults.add(Rule(reset="before"))
@@ -245,7 +245,7 @@ def test_one_that_leaves_before_it_has_answered_leaves_nothing_running(world: Wo
     play(scenario)
 
 
-def test_one_alone_whose_objects_take_too_much_memory_is_served_again_when_they_take_less(world: World) -> None:
+def test_only_cluster_with_too_large_objects_is_served_again_after_they_shrink(world: World) -> None:
     async def scenario() -> None:
         async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (process, _):
             await until(lambda: world.has_copy("shop"))
@@ -257,7 +257,7 @@ def test_one_alone_whose_objects_take_too_much_memory_is_served_again_when_they_
     play(scenario)
 
 
-def test_one_alone_may_take_half_of_what_the_container_may_take(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_cluster_may_take_half_of_the_containers_memory(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleets, "memory_limit", lambda: 512 << 20)
 
     async def scenario() -> None:
@@ -268,7 +268,7 @@ def test_one_alone_may_take_half_of_what_the_container_may_take(world: World, mo
     play(scenario)
 
 
-def test_only_one_that_is_cut_off_in_the_middle_of_its_start_begins_again(world: World) -> None:
+def test_only_cluster_that_is_cut_off_during_its_start_is_retried(world: World) -> None:
     async def scenario() -> None:
         world.servers["shop"].faults.add(Rule(path="/apis*", reset="before", count=2))
         async with world.served(*clusters_named("shop")) as (process, _):
@@ -279,7 +279,7 @@ def test_only_one_that_is_cut_off_in_the_middle_of_its_start_begins_again(world:
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_only_one_is_served_when_its_kubeconfig_comes_if_that_is_to_be_awaited(
+def test_only_cluster_waits_for_its_kubeconfig_if_configured(
     world: World, monkeypatch: pytest.MonkeyPatch, waits: bool
 ) -> None:
     async def scenario() -> None:
@@ -299,7 +299,7 @@ def test_only_one_is_served_when_its_kubeconfig_comes_if_that_is_to_be_awaited(
         play(scenario)
 
 
-def test_one_that_has_not_begun_is_not_ready(world: World) -> None:
+def test_cluster_that_has_not_begun_is_not_ready(world: World) -> None:
     async def scenario() -> None:
         async with world.served() as (process, fleet):
             fleet.update(clusters_named("bank", "shop"))
@@ -334,7 +334,7 @@ def test_address_of_pods_that_the_start_finds_is_given_to_the_virtual_service(
     play(scenario)
 
 
-def test_limit_of_memory_changes_without_a_new_beginning(world: World) -> None:
+def test_limit_of_memory_changes_without_a_restart(world: World) -> None:
     async def scenario() -> None:
         async with world.served(*clusters_named("bank", "shop")) as (process, fleet):
             await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
@@ -364,7 +364,7 @@ def test_discovery_of_the_host_is_shared(world: World) -> None:
     play(scenario)
 
 
-def test_one_that_leaves_finishes_what_is_in_work(world: World) -> None:
+def test_cluster_that_leaves_finishes_its_requests_in_work(world: World) -> None:
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
 

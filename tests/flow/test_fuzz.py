@@ -78,7 +78,7 @@ class Old:
         kind = MADE[syncer].plural if syncer in MADE else syncer
         if self.two.copy(kind, name) is None:
             status = daemon.process.statuses.of(SyncRequest(CLUSTER, syncer, Key(NAMESPACE, name)))
-            assert status, f"nothing is said of {kind} {name}"
+            assert status, f"no status of {kind} {name}"
             assert status.reason
 
 
@@ -122,7 +122,7 @@ def test_object_of_any_shape_stops_no_other(virtual: list[Obj], host: list[Obj],
 
 @pytest.mark.parametrize("junk", sorted(JUNK))
 @pytest.mark.parametrize("later", [False, True], ids=["listed", "watched"])
-def test_object_of_no_schema_with_anything_in_it(junk: str, later: bool) -> None:
+def test_object_with_any_contents_and_no_schema_stops_no_other(junk: str, later: bool) -> None:
     """A custom resource whose CRD takes anything: all of its parts are the tenant's to write."""
 
     async def scenario() -> None:

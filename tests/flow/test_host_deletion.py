@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness import HOME, Two, crd, place, play, until, widget, writes
+from harness import HOME, Two, crd, host_path, play, until, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, events, grant, running
 
 from kube_envtest import Rule
@@ -48,17 +48,17 @@ def started(kind: str, policy: str) -> tuple[Guarded, Any, str]:
 @pytest.mark.parametrize("stopped", [False, True], ids=["seen", "unseen"])
 @pytest.mark.parametrize("policy", ["recreate", "propagate", "report"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_deletion_on_the_host_means_what_the_policy_says(kind: str, policy: str, stopped: bool) -> None:
+def test_deletion_on_the_host_follows_the_policy(kind: str, policy: str, stopped: bool) -> None:
     async def scenario() -> None:
         two, config, plural = started(kind, policy)
         async with running(two, config) as daemon:
             await until(lambda: two.copy(plural, "x") if policy == "recreate" else marked(two, plural))
             await daemon.settled()
             if not stopped:
-                two.host.delete(plural, place("x"))
+                two.host.delete(plural, host_path("x"))
                 await expected(two, plural, policy)
         if stopped:
-            two.host.delete(plural, place("x"))
+            two.host.delete(plural, host_path("x"))
             async with running(two, config):
                 await expected(two, plural, policy)
 
@@ -74,9 +74,9 @@ async def expected(two: Two, plural: str, policy: str) -> None:
     else:
         await until(lambda: two.copy(plural, "x"))
     await asyncio.sleep(20)
-    seen = len(two.host.requests)
+    since = len(two.host.requests)
     await asyncio.sleep(100)
-    assert writes(two.host, seen) == []
+    assert writes(two.host, since) == []
     assert (two.copy(plural, "x") is None) == (policy != "recreate")
     assert (two.original(plural, "x") is None) == (policy == "propagate")
 
@@ -86,8 +86,8 @@ def test_reported_copy_is_created_again_when_its_annotation_is_removed() -> None
         two, config, plural = started("configmaps", "report")
         async with running(two, config):
             await until(lambda: marked(two, plural))
-            two.host.delete(plural, place("x"))
-            [event] = await told(two)
+            two.host.delete(plural, host_path("x"))
+            [event] = await copy_deleted_events(two)
             assert "take the annotation vsyncer.dev/copied off this object" in event["message"]
             assert HOME not in event["message"]
             edit(two, "virtual", plural, {"metadata": {"annotations": {COPIED: None}}})
@@ -96,7 +96,7 @@ def test_reported_copy_is_created_again_when_its_annotation_is_removed() -> None
     play(scenario)
 
 
-async def told(two: Two) -> list[Obj]:
+async def copy_deleted_events(two: Two) -> list[Obj]:
     await until(lambda: events(two, "HostCopyDeleted"))
     return events(two, "HostCopyDeleted")
 
@@ -110,7 +110,7 @@ def test_tenants_objects_are_not_deleted_with_a_host_namespace(again: bool, stop
         async def lose() -> None:
             await asyncio.sleep(5)
             home = two.host.get("namespaces", HOME)
-            two.host.delete(plural, place("x"))
+            two.host.delete(plural, host_path("x"))
             two.host.delete("namespaces", HOME)
             if again:
                 assert home
@@ -151,7 +151,7 @@ def test_tenants_objects_are_not_deleted_with_a_crd_on_the_host(how: str, sees: 
             if how == "going":
                 two.host.put(merged(definition, {"metadata": {"finalizers": ["example.org/wait"]}}))
                 two.host.delete(crds, WIDGETS)
-                two.host.delete(plural, place("x"))
+                two.host.delete(plural, host_path("x"))
             else:
                 two.host.delete(crds, WIDGETS)
             if how == "made anew":
@@ -175,7 +175,7 @@ def blinded(two: Guarded, plural: str) -> None:
 @pytest.mark.parametrize("policy", ["propagate", "report"])
 @pytest.mark.parametrize("verb", ["patch", "delete", "create"])
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
-def test_deletions_of_our_own_mean_nothing_wherever_we_are_killed(policy: str, verb: str, when: str) -> None:
+def test_our_own_deletions_trigger_no_policy_wherever_killed(policy: str, verb: str, when: str) -> None:
     """The copy is deleted because it is no longer wanted, then it is wanted again; we die at one of the writes."""
 
     async def scenario() -> None:
@@ -212,7 +212,7 @@ def test_object_restored_from_a_backup_is_not_taken_for_a_deleted_one() -> None:
         backup = two.original(plural, "x")
         assert backup
         two.virtual.delete(plural, "shop/x")
-        two.host.delete(plural, place("x"))
+        two.host.delete(plural, host_path("x"))
         two.virtual.put(merged(backup, {"metadata": {"uid": None, "resourceVersion": None}}))
         async with running(two, config):
             await until(lambda: marked(two, plural))

@@ -74,7 +74,7 @@ def public(daemon: Daemon) -> str:
     return status.degraded(daemon.process, details=False).get((CLUSTER, "kubelet"), "")
 
 
-def test_certificate_that_nobody_signs_is_shown_and_hinders_no_syncer(two: Two) -> None:
+def test_unsigned_certificate_is_shown_and_blocks_no_syncer(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([Maps]) as daemon, kubelet(daemon):
             await daemon.settled()
@@ -148,7 +148,7 @@ def test_figures_are_of_the_containers_that_were_sent(two: Two) -> None:
     play(scenario)
 
 
-def test_refusal_of_the_host_reaches_the_tenant_without_names_of_the_host(two: Two) -> None:
+def test_refusal_of_the_host_is_reported_without_names_of_the_host(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(pod("web"))
         async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
@@ -158,7 +158,7 @@ def test_refusal_of_the_host_reaches_the_tenant_without_names_of_the_host(two: T
                 key_of(two.copy("pods", "web") or {}),
             )
             place = HostedPod(key, "h-1", Key("default", "web"), "v-1")
-            for text, said in (
+            for text, expected in (
                 (
                     f'path "/var/log/pods/{key.namespace}_{key.name}_h-1/c/0.log"',
                     'path "/var/log/pods/default_web_v-1/c/0.log"',
@@ -166,7 +166,7 @@ def test_refusal_of_the_host_reaches_the_tenant_without_names_of_the_host(two: T
                 (f"pod {key.name}_{key.namespace} not found", "pod web_default not found"),
                 (f"pods {key} of {key.namespace}: h-1", "pods default/web of default: v-1"),
             ):
-                assert server._for_tenant(place, text) == said
+                assert server._for_tenant(place, text) == expected
 
     play(scenario)
 

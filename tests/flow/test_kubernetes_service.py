@@ -17,7 +17,7 @@ from syncer.testing.objects import service
 ADDRESS = "10.96.0.77"
 
 
-def test_address_that_is_refused_is_given_once_it_is_free_and_the_log_says_so_once(
+def test_refused_address_is_given_once_it_is_free_and_logged_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Nothing that the Service itself shows changes when another one sets the address free."""
@@ -34,9 +34,9 @@ def test_address_that_is_refused_is_given_once_it_is_free_and_the_log_says_so_on
             await until(lambda: degraded(daemon.process))
             await asyncio.sleep(600)
             assert "can't have the address" in str(dict(degraded(daemon.process)))
-            seen = len(two.virtual.requests)
+            since = len(two.virtual.requests)
             await asyncio.sleep(600)
-            patches = [one for one in list(two.virtual.requests)[seen:] if one.verb == "patch"]
+            patches = [one for one in list(two.virtual.requests)[since:] if one.verb == "patch"]
             assert len(patches) <= 10
             await client.delete(SERVICES, Key("default", "other"))
             await until(

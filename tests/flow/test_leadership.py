@@ -80,8 +80,8 @@ def test_leader_that_loses_the_host_is_followed_by_the_other_and_writes_no_more(
     play(scenario)
 
 
-def test_leader_that_is_back_makes_up_for_what_it_missed(two: Two) -> None:
-    """Alone, it loses the Lease and gets it again: everything is asked anew."""
+def test_returning_leader_catches_up_on_missed_changes(two: Two) -> None:
+    """Alone, it loses the Lease and gets it again: everything is queried again."""
 
     async def scenario() -> None:
         original = two.virtual.put(configmap("x", {"color": "blue"}))
@@ -98,12 +98,12 @@ def test_leader_that_is_back_makes_up_for_what_it_missed(two: Two) -> None:
     play(scenario)
 
 
-def test_told_to_stop_it_finishes_what_it_has_begun_and_begins_nothing(two: Two) -> None:
+def test_daemon_that_stops_finishes_begun_requests_and_begins_none(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS, workers=4) as daemon:
             await daemon.settled()
             two.host.faults.add(Rule(verb="create", resource="configmaps", latency=3))
-            seen = len(two.host.requests)
+            sent_before = len(two.host.requests)
             for number in range(20):
                 two.virtual.put(configmap(f"c{number}"))
             await asyncio.sleep(1)
@@ -112,7 +112,7 @@ def test_told_to_stop_it_finishes_what_it_has_begun_and_begins_nothing(two: Two)
             await asyncio.wait({daemon.working}, timeout=10)
             assert daemon.working.done()
             assert daemon.working.exception() is None
-            assert writes(two.host, seen) == [f"create /api/v1/namespaces/{HOME}/configmaps"] * 4
+            assert writes(two.host, sent_before) == [f"create /api/v1/namespaces/{HOME}/configmaps"] * 4
             assert not daemon.process.queue.running()
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness import HOME, NAMESPACE, Tenant, Two, built_in, place, play, serving, until
+from harness import HOME, NAMESPACE, Tenant, Two, built_in, host_path, play, serving, until
 from small_syncers import Maps, copies
 
 from kube_envtest import Rule
@@ -165,11 +165,11 @@ def test_marks_of_named_copies_are_read_in_steps(two: Two, monkeypatch: pytest.M
                 two.virtual.put(configmap(f"big{number}", {"a": "x" * (MOST_NAMED // 2)}))
             volumes = [{"name": f"v{number}", "configMap": {"name": f"big{number}"}} for number in range(MANY)]
             two.virtual.put(pod("first", spec={"volumes": volumes}))
-            await until(lambda: two.host.get("pods", place("first")))
+            await until(lambda: two.host.get("pods", host_path("first")))
             await daemon.settled()
             monkeypatch.setattr(Store, "outline", outline)
             two.virtual.put(pod("second", spec={"volumes": volumes}))
-            await until(lambda: two.host.get("pods", place("second")))
+            await until(lambda: two.host.get("pods", host_path("second")))
 
     play(scenario)
     assert sum(steps) >= MANY
@@ -179,7 +179,7 @@ def test_marks_of_named_copies_are_read_in_steps(two: Two, monkeypatch: pytest.M
 def test_copy_of_others_is_found_among_many_large_ones(two: Two) -> None:
     async def scenario() -> None:
         async with serving(two.host, [Tenant(two.virtual)], built_in("configmaps", "pods")) as daemon:
-            two.host.put(configmap(place("big9").rpartition("/")[2], namespace=HOME))
+            two.host.put(configmap(host_path("big9").rpartition("/")[2], namespace=HOME))
             for number in range(MANY):
                 two.virtual.put(configmap(f"big{number}", {"a": "x" * (MOST_NAMED // 2)}))
             volumes = [{"name": f"v{number}", "configMap": {"name": f"big{number}"}} for number in range(MANY)]
@@ -188,7 +188,7 @@ def test_copy_of_others_is_found_among_many_large_ones(two: Two) -> None:
             status = daemon.status("web", "pods")
             assert status is not None
             assert "an object of others has that place" in status.reason
-            assert two.host.get("pods", place("web")) is None
+            assert two.host.get("pods", host_path("web")) is None
 
     play(scenario)
 
@@ -266,7 +266,7 @@ def test_copy_of_an_object_with_as_many_annotations_as_may_be_follows_it(two: Tw
 
 
 @pytest.mark.parametrize("count", [FEW, FEW + 1])
-def test_copies_whose_originals_are_gone_are_found_by_their_metadata_and_many_in_steps(
+def test_orphans_are_found_by_their_metadata_and_many_in_steps(
     two: Two, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []

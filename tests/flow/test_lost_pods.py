@@ -8,7 +8,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from harness import ALL, HOME, Daemon, Two, admin, built_in, place, play, until, writes
+from harness import ALL, HOME, Daemon, Two, admin, built_in, host_path, play, until, writes
 from patrol_scene import patrolled
 
 from syncer.api import Key, Obj, Side
@@ -41,7 +41,7 @@ EVICTED = {
 
 
 async def running(two: Two, **metadata: Any) -> None:
-    """Let the Pod x run on the host, and both sides say so."""
+    """Let the Pod x run on the host, with this status on both sides."""
     two.host.put(node("n1"))
     two.virtual.put(serviceaccount("default"))
     two.virtual.put(pod("x", metadata=metadata))
@@ -91,7 +91,7 @@ def must_have_failed(pod: Obj) -> None:
 
 
 @pytest.mark.parametrize("step", ["marked", "finalizers"])
-def test_pod_that_is_seen_while_it_is_forced_off_the_host_fails_once_it_is_gone(two: Two, step: str) -> None:
+def test_pod_forced_off_the_host_fails_once_its_copy_is_gone(two: Two, step: str) -> None:
     """An API server marks a pod that it deletes without grace, and then removes it; watches may show both."""
 
     async def scenario() -> None:
@@ -106,7 +106,7 @@ def test_pod_that_is_seen_while_it_is_forced_off_the_host_fails_once_it_is_gone(
             assert original(two)["status"]["phase"] == "Running"
             assert "deletionTimestamp" not in original(two)["metadata"]
             two.host.put(merged(two.copy("pods", "x") or {}, {"metadata": {"finalizers": None}}))
-            two.host.delete("pods", place("x"))
+            two.host.delete("pods", host_path("x"))
             await until(lambda: original(two)["metadata"].get("deletionTimestamp"))
             await daemon.settled()
             must_have_failed(original(two))
@@ -124,10 +124,10 @@ def test_pod_that_is_forced_off_the_host_fails_and_goes(two: Two, is_away: bool)
             await running(two, finalizers=[TRACKED])
             await daemon.settled()
             if not is_away:
-                two.host.delete("pods", place("x"))
+                two.host.delete("pods", host_path("x"))
                 await until(lambda: original(two)["metadata"].get("deletionTimestamp"))
         if is_away:
-            two.host.delete("pods", place("x"))
+            two.host.delete("pods", host_path("x"))
         async with two.daemon(options=ALL) as daemon:
             await until(lambda: original(two)["metadata"].get("deletionTimestamp"))
             await daemon.settled()
@@ -152,7 +152,7 @@ def test_pod_without_a_finalizer_fails_before_it_goes(two: Two) -> None:
             await running(two)
             await daemon.settled()
             before = len(failures(two))
-            two.host.delete("pods", place("x"))
+            two.host.delete("pods", host_path("x"))
             await until(lambda: not original(two))
             assert failures(two)[before:] == ["patch /api/v1/namespaces/shop/pods/x/status", deletion()]
             await until(lambda: causes(two))
@@ -170,7 +170,7 @@ def test_terminal_status_from_while_the_daemon_was_away_is_taken_up(two: Two) ->
         two.host.put(merged(two.copy("pods", "x") or {}, {"metadata": ending, "status": EVICTED}))
         async with two.daemon(options=ALL) as daemon:
             await until(lambda: original(two)["status"]["phase"] == "Failed")
-            two.host.delete("pods", place("x"))
+            two.host.delete("pods", host_path("x"))
             await daemon.settled()
             assert original(two)["status"]["reason"] == "Evicted"
             assert condition(original(two), "DisruptionTarget")["reason"] == "TerminationByKubelet"
@@ -180,14 +180,14 @@ def test_terminal_status_from_while_the_daemon_was_away_is_taken_up(two: Two) ->
     play(scenario)
 
 
-def test_terminal_status_that_was_seen_is_kept(two: Two) -> None:
+def test_observed_terminal_status_is_kept(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(options=ALL) as daemon:
             await running(two, finalizers=[TRACKED])
             two.host.put(merged(two.copy("pods", "x") or {}, {"status": EVICTED}))
             await until(lambda: original(two)["status"]["phase"] == "Failed")
             ended = original(two)["status"]
-            two.host.delete("pods", place("x"))
+            two.host.delete("pods", host_path("x"))
             await until(lambda: original(two)["metadata"].get("deletionTimestamp"))
             await daemon.settled()
             assert original(two)["status"] == ended
@@ -206,9 +206,9 @@ def test_pod_that_the_tenant_deletes_and_the_host_loses_fails_without_a_disrupti
             await until(lambda: (two.copy("pods", "x") or {})["metadata"].get("deletionTimestamp"))
             await daemon.settled()
             if not is_away:
-                two.host.delete("pods", place("x"))
+                two.host.delete("pods", host_path("x"))
                 await until(lambda: original(two)["status"]["phase"] == "Failed")
-        two.host.delete("pods", place("x"))
+        two.host.delete("pods", host_path("x"))
         async with two.daemon(options=ALL) as daemon:
             await until(lambda: original(two)["status"]["phase"] == "Failed")
             await daemon.settled()
@@ -227,7 +227,7 @@ def test_daemon_that_ends_between_status_and_deletion_goes_on_with_the_deletion(
             await daemon.settled()
         failed = {"status": {**RUNNING, "phase": "Failed"}}
         two.virtual.put(merged(original(two), failed))
-        two.host.delete("pods", place("x"))
+        two.host.delete("pods", host_path("x"))
         async with two.daemon(options=ALL) as daemon:
             await until(lambda: not original(two))
             await daemon.settled()
@@ -256,8 +256,8 @@ def test_host_that_shows_an_older_state_makes_no_pod_fail(two: Two, is_deleted: 
     play(scenario)
 
 
-def test_pods_whose_deletion_is_held_do_not_fail_either(two: Two) -> None:
-    """A host that comes back empty costs neither Pods nor their phases, until somebody confirms it."""
+def test_pods_with_a_held_deletion_do_not_fail_either(two: Two) -> None:
+    """A host that comes back empty costs neither Pods nor their phases, until a person confirms it."""
     names = [f"p{number}" for number in range(9)]
 
     async def scenario() -> None:
@@ -273,7 +273,7 @@ def test_pods_whose_deletion_is_held_do_not_fail_either(two: Two) -> None:
             await until(lambda: phases(two, names) == {"Running"})
             await daemon.settled()
         for name in names:
-            two.host.delete("pods", place(name))
+            two.host.delete("pods", host_path(name))
         async with patrolled(two, breaker={"count": 5}) as daemon:
             await asyncio.sleep(60)
             assert phases(two, names) == {"Running"}
@@ -288,7 +288,7 @@ def test_pods_that_are_left_alone_do_not_fail_either(two: Two, how: str) -> None
         async with two.daemon() as daemon:
             await running(two)
             await daemon.settled()
-        two.host.delete("pods", place("x"))
+        two.host.delete("pods", host_path("x"))
         async with patrolled(two, drift={"orphan": how}):
             await asyncio.sleep(60)
             assert original(two)["status"]["phase"] == "Running"

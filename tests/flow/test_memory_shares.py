@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from clusters_scene import World, clusters_named, states
-from harness import namespace, place, play, until
+from harness import host_path, namespace, play, until
 from noise import noise
 
 from syncer.daemon.process import Process
@@ -63,7 +63,7 @@ def test_one_namespace_takes_no_room_of_others_and_its_deletions_go_through(worl
             shop.delete("configmaps", "shop/small")
             assert await until(lambda: not world.has_copy("shop", "small")) < 1
             shop.put(configmap("x", {"color": "red"}))
-            copy = place("x", "shop", HOME)
+            copy = host_path("x", "shop", HOME)
             assert await until(lambda: (world.host.get("configmaps", copy) or {})["data"] == {"color": "red"}) < 1
 
     play(scenario)
@@ -72,7 +72,7 @@ def test_one_namespace_takes_no_room_of_others_and_its_deletions_go_through(worl
 def test_object_that_was_copied_and_grows_keeps_its_copy_until_it_is_deleted(world: World) -> None:
     async def scenario() -> None:
         async with world.served(*clusters_named("shop", every={"maxMegabytes": 1})) as (process, _):
-            shop, copy = world.servers["shop"], place("x", "shop", HOME)
+            shop, copy = world.servers["shop"], host_path("x", "shop", HOME)
             await until(lambda: world.has_copy("shop"))
             before = world.host.get("configmaps", copy)
             shop.put(configmap("x", {"k": noise(500_000)}))

@@ -1,4 +1,4 @@
-"""metrics.k8s.io is registered in a virtual cluster while its host has it, and by nobody else's means."""
+"""metrics.k8s.io is registered in a virtual cluster while its host has it, and by the daemon alone."""
 
 import asyncio
 import base64
@@ -47,7 +47,7 @@ def options() -> dict[str, Any]:
     return {"address": ADDRESS}
 
 
-def test_absence_on_the_host_is_shown_and_told_in_an_event_of_a_node(two: Two) -> None:
+def test_absence_on_the_host_is_shown_and_in_an_event_of_a_node(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(pod("web"))
         async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon, kubelet(daemon):
@@ -56,8 +56,8 @@ def test_absence_on_the_host_is_shown_and_told_in_an_event_of_a_node(two: Two) -
             await daemon.settled()
             two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "node-1"}}))
             await asyncio.sleep(30.0)
-            told = [each["message"] for each in two.virtual.objects("events") if each["reason"] == "KubeletServer"]
-            assert told.count(usage.ABSENT) == 1
+            messages = [each["message"] for each in two.virtual.objects("events") if each["reason"] == "KubeletServer"]
+            assert messages.count(usage.ABSENT) == 1
             assert two.copy("pods", "web")
             measures(two.host)
             await asyncio.sleep(LOOK_SECONDS + SOON_SECONDS)
@@ -151,18 +151,18 @@ def test_virtual_api_server_that_does_not_reach_the_daemon_is_shown(two: Two, pr
                 assert registered(two) == [None] * 3
                 return
             message = f"failing or missing response from https://{ADDRESS}"
-            say(two, {"type": "Available", "status": "False", "message": message})
+            set_condition(two, {"type": "Available", "status": "False", "message": message})
             await asyncio.sleep(SOON_SECONDS)
             assert "--enable-aggregator-routing=true" in public(daemon)
             assert ADDRESS not in public(daemon)
             assert message in daemon.process.pairs[CLUSTER].conditions["kubelet"].message
-            say(two, {"type": "Available", "status": "True"})
+            set_condition(two, {"type": "Available", "status": "True"})
             await asyncio.sleep(SOON_SECONDS)
             assert "--enable-aggregator-routing" not in public(daemon)
 
     play(scenario)
 
 
-def say(two: Two, condition: dict[str, str]) -> None:
+def set_condition(two: Two, condition: dict[str, str]) -> None:
     """Write a condition of the APIService, as a kube-apiserver does."""
     two.virtual.put(merged(registered(two)[0], {"status": {"conditions": [condition]}}))

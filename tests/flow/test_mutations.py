@@ -21,7 +21,7 @@ ROWS = [pytest.param(kind, side, id=f"{kind.title or kind.syncer}-{side}") for k
 
 @contextlib.asynccontextmanager
 async def patrolled(two: Two, kind: Operation, policy: str) -> AsyncIterator[Daemon]:
-    """A daemon with this drift policy, which patrols only when it is told to."""
+    """A daemon with this drift policy, which patrols only when asked to."""
     drift = dict.fromkeys(("missing", "orphan", "wrongOwner", "field", "metadata", "status"), policy)
     given = {
         "cluster": CLUSTER,
@@ -39,7 +39,7 @@ async def scanned(daemon: Daemon, kind: Operation) -> Scan:
     return await patroller.scan(pair.controllers[kind.syncer], fresh=True)
 
 
-def told(kind: Operation, scan: Scan, side: str) -> dict[str, set[tuple[str, str, str]]]:
+def findings_of(kind: Operation, scan: Scan, side: str) -> dict[str, set[tuple[str, str, str]]]:
     """Return the findings of a scan, by the name of the object."""
     found: dict[str, set[tuple[str, str, str]]] = {}
     for one in scan.findings:
@@ -78,9 +78,9 @@ def test_mutation_is_repaired_by_one_scan_and_the_next_finds_nothing(two: Two, k
             await mutated(two, kind, side, daemon)
             first = await scanned(daemon, kind)
             assert first.problem == ""
-            assert told(kind, first, side) == expected(kind, side)
+            assert findings_of(kind, first, side) == expected(kind, side)
             second = await scanned(daemon, kind)
-            assert told(kind, second, side) == {}
+            assert findings_of(kind, second, side) == {}
             assert second.corrected == []
 
     play(scenario)
@@ -93,13 +93,13 @@ def test_drift_is_only_reported_by_policy_at_each_scan(two: Two, kind: Operation
         async with patrolled(two, kind, "report") as daemon:
             await in_step(two, kind, daemon)
             await mutated(two, kind, side, daemon)
-            seen = len(two.host.requests), len(two.virtual.requests)
+            since = len(two.host.requests), len(two.virtual.requests)
             for _ in range(2):
                 scan = await scanned(daemon, kind)
                 assert scan.problem == ""
-                assert told(kind, scan, side) == expected(kind, side, "reported")
-            assert writes(two.host, seen[0]) == []
-            assert writes(two.virtual, seen[1]) == []
+                assert findings_of(kind, scan, side) == expected(kind, side, "reported")
+            assert writes(two.host, since[0]) == []
+            assert writes(two.virtual, since[1]) == []
 
     play(scenario)
 

@@ -57,13 +57,13 @@ def secret_for(name: str, owned_by: str) -> Obj:
 class Ordered(Maps, Initialize, Indexes, Watches, OwnController):
     """Writes down what it is called for."""
 
-    told: ClassVar[list[str]] = []
+    calls: ClassVar[list[str]] = []
     two: ClassVar[Two]
 
     async def init(self, live: Live) -> None:
         await asyncio.sleep(3)
         watched = [one for one in self.two.virtual.requests if one.resource == "configmaps" and one.verb == "watch"]
-        self.told.append(f"init, with {len(watched)} watches")
+        self.calls.append(f"init, with {len(watched)} watches")
 
     def indexes(self) -> Sequence[Index]:
         return [Index(SECRETS_HERE, "owner", self._values)]
@@ -72,26 +72,26 @@ class Ordered(Maps, Initialize, Indexes, Watches, OwnController):
         return [Watch(SECRETS_HERE, self._keys)]
 
     def _values(self, obj: Obj) -> list[str]:
-        self.told.append("index")
+        self.calls.append("index")
         return [key.name for key in owner(obj)]
 
     def _keys(self, obj: Obj, settings: Settings) -> list[Key]:
-        self.told.append("watch")
+        self.calls.append("watch")
         return owner(obj)
 
     async def register(self, live: Live) -> None:
-        self.told.append("register")
+        self.calls.append("register")
 
     def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         found = ctx.reader.indexed(Side.VIRTUAL, SECRETS, "owner", virtual["metadata"]["name"])
         if virtual["metadata"]["name"] == "x":
-            self.told.append(f"asked, with {len(found)} of 2 secrets")
+            self.calls.append(f"asked, with {len(found)} of 2 secrets")
         return super().sync_down(ctx, virtual)
 
 
-def test_initialise_then_indexes_and_watches_then_full_caches_then_the_first_question(two: Two) -> None:
+def test_first_decision_follows_initialise_indexes_watches_and_full_caches(two: Two) -> None:
     async def scenario() -> None:
-        Ordered.told.clear()
+        Ordered.calls.clear()
         Ordered.two = two
         two.virtual.put(configmap("x"))
         for name in ("a", "b"):
@@ -99,11 +99,11 @@ def test_initialise_then_indexes_and_watches_then_full_caches_then_the_first_que
         two.virtual.faults.add(Rule(verb="list", resource="secrets", latency=5))
         async with two.daemon([Ordered]) as daemon:
             await daemon.settled()
-            first = [line for place, line in enumerate(Ordered.told) if line not in Ordered.told[:place]]
+            first = [line for place, line in enumerate(Ordered.calls) if line not in Ordered.calls[:place]]
             # the controller runs as soon as this process leads, and does not wait for what the syncer reads
             first.remove("register")
             assert first == ["init, with 0 watches", "index", "watch", "asked, with 2 of 2 secrets"]
-            assert Ordered.told.count("init, with 0 watches") == 1
+            assert Ordered.calls.count("init, with 0 watches") == 1
 
     play(scenario)
 
@@ -155,7 +155,9 @@ def test_index_finds_and_a_watch_wakes_whenever_an_object_begins_or_ceases_to_na
     play(scenario)
 
 
-def test_watch_of_changes_wakes_at_any_change_of_what_names_a_key(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_of_changes_wakes_at_any_change_of_an_object_that_names_a_key(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario() -> None:
         monkeypatch.setattr(Counts, "when", "change")
         two.virtual.put(configmap("x"))
@@ -221,7 +223,7 @@ def test_reconcile_end_is_called_whatever_happens(two: Two) -> None:
     play(scenario)
 
 
-def test_request_that_is_skipped_at_its_start_is_asked_again_when_the_object_changes(two: Two) -> None:
+def test_request_skipped_at_its_start_is_decided_again_after_a_change(two: Two) -> None:
     async def scenario() -> None:
         sleeper = two.virtual.put(configmap("sleeper", metadata={"annotations": {"asleep": "1"}}))
         async with two.daemon([Around]) as daemon:
@@ -268,14 +270,14 @@ def test_excluded_object_is_neither_created_nor_changed_nor_deleted(two: Two, si
                 two.host.put(merged(two.copy("configmaps", "shown") or {}, ALONE))
             await daemon.settled()
             before = two.copy("configmaps", "shown")
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             shown = two.virtual.put(merged(shown, {"data": {"color": "red"}}))
             await daemon.settled()
             if side == "host":
                 two.virtual.delete("configmaps", f"{NAMESPACE}/shown")
                 await daemon.settled()
             assert two.copy("configmaps", "shown") == before
-            assert writes(two.host, seen) == []
+            assert writes(two.host, since) == []
 
     play(scenario)
 
@@ -341,7 +343,7 @@ def test_own_controller_runs_only_where_it_leads_and_ends_with_leadership(two: T
     play(scenario)
 
 
-def test_own_controller_can_have_a_key_looked_at(two: Two) -> None:
+def test_own_controller_can_requeue_a_key(two: Two) -> None:
     async def scenario() -> None:
         Controls.running.clear()
         Controls.asked.clear()

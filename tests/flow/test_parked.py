@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from harness import HOME, NAMESPACE, asked, built_in, crd, place, play, until, verbs, widget
-from parked_scene import Gated, Maps, denied, open_to_all, refusing, told, without_room
+from harness import HOME, NAMESPACE, asked, built_in, crd, host_path, play, until, verbs, widget
+from parked_scene import Gated, Maps, denied, open_to_all, refusing, warnings, without_room
 from rules_scene import USER, edit
 from shop_scene import copy_name, forget, many, settled, status, the_copy
 from small_syncers import Widgets, copies
@@ -38,10 +38,10 @@ def test_object_over_quota_is_synced_soon_after_the_quota_is_raised(two: Gated) 
         async with without_room(two) as daemon:
             stands = status(daemon, "x", "maps")
             assert (stands.state, stands.error) == (RequestState.PARKED, "QuotaExceeded")
-            refused, seen = two.gate.refused, len(two.host.requests)
+            refused, since = two.gate.refused, len(two.host.requests)
             await asyncio.sleep(120)
             assert two.gate.refused == refused
-            assert verbs(two.host, seen)["list"] == pytest.approx(120 / LOOK_SECONDS, rel=0.2)
+            assert verbs(two.host, since)["list"] == pytest.approx(120 / LOOK_SECONDS, rel=0.2)
             two.gate.limit(1)
             assert await until(lambda: "x" in copies(two)) < SOON
             assert daemon.status("x", "maps") is None
@@ -70,9 +70,9 @@ def test_request_over_quota_is_retried_slowly_without_the_right_to_read_quotas(t
     async def scenario() -> None:
         two.gate.grant("configmaps")
         async with without_room(two, user=USER):
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(120)
-            assert verbs(two.host, seen)["list"] == 1
+            assert verbs(two.host, since)["list"] == 1
             two.gate.limit(1)
             await until(lambda: "x" in copies(two), within=1.25 * PARKED_SECONDS)
 
@@ -84,9 +84,9 @@ def test_quotas_are_not_polled_for_requests_that_are_gone(two: Gated) -> None:
         async with without_room(two):
             two.virtual.delete("configmaps", f"{NAMESPACE}/x")
             await asyncio.sleep(2 * LOOK_SECONDS)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert verbs(two.host, seen) == {}
+            assert verbs(two.host, since) == {}
 
     play(scenario)
 
@@ -102,15 +102,15 @@ def test_right_that_is_granted_wakes_all_requests_after_one_review(two: Gated) -
             stands = status(daemon, "c0", "maps")
             assert (stands.state, stands.error) == (RequestState.PARKED, "Forbidden")
             assert 'resources: ["configmaps"], verbs: ["create"]' in stands.reason
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert 10 <= verbs(two.host, seen)["create"] <= 15
+            assert 10 <= verbs(two.host, since)["create"] <= 15
             two.gate.grant("configmaps", name="more")
             assert await until(lambda: len(copies(two)) == 20) < SOON
             await asyncio.sleep(1)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert verbs(two.host, seen) == {}, "nobody asks any more"
+            assert verbs(two.host, since) == {}, "nobody asks any more"
 
     play(scenario)
 
@@ -190,7 +190,7 @@ def test_request_that_no_longer_waits_leaves_nothing_behind(two: Gated) -> None:
 # -- being parked ----------------------------------------------------------------------------------
 
 
-def test_hundred_parked_ones_cause_no_requests_while_nothing_changes_and_each_is_tried_again_in_the_end(
+def test_hundred_parked_requests_rest_until_each_is_retried(
     two: Gated,
 ) -> None:
     async def scenario() -> None:
@@ -200,11 +200,11 @@ def test_hundred_parked_ones_cause_no_requests_while_nothing_changes_and_each_is
             assert len(daemon.requests("maps")) == 100
             await until(lambda: two.gate.refused == 600, within=60)  # a few tries follow soon
             refused = two.gate.refused
-            seen = [len(server.requests) for server in (two.host, two.virtual)]
+            since = [len(server.requests) for server in (two.host, two.virtual)]
             await asyncio.sleep(0.7 * PARKED_SECONDS)
             assert two.gate.refused == refused
-            assert verbs(two.host, seen[0]) == {}
-            others = [one for one in asked(two.virtual, seen[1]) if one.resource != "events"]
+            assert verbs(two.host, since[0]) == {}
+            others = [one for one in asked(two.virtual, since[1]) if one.resource != "events"]
             assert others == [], "only Events, of which so many are written a second"
             await asyncio.sleep(0.6 * PARKED_SECONDS)
             assert two.gate.refused == refused + 100
@@ -212,7 +212,7 @@ def test_hundred_parked_ones_cause_no_requests_while_nothing_changes_and_each_is
     play(scenario)
 
 
-def test_admission_that_has_not_yet_heard_of_an_object_made_just_before_is_asked_again_soon(two: Gated) -> None:
+def test_request_refused_by_a_stale_admission_is_retried_soon(two: Gated) -> None:
     async def scenario() -> None:
         two.gate.admission = denied(copy_name("x"))
         two.virtual.put(configmap("x"))
@@ -263,17 +263,17 @@ def test_parked_requests_are_parked_again_after_a_restart(two: Gated) -> None:
 
 def test_warning_speaks_of_virtual_names_alone(two: Gated) -> None:
     async def scenario() -> None:
-        other, mine = place("other"), place("x")
-        short, whose = copy_name("x"), copy_name("other")
-        said = (
+        other, mine = host_path("other"), host_path("x")
+        short, other_name = copy_name("x"), copy_name("other")
+        refusal = (
             f'admission webhook "w.example.org" denied the request: {mine} ({short}) in namespace {HOME} '
-            f'conflicts with "{other}", {whose} and {HOME}/alien'
+            f'conflicts with "{other}", {other_name} and {HOME}/alien'
         )
-        two.gate.admission = refusing(400, said)
+        two.gate.admission = refusing(400, refusal)
         two.virtual.put(configmap("x"))
         async with two.daemon([Maps]) as daemon:
-            await until(lambda: told(two))
-            [message] = told(two)
+            await until(lambda: warnings(two))
+            [message] = warnings(two)
             assert HOME not in message
             assert "-x-" not in message
             assert "alien" not in message
@@ -283,20 +283,20 @@ def test_warning_speaks_of_virtual_names_alone(two: Gated) -> None:
     play(scenario)
 
 
-def test_tenant_is_told_nothing_of_the_rights_on_the_host(two: Gated) -> None:
+def test_tenants_event_omits_the_rights_on_the_host(two: Gated) -> None:
     async def scenario() -> None:
         two.gate.grant("configmaps", verbs=["get", "list", "watch"])
         two.virtual.put(configmap("x"))
         async with two.daemon([Maps], user=USER):
-            await until(lambda: told(two))
-            assert told(two) == [
+            await until(lambda: warnings(two))
+            assert warnings(two) == [
                 "the syncer has no right to create configmaps on the host cluster; its operator has to grant it"
             ]
 
     play(scenario)
 
 
-def test_list_says_since_when_how_often_and_what_wakes_it_and_can_be_tried_again(two: Gated) -> None:
+def test_parked_list_shows_times_tries_and_wakeups_and_allows_a_retry(two: Gated) -> None:
     async def scenario() -> None:
         async with without_room(two, *built_in("secrets")) as daemon:
             await asyncio.sleep(100)
@@ -331,14 +331,14 @@ def test_list_says_since_when_how_often_and_what_wakes_it_and_can_be_tried_again
 
 
 class Mute(Exception):
-    """An error that can't say what it is."""
+    """An error without a usable message."""
 
     def __str__(self) -> str:
         raise RuntimeError
 
 
 class Broken(Maps):
-    """Raises, a few times, what can't be told of."""
+    """Raises, a few times, an error without a usable message."""
 
     name = "broken"
     left = 3
@@ -350,9 +350,7 @@ class Broken(Maps):
         return super().sync_down(ctx, virtual)
 
 
-def test_error_that_can_not_be_told_of_is_tried_again_like_any_other(
-    two: Gated, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_error_without_a_message_is_retried_like_any_other(two: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         monkeypatch.setattr(Broken, "left", 3)
         two.virtual.put(configmap("x"))

@@ -5,7 +5,7 @@ deletes by mistake.
 import asyncio
 
 import pytest
-from harness import HOME, Two, place, play, until
+from harness import HOME, Two, host_path, play, until
 from patrol_scene import (
     BLUE,
     PAST,
@@ -15,11 +15,11 @@ from patrol_scene import (
     drifted,
     edit_unseen,
     in_step,
+    outcomes,
     patroller,
     put_in_step,
     scanned,
     shown,
-    told,
 )
 from rules_scene import edit
 from shop_scene import copy_name, many, the_copy, the_original
@@ -35,15 +35,15 @@ from syncer.testing.objects import configmap, secret, service
 # -- finding and repairing -------------------------------------------------------------------------
 
 
-def test_edit_that_no_watch_showed_is_found_from_fresh_lists_and_put_right(two: Two) -> None:
+def test_edit_missed_by_the_watch_is_found_from_fresh_lists_and_repaired(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two) as daemon:
-            assert told(await scanned(daemon, fresh=False)) == [], "the store doesn't know"
+            assert outcomes(await scanned(daemon, fresh=False)) == [], "the store doesn't know"
             scan = await scanned(daemon)
-            assert told(scan) == [("field", "host", "repaired")]
-            assert scan.corrected == [f"host configmaps {place('x')}"]
+            assert outcomes(scan) == [("field", "host", "repaired")]
+            assert scan.corrected == [f"host configmaps {host_path('x')}"]
             assert the_copy(two, "configmaps", "x")["data"] == BLUE
-            assert told(await scanned(daemon)) == []
+            assert outcomes(await scanned(daemon)) == []
 
     play(scenario)
 
@@ -57,7 +57,7 @@ def test_finding_names_the_field_its_values_and_the_manager(two: Two) -> None:
             editor = two.host.transport()
             for plural, name, value in (("configmaps", "x", '"red"'), ("secrets", "s", '"bmV3ZXI="')):
                 field = "color" if plural == "configmaps" else "password"
-                path = f"/api/v1/namespaces/{place(name).replace('/', f'/{plural}/')}?fieldManager=kubectl-edit"
+                path = f"/api/v1/namespaces/{host_path(name).replace('/', f'/{plural}/')}?fieldManager=kubectl-edit"
                 body = f'{{"data":{{"{field}":{value}}}}}'.encode()
                 reply = await editor.send(
                     HttpRequest("PATCH", path, body=body, content_type="application/merge-patch+json")
@@ -69,7 +69,7 @@ def test_finding_names_the_field_its_values_and_the_manager(two: Two) -> None:
             [pair] = daemon.process.pairs.values()
             shown = report(pair, patroller(daemon))
             text = "\n".join(lines(shown, diff=True))
-            assert f"repaired: host configmaps {place('x')}, of shop/x: field: data.color" in text
+            assert f"repaired: host configmaps {host_path('x')}, of shop/x: field: data.color" in text
             assert '    data.color: "blue" -> "red"  changed by kubectl-edit at 2026-' in text
             assert "    data.password: (4 bytes) -> (8 bytes)  changed by kubectl-edit at 2026-" in text
             assert "bmV3ZXI=" not in str(shown)
@@ -79,16 +79,16 @@ def test_finding_names_the_field_its_values_and_the_manager(two: Two) -> None:
     play(scenario)
 
 
-def test_scan_of_the_stores_passes_over_what_is_as_it_was(two: Two) -> None:
+def test_scan_of_the_stores_skips_unchanged_objects(two: Two) -> None:
     async def scenario() -> None:
         many(two, 5)
         async with in_step(two) as daemon:
             first, all_of_them = await scanned(daemon, fresh=False), len(two.virtual.objects("configmaps"))
             assert (first.verified, first.skipped) == (all_of_them, 0)
-            seen = len(two.host.requests), len(two.virtual.requests)
+            since = len(two.host.requests), len(two.virtual.requests)
             second = await scanned(daemon, fresh=False)
             assert (second.verified, second.skipped) == (0, all_of_them)
-            assert (len(two.host.requests), len(two.virtual.requests)) == seen, "no API call"
+            assert (len(two.host.requests), len(two.virtual.requests)) == since, "no API call"
             two.virtual.put(configmap("c3", {"new": "1"}))
             edit(two, "host", "configmaps", {"metadata": {"labels": {"theirs": "1"}}}, "c4")
             await daemon.settled()
@@ -109,7 +109,7 @@ def test_request_in_work_or_failing_is_no_drift(two: Two) -> None:
             two.virtual.put(configmap("late"))
             await asyncio.sleep(1)
             scan = await scanned(daemon)
-            assert told(scan) == []
+            assert outcomes(scan) == []
             assert scan.busy == 2
             two.host.faults.remove(refused)
             await daemon.settled(patience=60)
@@ -130,7 +130,7 @@ def test_recent_change_is_no_drift_however_long_its_write_takes(two: Two, second
             await asyncio.sleep(GRACE_SECONDS / 2)
             two.host.faults.add(Rule(verb="patch", resource="configmaps", latency=seconds))
             daemon.process.queue.add(SyncRequest("vc", "configmaps", Key("shop", "x")))
-            assert told(await scanning) == []
+            assert outcomes(await scanning) == []
             assert await until(lambda: the_copy(two, "configmaps", "x")["data"] == BLUE) <= seconds
 
     play(scenario)
@@ -143,7 +143,7 @@ def test_paused_object_has_not_drifted(two: Two) -> None:
             edit(two, "virtual", "configmaps", {"metadata": {"annotations": {"vsyncer.dev/paused": "true"}}})
             await daemon.settled()
             await edit_unseen(two)
-            assert told(await scanned(daemon)) == []
+            assert outcomes(await scanned(daemon)) == []
             assert the_copy(two, "configmaps", "x")["data"] == RED
 
     play(scenario)
@@ -159,19 +159,19 @@ def test_repairs_come_after_everything_else(two: Two, monkeypatch: pytest.Monkey
                 add(request, after=after, low=low)
 
             monkeypatch.setattr(daemon.process.queue, "add", spy)
-            assert told(await scanned(daemon)) == [("field", "host", "repaired")]
+            assert outcomes(await scanned(daemon)) == [("field", "host", "repaired")]
             assert added == [True]
 
     play(scenario)
 
 
-def test_repair_that_fails_says_why_and_is_left(two: Two) -> None:
+def test_failed_repair_is_reported_with_its_reason_and_left(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two, {"metadata": {"labels": {"vsyncer.dev/cluster": None}}}) as daemon:
             scan = await scanned(daemon)
-            assert told(scan) == [("missing", "host", "failed")]
+            assert outcomes(scan) == [("missing", "host", "failed")]
             assert "not ours" in scan.findings[0].reason
-            assert told(await scanned(daemon)) == [], "it is known to be in trouble now"
+            assert outcomes(await scanned(daemon)) == [], "it is known to be in trouble now"
 
     play(scenario)
 
@@ -190,20 +190,20 @@ def test_edit_is_only_reported_by_policy_and_no_event_reverts_it(two: Two) -> No
             await daemon.settled()
             assert the_copy(two, "configmaps", "x")["data"] == RED, "the event of the edit"
             scan = await scanned(daemon)
-            assert sorted(told(scan)) == [("field", "host", "reported"), ("metadata", "host", "ignored")]
-            assert told(await scanned(daemon, fresh=False)) == told(scan), "it stays, so it is told again"
+            assert sorted(outcomes(scan)) == [("field", "host", "reported"), ("metadata", "host", "ignored")]
+            assert outcomes(await scanned(daemon, fresh=False)) == outcomes(scan), "it stays, so it is reported again"
             assert the_copy(two, "configmaps", "x")["data"] == RED
         async with in_step(two, drift=lenient) as daemon:
             assert the_copy(two, "configmaps", "x")["data"] == RED, "a restart"
             two.virtual.put(configmap("x", {"color": "blue", "size": "3"}))
             await daemon.settled()
             assert the_copy(two, "configmaps", "x")["data"] == {"color": "blue", "size": "3"}, "the tenant's change"
-            assert told(await scanned(daemon)) == []
+            assert outcomes(await scanned(daemon)) == []
 
     play(scenario)
 
 
-def test_kind_may_have_a_policy_of_its_own(two: Two) -> None:
+def test_kind_may_have_its_own_policy(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x", BLUE))
         two.virtual.put(secret("s", {"password": "old"}))
@@ -218,7 +218,7 @@ def test_kind_may_have_a_policy_of_its_own(two: Two) -> None:
     play(scenario)
 
 
-def test_status_that_somebody_overwrote_stays_by_policy_until_the_host_reports_anew(two: Two) -> None:
+def test_overwritten_status_stays_by_policy_until_the_next_report_of_the_host(two: Two) -> None:
     def balanced(address: str) -> Obj:
         return {"status": {"loadBalancer": {"ingress": [{"ip": address}]}}}
 
@@ -235,7 +235,7 @@ def test_status_that_somebody_overwrote_stays_by_policy_until_the_host_reports_a
             edit(two, "virtual", "services", balanced("192.0.2.9"), "web")
             await daemon.settled()
             assert address(two) == "192.0.2.9"
-            assert told(await scanned(daemon, "services")) == [("status", "virtual", "reported")]
+            assert outcomes(await scanned(daemon, "services")) == [("status", "virtual", "reported")]
             edit(two, "host", "services", balanced("192.0.2.2"), "web")
             await daemon.settled()
             assert address(two) == "192.0.2.2"
@@ -250,7 +250,7 @@ def test_orphan_that_is_only_reported_outlives_a_restart(two: Two) -> None:
         two.virtual.delete("configmaps", "shop/x")
         async with in_step(two, drift={"orphan": "report"}) as daemon:
             assert two.copy("configmaps", "x"), "nobody saw the virtual object go"
-            assert told(await scanned(daemon)) == [("orphan", "host", "reported")]
+            assert outcomes(await scanned(daemon)) == [("orphan", "host", "reported")]
             two.virtual.put(configmap("y"))
             await daemon.settled()
             two.virtual.delete("configmaps", "shop/y")
@@ -285,7 +285,7 @@ def test_list_that_fails_or_expires_half_way_costs_nothing(two: Two) -> None:
                     assert scan.findings == []
             assert deletions(two) == []
             await daemon.settled()
-            assert told(await scanned(daemon)) == []
+            assert outcomes(await scanned(daemon)) == []
 
     play(scenario)
 

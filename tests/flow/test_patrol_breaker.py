@@ -5,18 +5,18 @@ import contextlib
 
 import pytest
 from custom_scene import there
-from harness import Daemon, Two, namespace, place, play, until
+from harness import Daemon, Two, host_path, namespace, play, until
 from patrol_scene import (
     PAST,
     blind,
     deletions,
     edit_unseen,
     in_step,
+    outcomes,
     patrolled,
     put_in_step,
     scanned,
     shown,
-    told,
 )
 from rules_scene import edit
 from shop_scene import forget, many, status, the_copy, the_original
@@ -67,7 +67,7 @@ def test_deletions_that_are_too_many_are_held_until_confirmed(two: Two, how: str
                     forget(two, 150)
                     await asyncio.sleep(PAST)
                     scan = await scanned(daemon)
-                    assert set(told(scan)) == {("orphan", "host", "held")}
+                    assert set(outcomes(scan)) == {("orphan", "host", "held")}
                     assert len(scan.findings) == 150
             await daemon.settled()
             assert len(copies(two)) == 201 - (two.copy("configmaps", "kube-root-ca.crt") is None)
@@ -88,7 +88,7 @@ def test_deletions_that_are_too_many_are_held_until_confirmed(two: Two, how: str
             await until(lambda: len(copies(two)) <= 53)
             await daemon.settled()
             assert ("vc", "configmaps") not in degraded(daemon.process)
-            assert told(await scanned(daemon)) == []
+            assert outcomes(await scanned(daemon)) == []
 
     play(scenario)
 
@@ -106,14 +106,14 @@ def test_object_that_comes_back_before_the_confirmation_is_held_no_longer(two: T
                 mark = {"metadata": {"annotations": {"vsyncer.dev/virtual-uid": uid}}}
                 edit(two, "host", "configmaps", mark, f"c{each}")
             await daemon.settled()
-            assert told(await scanned(daemon)) == []
+            assert outcomes(await scanned(daemon)) == []
             assert breaker(daemon).held == {}
             assert len(copies(two)) >= 200
 
     play(scenario)
 
 
-def test_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
+def test_scan_from_before_a_list_permits_no_deletion(two: Two) -> None:
     async def scenario() -> None:
         many(two, 200)
         async with in_step(two) as daemon:
@@ -145,7 +145,7 @@ def test_objects_of_a_page_are_not_deleted_before_the_list_is_complete(two: Two,
         async with patrolled(two) as daemon:
             await until(lambda: two.copy("configmaps", "first") is None)  # so what the start listed has been counted
             await daemon.settled()
-            seen = len(two.host.requests)
+            sent_before = len(two.host.requests)
             restored(two, without=1200, again=1200)
             pages = two.virtual.faults.add(Rule(verb="list", resource="configmaps", latency=2.0))
             if half_way:
@@ -153,10 +153,10 @@ def test_objects_of_a_page_are_not_deleted_before_the_list_is_complete(two: Two,
                 await asyncio.sleep(1)
                 failing = two.virtual.faults.add(Rule(verb="list", resource="configmaps", status=500))
                 await asyncio.sleep(60)
-                assert deletions(two, seen) == []
+                assert deletions(two, sent_before) == []
                 two.virtual.faults.remove(failing)
             await asyncio.sleep(100)
-            assert deletions(two, seen) == []
+            assert deletions(two, sent_before) == []
             assert "1200 of 1200 configmaps" in degraded(daemon.process)["vc", "configmaps"]
 
     play(scenario)
@@ -177,10 +177,10 @@ def test_pause_hides_nothing_from_the_breaker(two: Two) -> None:
         pause("true")
         forget(two, 200)
         two.virtual.delete("configmaps", "other/z")
-        seen = len(two.host.requests)
+        sent_before = len(two.host.requests)
         async with in_step(two) as daemon:
             for value in (None, "true"):
-                assert len(deletions(two, seen)) == 0
+                assert len(deletions(two, sent_before)) == 0
                 assert "201 of 201 configmaps" in degraded(daemon.process)["vc", "configmaps"]
                 pause(value)
                 await asyncio.sleep(60)
@@ -196,7 +196,7 @@ def test_deletion_by_a_tenant_is_never_held(two: Two) -> None:
             await until(lambda: len(copies(two)) <= 1)
             many(two, 200)
             await daemon.settled()
-            assert told(await scanned(daemon)) == []  # everything has just been listed
+            assert outcomes(await scanned(daemon)) == []  # everything has just been listed
             for each in range(200):  # deleted and made again at once
                 two.virtual.delete("configmaps", f"shop/c{each}")
                 two.virtual.put(configmap(f"c{each}", {"new": "1"}))
@@ -236,7 +236,7 @@ def test_pods_that_run_are_not_deleted_because_a_host_comes_back_empty(two: Two)
                 edit(two, "host", "pods", running, f"p{each}")
             await daemon.settled()
         for each in range(12):
-            two.host.delete("pods", place(f"p{each}"))
+            two.host.delete("pods", host_path(f"p{each}"))
         async with in_step(two, breaker={"count": 5}) as daemon:
             assert all(two.original("pods", f"p{each}") for each in range(12))
             assert ("pods", "virtual") in breaker(daemon).held

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from harness import ALL, CLUSTER, HOME, NAMESPACE, Tenant, Two, add, configured, place, play, until, utcnow, writes
+from harness import ALL, CLUSTER, HOME, NAMESPACE, Tenant, Two, add, configured, host_path, play, until, utcnow, writes
 from rules_scene import edit
 from shop_scene import copy_name, forget, many, settled, the_copy
 
@@ -52,7 +52,7 @@ async def drifted(two: Two) -> AsyncIterator[None]:
         await daemon.settled()
         await until(lambda: two.copy("pods", "web"))
     edit(two, "host", "configmaps", {"data": {"color": "red"}}, "edited")
-    two.host.delete("configmaps", place("deleted"))
+    two.host.delete("configmaps", host_path("deleted"))
     two.virtual.delete("configmaps", f"{NAMESPACE}/left")
     yield
 
@@ -82,13 +82,13 @@ def test_drift_is_all_repaired_and_the_next_scan_finds_none(two: Two) -> None:
     play(scenario)
 
 
-def test_scan_writes_only_what_has_drifted(two: Two) -> None:
+def test_scan_writes_only_drifted_objects(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two):
-            seen = len(two.host.requests), len(two.virtual.requests)
+            since = len(two.host.requests), len(two.virtual.requests)
             await once(two)
-            assert len(writes(two.host, seen[0])) == 3
-            assert writes(two.virtual, seen[1]) == []
+            assert len(writes(two.host, since[0])) == 3
+            assert writes(two.virtual, since[1]) == []
 
     play(scenario)
 
@@ -96,13 +96,13 @@ def test_scan_writes_only_what_has_drifted(two: Two) -> None:
 def test_scan_only_reports_while_another_leads(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two):
-            seen = len(two.host.requests), len(two.virtual.requests)
+            since = len(two.host.requests), len(two.virtual.requests)
             report = await once(two, leader="pod-7")
             assert {outcome for _, _, outcome in found(report)} == {"reported"}
             assert is_left(report)
             assert "nothing was written: pod-7 leads" in list(lines(report, diff=False))
-            assert writes(two.host, seen[0]) == []
-            assert writes(two.virtual, seen[1]) == []
+            assert writes(two.host, since[0]) == []
+            assert writes(two.virtual, since[1]) == []
 
     play(scenario)
 
@@ -140,8 +140,8 @@ def test_drift_that_waits_for_another_kind_is_repaired_in_the_same_run(two: Two)
         two.virtual.put(pod("web", spec={"serviceAccountName": "runner"}))
         async with settled(two.daemon()):
             """Until both have copies."""
-        two.host.delete("pods", place("web"))
-        two.host.delete("serviceaccounts", place("runner"))
+        two.host.delete("pods", host_path("web"))
+        two.host.delete("serviceaccounts", host_path("runner"))
         report = await once(two)
         assert ("shop/runner", "missing", "repaired") in found(report)
         assert not is_left(report)
@@ -153,7 +153,7 @@ def test_drift_that_waits_for_another_kind_is_repaired_in_the_same_run(two: Two)
     play(scenario)
 
 
-def test_held_deletions_are_told_and_confirmed(two: Two) -> None:
+def test_held_deletions_are_reported_and_can_be_confirmed(two: Two) -> None:
     async def scenario() -> None:
         many(two, 10)
         async with settled(two.daemon()):

@@ -17,7 +17,7 @@ from harness import (
     between,
     built_in,
     configured,
-    place,
+    host_path,
     play,
     until,
     writes,
@@ -57,7 +57,7 @@ def pause_cluster(two: Two, value: str | None = "true") -> None:
 
 def mark(two: Two, plural: str, name: str = "x") -> str | None:
     """Return the mark on a copy that must be there."""
-    return annotations_of(there(two.host, plural, place(name))).get(PAUSED)
+    return annotations_of(there(two.host, plural, host_path(name))).get(PAUSED)
 
 
 def change(two: Two, plural: str, name: str = "x") -> None:
@@ -88,15 +88,15 @@ def test_paused_object_is_left_alone_until_it_no_longer_is(two: Two, plural: str
         async with two.daemon(options=OPTIONS) as daemon:
             await until(lambda: two.copy(plural, "x"))
             await daemon.settled()
-            seen = len(two.host.requests), len(two.virtual.requests)
+            since = len(two.host.requests), len(two.virtual.requests)
             annotate(two.virtual, plural, f"{NAMESPACE}/x")
             await daemon.settled()
             change(two, plural)
-            two.host.put(merged(there(two.host, plural, place("x")), {"metadata": {"labels": {"edited": "yes"}}}))
+            two.host.put(merged(there(two.host, plural, host_path("x")), {"metadata": {"labels": {"edited": "yes"}}}))
             await daemon.settled()
-            patches = [line for line in writes(two.host, seen[0]) if line.endswith("/x-x-shop-x-vc")]
+            patches = [line for line in writes(two.host, since[0]) if line.endswith("/x-x-shop-x-vc")]
             assert patches == []
-            assert writes(two.virtual, seen[1]) == []
+            assert writes(two.virtual, since[1]) == []
             assert not changed(two, plural)
             text = reason(daemon, "x", SYNCERS[plural])
             assert PAUSED in text
@@ -164,24 +164,24 @@ def test_mark_on_the_copy_pauses_both_sides_and_is_not_taken_away(two: Two) -> N
         async with two.daemon(built_in("services")) as daemon:
             await until(lambda: two.copy("services", "x"))
             await daemon.settled()
-            annotate(two.host, "services", place("x"))
-            seen = len(two.host.requests), len(two.virtual.requests)
+            annotate(two.host, "services", host_path("x"))
+            since = len(two.host.requests), len(two.virtual.requests)
             change(two, "services")
             status = {"status": {"loadBalancer": {"ingress": [{"ip": "10.9.8.7"}]}}}
-            two.host.put(merged(there(two.host, "services", place("x")), status))
+            two.host.put(merged(there(two.host, "services", host_path("x")), status))
             await daemon.settled()
-            assert f"from the host Service {place('x')}" in reason(daemon, "x", "services")
+            assert f"from the host Service {host_path('x')}" in reason(daemon, "x", "services")
             annotate(two.virtual, "services", f"{NAMESPACE}/x")
             await daemon.settled()
             two.virtual.delete("services", f"{NAMESPACE}/x")
             await daemon.settled()
-            assert (writes(two.host, seen[0]), writes(two.virtual, seen[1])) == ([], [])
+            assert (writes(two.host, since[0]), writes(two.virtual, since[1])) == ([], [])
             assert mark(two, "services") == "true"
             [kept] = control_api.parked(daemon.process, control_api.selection(daemon.process))
             assert (kept["class"], kept["key"]) == ("Paused", f"{NAMESPACE}/x")
-            assert f"remove the annotation {PAUSED} from the host Service {place('x')}" in kept["reason"]
+            assert f"remove the annotation {PAUSED} from the host Service {host_path('x')}" in kept["reason"]
             assert "keeps: 1" in degraded(daemon.process)[CLUSTER, "services"]
-            annotate(two.host, "services", place("x"), None)
+            annotate(two.host, "services", host_path("x"), None)
             assert await until(lambda: two.copy("services", "x") is None) < 1
             await daemon.settled()
             assert control_api.parked(daemon.process, control_api.selection(daemon.process)) == []
@@ -198,7 +198,7 @@ def test_object_paused_from_the_start_gets_no_copy_and_its_mark_stays(two: Two) 
             await until(lambda: two.copy("configmaps", "y"))
             await daemon.settled()
             assert two.copy("configmaps", "x") is None
-            notes = annotations_of(there(two.host, "configmaps", place("y")))
+            notes = annotations_of(there(two.host, "configmaps", host_path("y")))
             assert PAUSED not in notes
             assert notes["team"] == "a"
             annotate(two.virtual, "configmaps", f"{NAMESPACE}/x", None)
@@ -219,7 +219,7 @@ def test_paused_namespace_is_left_alone_and_no_other(two: Two) -> None:
             await daemon.settled()
             annotate(two.virtual, "namespaces", NAMESPACE)
             await daemon.settled()
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             change(two, "configmaps")
             two.virtual.delete("configmaps", f"{NAMESPACE}/gone")
             two.virtual.put(configmap("new"))
@@ -227,9 +227,9 @@ def test_paused_namespace_is_left_alone_and_no_other(two: Two) -> None:
             await until(lambda: daemon.status("brief"))
             two.virtual.delete("configmaps", f"{NAMESPACE}/brief")
             two.virtual.put(configmap("other", namespace="yard"))
-            await until(lambda: two.host.get("configmaps", f"{place('other').replace('-shop-', '-yard-')}"))
+            await until(lambda: two.host.get("configmaps", f"{host_path('other').replace('-shop-', '-yard-')}"))
             await daemon.settled()
-            assert len(writes(two.host, seen)) == 2, "the deletion, and that of the other namespace"
+            assert len(writes(two.host, since)) == 2, "the deletion, and that of the other namespace"
             assert two.copy("configmaps", "gone") is None
             assert daemon.status("brief") is None, "there is nothing of it any more"
             for name in ("x", "new"):
@@ -260,7 +260,7 @@ class Controls(Maps, OwnController):
 def run_on(two: Two, node: str) -> None:
     """Run a Pod as the host's scheduler and kubelet do."""
     running = {"spec": {"nodeName": node}, "status": {"phase": "Running"}}
-    two.host.put(merged(there(two.host, "pods", place("x")), running))
+    two.host.put(merged(there(two.host, "pods", host_path("x")), running))
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -281,14 +281,14 @@ def test_paused_virtual_cluster_is_left_alone_on_both_sides(two: Two, restarted:
                 await left_alone(two, daemon)
 
     async def left_alone(two: Two, daemon: Daemon) -> None:
-        seen = len(two.host.requests), len(two.virtual.requests)
+        since = len(two.host.requests), len(two.virtual.requests)
         change(two, "configmaps")
         two.virtual.delete("configmaps", f"{NAMESPACE}/gone")
         run_on(two, "n1")
         await daemon.settled()
-        [deletion] = writes(two.host, seen[0], events=True)
-        assert deletion.endswith(place("gone").rpartition("/")[2])
-        assert writes(two.virtual, seen[1], events=True) == []
+        [deletion] = writes(two.host, since[0], events=True)
+        assert deletion.endswith(host_path("gone").rpartition("/")[2])
+        assert writes(two.virtual, since[1], events=True) == []
         for name, syncer in (("x", "configmaps"), ("x", "pods"), ("n1", "nodes")):
             assert f"{PAUSED} from the virtual ConfigMap kube-system/vsyncer" in reason(daemon, name, syncer)
         pause_cluster(two, None)
@@ -353,15 +353,15 @@ def test_syncer_that_is_paused_is_left_alone_and_no_other(two: Two, restarted: b
                 await left_alone(two, daemon)
 
     async def left_alone(two: Two, daemon: Daemon) -> None:
-        seen = len(two.host.requests)
+        since = len(two.host.requests)
         for plural in ("configmaps", "services"):
             change(two, plural)
             two.virtual.delete(plural, f"{NAMESPACE}/gone")
         two.virtual.put(configmap("new"))
         await until(lambda: changed(two, "services") and two.copy("services", "gone") is None)
         await daemon.settled()
-        [deletion] = [line for line in writes(two.host, seen) if "configmaps" in line]
-        assert deletion.endswith(place("gone").rpartition("/")[2])
+        [deletion] = [line for line in writes(two.host, since) if "configmaps" in line]
+        assert deletion.endswith(host_path("gone").rpartition("/")[2])
         for name in ("x", "new"):
             expected = f"take configmaps out of the annotation {PAUSED} of the virtual ConfigMap kube-system/vsyncer"
             assert expected in reason(daemon, name)
@@ -396,7 +396,7 @@ def test_patroller_leaves_a_paused_syncer_alone(two: Two) -> None:
             await until(lambda: two.copy("configmaps", "x"))
             pause_cluster(two, "configmaps")
             await daemon.settled()
-            two.host.put(merged(there(two.host, "configmaps", place("x")), {"data": {"color": "theirs"}}))
+            two.host.put(merged(there(two.host, "configmaps", host_path("x")), {"data": {"color": "theirs"}}))
             [patroller] = daemon.process.patrollers()
             for scan in await patroller.scan_all():
                 assert (scan.findings, scan.problem) == ([], "")
@@ -418,7 +418,7 @@ def test_stand_in_for_a_node_is_left_alone_while_it_is_paused(two: Two) -> None:
             await daemon.settled()
             annotate(two.virtual, "nodes", "n1")
             two.virtual.delete("pods", f"{NAMESPACE}/x")
-            two.host.delete("pods", place("x"))
+            two.host.delete("pods", host_path("x"))
             await daemon.settled()
             assert two.virtual.get("nodes", "n1")
             assert "from the virtual Node n1" in reason(daemon, "n1", "nodes")

@@ -128,7 +128,7 @@ def test_damaged_secret_of_the_daemon_keeps_all_from_being_written(host: ApiServ
     play(scenario)
 
 
-def test_missing_service_is_told(host: ApiServer) -> None:
+def test_missing_service_is_an_error_that_names_it(host: ApiServer) -> None:
     async def scenario() -> None:
         with pytest.raises(NoService, match="there is no Service shop/other"):
             await running(host, service="other")

@@ -195,9 +195,9 @@ def test_traceback_of_a_bug_is_logged_once_for_many_objects(
             two.virtual.put(configmap(f"bad-{number}"))
         async with two.daemon([Buggy]) as daemon:
             await daemon.settled()
-            said = capsys.readouterr().err
-            assert said.count("Traceback") == 1
-            assert all(f"{NAMESPACE}/bad-{number}" in said for number in range(10)), "each is named all the same"
+            log = capsys.readouterr().err
+            assert log.count("Traceback") == 1
+            assert all(f"{NAMESPACE}/bad-{number}" in log for number in range(10)), "each is named all the same"
             monkeypatch.setattr(Buggy, "where", "excluded")
             two.virtual.put(configmap("bad-too"))
             await until(lambda: daemon.status("bad-too", "maps"))
@@ -207,7 +207,7 @@ def test_traceback_of_a_bug_is_logged_once_for_many_objects(
 
 
 @pytest.mark.parametrize("where", ["index", "watch"])
-def test_index_or_a_watch_that_raises_is_told_once_and_feeds_the_others(
+def test_raising_index_or_watch_is_logged_once_and_feeds_the_others(
     two: Two, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario() -> None:
@@ -254,7 +254,7 @@ class RefusesPlaces(Maps):
         return super().host_key(settings, key)
 
 
-def test_object_without_a_place_is_parked_and_told(two: Two) -> None:
+def test_object_without_a_host_key_is_parked_with_the_reason(two: Two) -> None:
     async def scenario() -> None:
         for name in ("bad", "good"):
             two.virtual.put(configmap(name))
@@ -361,7 +361,7 @@ class BadStart(Maps, Initialize):
             raise Bug("no table")
 
 
-def test_syncer_whose_init_raises_waits_and_the_others_start(
+def test_syncer_with_a_raising_init_waits_and_the_others_start(
     two: Two, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario() -> None:
@@ -391,7 +391,7 @@ class BadController(Maps, OwnController):
         await asyncio.Event().wait()
 
 
-def test_own_controller_that_raises_is_told_and_run_again_and_stops_nothing(two: Two) -> None:
+def test_raising_own_controller_is_reported_and_rerun_and_stops_nothing(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([BadController, *SECRET]) as daemon:
             await until(lambda: Buggy.raised)
@@ -412,7 +412,7 @@ class Forgetful(Maps):
         return None  # type: ignore[return-value]
 
 
-def test_role_that_returns_no_decision_is_told_so(two: Two) -> None:
+def test_role_that_returns_no_decision_is_the_reason_of_the_failure(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         async with two.daemon([Forgetful, *SECRET]) as daemon:

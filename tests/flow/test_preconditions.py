@@ -1,6 +1,9 @@
 """An API server that shows an older state causes no deletion of wanted objects."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import pytest
 from harness import ALL, Daemon, Two, built_in, play, until, writes
@@ -37,18 +40,36 @@ async def in_step(two: Two, daemon: Daemon, copy: Obj) -> None:
     assert degraded(daemon.process) == {}
 
 
+async def first_copy(two: Two, options: Mapping[str, Any] = ALL) -> Obj:
+    """Run a daemon until x has a copy; return the copy."""
+    async with two.daemon(MAPS, options=options) as daemon:
+        return await copied(two, daemon)
+
+
+@contextlib.asynccontextmanager
+async def started_behind(
+    two: Two, revision: int, *, seconds: float, options: Mapping[str, Any] = ALL
+) -> AsyncIterator[Daemon]:
+    """Yield a daemon that has begun with an older state of the virtual cluster, which has ended now.
+
+    For these seconds it has deleted nothing on the host.
+    """
+    lag = two.virtual.lag(revision)
+    async with two.daemon(MAPS, options=options) as daemon:
+        await daemon.settled()
+        await asyncio.sleep(seconds)
+        assert deletions(two.host) == []
+
+        lag.end()
+        yield daemon
+
+
 def test_start_from_an_older_state_deletes_no_copy(two: Two) -> None:
     async def scenario() -> None:
         before = two.virtual.revision
         two.virtual.put(configmap("x"))
-        async with two.daemon(MAPS) as daemon:
-            copy = await copied(two, daemon)
-        lag = two.virtual.lag(before)
-        async with two.daemon(MAPS) as daemon:
-            await daemon.settled()
-            await asyncio.sleep(700)
-            assert deletions(two.host) == []
-            lag.end()
+        copy = await first_copy(two)
+        async with started_behind(two, before, seconds=700) as daemon:
             await in_step(two, daemon, copy)
 
     play(scenario)
@@ -62,13 +83,8 @@ def test_older_labels_delete_no_copy(two: Two) -> None:
         two.virtual.put(configmap("x"))
         before = two.virtual.revision
         two.virtual.put(selected)
-        async with two.daemon(MAPS, options=options) as daemon:
-            copy = await copied(two, daemon)
-        lag = two.virtual.lag(before)
-        async with two.daemon(MAPS, options=options) as daemon:
-            await daemon.settled()
-            assert deletions(two.host) == []
-            lag.end()
+        copy = await first_copy(two, options)
+        async with started_behind(two, before, seconds=0, options=options) as daemon:
             await in_step(two, daemon, copy)
             two.virtual.put(configmap("x"))
             await until(lambda: deletions(two.host))
@@ -99,14 +115,8 @@ def test_older_object_of_the_name_deletes_no_copy_of_the_later_one(two: Two) -> 
         before = two.virtual.revision
         two.virtual.delete("configmaps", "shop/x")
         two.virtual.put(configmap("x", {"color": "new"}))
-        async with two.daemon(MAPS) as daemon:
-            copy = await copied(two, daemon)
-        lag = two.virtual.lag(before)
-        async with two.daemon(MAPS) as daemon:
-            await daemon.settled()
-            await asyncio.sleep(60)
-            assert deletions(two.host) == []
-            lag.end()
+        copy = await first_copy(two)
+        async with started_behind(two, before, seconds=60) as daemon:
             await in_step(two, daemon, copy)
             assert (two.copy("configmaps", "x") or {})["data"] == {"color": "new"}
 
@@ -122,8 +132,7 @@ def test_end_of_an_older_object_of_the_name_deletes_no_copy_of_the_later_one(two
         two.virtual.delete("configmaps", "shop/x")
         with_none = two.virtual.revision
         two.virtual.put(configmap("x", {"color": "new"}))
-        async with two.daemon(MAPS) as daemon:
-            copy = await copied(two, daemon)
+        copy = await first_copy(two)
         lag = two.virtual.lag(with_older)
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()

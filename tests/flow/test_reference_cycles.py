@@ -84,10 +84,10 @@ def test_objects_leave_no_cycle_when_they_are_written_or_cannot_be(two: Two, fau
 
 def test_no_plan_is_held_while_the_next_one_of_its_request_is_made(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each holds both objects, and what is written."""
-    reconcile, held = Reconciler.reconcile, list[int]()
+    reconcile, plans_alive = Reconciler.reconcile, list[int]()
 
     def reconciling(self: Reconciler, *given: Any) -> Reconciled:
-        held.append(sum(isinstance(each, Plan) for each in gc.get_objects()))
+        plans_alive.append(sum(isinstance(each, Plan) for each in gc.get_objects()))
         return reconcile(self, *given)
 
     async def scenario() -> None:
@@ -96,7 +96,7 @@ def test_no_plan_is_held_while_the_next_one_of_its_request_is_made(two: Two, mon
             two.virtual.put(service("web"))
             monkeypatch.setattr(Reconciler, "reconcile", reconciling)
             await daemon.settled()
-            assert len(held) > 1
-            assert not any(held)
+            assert len(plans_alive) > 1
+            assert not any(plans_alive)
 
     play(scenario)

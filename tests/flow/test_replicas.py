@@ -144,7 +144,7 @@ def test_replica_that_joins_takes_a_shard_once_its_caches_are_warm(monkeypatch: 
     scene(monkeypatch, scenario)
 
 
-def test_hand_over_finishes_what_is_in_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hand_over_finishes_requests_in_work(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(replicas: Replicas) -> None:
         await led(replicas, "ann", "bob")
         await settled(replicas)

@@ -88,15 +88,15 @@ def places(case: Case) -> list[str]:
 
 @pytest.mark.parametrize("deed", DEEDS)
 @pytest.mark.parametrize(("case", "options"), rows())
-def test_stop_makes_no_other_end(case: Case, options: Mapping[str, Any], deed: str) -> None:
+def test_stop_leads_to_the_same_end(case: Case, options: Mapping[str, Any], deed: str) -> None:
     async def scenario() -> None:
-        before, seen = await end(case, options, deed, stopped=False)
+        before, observed = await end(case, options, deed, stopped=False)
         assert [where for where in places(case) if where not in before] == [], "there is nothing to do it to"
-        _has_the_right_end(case, options, deed, seen)
-        _, unseen = await end(case, options, deed, stopped=True)
+        _has_the_right_end(case, options, deed, observed)
+        _, unobserved = await end(case, options, deed, stopped=True)
         if deed in case.otherwise:
-            assert seen != unseen, f"it comes to the same end, and need not be an exception: {case.otherwise[deed]}"
+            assert observed != unobserved, f"the end is the same, so it is no exception: {case.otherwise[deed]}"
         else:
-            assert unseen == seen
+            assert unobserved == observed
 
     play(scenario)

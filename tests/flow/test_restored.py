@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
-from harness import Daemon, Two, place, play, until
-from patrol_scene import patrolled, scanned, told
+from harness import Daemon, Two, host_path, play, until
+from patrol_scene import outcomes, patrolled, scanned
 
 from hack.side_tasks import helped_by
 from syncer.api import Obj, Side
@@ -20,7 +20,7 @@ NAMES = [f"c{number}" for number in range(12)]
 #: Seconds between two changes of a load.
 PACE = 0.03
 #: Nothing that is missing is held, since this is not about the deletion breaker.
-NEVER_HELD = {"breaker": {"percent": 100, "count": 10_000}}
+NO_BREAKER = {"breaker": {"percent": 100, "count": 10_000}}
 
 
 class Load:
@@ -49,7 +49,7 @@ class Load:
                 if which == 2:
                     self.two.host.put(merged(copy, {"data": {"stranger": "eA=="}}))
                 else:
-                    self.two.host.delete(plural, place(name))
+                    self.two.host.delete(plural, host_path(name))
             case _:
                 self.two.virtual.put(made)
 
@@ -72,7 +72,7 @@ def data(objects: list[Obj]) -> dict[str, Obj]:
 def wanted(two: Two, plural: str) -> dict[str, Obj]:
     """Return the data that the copies must have."""
     shop = data(two.virtual.objects(plural, "shop"))
-    return {place(name).partition("/")[2]: content for name, content in shop.items() if name != "kube-root-ca.crt"}
+    return {host_path(name).partition("/")[2]: content for name, content in shop.items() if name != "kube-root-ca.crt"}
 
 
 def copied(two: Two, plural: str) -> dict[str, Obj]:
@@ -87,7 +87,7 @@ async def in_step(two: Two, daemon: Daemon) -> None:
     await daemon.settled()
     for syncer in ("configmaps", "secrets"):
         scan = await scanned(daemon, syncer)
-        assert told(scan) == []
+        assert outcomes(scan) == []
         assert scan.corrected == []
 
 
@@ -95,7 +95,7 @@ async def in_step(two: Two, daemon: Daemon) -> None:
 @pytest.mark.parametrize("side", list(Side))
 def test_restore_under_load_ends_in_step(two: Two, side: Side, seed: int) -> None:
     async def scenario() -> None:
-        async with patrolled(two, **NEVER_HELD) as daemon:
+        async with patrolled(two, **NO_BREAKER) as daemon:
             async with under_load(two, seed):
                 await asyncio.sleep(5)
                 snapshot = server(two, side).snapshot()
@@ -118,7 +118,7 @@ def test_restore_in_silence_is_found(two: Two, side: Side) -> None:
     async def scenario() -> None:
         for name in NAMES:
             two.virtual.put(configmap(name, {"text": "old"}))
-        async with patrolled(two, **NEVER_HELD) as daemon:
+        async with patrolled(two, **NO_BREAKER) as daemon:
             await daemon.settled()
             snapshot = server(two, side).snapshot()
             for name in NAMES[:6]:
@@ -139,7 +139,7 @@ def test_pod_that_was_bound_in_the_lost_history_is_bound_again(two: Two) -> None
         metadata = {"name": "n1"}
         two.host.put({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {}, "status": {}})
         two.virtual.put(pod("web"))
-        async with patrolled(two, **NEVER_HELD) as daemon:
+        async with patrolled(two, **NO_BREAKER) as daemon:
             await until(lambda: two.copy("pods", "web"))
             await daemon.settled()
             snapshot = two.virtual.snapshot()

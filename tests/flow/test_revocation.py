@@ -123,11 +123,11 @@ def test_address_of_a_pod_that_ends_leaves_the_copy_within_a_second(two: Two, fr
             end(two)
             assert await until(lambda: ADDRESS not in addresses(two)) < 1
             await daemon.settled()
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             run(two, "other", "10.9.0.9")
             assert await until(lambda: OTHER not in addresses(two)) < 1
             await daemon.settled()
-            assert len(writes(two.host, seen)) <= 2, "each change of the facts takes a write"
+            assert len(writes(two.host, since)) <= 2, "each change of the facts takes a write"
 
     play(scenario)
 
@@ -192,7 +192,7 @@ def test_range_that_the_operator_allows_no_longer_leaves_a_paused_slice(two: Two
 
 
 def test_pod_that_is_too_large_to_be_read_gives_no_address(two: Two) -> None:
-    """Its tenant may make it so by conditions of readiness gates; nobody sees then that it has ended."""
+    """Its tenant may make it so by conditions of readiness gates; its end is then unknown."""
     many = [{"type": f"example.org/c{number}", "status": "True"} for number in range(MOST_PARTS // 4)]
 
     async def scenario() -> None:
@@ -208,7 +208,7 @@ def test_pod_that_is_too_large_to_be_read_gives_no_address(two: Two) -> None:
     play(scenario)
 
 
-def test_drift_that_nobody_repairs_is_no_leave_to_keep_an_address(two: Two) -> None:
+def test_ignored_drift_does_not_let_a_copy_keep_an_address(two: Two) -> None:
     """Such a policy leaves alone what the host has changed in a copy; here the facts have changed."""
     drift = dict.fromkeys(("missing", "orphan", "wrongOwner", "field", "metadata", "status"), "ignore")
     tenant = Tenant(two.virtual, options={"endpointSlices": {"drift": drift}})
@@ -225,7 +225,7 @@ def test_drift_that_nobody_repairs_is_no_leave_to_keep_an_address(two: Two) -> N
     play(scenario)
 
 
-def test_copy_that_the_operator_has_paused_keeps_what_it_has(two: Two) -> None:
+def test_copy_paused_by_the_operator_keeps_its_addresses(two: Two) -> None:
     async def scenario() -> None:
         given(two)
         async with two.daemon() as daemon:
@@ -249,7 +249,7 @@ def test_address_that_a_patch_of_the_operator_adds_stays(two: Two) -> None:
         async with two.daemon(options=patched) as daemon:
             await until(lambda: "198.51.100.1" in addresses(two))
             await daemon.settled()
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             run(two, "other", OTHER)
             await until(lambda: sorted(addresses(two)) == sorted([OTHER, "198.51.100.1"]))
             await daemon.settled()
@@ -259,12 +259,12 @@ def test_address_that_a_patch_of_the_operator_adds_stays(two: Two) -> None:
             )
             await until(lambda: addresses(two) == ["198.51.100.1"])
             await daemon.settled()
-            assert len(writes(two.host, seen)) < 10
+            assert len(writes(two.host, since)) < 10
 
     play(scenario)
 
 
-def test_copy_that_no_one_can_read_is_deleted_and_made_anew(two: Two) -> None:
+def test_unreadable_copy_is_deleted_and_recreated(two: Two) -> None:
     """Only the host's operator makes it so large."""
 
     async def scenario() -> None:

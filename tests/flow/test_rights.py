@@ -44,9 +44,9 @@ def test_right_that_is_missing_degrades_that_kind_only_until_it_is_given() -> No
             [((_, syncer), reason)] = degraded(daemon.process).items()
             assert syncer == "secrets"
             assert 'resources: ["secrets"], verbs: ["list"]' in reason
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert verbs(two.host, seen)["list"] <= 6
+            assert verbs(two.host, since)["list"] <= 6
             for obj in role("secrets"):
                 two.host.put(obj)
             await until(lambda: copies(two, "secrets"))
@@ -55,7 +55,7 @@ def test_right_that_is_missing_degrades_that_kind_only_until_it_is_given() -> No
     play(scenario)
 
 
-def test_right_to_write_that_is_missing_is_told_and_asked_about_without_trying() -> None:
+def test_missing_right_to_write_is_reported_and_queried_without_a_write() -> None:
     async def scenario() -> None:
         two = Two(rbac=True)
         for obj in [*role("configmaps", verbs=["get", "list", "watch"]), *role("secrets")]:
@@ -68,10 +68,10 @@ def test_right_to_write_that_is_missing_is_told_and_asked_about_without_trying()
             status = daemon.status("x", "maps")
             assert status
             assert 'verbs: ["create"]' in status.reason
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert [one for one in list(two.host.requests)[seen:] if one.status == 403] == []
-            assert verbs(two.host, seen)["create"] == pytest.approx(12, abs=3), "one question for all, every 5 s"
+            assert [one for one in list(two.host.requests)[since:] if one.status == 403] == []
+            assert verbs(two.host, since)["create"] == pytest.approx(12, abs=3), "one question for all, every 5 s"
             for obj in role("configmaps"):
                 two.host.put(obj)
             assert await until(lambda: "x" in copies(two)) < 8

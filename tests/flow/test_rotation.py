@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from harness import place
+from harness import host_path
 
 from hack.bench.daemon import SYNCER, Process
 from kube_envtest import ADMIN, BackgroundApiServer, User
@@ -96,7 +96,7 @@ class Scene:
                 return error.read().decode()
 
     def is_up(self, side: str) -> bool:
-        """Return what the metric says."""
+        """Return the value of the metric."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.daemon.port}/metrics", timeout=PATIENCE) as page:
             [line] = [one for one in page.read().decode().splitlines() if _is_up_of(side, one)]
         return bool(line.endswith(" 1.0"))
@@ -105,7 +105,7 @@ class Scene:
         self.virtual.put(configmap(name, namespace="shop"))
 
     def is_copied(self, name: str) -> bool:
-        return self.host.get("configmaps", place(name, "vc", HOME)) is not None
+        return self.host.get("configmaps", host_path(name, "vc", HOME)) is not None
 
     def asked(self, verb: str) -> list[str]:
         """Return the paths that the daemon was told of with a verb on both servers, of objects."""
@@ -168,9 +168,7 @@ def test_another_server_and_authority_is_a_new_start(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("side", "row"), [("host", "host"), ("virtual", "virtual/vc")])
-def test_credentials_that_are_no_longer_accepted_show_everywhere_though_nothing_is_written(
-    scene: Scene, side: str, row: str
-) -> None:
+def test_rejected_credentials_show_everywhere_even_without_writes(scene: Scene, side: str, row: str) -> None:
     scene.write("first")
     eventually(lambda: scene.is_copied("first"), "the daemon works")
     assert f"[+]{row} ok" in scene.readyz()

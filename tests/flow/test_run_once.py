@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from harness import HOME, Two, admin, built_in, configured, namespace, place, play, until, writes
+from harness import HOME, Two, admin, built_in, configured, host_path, namespace, play, until, writes
 from harness import Tenant as Given
 
 from hack.side_tasks import helped_by
@@ -54,7 +54,7 @@ def test_server_that_asks_to_come_back_is_waited_for_at_a_first_start(two: Two, 
         summary = await runner.run(config(two, elect=False), once=True)
         assert (summary.exit_code, summary.troubles) == (0, [])
         assert rule.hits
-        assert two.host.get("configmaps", place("x"))
+        assert two.host.get("configmaps", host_path("x"))
 
     play(scenario)
 
@@ -69,25 +69,25 @@ def test_server_that_asks_to_come_back_is_waited_for_by_an_uninstall(two: Two) -
         async with connecting.connected(given, given.cluster()) as clusters:
             report = await uninstall(given, given.cluster(), clusters, yes=True, keep=False)
         assert (report.problems, report.done) == ([], True)
-        assert two.host.get("configmaps", place("x")) is None
+        assert two.host.get("configmaps", host_path("x")) is None
 
     play(scenario)
 
 
 @pytest.mark.parametrize("elect", [True, False])
-def test_alone_it_does_all_and_leaves_the_lease_to_others(two: Two, elect: bool) -> None:
+def test_run_once_does_all_and_releases_the_lease(two: Two, elect: bool) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         summary = await runner.run(config(two, elect=elect), once=True)
         assert summary.exit_code == 0
-        assert two.host.get("configmaps", place("x"))
+        assert two.host.get("configmaps", host_path("x"))
         lease = two.host.get("leases.coordination.k8s.io", f"{HOME}/vsyncer-vc")
         assert (lease["spec"]["holderIdentity"] == "") if lease else not elect
 
     play(scenario)
 
 
-def test_beside_a_daemon_it_writes_nothing_and_says_who_leads(two: Two) -> None:
+def test_run_once_beside_a_daemon_writes_nothing_and_names_the_leader(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         daemon = Lease(admin(two.host, Side.HOST), key=Key(HOME, "vsyncer-vc"), identity="the-daemon")
@@ -103,7 +103,7 @@ def test_beside_a_daemon_it_writes_nothing_and_says_who_leads(two: Two) -> None:
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_missing_host_namespace_ends_it_and_no_identity_is_stored(two: Two, dry_run: bool) -> None:
+def test_missing_host_namespace_ends_the_run_and_stores_no_identity(two: Two, dry_run: bool) -> None:
     async def scenario() -> None:
         two.host.delete("namespaces", HOME)
         with pytest.raises(ConfigError, match=f"the namespace {HOME} doesn't exist on the host"):
@@ -140,14 +140,14 @@ def test_daemon_waits_for_its_host_namespace_names_it_and_stores_no_identity_bef
             missing = "the host namespace isn't there, or the daemon may not read it"
             assert status.unfilled(processes[0]) == {"vc": [missing]}
             two.host.put(namespace(HOME))
-            await until(lambda: two.host.get("configmaps", place("x")) is not None)
+            await until(lambda: two.host.get("configmaps", host_path("x")) is not None)
             assert two.virtual.get("configmaps", "kube-system/vsyncer")
 
     play(scenario)
 
 
 @pytest.mark.parametrize("once", [True, False])
-def test_right_to_the_identity_is_waited_for_by_a_daemon_alone(
+def test_only_a_daemon_waits_for_the_right_to_the_identity(
     two: Two, monkeypatch: pytest.MonkeyPatch, once: bool
 ) -> None:
     processes = _without_ports(monkeypatch)
@@ -172,6 +172,6 @@ def test_right_to_the_identity_is_waited_for_by_a_daemon_alone(
             assert not writes(two.host)
             assert status.unfilled(processes[0]) == {"vc": ["a right that the start needs is missing"]}
             granted.set()
-            await until(lambda: two.host.get("configmaps", place("x")) is not None)
+            await until(lambda: two.host.get("configmaps", host_path("x")) is not None)
 
     play(scenario)

@@ -55,15 +55,17 @@ def without(world: World, reason: str) -> None:
         world.moved["pets"] = lambda: None
 
 
-@pytest.mark.parametrize(("reason", "said"), [("no answer", "refused"), ("no kubeconfig", "doesn't exist")])
+@pytest.mark.parametrize(("reason", "message"), [("no answer", "refused"), ("no kubeconfig", "doesn't exist")])
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_others_are_done_and_the_one_is_named(world: World, reason: str, said: str, dry_run: bool) -> None:
+def test_failed_cluster_is_named_and_the_others_are_synced(
+    world: World, reason: str, message: str, dry_run: bool
+) -> None:
     async def scenario() -> None:
         without(world, reason)
         summary = await runner.run(config(), once=True, dry_run=dry_run)
         assert summary.exit_code == 1
         assert list(summary.failed) == ["pets"]
-        assert said in summary.failed["pets"]
+        assert message in summary.failed["pets"]
         assert summary.lines()[-1] == f"failed: pets: {summary.failed['pets']}"
         assert summary.troubles == []
         done = {name for name in NAMES if world.has_copy(name)}
@@ -77,7 +79,7 @@ def test_others_are_done_and_the_one_is_named(world: World, reason: str, said: s
     play(scenario)
 
 
-def test_bug_in_one_start_is_its_own(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bug_in_one_start_affects_no_other_cluster(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare = startup.prepare
 
     async def broken(engine: Any, cluster: Any, **options: Any) -> None:
@@ -95,7 +97,7 @@ def test_bug_in_one_start_is_its_own(world: World, monkeypatch: pytest.MonkeyPat
     play(scenario)
 
 
-def test_all_that_fail_are_named_and_nothing_is_in_step(world: World) -> None:
+def test_all_failed_clusters_are_named(world: World) -> None:
     async def scenario() -> None:
         world.cut.update(NAMES)
         summary = await runner.run(config(), once=True)
@@ -104,7 +106,7 @@ def test_all_that_fail_are_named_and_nothing_is_in_step(world: World) -> None:
     play(scenario)
 
 
-def test_error_of_the_only_one_ends_it(world: World) -> None:
+def test_error_of_the_only_cluster_ends_the_run(world: World) -> None:
     async def scenario() -> None:
         without(world, "no kubeconfig")
         with pytest.raises(ConfigError, match="doesn't exist"):
@@ -113,7 +115,7 @@ def test_error_of_the_only_one_ends_it(world: World) -> None:
     play(scenario)
 
 
-def test_one_that_is_lost_meanwhile_is_named_and_keeps_the_others_from_nothing(
+def test_cluster_lost_meanwhile_is_named_and_the_others_are_synced(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare = startup.prepare
@@ -136,7 +138,7 @@ def test_one_that_is_lost_meanwhile_is_named_and_keeps_the_others_from_nothing(
     play(scenario)
 
 
-def test_shard_that_a_daemon_leads_is_left_to_it(world: World) -> None:
+def test_shard_led_by_a_daemon_is_skipped(world: World) -> None:
     shard = shard_of("pets", 8)
     others = [name for name in NAMES if shard_of(name, 8) != shard]
     assert others

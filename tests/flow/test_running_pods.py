@@ -5,7 +5,7 @@ import json
 from functools import partial
 from typing import Any
 
-from harness import NAMESPACE, Two, built_in, place, play, until
+from harness import NAMESPACE, Two, built_in, host_path, play, until
 from test_rights import role
 
 from kube_envtest import Rule
@@ -27,7 +27,7 @@ async def changed(two: Two, part: str, spec: Obj) -> None:
     await tenant.patch(PODS, Key(NAMESPACE, "web"), {"spec": spec}, kind="strategic", subresource=part)
 
 
-def told(two: Two, reason: str) -> list[str]:
+def messages(two: Two, reason: str) -> list[str]:
     return [each["message"] for each in two.virtual.objects("events", NAMESPACE) if each["reason"] == reason]
 
 
@@ -96,7 +96,7 @@ def test_container_that_the_host_refuses_is_not_recorded() -> None:
             await until(lambda: two.copy("pods", "web"))
             both = {"ephemeralContainers": [debugger(name)["ephemeralContainers"][0] for name in ("NO-name", "good")]}
             two.virtual.put(merged(two.original("pods", "web") or {}, {"spec": both}))
-            await until(lambda: told(two, "SyncFailed"))
+            await until(lambda: messages(two, "SyncFailed"))
             await until(lambda: recorded(two).get("ephemeralContainers") == ["good"])
             await daemon.settled()
             assert recorded(two) == {"containers": ["app"], "ephemeralContainers": ["good"]}
@@ -104,8 +104,8 @@ def test_container_that_the_host_refuses_is_not_recorded() -> None:
     play(scenario)
 
 
-def test_container_that_the_operator_adds_unseen_does_not_become_the_tenants() -> None:
-    """The watch tells of it later than the tenant's own of that name is sent."""
+def test_container_added_by_the_operator_does_not_become_the_tenants() -> None:
+    """The watch reports it after the tenant's own of that name is sent."""
 
     async def scenario() -> None:
         two = Two()
@@ -118,7 +118,7 @@ def test_container_that_the_operator_adds_unseen_does_not_become_the_tenants() -
             theirs = {"name": "debug", "image": "busybox"}
             two.host.put(merged(copy, {"spec": {"ephemeralContainers": [theirs]}}))
             await changed(two, "ephemeralcontainers", debugger())
-            await until(lambda: told(two, "EphemeralContainerRefused"))
+            await until(lambda: messages(two, "EphemeralContainerRefused"))
             await daemon.settled()
             assert recorded(two) == {"containers": ["app"]}
 
@@ -140,13 +140,13 @@ def test_copy_of_an_earlier_version_gets_its_record_at_the_start() -> None:
             await until(lambda: "vsyncer.dev/containers" in (two.copy("pods", "web") or {})["metadata"]["annotations"])
             assert recorded(two) == {"containers": ["app"]}
             await daemon.settled()
-            [message] = told(two, "EphemeralContainerRefused")
-            assert "debug: the host has another container of this name in the pod" in message
+            [message] = messages(two, "EphemeralContainerRefused")
+            assert "debug: the host has a container of this name in the pod already" in message
 
     play(scenario)
 
 
-def test_refused_ephemeral_container_is_told_and_holds_up_nothing() -> None:
+def test_refused_ephemeral_container_is_reported_and_delays_nothing() -> None:
     async def scenario() -> None:
         two = Two()
         two.virtual.put(POD)
@@ -160,7 +160,7 @@ def test_refused_ephemeral_container_is_told_and_holds_up_nothing() -> None:
                 reports(two, phase="Running", message=f"report {count}")
                 await daemon.settled()
             assert phase(two) == "Running"
-            [message] = told(two, "EphemeralContainerRefused")
+            [message] = messages(two, "EphemeralContainerRefused")
             assert "bad: spec: it breaks the Pod Security level baseline" in message
             assert daemon.status("web", "pods") is None, "it is in step"
 
@@ -178,15 +178,15 @@ def test_resize_reaches_the_host() -> None:
                 await until(partial(requests, two, cpu))
             await daemon.settled()
             assert daemon.status("web", "pods") is None
-        seen = len(two.host.requests)
+        since = len(two.host.requests)
         async with two.daemon(SYNCERS) as daemon:
             await daemon.settled()
-            assert [one for one in list(two.host.requests)[seen:] if one.verb == "patch"] == [], "nothing is sent again"
+            assert [one for one in list(two.host.requests)[since:] if one.verb == "patch"] == [], "no repetition"
 
     play(scenario)
 
 
-def test_resize_that_the_host_refuses_is_told_and_the_rest_goes_on() -> None:
+def test_resize_that_the_host_refuses_is_reported_and_the_rest_goes_on() -> None:
     """The copy has a limit of the host's own, which the tenant's new request is above."""
 
     async def scenario() -> None:
@@ -199,13 +199,13 @@ def test_resize_that_the_host_refuses_is_told_and_the_rest_goes_on() -> None:
             limited = {**container(two), "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}
             two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"containers": [limited]}}))
             await changed(two, "resize", sized("3"))
-            await until(lambda: told(two, "SyncFailed"))
+            await until(lambda: messages(two, "SyncFailed"))
             reports(two, phase="Running")
             await until(lambda: phase(two) == "Running")
             await asyncio.sleep(60)
-            [message] = told(two, "SyncFailed")
+            [message] = messages(two, "SyncFailed")
             assert "must be less than or equal to cpu limit" in message
-            assert place("web") not in message
+            assert host_path("web") not in message
             status = daemon.status("web", "pods")
             assert status is not None
             assert status.state is RequestState.PENDING
@@ -218,7 +218,7 @@ def test_resize_that_the_host_refuses_is_told_and_the_rest_goes_on() -> None:
     play(scenario)
 
 
-def test_subresource_without_its_right_is_told_and_holds_up_nothing() -> None:
+def test_subresource_without_its_right_is_reported_and_delays_nothing() -> None:
     """A role from before: it allows everything but these subresources."""
 
     async def scenario() -> None:
@@ -230,10 +230,10 @@ def test_subresource_without_its_right_is_told_and_holds_up_nothing() -> None:
         async with two.daemon(SYNCERS, user="daemon"):
             await until(lambda: two.copy("pods", "web"))
             await changed(two, "resize", sized("200m"))
-            await until(lambda: told(two, "SyncFailed"))
+            await until(lambda: messages(two, "SyncFailed"))
             reports(two, phase="Running")
             await until(lambda: phase(two) == "Running")
-            [message] = told(two, "SyncFailed")
+            [message] = messages(two, "SyncFailed")
             assert "its operator has to grant it" in message
             for obj in role("pods/resize"):
                 two.host.put(obj)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from clusters_scene import HOME, states
-from harness import namespace, place, play, until
+from harness import host_path, namespace, play, until
 from secrets_scene import LABEL, TEAM, Secrets, configured, kubeconfig, secret
 
 from kube_envtest import Rule
@@ -69,11 +69,11 @@ def test_new_token_is_used_in_place_and_no_watch_is_lost(world: Secrets) -> None
 
 
 def reasons(process: Process) -> dict[str, str]:
-    """Return what is refused, with the reasons."""
+    """Return the reasons of refused clusters and Secrets, by name."""
     return {each.cluster: each.reason for each in clusters(process) if each.state is ClusterState.REFUSED}
 
 
-def test_another_address_begins_again_and_others_go_on(world: Secrets) -> None:
+def test_cluster_with_another_address_restarts_and_the_others_go_on(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"), secret("pets"))
         async with world.daemon(configured()) as (process, _):
@@ -90,7 +90,7 @@ def test_another_address_begins_again_and_others_go_on(world: Secrets) -> None:
     play(scenario)
 
 
-def test_another_virtual_cluster_under_a_name_gets_nothing_of_the_former(world: Secrets) -> None:
+def test_another_virtual_cluster_under_a_name_inherits_nothing(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"))
         async with world.daemon(configured()) as (process, _):
@@ -210,10 +210,10 @@ def test_secret_may_name_another_assigned_host_namespace(world: Secrets) -> None
         world.put(secret("a", kubeconfig("shop"), name="shop", host_namespace="more"))
         entries = [{"namespace": TEAM, "hostNamespaces": [HOME, "more"]}]
         async with world.daemon(configured(secrets=entries)):
-            await until(lambda: world.host.get("configmaps", place("x", "shop", "more")))
+            await until(lambda: world.host.get("configmaps", host_path("x", "shop", "more")))
             world.servers["shop"].delete("configmaps", "kube-system/vsyncer")
             world.put(secret("a", kubeconfig("shop"), name="shop"))
-            await until(lambda: world.host.get("configmaps", place("x", "shop", HOME)))
+            await until(lambda: world.host.get("configmaps", host_path("x", "shop", HOME)))
 
     play(scenario)
 
@@ -241,7 +241,7 @@ def test_daemon_without_any_virtual_cluster_waits_and_is_well(world: Secrets) ->
 
 
 @pytest.mark.parametrize(("once", "dry_run"), [(True, False), (False, True)])
-def test_run_that_ends_reads_no_secrets_and_says_so(*, once: bool, dry_run: bool) -> None:
+def test_run_that_ends_refuses_clusters_from_secrets(*, once: bool, dry_run: bool) -> None:
     async def scenario() -> None:
         with pytest.raises(ConfigError, match=r"virtualClusterSecrets: is only for a daemon that goes on.*List the"):
             await run(configured(), once=once, dry_run=dry_run)
@@ -249,7 +249,7 @@ def test_run_that_ends_reads_no_secrets_and_says_so(*, once: bool, dry_run: bool
     play(scenario)
 
 
-def test_only_one_that_fails_does_not_end_the_daemon(world: Secrets) -> None:
+def test_failure_of_the_only_cluster_does_not_end_the_daemon(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop", kubeconfig("shop", token="unknown")))
         async with world.daemon(configured()) as (process, _):
@@ -260,7 +260,7 @@ def test_only_one_that_fails_does_not_end_the_daemon(world: Secrets) -> None:
     play(scenario)
 
 
-def test_secrets_that_may_not_be_listed_are_shown_and_make_unready_only_if_none_is_served(world: Secrets) -> None:
+def test_unlistable_secrets_make_unready_only_without_a_served_cluster(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"))
         world.host.faults.add(Rule(verb="list", resource="secrets", status=403, count=2))
@@ -275,7 +275,7 @@ def test_secrets_that_may_not_be_listed_are_shown_and_make_unready_only_if_none_
     play(scenario)
 
 
-def test_secrets_that_may_not_be_listed_are_no_trouble_of_those_who_are_served(world: Secrets) -> None:
+def test_unlistable_secrets_do_not_affect_served_clusters(world: Secrets) -> None:
     async def scenario() -> None:
         world.host.faults.add(Rule(verb="list", resource="secrets", status=403, count=2))
         async with world.daemon(configured("bank")) as (process, _):
@@ -318,7 +318,7 @@ def test_changed_configuration_is_followed(world: Secrets) -> None:
     play(scenario)
 
 
-def test_secret_that_is_recreated_is_another_virtual_cluster(world: Secrets) -> None:
+def test_recreated_secret_is_another_virtual_cluster(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("shop"))
         async with world.daemon(configured()) as (process, _):
@@ -351,7 +351,7 @@ def test_bad_secret_is_read_once_and_others_keep_their_options(world: Secrets) -
     play(scenario)
 
 
-def test_reason_is_short_whatever_the_secret_says(world: Secrets) -> None:
+def test_reason_is_short_even_for_a_huge_secret(world: Secrets) -> None:
     async def scenario() -> None:
         world.put(secret("a", name="x" * 200_000), secret("b", kubeconfig("b" * 100_000 + "^:x")))
         async with world.daemon(configured()) as (process, _):
@@ -361,7 +361,9 @@ def test_reason_is_short_whatever_the_secret_says(world: Secrets) -> None:
     play(scenario)
 
 
-def test_error_in_finding_them_out_does_not_freeze_the_fleet(world: Secrets, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_in_reading_the_secrets_does_not_freeze_the_fleet(
+    world: Secrets, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real, calls = secret_clusters.chosen, list[int]()
 
     def broken(*given: Any) -> Any:

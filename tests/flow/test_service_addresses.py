@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from harness import HOME, NAMESPACE, Tenant, Two, admin, built_in, namespace, place, play, serving, until, writes
+from harness import HOME, NAMESPACE, Tenant, Two, admin, built_in, host_path, namespace, play, serving, until, writes
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj, Side
@@ -78,9 +78,9 @@ def test_address_that_is_taken_on_the_host_is_changed_and_the_uid_stays(two: Two
             assert after["metadata"]["uid"] == before["metadata"]["uid"]
             assert after["spec"] == {**before["spec"], "clusterIP": own, "clusterIPs": [own]}
             assert note(two) is None
-            seen = len(two.virtual.requests), len(two.host.requests)
+            since = len(two.virtual.requests), len(two.host.requests)
             await daemon.settled()
-            assert (writes(two.virtual, seen[0]), writes(two.host, seen[1])) == ([], [])
+            assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
 
     play(scenario)
 
@@ -136,7 +136,7 @@ def test_headless_service_and_mere_name_have_no_address_to_agree_on(two: Two) ->
     play(scenario)
 
 
-def test_address_that_another_virtual_service_has_is_drawn_anew(two: Two) -> None:
+def test_address_of_another_virtual_service_is_drawn_again(two: Two) -> None:
     async def scenario() -> None:
         small = "10.96.7.0/29"
         two.virtual, two.host = (ApiServer(seed=f"small {side}", service_range=small) for side in Side)
@@ -171,7 +171,7 @@ def test_address_that_two_virtual_clusters_draw_is_changed_in_one_of_them(two: T
         async with serving(two.host, tenants, built_in("services")) as daemon:
             await daemon.settled()
             found = [each.original("services", "web") or {} for each in (two, other)]
-            copies = [two.host.get("services", place("web", *where)) or {} for where in ((), ("other", "vc-other"))]
+            copies = [two.host.get("services", host_path("web", *where)) or {} for where in ((), ("other", "vc-other"))]
             own, there = ([each["spec"]["clusterIP"] for each in side] for side in (found, copies))
             assert own == there
             assert TAKEN in own
@@ -202,15 +202,15 @@ def test_addresses_differ_once_the_host_has_drawn_a_few_in_vain(two: Two) -> Non
             assert event["involvedObject"]["name"] == "web"
             tried = [one for one in two.host.requests if (one.verb, one.resource) == ("delete", "services")]
             assert len(tried) == MOST_DRAWS - 1
-            seen = len(two.virtual.requests), len(two.host.requests)
+            since = len(two.virtual.requests), len(two.host.requests)
             await asyncio.sleep(700)
-            assert (writes(two.virtual, seen[0]), writes(two.host, seen[1])) == ([], [])
+            assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
 
     play(scenario)
 
 
 @pytest.mark.parametrize("mode", ["auto", "same"])
-def test_range_outside_of_the_hosts_is_told_with_the_flag(two: Two, mode: str) -> None:
+def test_range_outside_of_the_hosts_is_reported_with_the_flag(two: Two, mode: str) -> None:
     async def scenario() -> None:
         two.virtual = ApiServer(seed="other", service_range="10.97.0.0/16")
         two.virtual.put(namespace(NAMESPACE))
@@ -235,7 +235,7 @@ def test_range_outside_of_the_hosts_is_told_with_the_flag(two: Two, mode: str) -
     play(scenario)
 
 
-def test_range_that_cannot_be_known_is_told_and_each_side_has_its_own(two: Two) -> None:
+def test_unknown_range_is_reported_and_each_side_has_its_own(two: Two) -> None:
     async def scenario() -> None:
         await given(two, Side.VIRTUAL)
         two.host.faults.add(NOT_LISTED)
@@ -313,9 +313,9 @@ def test_node_port_that_is_taken_on_the_host_is_drawn_there_and_comes_up(two: Tw
             found = two.original("services", "web") or {}
             assert node_port(found) == node_port(two.copy("services", "web")) != 32001
             assert found["metadata"]["uid"] == before["metadata"]["uid"]
-            seen = len(two.virtual.requests), len(two.host.requests)
+            since = len(two.virtual.requests), len(two.host.requests)
             await daemon.settled()
-            assert (writes(two.virtual, seen[0]), writes(two.host, seen[1])) == ([], [])
+            assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
 
     play(scenario)
 
@@ -340,9 +340,9 @@ def test_of_two_node_ports_the_free_one_is_used_and_an_event_names_the_other(two
             assert changed() == [
                 f"node ports that others have on the nodes are changed: 30080 of port 80/TCP becomes {former}"
             ]
-            seen = len(two.virtual.requests), len(two.host.requests)
+            since = len(two.virtual.requests), len(two.host.requests)
             await daemon.settled()
-            assert (writes(two.virtual, seen[0]), writes(two.host, seen[1])) == ([], [])
+            assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
 
     play(scenario)
 

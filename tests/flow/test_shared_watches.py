@@ -7,7 +7,21 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
-from harness import ALL, HOME, Daemon, Tenant, add, built_in, configured, namespace, place, play, serving, until, writes
+from harness import (
+    ALL,
+    HOME,
+    Daemon,
+    Tenant,
+    add,
+    built_in,
+    configured,
+    host_path,
+    namespace,
+    play,
+    serving,
+    until,
+    writes,
+)
 
 from hack.side_tasks import helped_by
 from syncer.api import Key, Obj, Side, labels_of
@@ -43,7 +57,7 @@ class Shared:
         return Counter(resource for resource, _ in self.host._watches.values())
 
     def copy(self, cluster: str, name: str) -> Obj | None:
-        return self.host.get("configmaps", place(name, cluster, HOME))
+        return self.host.get("configmaps", host_path(name, cluster, HOME))
 
 
 @pytest.fixture
@@ -66,9 +80,7 @@ def test_one_watch_for_each_kind(shared: Shared) -> None:
             server.put(pod_mounting("p", secret="s"))
         async with shared.daemon() as daemon:
             await daemon.settled()
-            kinds = {
-                place for pair in daemon.process.pairs.values() for place in pair.reflectors if place[0] is Side.HOST
-            }
+            kinds = {key for pair in daemon.process.pairs.values() for key in pair.reflectors if key[0] is Side.HOST}
             assert sum(shared.watches().values()) == len(kinds)
             assert set(shared.watches().values()) == {1}
             for name in NAMES:
@@ -104,7 +116,7 @@ def test_cluster_that_comes_and_goes_disturbs_no_other(shared: Shared) -> None:
                     assert copy["data"] == {"color": "red"}
                     assert set(shared.watches().values()) == {1}
                 await process.remove("late")
-            shared.host.delete("configmaps", place("c", "two", HOME))
+            shared.host.delete("configmaps", host_path("c", "two", HOME))
             await until(lambda: shared.copy("two", "c"))
             kinds = len(shared.watches())
             assert sum(one.verb == "list" for one in shared.host.requests) - lists <= 2 * kinds, "its own lists alone"
@@ -120,7 +132,7 @@ def test_host_that_was_away_is_listed_and_watched_again(shared: Shared, compacte
                 server.put(configmap("c"))
             await daemon.settled()
             shared.host.restart(down=20)
-            shared.host.delete("configmaps", place("c", "one", HOME))
+            shared.host.delete("configmaps", host_path("c", "one", HOME))
             shared.servers["two"].delete("configmaps", "shop/c")
             if compacted:
                 shared.host.compact()
@@ -138,15 +150,15 @@ def test_restart_writes_nothing(shared: Shared) -> None:
             server.put(configmap("c"))
         async with shared.daemon("configmaps", "secrets") as daemon:
             await daemon.settled()
-        seen = len(shared.host.requests)
+        since = len(shared.host.requests)
         async with shared.daemon("configmaps", "secrets") as daemon:
             await daemon.settled()
-        assert writes(shared.host, seen) == []
+        assert writes(shared.host, since) == []
 
     play(scenario)
 
 
-def test_cluster_whose_handler_raises_stops_itself_alone(shared: Shared) -> None:
+def test_cluster_with_a_raising_handler_stops_alone(shared: Shared) -> None:
     async def scenario() -> None:
         async with shared.daemon("configmaps", "secrets") as daemon:
             await daemon.settled()
@@ -159,7 +171,7 @@ def test_cluster_whose_handler_raises_stops_itself_alone(shared: Shared) -> None
                 server.put(configmap("c"))
             await daemon.settled()
             for name in NAMES:
-                shared.host.delete("configmaps", place("c", name, HOME))
+                shared.host.delete("configmaps", host_path("c", name, HOME))
             await until(lambda: all(shared.copy(name, "c") for name in NAMES))
             assert set(shared.watches().values()) == {1}
 
@@ -185,7 +197,7 @@ def test_mark_in_a_tenants_object_leads_to_no_other_cluster(shared: Shared) -> N
     play(scenario)
 
 
-def test_copy_whose_mark_is_taken_away_is_made_anew_or_left(shared: Shared) -> None:
+def test_copy_without_its_mark_is_recreated_or_left(shared: Shared) -> None:
     """The cluster sees it go, as with a watch of its own, and what bears no mark of ours is not overwritten."""
 
     async def scenario() -> None:

@@ -56,7 +56,7 @@ def test_status_has_the_standing_of_each_syncer_and_counts_its_objects(two: Two)
     play(scenario)
 
 
-def test_status_has_what_is_paused_and_names_in_a_pause_that_no_syncer_has(two: Two) -> None:
+def test_status_lists_paused_syncers_and_unknown_names_in_a_pause(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         async with two.daemon([Maps, *built_in("services")]) as daemon:
@@ -111,7 +111,7 @@ class WatchingMaps(Maps, Watches):
         return [Watch(Source(Side.VIRTUAL, CONFIG_MAPS), fails)]
 
 
-def test_objects_whose_names_are_nested_too_deep_to_be_found_are_counted(two: Two) -> None:
+def test_objects_nested_too_deep_for_their_names_are_counted(two: Two) -> None:
     deep = b'{"metadata":' + b'{"a":' * 9000 + b"1" + b"}" * 9000 + b"}"
 
     async def scenario() -> None:
@@ -128,7 +128,7 @@ def test_objects_whose_names_are_nested_too_deep_to_be_found_are_counted(two: Tw
 
 
 @pytest.mark.parametrize("syncer", [IndexedMaps, WatchingMaps])
-def test_object_that_an_index_or_a_watch_fails_for_is_told_of_until_it_changes(two: Two, syncer: type[Maps]) -> None:
+def test_object_with_a_failing_index_or_watch_is_reported_until_it_changes(two: Two, syncer: type[Maps]) -> None:
     async def scenario() -> None:
         for name in ("x", "y", "z"):
             two.virtual.put(configmap(name, metadata={"labels": {} if name == "z" else {"bad": "1"}}))

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from harness import HOME, Two, built_in, place, play, until, writes
+from harness import HOME, Two, built_in, host_path, play, until, writes
 from sampled import MADE, define, to_host
 
 from kube_envtest import Rule
@@ -104,28 +104,32 @@ def test_change_costs_one_write_and_no_change_none(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(built_in("configmaps")) as daemon:
             await daemon.settled()
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             two.virtual.put(configmap("x"))
             await daemon.settled()
-            assert writes(two.host, seen) == [f"create /api/v1/namespaces/{HOME}/configmaps"]
+            assert writes(two.host, since) == [f"create /api/v1/namespaces/{HOME}/configmaps"]
 
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             original = two.original("configmaps", "x")
             assert original
             two.virtual.put(merged(original, {"data": {"color": "red"}}))
             await daemon.settled()
-            assert writes(two.host, seen) == [f"patch /api/v1/namespaces/{place('x').replace('/', '/configmaps/')}"]
+            assert writes(two.host, since) == [
+                f"patch /api/v1/namespaces/{host_path('x').replace('/', '/configmaps/')}"
+            ]
 
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             two.virtual.put(merged(original, {"data": {"color": "red"}, "metadata": {"finalizers": ["x.y/z"]}}))
             await daemon.settled()
-            assert writes(two.host, seen) == []
+            assert writes(two.host, since) == []
 
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             two.virtual.put(merged(original, {"metadata": {"finalizers": None}}))
             two.virtual.delete("configmaps", "shop/x")
             await daemon.settled()
-            assert writes(two.host, seen) == [f"delete /api/v1/namespaces/{place('x').replace('/', '/configmaps/')}"]
+            assert writes(two.host, since) == [
+                f"delete /api/v1/namespaces/{host_path('x').replace('/', '/configmaps/')}"
+            ]
             assert [line for line in writes(two.virtual) if "configmaps" in line] == []
 
     play(scenario)
@@ -147,7 +151,7 @@ def test_edit_of_a_copy_on_the_host_is_reverted(two: Two) -> None:
             assert mended["data"] == {"color": "blue"}
             assert labels_of(mended)["theirs"] == "1"
 
-            two.host.delete("configmaps", place("x"))
+            two.host.delete("configmaps", host_path("x"))
             await until(lambda: two.copy("configmaps", "x"))
 
     play(scenario)
@@ -184,7 +188,7 @@ def test_secret_follows_the_pods_that_use_it(two: Two) -> None:
     play(scenario)
 
 
-def test_endpointslice_follows_the_pods_whose_addresses_it_has(two: Two) -> None:
+def test_endpointslice_follows_the_pods_behind_its_addresses(two: Two) -> None:
     def copied() -> list[str]:
         copy = two.copy("endpointslices.discovery.k8s.io", "db")
         return [address for endpoint in (copy or {}).get("endpoints") or () for address in endpoint["addresses"]]
@@ -276,7 +280,7 @@ def test_node_and_status_of_a_pod_flow_back(two: Two) -> None:
             await daemon.settled()
             copy = two.copy("pods", "web")
             assert copy is None or "deletionTimestamp" in copy["metadata"]
-            two.host.delete("pods", place("web"))
+            two.host.delete("pods", host_path("web"))
             await until(lambda: not two.virtual.get("nodes", "n1"))
 
     play(scenario)
@@ -302,7 +306,7 @@ def test_address_of_a_load_balancer_flows_back(two: Two) -> None:
     play(scenario)
 
 
-def test_events_about_a_copy_are_told_to_its_owner(two: Two) -> None:
+def test_events_about_a_copy_reach_its_original(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(pod("web"))
         async with two.daemon() as daemon:
@@ -312,9 +316,9 @@ def test_events_about_a_copy_are_told_to_its_owner(two: Two) -> None:
             name = copy["metadata"]["name"]
             two.host.put(event(f"{name}.17ab", about=copy, message=f"pod {name} is in trouble"))
             await daemon.settled()
-            [told] = [one for one in two.virtual.objects("events", "shop") if one["reason"] == "BackOff"]
-            assert told["message"] == "pod web is in trouble"
-            assert told["involvedObject"]["name"] == "web"
+            [found_event] = [one for one in two.virtual.objects("events", "shop") if one["reason"] == "BackOff"]
+            assert found_event["message"] == "pod web is in trouble"
+            assert found_event["involvedObject"]["name"] == "web"
 
     play(scenario)
 
@@ -341,11 +345,11 @@ def test_restart_with_everything_in_place_writes_nothing(two: Two) -> None:
             assert copy
             two.host.put(merged(copy, {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}))
             await daemon.settled()
-        seen = len(two.host.requests), len(two.virtual.requests)
+        since = len(two.host.requests), len(two.virtual.requests)
         async with two.daemon(options=EVERYTHING) as daemon:
             await daemon.settled()
-            assert writes(two.host, seen[0], events=True) == []
-            assert writes(two.virtual, seen[1], events=True) == []
+            assert writes(two.host, since[0], events=True) == []
+            assert writes(two.virtual, since[1], events=True) == []
             assert daemon.wrote() == {}
 
     play(scenario)
@@ -397,7 +401,7 @@ def test_summary_counts_the_objects_in_step(two: Two) -> None:
         for number in range(5):
             two.virtual.put(configmap(f"c{number}"))
         two.virtual.put(configmap("alone"))
-        two.host.put(configmap(place("alone").partition("/")[2], namespace=HOME))
+        two.host.put(configmap(host_path("alone").partition("/")[2], namespace=HOME))
         async with two.daemon(built_in("configmaps")) as daemon:
             await daemon.settled()
             unused = len(
@@ -447,7 +451,7 @@ def test_response_to_a_create_flows_back_without_any_event(two: Two) -> None:
 
 
 def test_pod_waits_for_a_priority_class_of_its_tenant_and_for_its_copy(two: Two) -> None:
-    """No order of watches may send it without one, as nobody can add it later."""
+    """No order of watches may send it without one, as it can't be added later."""
 
     async def scenario() -> None:
         kinds = built_in("pods", "serviceaccounts", "tenant-priorityclasses")

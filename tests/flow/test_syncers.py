@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
-from harness import HOME, NAMESPACE, Two, built_in, place, play, until, verbs, writes
+from harness import HOME, NAMESPACE, Two, built_in, host_path, play, until, verbs, writes
 from small_syncers import Imports, Maps, copies
 
 from kube_envtest import Rule
@@ -101,7 +101,7 @@ def test_watch_function_that_raises_does_not_stop_the_watch(two: Two) -> None:
 
 
 class Refuses(Maps):
-    """Will not sync what says so."""
+    """Refuses ConfigMaps with the color black."""
 
     def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         if virtual["data"].get("color") == "black":
@@ -117,8 +117,8 @@ def test_refusal_is_reported_in_virtual_names_and_retried_after_a_change(two: Tw
             status = daemon.status("x", "maps")
             assert status
             assert status.state is RequestState.PARKED
-            [told] = two.virtual.objects("events", NAMESPACE)
-            assert (told["reason"], told["message"], told["type"]) == (
+            [found] = two.virtual.objects("events", NAMESPACE)
+            assert (found["reason"], found["message"], found["type"]) == (
                 "SyncRefused",
                 "data.color: x would be black",
                 "Warning",
@@ -136,7 +136,7 @@ def test_refusal_is_reported_in_virtual_names_and_retried_after_a_change(two: Tw
 
 def test_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two: Two) -> None:
     async def scenario() -> None:
-        foreign = configmap(place("x").partition("/")[2], {"theirs": "1"}, namespace=HOME)
+        foreign = configmap(host_path("x").partition("/")[2], {"theirs": "1"}, namespace=HOME)
         stored = two.host.put(foreign)
         two.virtual.put(configmap("x"))
         async with two.daemon([Maps]) as daemon:
@@ -145,8 +145,8 @@ def test_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two: 
             assert status
             assert status.state is RequestState.PARKED
             assert two.copy("configmaps", "x") == stored
-            [told] = two.virtual.objects("events", NAMESPACE)
-            assert (told["reason"], told["involvedObject"]["name"]) == ("NameCollision", "x")
+            [found] = two.virtual.objects("events", NAMESPACE)
+            assert (found["reason"], found["involvedObject"]["name"]) == ("NameCollision", "x")
 
             two.virtual.delete("configmaps", f"{NAMESPACE}/x")
             await daemon.settled()
@@ -155,7 +155,7 @@ def test_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two: 
 
             two.virtual.put(configmap("x"))
             await daemon.settled()
-            two.host.delete("configmaps", place("x"))
+            two.host.delete("configmaps", host_path("x"))
             assert await until(lambda: two.copy("configmaps", "x"), within=400) > 1
             assert daemon.status("x", "maps") is None
 
@@ -259,8 +259,8 @@ class WaitsForSecret(Maps):
         key = key_of(virtual)
         self.asked.append(key.name)
         if ctx.virtual(SECRETS, key) is None:
-            seen = ObjectRef(Side.VIRTUAL, SECRETS, key)
-            return wait(f"waits for {seen}", on=(seen,))
+            since = ObjectRef(Side.VIRTUAL, SECRETS, key)
+            return wait(f"waits for {since}", on=(since,))
         return super().sync_down(ctx, virtual)
 
 
@@ -292,7 +292,7 @@ class LooksAgain(Maps):
         return super().sync_down(ctx, virtual)
 
 
-def test_timer_lets_a_request_be_asked_again(two: Two) -> None:
+def test_timer_lets_a_request_be_decided_again(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         async with two.daemon([LooksAgain]) as daemon:
@@ -321,9 +321,9 @@ def test_syncer_that_is_never_content_is_slowed_down(two: Two) -> None:
         async with two.daemon([NeverContent]) as daemon:
             await daemon.settled()
             await asyncio.sleep(60)
-            seen = len(two.host.requests)
+            since = len(two.host.requests)
             await asyncio.sleep(60)
-            assert 0 < verbs(two.host, seen)["patch"] < 100
+            assert 0 < verbs(two.host, since)["patch"] < 100
 
     play(scenario)
 
@@ -386,7 +386,7 @@ def test_initialise_then_own_controller_then_the_end(two: Two) -> None:
     play(scenario)
 
 
-def test_pod_waits_for_what_it_can_not_do_without(two: Two) -> None:
+def test_pod_waits_for_its_service_account(two: Two) -> None:
     async def scenario() -> None:
         two.host.faults.add(Rule(verb="create", resource="serviceaccounts", latency=10))
         two.virtual.put(pod("web"))

@@ -1,4 +1,4 @@
-"""A tenant's NetworkPolicies on the host: they follow the tenant's namespaces, and the tenant learns what they lack."""
+"""A tenant's NetworkPolicies on the host: they follow the tenant's namespaces, and an event names the missing rules."""
 
 from harness import HOME, NAMESPACE, Two, built_in, play, until
 from harness import namespace as bare
@@ -58,18 +58,18 @@ def test_copy_follows_the_labels_of_namespaces_and_goes_with_its_policy() -> Non
     play(scenario)
 
 
-def test_tenant_is_told_once_of_what_is_cut() -> None:
-    def told(two: Two) -> list[Obj]:
+def test_tenant_gets_one_event_about_cut_rules() -> None:
+    def cut_events(two: Two) -> list[Obj]:
         return [each for each in two.virtual.objects("events", NAMESPACE) if each["reason"] == "NetworkPolicyCut"]
 
     async def scenario() -> None:
         two = Two()
         two.virtual.put(policy("web", {"ipBlock": {"cidr": "192.0.2.0/24"}}))
         async with two.daemon(built_in("networkpolicies"), options=ON) as daemon:
-            await until(lambda: told(two))
+            await until(lambda: cut_events(two))
             two.virtual.put(merged(policy("web", {"ipBlock": {"cidr": "192.0.2.0/24"}}), {"metadata": {"labels": {}}}))
             await daemon.settled()
-            [event] = told(two)
+            [event] = cut_events(two)
             assert event["involvedObject"]["name"] == "web"
             assert event["message"].startswith("spec.ingress[0].from[0].ipBlock: where Pods run this is only for Pods")
 

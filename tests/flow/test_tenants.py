@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
-from harness import ALL, Daemon, Tenant, built_in, namespace, place, play, serving, until, writes
+from harness import ALL, Daemon, Tenant, built_in, host_path, namespace, play, serving, until, writes
 
 from kube_envtest import Rule
 from syncer.api import labels_of
@@ -38,7 +38,7 @@ class Tenants:
         return sum(copy["metadata"]["name"].endswith(tail) for copy in self.host.objects("configmaps", f"vc-{tenant}"))
 
     def has(self, tenant: str, name: str) -> bool:
-        return self.host.get("configmaps", place(name, tenant, f"vc-{tenant}")) is not None
+        return self.host.get("configmaps", host_path(name, tenant, f"vc-{tenant}")) is not None
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_objects_of_each_tenant_go_to_its_own_namespace(tenants: Tenants) -> Non
         async with tenants.daemon() as daemon:
             await daemon.settled()
             for name in NAMES:
-                copy = tenants.host.get("configmaps", place("same", name, f"vc-{name}"))
+                copy = tenants.host.get("configmaps", host_path("same", name, f"vc-{name}"))
                 assert copy
                 assert copy["data"] == {"of": name}
                 assert labels_of(copy)["vsyncer.dev/cluster"] == f"{name}.vc-{name}"
@@ -84,7 +84,7 @@ def test_tenant_that_floods_the_daemon_delays_itself(tenants: Tenants) -> None:
     play(scenario)
 
 
-def test_tenant_whose_api_server_hangs_takes_no_worker_from_the_others(tenants: Tenants) -> None:
+def test_hanging_api_server_of_a_tenant_takes_no_worker_from_the_others(tenants: Tenants) -> None:
     async def scenario() -> None:
         async with tenants.daemon() as daemon:
             await daemon.settled()
@@ -100,22 +100,22 @@ def test_tenant_whose_api_server_hangs_takes_no_worker_from_the_others(tenants: 
     play(scenario)
 
 
-def test_host_that_was_away_gets_what_all_tenants_have_waiting(tenants: Tenants) -> None:
+def test_returning_host_gets_the_waiting_writes_of_all_tenants(tenants: Tenants) -> None:
     async def scenario() -> None:
         async with tenants.daemon() as daemon:
             await daemon.settled()
             tenants.host.restart(down=30)
             for server in tenants.servers.values():
                 server.put(configmap("x"))
-            seen = len(tenants.host.requests)
+            since = len(tenants.host.requests)
             await until(lambda: all(tenants.has(name, "x") for name in NAMES))
             await daemon.settled()
-            assert len(writes(tenants.host, seen)) == len(NAMES)
+            assert len(writes(tenants.host, since)) == len(NAMES)
 
     play(scenario)
 
 
-def test_tenant_whose_requests_are_slow_leaves_workers_to_the_others(tenants: Tenants) -> None:
+def test_tenant_with_slow_requests_leaves_workers_to_the_others(tenants: Tenants) -> None:
     async def scenario() -> None:
         async with tenants.daemon(workers=32) as daemon:
             await daemon.settled()
@@ -131,7 +131,7 @@ def test_tenant_whose_requests_are_slow_leaves_workers_to_the_others(tenants: Te
     play(scenario)
 
 
-def test_tenant_whose_every_object_fails_is_tried_again_at_a_bounded_rate(tenants: Tenants) -> None:
+def test_tenant_with_only_failing_objects_is_retried_at_a_bounded_rate(tenants: Tenants) -> None:
     async def scenario() -> None:
         async with tenants.daemon(workers=32) as daemon:
             await daemon.settled()

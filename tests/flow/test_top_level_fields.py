@@ -56,9 +56,9 @@ def test_copy_has_all_top_level_fields_that_the_host_knows(two: Two) -> None:
             two.virtual.put({name: each for name, each in original.items() if name != "parameters"})
             await until(lambda: "parameters" not in contents(two.copy(TEMPLATES, "t")))
             await daemon.settled()
-            seen = len(two.virtual.requests), len(two.host.requests)
+            since = len(two.virtual.requests), len(two.host.requests)
             await daemon.settled()
-            assert (writes(two.virtual, seen[0]), writes(two.host, seen[1])) == ([], [])
+            assert (writes(two.virtual, since[0]), writes(two.host, since[1])) == ([], [])
 
     play(scenario)
 

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 
 import pytest
-from harness import ALL, HOME, NAMESPACE, Two, built_in, place, play, until, verbs, writes
+from harness import ALL, HOME, NAMESPACE, Two, built_in, host_path, play, until, verbs, writes
 
 from kube_envtest import Rule
 from syncer.api import Side
@@ -46,7 +46,7 @@ def paint(two: Two, count: int, color: str) -> None:
     ],
     ids=["500", "503", "409", "lost before", "lost after", "slow", "half of them fail"],
 )
-def test_creates_that_fail_are_made_up_for(two: Two, rule: Rule) -> None:
+def test_failed_creations_are_repeated(two: Two, rule: Rule) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
@@ -61,7 +61,7 @@ def test_creates_that_fail_are_made_up_for(two: Two, rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("reset", ["before", "after"])
-def test_changes_and_deletes_whose_replies_are_lost_are_made_up_for(two: Two, reset: str) -> None:
+def test_changes_and_deletions_with_lost_replies_are_repeated(two: Two, reset: str) -> None:
     async def scenario() -> None:
         paint(two, 10, "blue")
         async with two.daemon(MAPS) as daemon:
@@ -91,8 +91,8 @@ def test_server_is_left_alone_for_as_long_as_it_asks(two: Two) -> None:
     play(scenario)
 
 
-def test_copy_that_changed_under_our_hands_is_decided_anew(two: Two) -> None:
-    """A user replaces the copy by another object of the name, and the watch is too slow to tell."""
+def test_copy_replaced_during_a_write_is_decided_again(two: Two) -> None:
+    """A user replaces the copy by another object of the name, and the watch is too slow to report it."""
 
     async def scenario() -> None:
         two.virtual.put(configmap("x", {"color": "blue"}))
@@ -101,7 +101,7 @@ def test_copy_that_changed_under_our_hands_is_decided_anew(two: Two) -> None:
             copy = two.copy("configmaps", "x")
             assert copy
             two.host.faults.add(Rule(verb="watch", resource="configmaps", drop=True))
-            two.host.delete("configmaps", place("x"))
+            two.host.delete("configmaps", host_path("x"))
             two.host.put(merged(copy, {"metadata": {"uid": None, "resourceVersion": None}, "data": {"color": "green"}}))
             two.virtual.put(configmap("x", {"color": "red"}))
             await until(lambda: in_step(two, 1, "red"))
@@ -126,8 +126,8 @@ def test_object_that_the_other_server_refuses_is_parked_with_an_event(two: Two) 
             status = daemon.status("big")
             assert status
             assert (status.state, status.error) == (RequestState.PARKED, "Invalid")
-            [told] = [one for one in two.virtual.objects("events", NAMESPACE) if one["reason"] == "SyncFailed"]
-            assert told["involvedObject"]["name"] == "big"
+            [event_reasons] = [one for one in two.virtual.objects("events", NAMESPACE) if one["reason"] == "SyncFailed"]
+            assert event_reasons["involvedObject"]["name"] == "big"
             assert rule.hits == 1
             await asyncio.sleep(100)
             assert rule.hits == 1
@@ -139,18 +139,18 @@ def test_object_that_the_other_server_refuses_is_parked_with_an_event(two: Two) 
     play(scenario)
 
 
-def test_owner_is_told_of_what_fails_again_and_again(two: Two) -> None:
+def test_tenant_gets_one_event_about_repeated_failures(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
             two.host.faults.add(Rule(verb="create", resource="configmaps", status=500))
             two.virtual.put(configmap("x"))
 
-            def told() -> list[str]:
+            def event_reasons() -> list[str]:
                 return [one["reason"] for one in two.virtual.objects("events", NAMESPACE)]
 
-            await until(told, within=10)
-            assert told() == ["SyncFailed"]
+            await until(event_reasons, within=10)
+            assert event_reasons() == ["SyncFailed"]
 
     play(scenario)
 
@@ -175,7 +175,7 @@ def test_owner_is_told_of_what_fails_again_and_again(two: Two) -> None:
     ids=["doubled", "cut", "500", "410", "list 500", "list 503", "list 410", "reset", "429", "slow"],
 )
 @pytest.mark.parametrize("side", Side)
-def test_watches_that_fail_are_made_up_for(two: Two, side: Side, rule: Rule) -> None:
+def test_failed_watches_are_repeated(two: Two, side: Side, rule: Rule) -> None:
     async def scenario() -> None:
         paint(two, 10, "blue")
         server = two.virtual if side is Side.VIRTUAL else two.host
@@ -197,7 +197,7 @@ def test_watches_that_fail_are_made_up_for(two: Two, side: Side, rule: Rule) -> 
 
 
 @pytest.mark.parametrize("side", Side)
-def test_expired_watch_lists_anew_and_misses_nothing(two: Two, side: Side) -> None:
+def test_expired_watch_lists_again_and_misses_nothing(two: Two, side: Side) -> None:
     async def scenario() -> None:
         paint(two, 10, "blue")
         server = two.virtual if side is Side.VIRTUAL else two.host
@@ -225,7 +225,7 @@ def test_copy_changed_or_gone_while_the_watch_was_expired_is_mended(two: Two) ->
             copy = two.copy("configmaps", "c0")
             assert copy
             two.host.put(merged(copy, {"data": {"color": "green"}}))
-            two.host.delete("configmaps", place("c1"))
+            two.host.delete("configmaps", host_path("c1"))
             await asyncio.sleep(1)
             assert not in_step(two, 3, "blue")
             two.host.faults.clear()
@@ -235,7 +235,7 @@ def test_copy_changed_or_gone_while_the_watch_was_expired_is_mended(two: Two) ->
     play(scenario)
 
 
-def test_server_that_ends_every_watch_at_once_is_not_asked_without_end(two: Two) -> None:
+def test_server_that_ends_every_watch_at_once_is_watched_with_a_delay(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
@@ -244,11 +244,11 @@ def test_server_that_ends_every_watch_at_once_is_not_asked_without_end(two: Two)
                 for watch in list(two.host._watches):
                     watch.end()
 
-            seen = len(two.host.requests)
+            sent_before = len(two.host.requests)
             for _ in range(6000):
                 end()
                 await asyncio.sleep(0.01)
-            assert verbs(two.host, seen)["watch"] < 30
+            assert verbs(two.host, sent_before)["watch"] < 30
 
     play(scenario)
 
@@ -262,14 +262,14 @@ def busiest_second(server: ApiServer, since: int) -> int:
 
 
 @pytest.mark.parametrize("side", Side)
-def test_api_server_that_is_away_for_a_minute(two: Two, side: Side) -> None:
+def test_api_server_away_for_a_minute_costs_nothing(two: Two, side: Side) -> None:
     async def scenario() -> None:
         paint(two, 50, "blue")
         two.virtual.put(service("web"))
         server = two.virtual if side is Side.VIRTUAL else two.host
         async with two.daemon() as daemon:
             await daemon.settled()
-            seen = len(server.requests)
+            sent_before = len(server.requests)
             tried = _count_attempts(server)
             server.restart(down=60)
             await asyncio.sleep(1)
@@ -282,8 +282,8 @@ def test_api_server_that_is_away_for_a_minute(two: Two, side: Side) -> None:
             await until(lambda: in_step(two, 50, "red"), within=20)
             await daemon.settled(patience=60)
             assert daemon.requests("configmaps") == []
-            assert verbs(server, seen)["watch"] <= 3 * 25
-            assert busiest_second(server, seen) < 400
+            assert verbs(server, sent_before)["watch"] <= 3 * 25
+            assert busiest_second(server, sent_before) < 400
 
     play(scenario)
 
@@ -302,7 +302,7 @@ def _count_attempts(server: ApiServer) -> list[int]:
 
 
 @pytest.mark.parametrize("side", Side)
-def test_api_server_that_is_frozen_for_half_a_minute(two: Two, side: Side) -> None:
+def test_api_server_frozen_for_half_a_minute_costs_nothing(two: Two, side: Side) -> None:
     async def scenario() -> None:
         paint(two, 20, "blue")
         server = two.virtual if side is Side.VIRTUAL else two.host
@@ -321,7 +321,7 @@ def test_api_server_that_is_frozen_for_half_a_minute(two: Two, side: Side) -> No
     play(scenario)
 
 
-def test_compacted_while_the_daemon_was_cut_off(two: Two) -> None:
+def test_history_compacted_while_the_daemon_was_cut_off_costs_nothing(two: Two) -> None:
     async def scenario() -> None:
         paint(two, 20, "blue")
         async with two.daemon() as daemon:
@@ -331,7 +331,7 @@ def test_compacted_while_the_daemon_was_cut_off(two: Two) -> None:
             await asyncio.sleep(1)
             paint(two, 20, "red")
             two.virtual.delete("configmaps", f"{NAMESPACE}/c0")
-            two.host.delete("configmaps", place("c1"))
+            two.host.delete("configmaps", host_path("c1"))
             for server in (two.virtual, two.host):
                 server.compact()
             await until(lambda: in_step(two, 19, "red"), within=60)
@@ -345,11 +345,11 @@ def test_server_that_answers_only_errors_for_a_minute_is_asked_less_and_less(two
         paint(two, 20, "blue")
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
-            seen = len(two.host.requests)
+            sent_before = len(two.host.requests)
             two.host.faults.add(Rule(status=500))
             paint(two, 20, "red")
             await asyncio.sleep(60)
-            assert verbs(two.host, seen).total() < 20 * 15
+            assert verbs(two.host, sent_before).total() < 20 * 15
             two.host.faults.clear()
             await until(lambda: in_step(two, 20, "red"), within=90)
             await daemon.settled(patience=60)
@@ -361,20 +361,20 @@ def test_server_that_answers_only_errors_for_a_minute_is_asked_less_and_less(two
 PROBES = {"/readyz", "/api", "/api/v1"}
 
 
-def test_idle_it_asks_for_nothing_but_watches_and_probes(two: Two) -> None:
+def test_idle_daemon_sends_only_watches_and_probes(two: Two) -> None:
     async def scenario() -> None:
         paint(two, 100, "blue")
         two.virtual.put(secret("s"))
         two.virtual.put(pod("web"))
         async with two.daemon(options=ALL) as daemon:
             await daemon.settled()
-            seen = len(two.host.requests), len(two.virtual.requests)
+            sent_before = len(two.host.requests), len(two.virtual.requests)
             await asyncio.sleep(60)
-            assert {each.path for each in list(two.host.requests)[seen[0] :]} <= PROBES
-            assert {each.path for each in list(two.virtual.requests)[seen[1] :]} <= PROBES
+            assert {each.path for each in list(two.host.requests)[sent_before[0] :]} <= PROBES
+            assert {each.path for each in list(two.virtual.requests)[sent_before[1] :]} <= PROBES
             await asyncio.sleep(3000)  # all is listed anew after 54 minutes at the earliest
-            later = [each for each in list(two.host.requests)[seen[0] :] if each.path not in PROBES]
+            later = [each for each in list(two.host.requests)[sent_before[0] :] if each.path not in PROBES]
             assert {each.verb for each in later} == {"watch"}
-            assert writes(two.virtual, seen[1], events=True) == []
+            assert writes(two.virtual, sent_before[1], events=True) == []
 
     play(scenario)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from crd_scene import CRDS
 from custom_scene import CLUSTER_ISSUERS, define, definition, running, there
-from harness import ALL, CLUSTER, HOME, NAMESPACE, Two, admin, built_in, namespace, place, play, writes
+from harness import ALL, CLUSTER, HOME, NAMESPACE, Two, admin, built_in, host_path, namespace, play, writes
 from rules_scene import edit
 from shop_scene import settled, the_copy, the_original
 from uninstall_scene import (
@@ -64,7 +64,7 @@ def test_uninstall_removes_all_our_objects_and_no_others(two: Two, elects: bool)
     play(scenario)
 
 
-def test_plan_says_what_would_go_and_writes_nothing(two: Two) -> None:
+def test_plan_lists_the_deletions_and_writes_nothing(two: Two) -> None:
     async def scenario() -> None:
         given = config(**ELECTING)
         others = await synced(two, given)
@@ -96,7 +96,7 @@ def test_kept_objects_stay_as_they_are_without_our_marks(two: Two) -> None:
         assert host.items() <= kept[1].items()
         assert the_copy(two, "configmaps", "color")["data"] == data
         ours = (marked(two.virtual) - set(virtual)) | (marked(two.host) - set(host))
-        assert ours == {("pods", place("web")), ("services", place("web"))}
+        assert ours == {("pods", host_path("web")), ("services", host_path("web"))}
         copy = the_copy(two, "pods", "web")
         assert {name for name in annotations_of(copy) if name.startswith("vsyncer.dev/")} == set()
         selector = the_copy(two, "services", "web")["spec"]["selector"]
@@ -178,7 +178,7 @@ def test_crd_that_the_tenant_has_objects_of_stays_until_they_are_gone(two: Two) 
 
 
 @pytest.mark.parametrize("status", [503, 403])
-def test_crd_whose_objects_cant_be_seen_stays(two: Two, status: int) -> None:
+def test_crd_with_unlistable_objects_stays(two: Two, status: int) -> None:
     async def scenario() -> None:
         given = config()
         await synced(two, given)
@@ -271,7 +271,7 @@ def test_quota_and_limits_of_a_host_namespace_are_uninstalled(two: Two, keep: bo
 # -- in which order --------------------------------------------------------------------------------
 
 
-def test_pods_are_gone_before_what_they_mount(two: Two) -> None:
+def test_pods_are_deleted_before_the_objects_they_mount(two: Two) -> None:
     async def scenario() -> None:
         given = config()
         await synced(two, given)
@@ -325,7 +325,7 @@ def test_afterwards_the_virtual_cluster_can_be_synced_under_another_name(two: Tw
             )
         await uninstalled(two, config())
         await claimed(two, other)
-        async with working(two, other, lambda: two.host.get("services", place("web", "other"))) as daemon:
+        async with working(two, other, lambda: two.host.get("services", host_path("web", "other"))) as daemon:
             assert list(daemon.process.statuses.troubles()) == []
 
     play(scenario)
@@ -348,12 +348,12 @@ def test_kept_copies_are_left_alone_by_the_next_daemon(two: Two) -> None:
     play(scenario)
 
 
-def test_scene_has_what_only_looks_like_ours(two: Two) -> None:
+def test_scene_has_objects_that_only_look_like_ours(two: Two) -> None:
     async def scenario() -> None:
         virtual, host = await synced(two, config())
         forged = labels_of(the_original(two, "secrets", "forged"))
         assert labels_of(there(two.host, "configmaps", f"{HOME}/copy-of-copy"))[LABEL] == IDENTITY
-        assert {("configmaps", f"{HOME}/copy-of-copy"), ("configmaps", place("color", "another"))} <= set(host)
+        assert {("configmaps", f"{HOME}/copy-of-copy"), ("configmaps", host_path("color", "another"))} <= set(host)
         assert ("secrets", f"{NAMESPACE}/forged") in virtual
         assert MARKED["metadata"]["labels"].items() <= forged.items()
         assert namespace(NAMESPACE)["metadata"]["name"] in {key for kind, key in virtual if kind == "namespaces"}
@@ -366,7 +366,7 @@ def test_scene_has_what_only_looks_like_ours(two: Two) -> None:
 
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("is_taken", [False, True])
-def test_service_whose_address_is_being_changed_is_one_again(two: Two, keep: bool, is_taken: bool) -> None:
+def test_service_in_the_middle_of_an_address_change_is_restored(two: Two, keep: bool, is_taken: bool) -> None:
     async def scenario() -> None:
         given, client = only(two, "services"), admin(two.virtual, Side.VIRTUAL)
         before = await client.create(

@@ -39,7 +39,7 @@ async def uninstalled(replicas: Replicas) -> UninstallReport:
     return await uninstall(config, cluster, both, yes=True, keep=False)
 
 
-def test_one_that_all_replicas_have_left_is_uninstalled_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cluster_left_by_all_replicas_is_uninstalled_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(replicas: Replicas) -> None:
         await led(replicas, "ann", "bob")
         await settled(replicas)

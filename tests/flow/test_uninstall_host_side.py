@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from custom_scene import CERTIFICATES, there
-from harness import CLUSTER, HOME, Two, admin, place, play, utcnow
+from harness import CLUSTER, HOME, Two, admin, host_path, play, utcnow
 from rules_scene import edit
 from shop_scene import the_copy, the_original
 from uninstall_scene import (
@@ -143,7 +143,7 @@ def test_host_side_first_ends_well_whatever_the_tenant_does(two: Two, trick: Tri
 
 
 @pytest.mark.parametrize("name", TRICKS)
-def test_trick_keeps_an_uninstall_of_both_sides_from_its_end(
+def test_trick_prevents_the_end_of_an_uninstall_of_both_sides(
     two: Two, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the tests above would prove nothing."""
@@ -281,7 +281,7 @@ def test_pod_that_would_take_years_to_end_is_gone_within_two_minutes(
         host = clusters(two)[Side.HOST]
         if being_deleted:
             await host.delete(PODS, key_of(copy))
-            assert there(two.host, "pods", place("web"))["metadata"]["deletionGracePeriodSeconds"] == own
+            assert there(two.host, "pods", host_path("web"))["metadata"]["deletionGracePeriodSeconds"] == own
         graces: list[int | None] = []
 
         class Noting(SideClient):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from custom_scene import CERTIFICATES, there
-from harness import HOME, Tenant, Two, admin, built_in, configured, place, play
+from harness import HOME, Tenant, Two, admin, built_in, configured, host_path, play
 from rules_scene import edit, rights
 from shop_scene import the_copy
 from uninstall_scene import (
@@ -44,7 +44,7 @@ from syncer.testing.objects import configmap
 
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("after", [False, True])
-def test_killed_at_any_write_the_next_one_ends_it(keep: bool, after: bool) -> None:
+def test_killed_uninstall_is_completed_by_the_next(keep: bool, after: bool) -> None:
     async def scenario(number: int) -> tuple[bool, object]:
         two = Two()
         given = config(**ELECTING)
@@ -75,7 +75,7 @@ def test_killed_at_any_write_the_next_one_ends_it(keep: bool, after: bool) -> No
     assert all(end == ends[-1] for end in ends)
 
 
-def test_uninstall_refuses_beside_a_leading_daemon_and_names_it(two: Two) -> None:
+def test_uninstall_is_refused_beside_a_leading_daemon_that_it_names(two: Two) -> None:
     async def scenario() -> None:
         for given in (config(**ELECTING), config()):
             async with leading(admin(two.host, Side.HOST), config(**ELECTING), ()):
@@ -148,8 +148,8 @@ def test_group_version_that_cannot_be_discovered_is_reported(two: Two) -> None:
             lister = Lister(clusters(two), Recognition.of(given.cluster()))
             lister.discoveries[Side.HOST] = HalfDown(lister.clusters[Side.HOST])
             found = await lister.look()
-            said = [line for line in found.problems if "cert-manager.io/v1" in line]
-            assert bool(said) == about
+            lines = [line for line in found.problems if "cert-manager.io/v1" in line]
+            assert bool(lines) == about
             assert any("cert-manager.io/v1" in line for line in (*found.problems, *found.unseen))
 
     play(scenario)
@@ -165,7 +165,7 @@ TROUBLES: list[Callable[[], Rule]] = [
 
 
 @pytest.mark.parametrize("trouble", range(len(TROUBLES)))
-def test_passing_trouble_is_overcome(two: Two, trouble: int) -> None:
+def test_temporary_failures_are_overcome(two: Two, trouble: int) -> None:
     async def scenario() -> None:
         given = config()
         others = await synced(two, given)
@@ -178,7 +178,7 @@ def test_passing_trouble_is_overcome(two: Two, trouble: int) -> None:
     play(scenario)
 
 
-def test_list_that_gets_too_old_is_begun_anew(two: Two) -> None:
+def test_list_that_expires_is_restarted(two: Two) -> None:
     async def scenario() -> None:
         given = config()
         await synced(two, given)
@@ -210,7 +210,7 @@ def test_object_that_ceases_to_be_ours_is_left_alone(two: Two, mark: tuple[str, 
 
         def meddle(key: Key) -> None:
             copy = two.host.get("configmaps", key)
-            if str(key) == place("x") and copy and mark[1] in copy["metadata"][mark[0]]:
+            if str(key) == host_path("x") and copy and mark[1] in copy["metadata"][mark[0]]:
                 edit(two, "host", "configmaps", {"metadata": {mark[0]: {mark[1]: None}}})
 
         real = clusters(two)
@@ -229,19 +229,22 @@ def test_finalizer_that_holds_an_object_is_reported_and_stops_later_steps(two: T
         edit(two, "host", CERTIFICATES, {"metadata": {"finalizers": ["a/b"]}}, "db")
         report = await uninstalled(two, given)
         assert report.exit_code == 1
-        assert f"host Certificate {place('db')} is being deleted and waits for the finalizers a/b" in report.problems[0]
+        assert (
+            f"host Certificate {host_path('db')} is being deleted and waits for the finalizers a/b"
+            in report.problems[0]
+        )
         assert two.copy("secrets", "db"), "its operator may need it to end"
         assert two.virtual.get("configmaps", NOTE)
         certificates = Resource("cert-manager.io/v1", "Certificate", "certificates")
         ended: Obj = {"metadata": {"finalizers": None}}
-        await admin(two.host, Side.HOST).patch(certificates, Key.parse(place("db")), ended)
+        await admin(two.host, Side.HOST).patch(certificates, Key.parse(host_path("db")), ended)
         assert (await uninstalled(two, given)).done
         assert contents(two.host) == host
 
     play(scenario)
 
 
-def test_daemon_that_makes_it_all_again_is_noticed(two: Two) -> None:
+def test_daemon_that_recreates_everything_is_noticed(two: Two) -> None:
     async def scenario() -> None:
         given = only(two, "configmaps")
         two.virtual.put(configmap("x"))

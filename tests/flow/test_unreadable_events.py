@@ -9,13 +9,13 @@ from syncer.api import Obj
 from syncer.daemon.pages.control import parked, selection
 from syncer.testing.objects import configmap, event, namespace
 
-PLACE = f"{NAMESPACE}/told"
+PLACE = f"{NAMESPACE}/repeated"
 
 
-def told(count: int) -> Obj:
+def repeated_event(count: int) -> Obj:
     about = configmap(f"x-x-{NAMESPACE}-x-vc", namespace=HOME)
     about["metadata"].pop("uid", None)
-    return event("told", about=about, count=count)
+    return event("repeated", about=about, count=count)
 
 
 def test_event_that_can_be_read_again_is_synced_at_once() -> None:
@@ -25,13 +25,13 @@ def test_event_that_can_be_read_again_is_synced_at_once() -> None:
         for each in (namespace(NAMESPACE), configmap("x")):
             server.put(each)
         async with two.daemon() as daemon:
-            two.host.put(told(1))
+            two.host.put(repeated_event(1))
             await until(lambda: (server.get("events", PLACE) or {}).get("count") == 1)
             whole = server.get("events", PLACE)
             assert whole is not None
             server.plant(replaced(whole, ("metadata", "labels", "a"), 7))
             await daemon.settled()
-            two.host.put(told(2))
+            two.host.put(repeated_event(2))
             await asyncio.sleep(5)
             await until(lambda: [row["key"] for row in parked(daemon.process, selection(daemon.process))] == [PLACE])
             server.put(whole)

@@ -42,26 +42,26 @@ def claim() -> Obj:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
-def told(two: Two, name: str) -> list[Obj]:
+def events_about(two: Two, name: str) -> list[Obj]:
     found = two.virtual.objects("events", NAMESPACE)
     return [each for each in found if (each["involvedObject"]["name"], each["reason"]) == (name, "NotSynced")]
 
 
-def test_pod_whose_claim_is_not_synced_waits_and_says_why_and_goes_when_a_syncer_begins(two: Two) -> None:
+def test_pod_with_an_unsynced_claim_waits_with_an_event_until_a_syncer_begins(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(claim())
         two.virtual.put(pod("web", spec={"volumes": [CLAIM]}))
         two.virtual.put(pod("other"))
         async with two.daemon([*built_in("pods", "serviceaccounts"), Claims]) as daemon:
-            await until(lambda: two.copy("pods", "other") and told(two, "web"))
+            await until(lambda: two.copy("pods", "other") and events_about(two, "web"))
             stands = daemon.status("web", "pods")
             assert stands is not None
             assert (stands.state, two.copy("pods", "web")) == (RequestState.PARKED, None)
-            [event] = told(two, "web")
+            [event] = events_about(two, "web")
             assert "spec.volumes[0]: needs the PersistentVolumeClaim db" in event["message"]
             assert "enables a syncer of persistentvolumeclaims" in event["message"]
             await asyncio.sleep(600)
-            assert [each["count"] for each in told(two, "web")] == [1], "one event, however long it waits"
+            assert [each["count"] for each in events_about(two, "web")] == [1], "one event, however long it waits"
             Claims.able = True
             daemon.process.served["vc"].discovery_loop.soon()
             assert await until(lambda: two.copy("pods", "web")) < 3, "sooner than by the timer"
@@ -97,7 +97,7 @@ def asked(two: Two, since: int = 0) -> list[str]:
     return [one.verb for one in list(two.virtual.requests)[since:] if one.resource.startswith("networkpolicies")]
 
 
-def told_of(two: Two) -> int:
+def not_synced_count(two: Two) -> int:
     return sum(each["reason"] == "NotSynced" for each in two.virtual.objects("events", NAMESPACE))
 
 
@@ -106,17 +106,17 @@ def test_object_that_only_the_host_could_enforce_gets_one_event(two: Two) -> Non
         two.virtual.put(policy("walls"))
         two.virtual.put(claim())
         async with two.daemon(built_in(*SHORT)) as daemon, noticing(daemon):
-            await until(lambda: told(two, "walls") and told(two, "db"))
-            [event] = told(two, "walls")
+            await until(lambda: events_about(two, "walls") and events_about(two, "db"))
+            [event] = events_about(two, "walls")
             assert event["involvedObject"]["kind"] == "NetworkPolicy"
             walls = two.original(str(NETWORK_POLICIES), "walls") or {}
             assert event["involvedObject"]["uid"] == walls["metadata"]["uid"]
             assert "not synced to where Pods run" in event["message"]
             two.virtual.put(policy("later"))
-            assert await until(lambda: told(two, "later")) < 1, "a watch shows it"
+            assert await until(lambda: events_about(two, "later")) < 1, "a watch shows it"
             two.virtual.put(policy("later", labels={"tier": "front"}))
             await asyncio.sleep(3600)
-            assert [each["count"] for each in (*told(two, "walls"), *told(two, "later"))] == [1, 1]
+            assert [each["count"] for each in (*events_about(two, "walls"), *events_about(two, "later"))] == [1, 1]
 
     play(scenario)
 
@@ -126,7 +126,7 @@ def test_kind_that_is_not_enforced_is_asked_for_once_and_watched_then(two: Two) 
         async with two.daemon(built_in(*SHORT)) as daemon, noticing(daemon):
             await until(lambda: asked(two) == ["list", "watch"])
             two.virtual.put(policy("walls"))
-            await until(lambda: told(two, "walls"))
+            await until(lambda: events_about(two, "walls"))
             await asyncio.sleep(3600)
             assert asked(two)[:2] == ["list", "watch"]
             assert set(asked(two)[2:]) == {"watch"}, "a watch goes on where the last one ended"
@@ -140,23 +140,23 @@ def test_thousands_of_objects_get_few_events_and_take_little_memory(two: Two) ->
         for number in range(500):
             two.virtual.put(policy(f"p{number:04}"))
         async with two.daemon(built_in(*SHORT)) as daemon, noticing(daemon):
-            await until(lambda: told_of(two) == MOST)
+            await until(lambda: not_synced_count(two) == MOST)
             for number in range(500, 3000):
                 two.virtual.put(policy(f"p{number:04}"))
             await asyncio.sleep(60)
-            assert told_of(two) <= MOST + 3
+            assert not_synced_count(two) <= MOST + 3
             assert two.virtual.objects("events", NAMESPACE) != []
 
     play(scenario)
 
 
-def test_kind_that_a_syncer_has_is_not_told_of(two: Two) -> None:
+def test_kind_with_a_syncer_causes_no_event(two: Two) -> None:
     async def scenario() -> None:
         Claims.able = True
         two.virtual.put(claim())
         async with two.daemon([*built_in(*SHORT), Claims]) as daemon, noticing(daemon):
             await asyncio.sleep(600)
-            assert told(two, "db") == []
+            assert events_about(two, "db") == []
 
     play(scenario)
 
@@ -167,6 +167,6 @@ def test_watch_that_expires_begins_with_a_list_again(two: Two) -> None:
             await until(lambda: asked(two) == ["list", "watch"])
             two.virtual.expire_watches()
             two.virtual.put(policy("walls"))
-            await until(lambda: told(two, "walls"), within=3 * AGAIN_SECONDS)
+            await until(lambda: events_about(two, "walls"), within=3 * AGAIN_SECONDS)
 
     play(scenario)

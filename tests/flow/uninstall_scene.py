@@ -28,7 +28,7 @@ from harness import (
     between,
     built_in,
     configured,
-    place,
+    host_path,
     until,
     writes,
 )
@@ -120,10 +120,10 @@ def hosts_own(two: Two) -> None:
 
 def copied_again(two: Two) -> None:
     """Return objects that a host controller makes from our copies, marks included: another name, or another kind."""
-    copy = there(two.host, "configmaps", place("color"))
+    copy = there(two.host, "configmaps", host_path("color"))
     marks = {part: copy["metadata"][part] for part in ("labels", "annotations")}
     two.host.put(configmap("copy-of-copy", namespace=HOME, metadata=marks))
-    two.host.put(secret(place("color").partition("/")[2], namespace=HOME, metadata=marks))
+    two.host.put(secret(host_path("color").partition("/")[2], namespace=HOME, metadata=marks))
 
 
 async def claimed(two: Two, given: SyncerConfig) -> None:
@@ -157,10 +157,10 @@ async def run_daemon(two: Two, given: SyncerConfig) -> None:
     await claimed(two, given)
     async with between(two.host, [(given, two.virtual)]) as daemon:
         await until(lambda: two.copy("pods", "web") and two.copy(CERTIFICATES, "db"))
-        issue(two, there(two.host, CERTIFICATES, place("db")))
-        copy = there(two.host, "pods", place("web"))
+        issue(two, there(two.host, CERTIFICATES, host_path("db")))
+        copy = there(two.host, "pods", host_path("web"))
         two.host.put(merged(copy, {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}))
-        two.host.put(event("web.1", about=there(two.host, "pods", place("web"))))
+        two.host.put(event("web.1", about=there(two.host, "pods", host_path("web"))))
         await until(lambda: two.virtual.get(CLUSTER_ISSUERS, "le") and two.virtual.get("nodes", "n1"))
         await until(lambda: two.original("secrets", "db-tls") and two.original("events", "web.1"))
         await until(lambda: two.virtual.get("customresourcedefinitions.apiextensions.k8s.io", GADGETS))
@@ -174,7 +174,7 @@ async def another_tenants(two: Two) -> None:
     server.put(configmap("color"))
     given = configured(Served(server, "another", HOME, {"configMaps": {"all": True}}), built_in("configmaps"))
     async with between(two.host, [(given, server)]) as daemon:
-        await until(lambda: two.host.get("configmaps", place("color", "another")))
+        await until(lambda: two.host.get("configmaps", host_path("color", "another")))
         await daemon.settled()
 
 
@@ -190,7 +190,11 @@ async def synced(two: Two, given: SyncerConfig) -> Both:
         async with leading(admin(two.host, Side.HOST), given, ()):
             """As the daemon did."""
     copied_again(two)
-    secrets = {("secrets", place("db-tls")), ("secrets", place("color")), ("configmaps", f"{HOME}/copy-of-copy")}
+    secrets = {
+        ("secrets", host_path("db-tls")),
+        ("secrets", host_path("color")),
+        ("configmaps", f"{HOME}/copy-of-copy"),
+    }
     kept_host = names[1] | secrets | {("events", f"{HOME}/web.1")}
     virtual, host = both(two)
     return {one: virtual[one] for one in names[0]}, {one: host[one] for one in kept_host}

@@ -180,7 +180,7 @@ class HostileScene:
         python = str(Path(installation()).with_name("python"))
         return (*self.environment, python, "-P", loop_steps.__file__, str(records))
 
-    def said_by(self, *command: str) -> str:
+    def output_of(self, *command: str) -> str:
         """Return the output of another command with the daemon's configuration."""
         result = replace(self.daemon, command=self.cli).run(*command)
         assert result.returncode == 0, result.stderr
@@ -188,7 +188,7 @@ class HostileScene:
 
     def parked(self) -> list[Obj]:
         """Return what `syncer parked` lists."""
-        found: list[Obj] = json.loads(self.said_by("parked", "-o", "json"))
+        found: list[Obj] = json.loads(self.output_of("parked", "-o", "json"))
         return found
 
     def degraded(self) -> str:
@@ -235,7 +235,7 @@ class HostileScene:
         """Return the copy of a virtual object; None: there is none."""
         return self.operator.get(resource_of(obj), str(self.host_key(obj)))
 
-    def told(self, obj: Obj, reason: str) -> str:
+    def event_message(self, obj: Obj, reason: str) -> str:
         """Return the message of the event with this reason about a virtual object, as soon as it is there."""
 
         def look() -> list[str]:
@@ -272,7 +272,7 @@ class HostileScene:
         if self._daemon is not None:
             self._daemon.kill()
             if show:
-                print(self._daemon.said()[-8000:])  # pytest shows it where the test has failed
+                print(self._daemon.log_text()[-8000:])  # pytest shows it where the test has failed
         self.tenant.stop()
         self.operator.stop()
 

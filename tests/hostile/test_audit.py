@@ -31,12 +31,12 @@ def copy_of(virtual: Obj, **parts: Any) -> Obj:
 
 def found(obj: Obj) -> list[tuple[str, str]]:
     """Return what the audit says of a write of the daemon."""
-    said: list[tuple[str, str]] = []
-    audit = Audit(lambda kind, what, _: said.append((kind, what)), single=True, polices=False, attacks=["annotations"])
+    found: list[tuple[str, str]] = []
+    audit = Audit(lambda kind, what, _: found.append((kind, what)), single=True, polices=False, attacks=["annotations"])
     audit.on_host(
         0.0, cast("Change", SimpleNamespace(resource=resource_of(obj).plural, obj=obj, before=None, after=obj))
     )
-    return said
+    return found
 
 
 PRIVILEGED = {"name": "c", "image": "i", "securityContext": {"privileged": True}}
@@ -79,7 +79,7 @@ HARMFUL = {
 
 
 @pytest.mark.parametrize(("obj", "wrong"), HARMFUL.values(), ids=HARMFUL)
-def test_harm_is_seen(obj: Obj, wrong: tuple[str, str]) -> None:
+def test_harmful_object_is_reported(obj: Obj, wrong: tuple[str, str]) -> None:
     assert found(obj) == [wrong]
 
 
@@ -88,7 +88,7 @@ def test_plain_copy_is_no_harm(obj: Obj) -> None:
     assert found(copy_of(obj)) == []
 
 
-def test_copy_of_what_is_gone_is_an_orphan_unless_it_was_made_again_on_purpose() -> None:
+def test_copy_without_an_original_is_an_orphan_unless_remade_on_purpose() -> None:
     names = ("there", "gone", "again")
     copies = [copy_of(pod(name)) for name in names]
     stage = SimpleNamespace(
@@ -109,11 +109,11 @@ def test_copy_of_what_is_gone_is_an_orphan_unless_it_was_made_again_on_purpose()
         ("watch", "pods", "namespaces/default/pods", False),
     ],
 )
-def test_object_in_a_namespace_of_the_hosts_is_read_by_nobody(
-    verb: str, resource: str, path: str, is_harm: bool
-) -> None:
-    said: list[tuple[str, str]] = []
-    audit = Audit(lambda kind, what, _: said.append((kind, what)), single=False, polices=False, attacks=["annotations"])
+def test_read_in_a_namespace_of_the_host_is_harm(verb: str, resource: str, path: str, is_harm: bool) -> None:
+    found: list[tuple[str, str]] = []
+    audit = Audit(
+        lambda kind, what, _: found.append((kind, what)), single=False, polices=False, attacks=["annotations"]
+    )
     audit.on_request(Logged(verb, f"/api/v1/{path}", "syncer", 404, resource))
     kind = "annotations", f"{verb} {resource} in a host namespace that isn't the tenant's"
-    assert said == ([kind] if is_harm else [])
+    assert found == ([kind] if is_harm else [])

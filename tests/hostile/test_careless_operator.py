@@ -25,7 +25,7 @@ def validated(hostile: HostileScene, folder: Path, **sections: Any) -> subproces
 
 @pytest.mark.translators("single-namespace", reason="the configuration is refused whatever the translator")
 @pytest.mark.parametrize(
-    ("sections", "said"),
+    ("sections", "message"),
     [
         ({"host": {"namespace": "kube-system"}}, "kube-system is a namespace of the host cluster itself"),
         ({"sync": {"custom": {"deployments.apps": {}}}}, "deployments.apps is a kind of Kubernetes itself"),
@@ -33,12 +33,12 @@ def validated(hostile: HostileScene, folder: Path, **sections: Any) -> subproces
     ],
 )
 def test_validate_refuses_a_careless_configuration(
-    hostile: HostileScene, tmp_path: Path, sections: Any, said: str
+    hostile: HostileScene, tmp_path: Path, sections: Any, message: str
 ) -> None:
     result = validated(hostile, tmp_path, **sections)
     # 0aeb964: returncode 0, "careless.yaml is fine."
     assert result.returncode == 2, result.stdout
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 @pytest.mark.translators("single-namespace", "per-namespace", reason="with and without a host namespace to compare")
@@ -81,7 +81,7 @@ def test_program_in_a_kubeconfig_is_not_run_unless_allowed(hostile: HostileScene
     eventually(lambda: not hostile.lives or ran.exists(), "it refuses, or runs the program")
     assert not ran.exists()
     assert hostile.daemon.wait() == 2
-    assert "allowExec of this virtual cluster is false" in hostile.daemon.said()
+    assert "allowExec of this virtual cluster is false" in hostile.daemon.log_text()
     result = validated(hostile, tmp_path, virtual={"allowExec": False})
     assert result.returncode == 2
     assert not ran.exists()
@@ -96,13 +96,13 @@ def test_token_of_the_daemons_own_pod_isnt_sent_to_the_tenant(hostile: HostileSc
     assert "is the token of this Pod's own service account" in result.stderr
     hostile.start(wait=False)
     assert hostile.daemon.wait() == 2
-    assert "is the token of this Pod's own service account" in hostile.daemon.said()
+    assert "is the token of this Pod's own service account" in hostile.daemon.log_text()
     assert hostile.tenant.requests() == []
 
 
 @pytest.mark.translators("single-namespace", reason="no translator sees a kubeconfig")
 @pytest.mark.parametrize(
-    ("cluster", "said"),
+    ("cluster", "message"),
     [
         ({"insecure-skip-tls-verify": True}, "insecure-skip-tls-verify is set"),
         ({"server": "http://127.0.0.2:9"}, "the address begins with http://"),
@@ -110,9 +110,9 @@ def test_token_of_the_daemons_own_pod_isnt_sent_to_the_tenant(hostile: HostileSc
     ids=["unverified", "plain"],
 )
 def test_operator_is_warned_of_a_connection_that_others_can_read(
-    hostile: HostileScene, cluster: dict[str, Any], said: str
+    hostile: HostileScene, cluster: dict[str, Any], message: str
 ) -> None:
     """0aeb964 says nothing."""
     _changed(hostile, cluster=cluster)
     hostile.start(wait=False)
-    eventually(lambda: said in hostile.daemon.said(), "the log says so")
+    eventually(lambda: message in hostile.daemon.log_text(), "the log says so")

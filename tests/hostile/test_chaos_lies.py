@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hostile_chaos.lies import LIES, RAW, told
+from hostile_chaos.lies import LIES, RAW, falsified
 
 from syncer.testing.objects import configmap
 
@@ -13,7 +13,7 @@ def test_lie_in_a_list_is_about_one_item(choice: str) -> None:
     known = {"uid": "u", "resourceVersion": "5"}
     items = [configmap(name, metadata=known) for name in ("one", "liar", "two")]
     whole = {"kind": "List", "metadata": {"resourceVersion": "7"}, "items": items}
-    sent = told(json.dumps(whole, separators=(",", ":")).encode(), "liar", choice)
+    sent = falsified(json.dumps(whole, separators=(",", ":")).encode(), "liar", choice)
     before, liar, after = (json.dumps(each, separators=(",", ":")).encode() for each in items)
     assert sent.startswith(b'{"kind":"List","metadata":{"resourceVersion":"7"},"items":[' + before + b",")
     assert sent.endswith(b"," + after + b"]}")

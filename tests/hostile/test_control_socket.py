@@ -57,7 +57,7 @@ def test_daemon_puts_no_socket_where_others_may_write(hostile: HostileScene, fol
     folder.chmod(0o777)
     hostile.start(wait=False)
     assert hostile.daemon.wait() == 2
-    assert "it is not a folder of this user alone" in hostile.daemon.said()
+    assert "it is not a folder of this user alone" in hostile.daemon.log_text()
 
 
 @ONE
@@ -105,9 +105,9 @@ def test_text_of_a_tenant_moves_no_cursor(hostile: HostileScene) -> None:
     hostile.tenant.put(_paper("red", "\x1b[2J\x9b31m\x07Red\u202e"))
     eventually(hostile.parked, "it is parked")
     for form in ("table", "wide", "json", "yaml"):
-        said = hostile.said_by("parked", "-o", form)
-        assert "Red" in said
-        assert [each for each in said if ord(each) in (0x1B, 0x9B, 0x07, 0x202E)] == []
+        output = hostile.output_of("parked", "-o", form)
+        assert "Red" in output
+        assert [each for each in output if ord(each) in (0x1B, 0x9B, 0x07, 0x202E)] == []
 
 
 @ONE

@@ -10,7 +10,7 @@ EACH_KEY_ONCE = "value.all(a, value.exists_one(b, b == a)) ? value : null"
 
 
 @pytest.mark.translators("single-namespace", reason="no name is translated in an expression")
-def test_expression_over_a_long_mapping_holds_nobody_up(hostile: HostileScene) -> None:
+def test_expression_over_a_long_mapping_delays_no_other_cluster(hostile: HostileScene) -> None:
     patch = {"path": "data", "cel": EACH_KEY_ONCE}
     hostile.start(sync={"toHost": {"configMaps": {"patches": {"down": [patch]}}}})
     long = configmap("long", {f"key-{number}": "" for number in range(6000)}, namespace=NAMESPACE, metadata=COPIED)

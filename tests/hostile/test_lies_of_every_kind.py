@@ -57,7 +57,7 @@ def _uid(uid: Any) -> Lie:
 
 
 #: What is said of the objects with these names.
-SAID: Mapping[str, Lie] = {
+LIES_BY_NAME: Mapping[str, Lie] = {
     **{name.replace(" ", "-"): lie for name, lie in LIES.items()},
     "huge-uid": _uid(MEGABYTE),
     "uid-of-lines": _uid("a\nb: c"),
@@ -69,14 +69,14 @@ def _lie(body: bytes) -> bytes:
     """Return a list, or a line of a watch, with the lies about its objects."""
     whole = json.loads(body)
 
-    def said(obj: Any) -> Any:
-        lie = SAID.get(obj.get("metadata", {}).get("name"))
+    def falsified(obj: Any) -> Any:
+        lie = LIES_BY_NAME.get(obj.get("metadata", {}).get("name"))
         return obj if lie is None else lie(obj)
 
     if "items" in whole:
-        whole["items"] = [said(each) for each in whole["items"]]
+        whole["items"] = [falsified(each) for each in whole["items"]]
     elif "object" in whole:
-        whole["object"] = said(whole["object"])
+        whole["object"] = falsified(whole["object"])
     return json.dumps(whole).encode()
 
 
@@ -85,7 +85,7 @@ def _defined(hostile: HostileScene) -> None:
         server.put(crd(str(PAPERS)))
 
 
-def _tell(hostile: HostileScene, *rules: Rule) -> None:
+def _falsify(hostile: HostileScene, *rules: Rule) -> None:
     """Let the virtual API server answer the daemon so from now on."""
     hostile.tenant.call(lambda server: [server.faults.add(each) for each in rules])
 
@@ -100,8 +100,8 @@ def _served(hostile: HostileScene, obj: Obj) -> None:
 def test_lies_about_objects_of_every_kind_end_nothing_else_at_the_start(hostile: HostileScene) -> None:
     """On 0aeb964 kinds stand still: `not within 60 s: shop/well-formed has a copy`."""
     _defined(hostile)
-    spoilt = [hostile.tenant.put(make(name)) for make in KINDS.values() for name in SAID]
-    _tell(hostile, *(Rule(verb=verb, resource=kind, rewrite=_lie) for verb in ("list", "watch") for kind in KINDS))
+    spoilt = [hostile.tenant.put(make(name)) for make in KINDS.values() for name in LIES_BY_NAME]
+    _falsify(hostile, *(Rule(verb=verb, resource=kind, rewrite=_lie) for verb in ("list", "watch") for kind in KINDS))
     hostile.start(**merged(CUSTOM, {"sync": {"toHost": {section: {"enabled": True} for section in CHOSEN}}}))
     for make in KINDS.values():
         _served(hostile, hostile.tenant.put(make("well-formed")))
@@ -133,18 +133,18 @@ def _came_up(hostile: HostileScene, name: str, count: int) -> None:
 
 
 @pytest.mark.translators("single-namespace", reason="no translator sees what comes up")
-def test_lies_about_what_comes_up_end_nothing_else(hostile: HostileScene) -> None:
+def test_lies_about_events_and_nodes_stop_nothing_else(hostile: HostileScene) -> None:
     kinds = ("events", "nodes")
-    _tell(hostile, *(Rule(verb=verb, resource=kind, rewrite=_lie) for verb in ("list", "watch") for kind in kinds))
+    _falsify(hostile, *(Rule(verb=verb, resource=kind, rewrite=_lie) for verb in ("list", "watch") for kind in kinds))
     hostile.start()
-    for name in SAID:
+    for name in LIES_BY_NAME:
         _happens_on_host(hostile, name, 1)
-    for name in SAID:
+    for name in LIES_BY_NAME:
         _came_up(hostile, name, 1)
     _happens_on_host(hostile, "first", 1)
     _came_up(hostile, "first", 1)
     hostile.restart()
-    for name in SAID:
+    for name in LIES_BY_NAME:
         _happens_on_host(hostile, name, 2)
     for count in (1, 2):
         _happens_on_host(hostile, "second", count)
@@ -153,26 +153,26 @@ def test_lies_about_what_comes_up_end_nothing_else(hostile: HostileScene) -> Non
     assert "virtual events" in hostile.degraded()
     assert "virtual nodes" in hostile.degraded()
     hostile.tenant.call(lambda server: server.faults.clear())
-    for name in SAID:
+    for name in LIES_BY_NAME:
         hostile.tenant.patch("nodes", name, status={"capacity": {"cpu": "7"}})
         hostile.tenant.patch("events", f"{NAMESPACE}/{name}", metadata={"labels": {"a": "b"}})
     eventually(lambda: "without their contents" not in hostile.degraded(), "all can be read again")
-    for name in SAID:
+    for name in LIES_BY_NAME:
         _happens_on_host(hostile, name, 3)
-    for name in SAID:
+    for name in LIES_BY_NAME:
         _came_up(hostile, name, 3)
 
 
-def _group(said: Any) -> Callable[[bytes], bytes]:
-    """Return discovery documents with something else said of the resources of Papers' group."""
+def _group(resources: Any) -> Callable[[bytes], bytes]:
+    """Return discovery documents with other resources of Papers' group."""
 
     def rewrite(body: bytes) -> bytes:
         whole = json.loads(body)
         for group in whole.get("items") or ():
             if group["metadata"]["name"] == PAPERS.group:
-                group["versions"] = [{"version": "v1", "resources": said, "freshness": "Current"}]
+                group["versions"] = [{"version": "v1", "resources": resources, "freshness": "Current"}]
         if whole.get("kind") == "APIResourceList":
-            whole["resources"] = said
+            whole["resources"] = resources
         return json.dumps(whole).encode()
 
     return rewrite
@@ -180,14 +180,14 @@ def _group(said: Any) -> Callable[[bytes], bytes]:
 
 @pytest.mark.translators("single-namespace", reason="no translator sees discovery")
 @pytest.mark.parametrize(
-    "said",
+    "resources",
     ["text", [7], [{"resource": 7, "verbs": "all"}], [{"resource": MEGABYTE, "responseKind": None}], {"a": []}],
     ids=["text", "numbers", "types", "huge", "mapping"],
 )
-def test_lie_about_a_group_costs_that_group_alone(hostile: HostileScene, said: Any) -> None:
+def test_lie_about_a_group_costs_that_group_alone(hostile: HostileScene, resources: Any) -> None:
     """On 0aeb964 text, numbers and a mapping end it: `SystemExit: the daemon ended`."""
     _defined(hostile)
-    _tell(hostile, Rule(user=DAEMON.name, path="/apis*", verb="get", resource="", rewrite=_group(said)))
+    _falsify(hostile, Rule(user=DAEMON.name, path="/apis*", verb="get", resource="", rewrite=_group(resources)))
     hostile.start(**CUSTOM)
     hostile.serves_others()
     hostile.copied(hostile.tenant.put(pod("web")))
@@ -211,7 +211,7 @@ def test_list_that_never_ends_is_given_up(hostile: HostileScene) -> None:
         whole["metadata"]["continue"] = tokens[0]
         return json.dumps(whole).encode()
 
-    _tell(hostile, Rule(user=DAEMON.name, verb="list", resource="papers", rewrite=endless))
+    _falsify(hostile, Rule(user=DAEMON.name, verb="list", resource="papers", rewrite=endless))
     hostile.start(wait=False, **CUSTOM)
     hostile.serves_others()
     hostile.copied(hostile.tenant.put(pod("web")))
@@ -229,22 +229,22 @@ def test_giant_refusal_is_cut(hostile: HostileScene) -> None:
     hostile.start(**CUSTOM)
     hostile.copied(hostile.tenant.put(build(PAPERS, "first", spec={"size": 1})))
     rule = Rule(user=DAEMON.name, verb="watch", resource="papers", rewrite=lambda _: line)
-    _tell(hostile, rule)
+    _falsify(hostile, rule)
     hostile.tenant.call(_relist)
 
-    def said() -> int:
+    def hits() -> int:
         hostile.tenant.put(build(PAPERS, "second", spec={"size": time.monotonic()}))
         return rule.hits
 
-    eventually(said, "it is said")
+    eventually(hits, "the lie is sent")
     eventually(lambda: str(PAPERS) in hostile.degraded(), "the page says so")
     hostile.serves_others()
-    assert max(map(len, hostile.daemon.said().splitlines())) < 20_000
+    assert max(map(len, hostile.daemon.log_text().splitlines())) < 20_000
     assert len(hostile.degraded()) < 20_000
     hostile.tenant.call(lambda server: server.faults.clear())
     hostile.copied(build(PAPERS, "second"))
 
 
 def _relist(server: ApiServer) -> None:
-    """Let the daemon list Papers anew."""
+    """Let the daemon list Papers again."""
     server.lag(server.revision, user=DAEMON.name, resource="papers", relist=True).end()

@@ -50,8 +50,8 @@ def _lie(body: bytes) -> bytes:
         spoil = {**SPOILT, **NAMELESS}.get(obj.get("metadata", {}).get("name"))
         if spoil is not None:
             spoil(obj)
-    said = json.dumps(whole, ensure_ascii=False).encode().replace(BYTE.encode(), b"\xff")
-    return said + b"\n" + NONSENSE if "object" in whole else said
+    sent = json.dumps(whole, ensure_ascii=False).encode().replace(BYTE.encode(), b"\xff")
+    return sent + b"\n" + NONSENSE if "object" in whole else sent
 
 
 def _lies(hostile: HostileScene) -> None:

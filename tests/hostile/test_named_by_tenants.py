@@ -144,9 +144,9 @@ def _is_fine(hostile: HostileScene, **sections: Any) -> str:
 def test_template_of_a_referenced_kind_must_name_the_cluster(hostile: HostileScene) -> None:
     entries = {CERTIFICATE: {"references": {"spec.issuerRef.name": ISSUER}}, ISSUER: {"name": "{namespace}-{name}"}}
     # 0aeb964 says that it is fine.
-    said = _is_fine(hostile, sync={"custom": entries})
-    assert said.startswith("2 ")
-    assert f"sync.custom.{ISSUER}.name: must have {{cluster}} in it" in said
+    output = _is_fine(hostile, sync={"custom": entries})
+    assert output.startswith("2 ")
+    assert f"sync.custom.{ISSUER}.name: must have {{cluster}} in it" in output
     entries = merged(entries, {ISSUER: {"name": "{cluster}-{namespace}-{name}"}})
     assert _is_fine(hostile, sync={"custom": entries}).startswith("0 ")
 
@@ -154,9 +154,9 @@ def test_template_of_a_referenced_kind_must_name_the_cluster(hostile: HostileSce
 @pytest.mark.translators("unchanged", reason="it alone gives a tenant's names to the host as they are")
 def test_names_are_the_hosts_only_for_a_trusted_tenant(hostile: HostileScene) -> None:
     # 0aeb964 says that it is fine.
-    said = _is_fine(hostile, names={"trustTenant": None})
-    assert said.startswith("2 ")
-    assert "Set names.trustTenant to true" in said
+    output = _is_fine(hostile, names={"trustTenant": None})
+    assert output.startswith("2 ")
+    assert "Set names.trustTenant to true" in output
 
 
 @pytest.mark.translators("unchanged", reason="it alone leads from a tenant's namespace into one of the host's")
@@ -173,7 +173,7 @@ def test_secret_to_be_made_is_in_no_namespace_of_the_hosts(hostile: HostileScene
     hostile.start(sync={"custom": {str(kind): entry}})
     thief = build(kind, "thief", namespace=NAMESPACE, spec={"secretRef": {"name": "admin", "namespace": "default"}})
     hostile.tenant.put(thief)
-    said = hostile.told(thief, "NamespaceRefused")
-    assert "it names the Secret default/admin, and nothing of its namespace is synced" in said
+    output = hostile.event_message(thief, "NamespaceRefused")
+    assert "it names the Secret default/admin, and nothing of its namespace is synced" in output
     assert hostile.copy(thief) is None
     assert [each.path for each in hostile.asked if "/namespaces/default/" in each.path] == []

@@ -1,4 +1,4 @@
-"""What comes up from the host, and what the daemon says, tells a tenant little about the host."""
+"""Fields that come up, and texts of the daemon, reveal little about the host to a tenant."""
 
 import http.client
 import json
@@ -47,11 +47,11 @@ def test_status_of_a_pod_has_virtual_names(hostile: HostileScene) -> None:
     made = hostile.tenant.put(pod("web"))
     copy = hostile.copied(made)
     place = hostile.host_key(made)
-    said = f'pod "{place.name}" in namespace "{place.namespace}": {place.namespace}/{place.name} not found'
-    waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": said}}
+    message = f'pod "{place.name}" in namespace "{place.namespace}": {place.namespace}/{place.name} not found'
+    waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": message}}
     states = [{"name": "app", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": waiting}]
-    condition = {"type": "Ready", "status": "False", "message": said, "lastTransitionTime": "2024-01-01T00:00:00Z"}
-    status = {"phase": "Pending", "message": said, "conditions": [condition], "containerStatuses": states}
+    condition = {"type": "Ready", "status": "False", "message": message, "lastTransitionTime": "2024-01-01T00:00:00Z"}
+    status = {"phase": "Pending", "message": message, "conditions": [condition], "containerStatuses": states}
     hostile.operator.put(merged(copy, {"status": status}))
     found = eventually(
         lambda: (hostile.tenant.get("pods", "shop/web") or {}).get("status", {}).get("containerStatuses"), "it comes up"
@@ -96,13 +96,13 @@ def test_pages_of_a_daemon_in_trouble_name_no_address_file_or_user(hostile: Host
 
 
 def _cut_off(server: ApiServer) -> None:
-    """Let the daemon list Secrets anew, and reset its connections."""
+    """Let the daemon list Secrets again, and reset its connections."""
     server.faults.add(Rule(user=DAEMON.name, resource="secrets", reset="before"))
     server.lag(server.revision, user=DAEMON.name, resource="secrets", relist=True).end()
 
 
 @pytest.mark.translators("single-namespace", reason="no translator sees the pages")
-def test_clients_that_say_nothing_keep_no_probe_from_its_answer(hostile: HostileScene) -> None:
+def test_silent_clients_delay_no_probe(hostile: HostileScene) -> None:
     """On 0aeb964 each has a thread of its own: `assert 131 < 80`."""
     hostile.start()
     with ExitStack() as opened:

@@ -76,4 +76,6 @@ def test_marks_in_a_template_of_a_plugins_kind_stay_behind(hostile: HostileScene
     made = hostile.tenant.put(build(WIDGETS, "w", spec={"size": 1, "templates": [given]}))
     copy = hostile.copied(made)
     assert copy["spec"]["templates"] == [{"metadata": {"labels": {"app": "a"}, "annotations": {}}}]
-    assert "annotations[replicator.v1.mittwald.de/replicate-from] of a template" in hostile.told(made, "NotCopied")
+    assert "annotations[replicator.v1.mittwald.de/replicate-from] of a template" in hostile.event_message(
+        made, "NotCopied"
+    )

@@ -1,4 +1,4 @@
-"""Requests of a tenant to the host's controllers, nodes and network stay behind, and the tenant is told."""
+"""Requests of a tenant to the host's controllers, nodes and network stay behind, with an event for the tenant."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ ACTED_ON = {
 
 def refused(hostile: HostileScene, obj: Obj, reason: str) -> str:
     """Return the message to the tenant about a Pod that has no copy."""
-    message = hostile.told(obj, reason)
+    message = hostile.event_message(obj, reason)
     assert hostile.copy(obj) is None
     assert "vc-ns" not in message, "nothing of the host is named"
     return message
@@ -52,7 +52,7 @@ def test_metadata_that_a_host_acts_on_stays_behind_on_every_kind(hostile: Hostil
         assert "azure.workload.identity/use" not in labels_of(copy)
         assert labels_of(copy)["app"] == "a"
         assert ("plain" in annotations_of(copy)) is (obj["kind"] != "ServiceAccount"), "none of an account's cross"
-        assert "eks.amazonaws.com/role-arn" in hostile.told(obj, "NotCopied")
+        assert "eks.amazonaws.com/role-arn" in hostile.event_message(obj, "NotCopied")
     hostile.serves_others()
 
 
@@ -75,13 +75,13 @@ def test_service_takes_no_address_of_the_hosts(hostile: HostileScene) -> None:
     copy = hostile.copied(greedy)
     # 0aeb964 copies both.
     assert not {"externalIPs", "loadBalancerIP"} & copy["spec"].keys()
-    assert "spec.externalIPs" in hostile.told(greedy, "NotCopied")
+    assert "spec.externalIPs" in hostile.event_message(greedy, "NotCopied")
     chosen = hostile.tenant.put(service("chosen", spec={**asked, "loadBalancerClass": "example.org/other"}))
     # 0aeb964 copies it with the class.
     refused(hostile, chosen, "NotCopied")
     name = service("meta", spec={"type": "ExternalName", "externalName": "metadata.google.internal", "ports": None})
     hostile.tenant.put(name)
-    hostile.told(name, "NotCopied")
+    hostile.event_message(name, "NotCopied")
     assert hostile.copy(name) is None
 
 
@@ -145,14 +145,14 @@ def test_operator_is_warned_of_selectors_that_find_a_tenants_pods(hostile: Hosti
     hostile.copied(hostile.tenant.put(service("web", selector={"app": "web"})))
     hostile.restart()
     # 0aeb964 says nothing.
-    eventually(lambda: said(hostile).count("with the right labels is selected") == 4, "two warnings at each start")
-    assert f"Service {HOME}/open" in said(hostile)
-    assert f"NetworkPolicy {HOME}/db" in said(hostile)
+    eventually(lambda: log_of(hostile).count("with the right labels is selected") == 4, "two warnings at each start")
+    assert f"Service {HOME}/open" in log_of(hostile)
+    assert f"NetworkPolicy {HOME}/db" in log_of(hostile)
 
 
-def said(hostile: HostileScene) -> str:
+def log_of(hostile: HostileScene) -> str:
     """Return what the daemon has logged."""
-    return hostile.daemon.said()
+    return hostile.daemon.log_text()
 
 
 def test_marks_in_a_template_stay_behind(hostile: HostileScene) -> None:
@@ -171,7 +171,7 @@ def test_marks_in_a_template_stay_behind(hostile: HostileScene) -> None:
     assert copy["spec"]["secretTemplate"] == {"labels": {"app": "a"}, "annotations": {}}
 
 
-def test_denied_metadata_in_a_template_stays_behind_and_the_tenant_is_told(hostile: HostileScene) -> None:
+def test_denied_metadata_in_a_template_is_left_out_with_an_event(hostile: HostileScene) -> None:
     kind = Resource("issuing.example.org/v1", "Paper", "papers")
     for server in (hostile.tenant, hostile.operator):
         server.put(crd(str(kind), spec={"names": {"plural": "papers", "singular": "paper", "kind": "Paper"}}))
@@ -184,7 +184,9 @@ def test_denied_metadata_in_a_template_stays_behind_and_the_tenant_is_told(hosti
         "labels": {"app": "a"},
         "annotations": {"example.org/note": "a"},
     }
-    assert "annotations[replicator.v1.mittwald.de/replicate-from] of a template" in hostile.told(made, "NotCopied")
+    assert "annotations[replicator.v1.mittwald.de/replicate-from] of a template" in hostile.event_message(
+        made, "NotCopied"
+    )
 
 
 @pytest.mark.parametrize("kind", ["secrets", "configmaps"])

@@ -9,12 +9,12 @@ def figures(attacked: float, beside: float, *, number: int = 50) -> dict[str, di
 
 
 @pytest.mark.parametrize(
-    ("measured", "told"),
+    ("measured", "verdict"),
     [
         pytest.param(figures(6.1, 3.0), "6.1 ms, not 3 ms", id="slowed"),
         pytest.param(figures(60.0, 31.0), "", id="busy machine"),
         pytest.param(figures(3.0, 3.0, number=9), "too few", id="hardly measured"),
     ],
 )
-def test_attacked_daemon_is_compared_with_one_beside(measured: dict[str, dict[str, float]], told: str) -> None:
-    assert too_slow(measured).startswith(told) if told else too_slow(measured) == ""
+def test_attacked_daemon_is_compared_with_one_beside(measured: dict[str, dict[str, float]], verdict: str) -> None:
+    assert too_slow(measured).startswith(verdict) if verdict else too_slow(measured) == ""

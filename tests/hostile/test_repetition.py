@@ -75,7 +75,7 @@ def _make_again(hostile: HostileScene, obj: Obj) -> None:
 
 
 def test_object_that_comes_back_after_each_deletion_is_left_alone(hostile: HostileScene) -> None:
-    """On 0aeb964 it is deleted again and again, and nobody learns of it: `not within 60 s: it is parked`."""
+    """On 0aeb964 it is deleted again and again, and no report mentions it: `not within 60 s: it is parked`."""
     hostile.start()
     obj = _marked(hostile, "issued")
     eventually(lambda: hostile.operator.get("namespaces", obj["metadata"]["namespace"]), "the host namespace is there")
@@ -94,7 +94,7 @@ GREEDY, NAMES = 30, 60
 
 
 @pytest.mark.translators("single-namespace", "vcluster-compat", reason="with the others a Pod waits for each copy")
-def test_names_that_lead_nowhere_have_the_host_asked_at_a_pace(hostile: HostileScene) -> None:
+def test_live_reads_of_names_that_lead_nowhere_are_paced(hostile: HostileScene) -> None:
     """Without a pace: `assert 871 <= (620 + (50.0 * (0.61 + 1)))`. 0aeb964 doesn't ask at all."""
     hostile.start()
     begun = time.monotonic()

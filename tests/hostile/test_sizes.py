@@ -40,7 +40,7 @@ def test_variables_of_services_in_many_containers_take_little_memory(hostile: Ho
     variables = [each["name"] for each in copy["spec"]["containers"][499].get("env", ())]
     assert [name for name in variables if name.startswith("A_")]
     assert not [name for name in variables if name.startswith("LARGE_")]
-    [event] = eventually(lambda: _events(hostile, "web", "ServiceLinksLeftOut"), "the tenant is told")
+    [event] = eventually(lambda: _events(hostile, "web", "ServiceLinksLeftOut"), "there is an Event")
     assert "variables of 6 Services" in event["message"]
 
 
@@ -63,7 +63,7 @@ def test_selectors_in_many_affinity_terms_stop_no_other_namespace(hostile: Hosti
     hostile.tenant.put(pod("web", spec={"affinity": {"podAntiAffinity": {REQUIRED: terms}}}))
     hostile.serves_others()
     # 0aeb964 says nothing of this, and takes seconds, in which it serves nobody.
-    [event] = eventually(lambda: _events(hostile, "web", "TooLarge"), "the tenant is told")
+    [event] = eventually(lambda: _events(hostile, "web", "TooLarge"), "there is an Event")
     assert f"spec.affinity: has {TERMS} terms" in event["message"]
     hostile.tenant.patch("namespaces", "n1", metadata={"labels": {"team": "x"}})
     hostile.serves_others()
@@ -79,7 +79,7 @@ def test_object_that_no_host_accepts_is_not_sent_again_and_again(hostile: Hostil
     much = configmap("much", {"a": "\x01" * 700_000}, metadata={"annotations": {"vsyncer.dev/force-sync": "true"}})
     hostile.tenant.put(much)
     # 0aeb964 sends it, every 5 minutes.
-    [event] = eventually(lambda: _events(hostile, "much", "TooLarge"), "the tenant is told")
+    [event] = eventually(lambda: _events(hostile, "much", "TooLarge"), "there is an Event")
     assert "data.a: it would be sent as 4102 KiB" in event["message"]
     assert not [each for each in hostile.asked if each.verb == "create" and each.resource == "configmaps"]
     [parked] = hostile.parked()

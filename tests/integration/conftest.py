@@ -35,10 +35,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Show a line at the end of the run, whether or not the test passes."""
 
-    def tell(line: str) -> None:
+    def show(line: str) -> None:
         request.config.stash.setdefault(FIGURES, []).append(f"{request.node.name}: {line}")
 
-    return tell
+    return show
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -66,7 +66,7 @@ def shown(scene: Scene, crd: Obj, look: Callable[[Obj], bool], what: str) -> Obj
     return eventually(found, f"the virtual CRD {what}")
 
 
-def told(scene: Scene, crd: Obj) -> Obj:
+def warning_about(scene: Scene, crd: Obj) -> Obj:
     """Return the warning about a virtual CRD."""
 
     def look() -> list[Obj]:

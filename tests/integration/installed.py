@@ -153,11 +153,11 @@ class Release:
         }
 
     def helm(self, *arguments: str, values: Obj | None = None) -> str:
-        """Run Helm; return what it says."""
+        """Run Helm; return its output."""
         with self.helping(*arguments, values=values) as running:
-            said, complaint = running.communicate(timeout=PATIENCE)
+            output, complaint = running.communicate(timeout=PATIENCE)
         assert running.returncode == 0, complaint
-        return said
+        return output
 
     def helping(self, *arguments: str, values: Obj | None = None) -> "subprocess.Popen[str]":
         """Start Helm."""
@@ -170,7 +170,7 @@ class Release:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """Run kubectl on the host, in the namespace of the release; return what it says."""
+        """Run kubectl on the host, in the namespace of the release; return its output."""
         command = ("--namespace", self.namespace, *arguments)
         return str(self.scene.host.plane.kubectl(*command, stdin=stdin).stdout)
 
@@ -222,8 +222,8 @@ class Release:
         try:
             return eventually(lambda: found if len(found := self.pods()) == count else None, f"there are {count} pods")
         except AssertionError as error:
-            said = [each["message"] for each in self.objects("events") if each["reason"] == "FailedCreate"]
-            raise AssertionError(f"{error}; {said}") from None
+            output = [each["message"] for each in self.objects("events") if each["reason"] == "FailedCreate"]
+            raise AssertionError(f"{error}; {output}") from None
 
     # -- as a kubelet ------------------------------------------------------------------------------
 

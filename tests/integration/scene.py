@@ -1,4 +1,4 @@
-"""One virtual cluster on one host: where a test plays, what the daemon is told, and whether both sides agree."""
+"""One virtual cluster on one host: the namespaces of a test, the daemon's configuration, and a check of both sides."""
 
 import itertools
 import subprocess
@@ -165,7 +165,7 @@ class Scene:
         """Yield the name and the end of the log of each daemon."""
         for daemon in self.daemons:
             if daemon.log.exists():
-                yield daemon.folder.name, daemon.said()[-LONGEST_LOG:]
+                yield daemon.folder.name, daemon.log_text()[-LONGEST_LOG:]
 
     def close(self) -> None:
         """End the daemons, and remove from the virtual cluster what would be work for the daemons of later tests."""

@@ -72,7 +72,7 @@ def put(plane: ControlPlane, manifest: dict[str, Any]) -> None:
 
 
 def asks(plane: ControlPlane, method: str, path: str, body: Any = None) -> tuple[int, str]:
-    """Send a request as the daemon; return its status, and what the policy said."""
+    """Send a request as the daemon; return its status, and the message of the policy."""
     status, reply = plane.request(method, path, body, user=USER)
     message = str(reply.get("message", "")) if isinstance(reply, dict) else str(reply)
     return status, message.partition("denied request: ")[2]
@@ -176,9 +176,9 @@ def test_daemon_writes_nothing_else_whatever_its_rights_are(
     plane: ControlPlane, method: str, path: str, body: Any, why: str
 ) -> None:
     _broaden(plane)
-    status, said = asks(plane, method, f"{path}?dryRun=All", body)
+    status, expected = asks(plane, method, f"{path}?dryRun=All", body)
     assert status == 403
-    assert said == why
+    assert expected == why
 
 
 def test_daemon_writes_copies_without_a_namespace(plane: ControlPlane) -> None:
@@ -217,7 +217,7 @@ def test_daemon_that_answers_as_a_kubelet_connects_to_pods_of_its_tenants_alone(
         spec = {"containers": [{"name": "main", "image": "i"}]}
         for home in ("shop-x-vc-x-vc-ns", "payments", "others"):
             put(plane, {"apiVersion": "v1", "kind": "Pod", **named("web", namespace=home), "spec": spec})
-        for home, subresource, said in (
+        for home, subresource, expected in (
             ("shop-x-vc-x-vc-ns", "exec", ""),
             ("payments", "attach", ""),
             ("payments", "portforward", ""),
@@ -226,7 +226,7 @@ def test_daemon_that_answers_as_a_kubelet_connects_to_pods_of_its_tenants_alone(
         ):
             path = f"/api/v1/namespaces/{home}/pods/web/{subresource}?command=id&stdout=true"
             status, why = asks(plane, "POST", path)
-            assert (why, status >= 400) == (said, True), (home, subresource)
+            assert (why, status >= 400) == (expected, True), (home, subresource)
 
 
 def test_policy_of_fixed_namespaces_is_one_that_the_api_server_takes(plane: ControlPlane, tmp_path: Path) -> None:

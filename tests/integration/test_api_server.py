@@ -1,4 +1,4 @@
-"""The address of the virtual API server: what the daemon requires, what pods are told, and ``default/kubernetes``."""
+"""The address of the virtual API server: the daemon's requirements, the address in pods, and ``default/kubernetes``."""
 
 import subprocess
 from collections.abc import Iterator
@@ -53,18 +53,18 @@ def front(scene: Scene) -> str:
 
 
 def refusal(daemon: Process) -> str:
-    """Return what a daemon says that doesn't start."""
+    """Return the message of a daemon that doesn't start."""
     done = daemon.run("run", "--once")
     assert done.returncode == 2, done.stderr
     return done.stderr
 
 
-def test_daemon_says_what_to_set_if_pods_cannot_reach_the_address_in_the_kubeconfig(scene: Scene) -> None:
+def test_address_that_pods_cannot_reach_is_refused_with_the_option_to_set(scene: Scene) -> None:
     daemon = scene.daemon(configured(scene))
-    said = refusal(daemon)
-    assert "networking.apiServer of virtual cluster" in said
-    assert "one of the daemon's own machine" in said
-    assert "Set networking.apiServer.service" in said
+    message = refusal(daemon)
+    assert "networking.apiServer of virtual cluster" in message
+    assert "one of the daemon's own machine" in message
+    assert "Set networking.apiServer.service" in message
     command = [*daemon.command, "config", "validate", "--offline", str(daemon.file)]
     checked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert (checked.returncode, "Set networking.apiServer.service" in checked.stderr) == (2, True)
@@ -75,7 +75,7 @@ def test_daemon_needs_no_address_without_pods(scene: Scene) -> None:
     assert scene.daemon(config).run("run", "--once").returncode == 0
 
 
-def test_daemon_says_which_service_is_missing_or_has_no_address(scene: Scene) -> None:
+def test_missing_service_or_one_without_an_address_is_named(scene: Scene) -> None:
     config = configured(scene, service=f"{scene.host_namespace}/api")
     assert f"the host has no Service {scene.host_namespace}/api" in refusal(scene.daemon(config))
     metadata, spec = {"name": "api", "namespace": scene.host_namespace}, {"clusterIP": "None", "ports": [{"port": 1}]}
@@ -83,7 +83,7 @@ def test_daemon_says_which_service_is_missing_or_has_no_address(scene: Scene) ->
     assert "has no address of its own" in refusal(scene.daemon(config))
 
 
-def test_pod_is_told_the_host_service_in_front_of_its_api_server(scene: Scene) -> None:
+def test_pod_gets_the_address_of_the_host_service_of_its_api_server(scene: Scene) -> None:
     address, namespace = front(scene), scene.namespace()
     scene.start(configured(scene, service=f"{scene.host_namespace}/api"))
     scene.virtual.create(pod("web", namespace=namespace, spec={"enableServiceLinks": False}))
@@ -136,7 +136,7 @@ def test_kubernetes_service_leads_nowhere_if_its_range_lacks_the_address(restore
     eventually(lambda: kubernetes(restored, "spec.externalName") == "10.96.0.77", "it is set back")
 
 
-def test_certificate_that_does_not_name_the_address_is_said(scene: Scene) -> None:
+def test_certificate_without_the_address_is_reported(scene: Scene) -> None:
     daemon = scene.start(configured(scene, host="127.0.0.2"))
     eventually(lambda: "degraded: clients in pods don't trust" in daemon.readyz()[1], "the status page says so")
-    assert "doesn't name 127.0.0.2" in daemon.said()
+    assert "doesn't name 127.0.0.2" in daemon.log_text()

@@ -35,7 +35,7 @@ def scene(loop: Loop, tmp_path: Path, control_plane_programs: Programs) -> Itera
     playing = loop.start(Kubelet(made.host.cluster, made.host_namespace).run())
     yield made
     for daemon in made.daemons:
-        print(daemon.said()[-8000:])
+        print(daemon.log_text()[-8000:])
         daemon.kill()
     for api in made.sides:
         api.close()
@@ -78,7 +78,7 @@ def again(scene: Scene, shop: str) -> None:
     scene.copied("ConfigMap", Key(shop, "afterwards"))
 
 
-def held(daemon: Process) -> float:
+def held_deletions(daemon: Process) -> float:
     return daemon.requests("syncer_deletions_held", side="host")
 
 
@@ -132,7 +132,7 @@ def test_copies_that_are_younger_than_the_backup_stay_until_a_person_confirms(sc
     settings = eventually(lambda: scene.virtual.get("ConfigMap", Key(shop, "settings")), "the settings are back")
     scene.copied("ConfigMap", Key(shop, "settings"), "data", settings["data"])
     scene.copied("ConfigMap", Key(shop, "gone"))
-    eventually(lambda: held(daemon) >= 2, "deletions are held")
+    eventually(lambda: held_deletions(daemon) >= 2, "deletions are held")
     time.sleep(LONG)
     now = copies(scene)
     kept = [

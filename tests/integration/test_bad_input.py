@@ -37,7 +37,7 @@ def last_line(done: "subprocess.CompletedProcess[str]") -> str:
 
 def whole_lines(daemon: Process, text: str) -> list[Obj]:
     """Return the lines of the log so far with a text in their message."""
-    lines = [json.loads(line) for line in daemon.said().splitlines(keepends=True) if line.endswith("\n")]
+    lines = [json.loads(line) for line in daemon.log_text().splitlines(keepends=True) if line.endswith("\n")]
     return [line for line in lines if text in line["message"]]
 
 
@@ -94,7 +94,7 @@ def test_an_unreachable_host_is_named_while_it_is_tried_again(scene: Scene, tmp_
         assert part in line["error"]
     assert line["side"] == "host"
     daemon.send(signal.SIGTERM)
-    assert daemon.wait() == 0, "told to stop, it stops"
+    assert daemon.wait() == 0, "it stops on SIGTERM"
 
 
 def _point(kubeconfig: Obj, url: str) -> None:
@@ -121,13 +121,13 @@ def test_an_expired_client_certificate_is_named_with_its_end(scene: Scene, tmp_p
 
     done = ended(scene.daemon(host_config(scene, change, tmp_path)))
     assert done.returncode == 1
-    said = last_line(done)
-    assert said.startswith("syncer: host cluster answers 401")
-    assert "expired at 2021-01-01" in said
-    assert str(certificate) in said or str(tmp_path / "host.kubeconfig") in said
+    message = last_line(done)
+    assert message.startswith("syncer: host cluster answers 401")
+    assert "expired at 2021-01-01" in message
+    assert str(certificate) in message or str(tmp_path / "host.kubeconfig") in message
 
 
-def test_a_server_whose_certificate_nobody_vouches_for(scene: Scene, tmp_path: Path) -> None:
+def test_a_server_with_a_certificate_of_an_unknown_ca_is_reported(scene: Scene, tmp_path: Path) -> None:
     stranger = trustme.CA()
     file = tmp_path / "ca.crt"
     stranger.cert_pem.write_to_path(file)
@@ -139,8 +139,8 @@ def test_a_server_whose_certificate_nobody_vouches_for(scene: Scene, tmp_path: P
 
     daemon = scene.daemon(host_config(scene, change, tmp_path))
     daemon.spawn()
-    eventually(lambda: "certificate" in daemon.said(), "it says what is wrong with the certificate")
-    assert scene.host.plane.url.removeprefix("https://") in daemon.said()
+    eventually(lambda: "certificate" in daemon.log_text(), "the log names the certificate")
+    assert scene.host.plane.url.removeprefix("https://") in daemon.log_text()
 
 
 def test_a_user_who_may_do_nothing_in_the_virtual_cluster(scene: Scene) -> None:
@@ -148,10 +148,10 @@ def test_a_user_who_may_do_nothing_in_the_virtual_cluster(scene: Scene) -> None:
     daemon = scene.daemon(scene.config(virtual=virtual))
     done = daemon.run("run", "--once")
     assert done.returncode == 1
-    said = last_line(done)
-    assert "virtual cluster" in said
-    assert "forbidden" in said
-    assert 'resources: ["configmaps"], verbs: ["get"]' in said
+    message = last_line(done)
+    assert "virtual cluster" in message
+    assert "forbidden" in message
+    assert 'resources: ["configmaps"], verbs: ["get"]' in message
     daemon.spawn()
     eventually(lambda: "a right that the start needs is missing" in daemon.readyz()[1], "it waits for the right")
 
@@ -164,14 +164,15 @@ def test_a_port_in_use_names_the_setting(scene: Scene) -> None:
     assert f"metrics.address: can't listen on 127.0.0.1:{daemon.port}: the port is in use" in last_line(done)
 
 
-def test_a_host_namespace_that_is_not_there_is_said_and_heals(scene: Scene) -> None:
+def test_a_missing_host_namespace_is_reported_and_waited_for(scene: Scene) -> None:
     namespace = scene.namespace()
     scene.host_namespace += "-late"
     daemon = scene.daemon(scene.config())
     daemon.spawn()
     virtual = scene.virtual.create(configmap("a", namespace=namespace))
     eventually(
-        lambda: f"the namespace {scene.host_namespace} doesn't exist" in daemon.said(), "it says what is missing"
+        lambda: f"the namespace {scene.host_namespace} doesn't exist" in daemon.log_text(),
+        "the log names the missing namespace",
     )
     scene.host.make_namespace(scene.host_namespace)
     daemon.wait_ready()
@@ -249,8 +250,8 @@ def test_a_missing_right_or_kind_degrades_that_kind_only_and_heals_without_a_res
     found = degraded(daemon)
     assert found.keys() == {"configmaps", "widgets"}
     assert found["configmaps"] == "Forbidden", "anybody may read that page"
-    told = {row["syncer"]: row["reason"] for row in json.loads(daemon.run("status", "-o", "json").stdout)}
-    assert 'rule for alice: {apiGroups: [""], resources: ["configmaps"], verbs: ["list"]}' in told["configmaps"]
+    reasons = {row["syncer"]: row["reason"] for row in json.loads(daemon.run("status", "-o", "json").stdout)}
+    assert 'rule for alice: {apiGroups: [""], resources: ["configmaps"], verbs: ["list"]}' in reasons["configmaps"]
     assert "the host cluster does not serve widgets.example.org" in found["widgets"]
     assert scene.copy("ConfigMap", Key(namespace, "a")) is None
 

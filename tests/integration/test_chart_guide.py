@@ -55,7 +55,7 @@ class Kubelet(threading.Thread):
         return next(each for each in self._daemons.values() if each.name.startswith(f"{RELEASE}-{cluster}-"))
 
     def stop(self) -> None:
-        """End the thread and what it has started."""
+        """End the thread and its processes."""
         self._end.set()
         self.join(PATIENCE)
         for daemon in self._daemons.values():
@@ -147,7 +147,7 @@ class Reader:
         return self.copied(cluster) == _COPIED[cluster]
 
     def type(self, command: str) -> str:
-        """Run a command of the guide; return what it says."""
+        """Run a command of the guide; return its output."""
         inside = _INSIDE.fullmatch(command)
         if not inside:
             return self._shell(command)
@@ -157,9 +157,9 @@ class Reader:
             [SYNCER, *arguments.split()], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
         assert done.returncode == 0, (command, done.stderr)
-        said = self._shell(then, done.stdout)
+        text = self._shell(then, done.stdout)
         scene.give(scene.virtual, done.stdout)  # until the end of the scene
-        return said
+        return text
 
     def _shell(self, command: str, stdin: str = "") -> str:
         done = subprocess.run(
@@ -225,20 +225,20 @@ def test_each_command_of_the_guide_works_as_it_is_typed(
             eventually(selected, "there are pods, as nobody types so fast")
         if command.startswith("syncer uninstall"):
             assert reader.sees_copies("bank"), "the copies stay without the daemon"
-        said = reader.type(command)
+        text = reader.type(command)
         if found := re.search(r" --values (\S+)", command):
             served = sorted(each["name"] for each in VALUES[found[1]]["virtualClusters"])
         elif command.startswith("helm test"):
-            assert re.findall(r"TEST SUITE: +(\S+)", said) == [f"{RELEASE}-{each}-test" for each in served]
+            assert re.findall(r"TEST SUITE: +(\S+)", text) == [f"{RELEASE}-{each}-test" for each in served]
         elif " get deployment " in command:
-            ready = re.findall(r"^(\S+) +(\d/\d) ", said, re.MULTILINE)
+            ready = re.findall(r"^(\S+) +(\d/\d) ", text, re.MULTILINE)
             assert ready == [(f"{RELEASE}-{each}", "2/2") for each in served]
         elif found := re.search(r" get lease vsyncer-(\w+)", command):
-            assert f" {_PLANE}/{RELEASE}-{found[1]}-" in said, "the holder bears the names of the release and the entry"
+            assert f" {_PLANE}/{RELEASE}-{found[1]}-" in text, "the holder bears the names of the release and the entry"
             reader.make(found[1])
             eventually(partial(reader.sees_copies, found[1]), "the guide's daemon copies")
         elif command.startswith("syncer uninstall"):
-            assert "not finished" not in said
+            assert "not finished" not in text
             assert reader.copied("bank") == []
             assert reader.sees_copies("shop"), "the copies of the other one stay"
             assert bank.virtual.get("ConfigMap", claim.PLACE) is None

@@ -50,7 +50,7 @@ def claim(ns: str, **spec: Any) -> Obj:
     return build(PERSISTENT_VOLUME_CLAIMS, "data", namespace=ns, spec={**modes, **spec})
 
 
-def told(scene: Scene, ns: str, name: str) -> list[str]:
+def event_reasons(scene: Scene, ns: str, name: str) -> list[str]:
     """Return the reasons of the events about an object."""
     events = scene.virtual.list("Event", namespace=ns)
     return sorted(each["reason"] for each in events if each["involvedObject"]["name"] == name)
@@ -86,16 +86,16 @@ def test_request_that_the_volume_has_not_grown_to_is_taken_back(selecting: Scene
     selecting.copied(KIND, key, SIZE, "3Gi")
     with pytest.raises(Invalid, match="less than"):
         ask(selecting, key, "1Gi")
-    assert told(selecting, ns, "data") == []
+    assert event_reasons(selecting, ns, "data") == []
 
 
-def test_claim_whose_volume_is_lost_says_so(selecting: Scene) -> None:
+def test_claim_that_lost_its_volume_gets_an_event(selecting: Scene) -> None:
     ns = selecting.namespace()
     key = bound(selecting, ns)
     place = selecting.host_key(KIND, key)
     selecting.host.delete(KIND, place)
     selecting.host.patch(KIND, place, {"metadata": {"finalizers": None}})
-    eventually(lambda: told(selecting, ns, "data") == ["HostCopyDeleted"], "the tenant reads it")
+    eventually(lambda: event_reasons(selecting, ns, "data") == ["HostCopyDeleted"], "the tenant reads it")
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -103,13 +103,13 @@ def test_class_that_does_not_appear_is_no_claims_and_no_ingresses(selecting: Sce
     ns, hidden, shown = selecting.namespace(), f"default-{selecting.name}", f"shown-{selecting.name}"
     selecting.virtual.create(claim(ns, **({"storageClassName": hidden} if named else {})))
     selecting.virtual.create(ingress("web", namespace=ns, spec={"ingressClassName": hidden} if named else {}))
-    eventually(lambda: told(selecting, ns, "data") == ["ClassNotListed"], "the claim waits")
-    eventually(lambda: told(selecting, ns, "web") == ["ClassNotListed"], "the Ingress waits")
+    eventually(lambda: event_reasons(selecting, ns, "data") == ["ClassNotListed"], "the claim waits")
+    eventually(lambda: event_reasons(selecting, ns, "web") == ["ClassNotListed"], "the Ingress waits")
     assert selecting.copy(KIND, Key(ns, "data")) is None
     assert selecting.copy("Ingress", Key(ns, "web")) is None
     selecting.virtual.patch("Ingress", Key(ns, "web"), {"spec": {"ingressClassName": shown}})
     copy = selecting.copied("Ingress", Key(ns, "web"))
     assert dig(copy, "spec.ingressClassName") == shown
     selecting.virtual.patch("Ingress", Key(ns, "web"), {"spec": {"ingressClassName": "nowhere"}})
-    eventually(lambda: told(selecting, ns, "web") == ["ClassNotListed"] * 2, "the change waits")
+    eventually(lambda: event_reasons(selecting, ns, "web") == ["ClassNotListed"] * 2, "the change waits")
     assert dig(selecting.copied("Ingress", Key(ns, "web")), "spec.ingressClassName") == shown

@@ -64,10 +64,10 @@ class Names:
     """The names that a watch has shown, and those whose objects are there."""
 
     def __init__(self) -> None:
-        self.seen = list[str]()
+        self.received = list[str]()
 
     def __call__(self, key: Key, _: Obj) -> None:
-        self.seen.append(key.name)
+        self.received.append(key.name)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_frozen_api_server_is_disconnected_alone_and_its_sticky_watch_comes_back
             assert {(await source.get()).cluster for _ in range(2)} == {"frozen", "other"}
             cache.watch("frozen", "config-maps", CONFIG_MAPS, names, namespace=space, sticky=True)
             await asyncio.to_thread(frozen.create, configmap("before", namespace=space))
-            await until(lambda: "before" in names.seen)
+            await until(lambda: "before" in names.received)
             with frozen.plane.frozen():
                 assert await source.get() == ClusterEvent("frozen", Happening.DISCONNECTED)
                 assert cache.get_status("frozen").reason is Reason.UNREACHABLE
@@ -101,7 +101,7 @@ def test_frozen_api_server_is_disconnected_alone_and_its_sticky_watch_comes_back
             await asyncio.to_thread(frozen.create, configmap("after", namespace=space))
             await asyncio.to_thread(frozen.delete, "ConfigMap", Key(space, "before"))
             assert await source.get() == ClusterEvent("frozen", Happening.CONNECTED)
-            await until(lambda: "after" in names.seen and names.seen.count("before") > 1)
+            await until(lambda: "after" in names.received and names.received.count("before") > 1)
             assert not len(source), "the other cluster was never disconnected"
 
     asyncio.run(main())
@@ -129,7 +129,7 @@ def test_revoked_token_disconnects_at_once_and_a_new_one_connects(
             await asyncio.to_thread(api.create, configmap("meanwhile", namespace=space))
             provider.put("a", login_of(api.plane, tmp_path, {"token": second}))
             assert await source.get() == ClusterEvent("a", Happening.CONNECTED)
-            await until(lambda: "meanwhile" in names.seen)
+            await until(lambda: "meanwhile" in names.received)
 
     asyncio.run(main())
     api.delete("ConfigMap", Key(space, "meanwhile"))
@@ -162,8 +162,8 @@ def test_credentials_that_change_under_load_cost_no_list_and_no_event(
         async with running(provider) as cache:
             source, names = cache.source("test"), {"a": Names(), "b": Names()}
             assert {(await source.get()).cluster for _ in range(2)} == {"a", "b"}
-            for name, seen in names.items():
-                cache.watch(name, "config-maps", CONFIG_MAPS, seen, namespace=space)
+            for name, received in names.items():
+                cache.watch(name, "config-maps", CONFIG_MAPS, received, namespace=space)
             assert await who(cache) == "cache-0"
             lists = await asyncio.to_thread(_lists, *apis)
             made = list[str]()
@@ -177,8 +177,8 @@ def test_credentials_that_change_under_load_cost_no_list_and_no_event(
                 await asyncio.to_thread(account.revoke)
                 while await who(cache) != f"cache-{number}":  # noqa: ASYNC110 - there is no event for it
                     await asyncio.sleep(0.02)
-            await until(lambda: all(set(made) <= set(each.seen) for each in names.values()))
-            assert all(each.seen.count(name) == 1 for each in names.values() for name in made)
+            await until(lambda: all(set(made) <= set(each.received) for each in names.values()))
+            assert all(each.received.count(name) == 1 for each in names.values() for name in made)
             assert await asyncio.to_thread(_lists, *apis) == lists
             assert not len(source), "neither was disconnected"
             for name in made:

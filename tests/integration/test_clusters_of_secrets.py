@@ -28,7 +28,7 @@ def in_secret(name: str, namespace: str, config: bytes, /, **annotations: str) -
 
 
 def clusters(daemon: Process) -> dict[str, str]:
-    """Return what `syncer clusters` says: the state and the reason, by name."""
+    """Return the answer of `syncer clusters`: the state and the reason, by name."""
     command = [*daemon.command, "clusters", "--config", str(daemon.file), "-o", "yaml"]
     found = yaml.safe_load(subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout)
     return {each["cluster"]: f"{each['state']} {each['reason']}" for each in found}

@@ -70,7 +70,7 @@ def test_commands_at_once_agree_on_real_api_servers(host: Host) -> None:
     assert {line.split()[2] for line in host.pki(user="admin").stdout.splitlines()[1:]} == {"kept"}
 
 
-def test_command_without_rights_names_what_is_missing(host: Host) -> None:
+def test_command_without_rights_names_the_missing_rule(host: Host) -> None:
     done = host.pki()
     assert done.returncode == 1
     assert 'Missing RBAC rule for alice: {apiGroups: [""], resources: ["services"], verbs: ["get"]}' in done.stderr
@@ -109,7 +109,7 @@ def _daemon_connects(loop: Loop, plane: Plane) -> None:
 
 
 def _remove_keys(host: Host) -> None:
-    """Remove the key of each certificate that is to be made anew."""
+    """Remove the key of each certificate that is to be renewed."""
     for secret in ("api-pki", "api-kubeconfig", "api-daemon"):
         keys = [name for name in host.files(secret) if name.endswith(".key") and not name.endswith("ca.key")]
         host.change(secret, {"data": {name: None for name in keys if name != "sa.key"}})

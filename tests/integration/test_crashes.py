@@ -82,7 +82,7 @@ def test_kill_9_at_random_moments_under_load_loses_and_doubles_nothing(
     figure(f"{KILLS} kills during {dict(load.done)}; both sides agree")
 
 
-def test_what_happened_while_the_daemon_was_away_is_caught_up_with(scene: Scene) -> None:
+def test_a_restarted_daemon_catches_up_on_missed_changes(scene: Scene) -> None:
     namespace = scene.namespace()
     for make in (configmap, secret, service):
         for name in ("kept", "changed", "gone", "again", "lost"):
@@ -114,7 +114,7 @@ def unready(scene: Scene) -> list[Obj]:
 
 @contextlib.contextmanager
 def explained(scene: Scene, daemon: Process) -> Iterator[None]:
-    """If something isn't so in the end, show the Pods of both sides, and what the daemon says."""
+    """If something isn't so in the end, show the Pods of both sides, and the daemon's log."""
     try:
         yield
     except AssertionError:
@@ -135,8 +135,8 @@ def unpaired(scene: Scene) -> list[str]:
 
 def test_kill_9_never_runs_a_pod_twice(scene: Scene, rng: random.Random, figure: Callable[[str], None]) -> None:
     kubelet = Kubelet(scene.host.cluster, scene.host_namespace, node=f"node-{scene.name}")
-    seen, loop = Sightings(scene.host, "Pod", scene.host_namespace), scene.host.loop
-    background = [loop.start(kubelet.run()), loop.start(seen.run())]
+    sightings, loop = Sightings(scene.host, "Pod", scene.host_namespace), scene.host.loop
+    background = [loop.start(kubelet.run()), loop.start(sightings.run())]
     daemon = scene.daemon()
     load = Load(scene.virtual, rng, [scene.namespace()], ["Pod"], rate=40, names=60)
     with load.running():
@@ -147,7 +147,7 @@ def test_kill_9_never_runs_a_pod_twice(scene: Scene, rng: random.Random, figure:
         nothing_left(lambda: unpaired(scene), "there is one host pod for each virtual Pod")
     pods = {uid_of(each) for each in scene.virtual.list("Pod")}
     runs = defaultdict(set)
-    for host in seen.states:
+    for host in sightings.states:
         runs[annotations_of(host)[MARKS.uid]].add(uid_of(host))
     assert pods <= runs.keys()
     assert {uid: found for uid, found in runs.items() if len(found) > 1} == {}

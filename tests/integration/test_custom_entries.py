@@ -125,7 +125,7 @@ def _named(platform: Scene, name: str, key: Key) -> Key:
     return Key(platform.host_namespace, f"{name}.{key.namespace}")
 
 
-def test_names_by_a_template_of_what_the_selector_selects(platform: Scene) -> None:
+def test_selected_objects_get_names_from_the_template(platform: Scene) -> None:
     key = Key(platform.namespace(), "a")
     platform.virtual.create(resource(NAMED, *reversed(key), metadata={"labels": {"tier": "iron"}}))
     platform.virtual.create(resource(NAMED, "b", key.namespace, metadata={"labels": {"tier": "gold"}}))
@@ -137,7 +137,7 @@ def test_names_by_a_template_of_what_the_selector_selects(platform: Scene) -> No
     eventually(lambda: not platform.host.get("Named", _named(platform, "a", key)), "it is gone again")
 
 
-def test_what_belongs_to_an_object_by_labels_or_owner(platform: Scene) -> None:
+def test_objects_related_by_labels_or_owner_go_along(platform: Scene) -> None:
     key = Key(platform.namespace(), "db")
     platform.virtual.create(resource(OWNERS, *reversed(key)))
     copy = platform.copied("Owner", key)
@@ -162,15 +162,15 @@ def test_an_object_that_a_patch_makes_invalid_is_parked_and_no_other(platform: S
     wrong = platform.virtual.create(resource(STRICTS, "wrong", namespace, spec={"color": "red"}))
     platform.virtual.create(resource(STRICTS, "right", namespace, spec={"color": "blue"}))
     platform.copied("Strict", Key(namespace, "right"))
-    told = eventually(lambda: platform.virtual.list("Event", namespace=namespace), "there is an Event")
-    about = [each for each in told if each["involvedObject"]["uid"] == uid_of(wrong)]
+    events = eventually(lambda: platform.virtual.list("Event", namespace=namespace), "there is an Event")
+    about = [each for each in events if each["involvedObject"]["uid"] == uid_of(wrong)]
     assert [each["reason"] for each in about] == ["SyncFailed"]
     assert "spec.color" in about[0]["message"]
     platform.virtual.patch("Strict", Key(namespace, "wrong"), {"spec": {"color": "blue"}})
     platform.copied("Strict", Key(namespace, "wrong"), "spec.color", "blue")
 
 
-def test_what_the_host_offers_appears_and_cannot_be_changed(platform: Scene) -> None:
+def test_offers_of_the_host_appear_and_cannot_be_changed(platform: Scene) -> None:
     market, shop = f"{platform.name}-market", f"{platform.name}-0"
     offer = resource(OFFERS, "small", market, spec={"price": 1}, status={"left": 3})
     place = key_of(platform.host.create(offer))

@@ -92,7 +92,7 @@ def issue(scene: Scene, copy: Obj, certificate: str = "1") -> Obj:
 
 
 def holds(scene: Scene, key: Key, host: Obj) -> None:
-    """Wait until the virtual Secret says what that of the host says."""
+    """Wait until the virtual Secret has the data of the host's."""
     eventually(lambda: dig(scene.virtual.get("Secret", key) or {}, "data") == host["data"], f"{key} is as on the host")
 
 
@@ -105,7 +105,7 @@ def issued(revision: int) -> Obj:
 # -- what goes down --------------------------------------------------------------------------------
 
 
-def test_what_a_resource_names_goes_with_it_under_the_names_that_it_has_there(platform: Scene, shop: str) -> None:
+def test_named_objects_go_along_under_their_host_names(platform: Scene, shop: str) -> None:
     platform.virtual.create(secret("ca-key", {"tls.key": "k"}, namespace=shop))
     platform.virtual.create(secret("unused", namespace=shop))
     platform.virtual.create(resource(ISSUERS, "ca", shop, spec={"ca": {"secretName": "ca-key"}}))
@@ -148,7 +148,7 @@ def test_a_change_follows_and_a_deletion_too(platform: Scene, shop: str) -> None
 # -- what comes up ---------------------------------------------------------------------------------
 
 
-def test_the_status_comes_back_and_what_a_tenant_says_there_is_put_right(platform: Scene, shop: str) -> None:
+def test_the_status_comes_back_and_a_tenants_change_of_it_is_reverted(platform: Scene, shop: str) -> None:
     key = Key(shop, "db")
     place = key_of(make_certificate(platform, shop))
     platform.host.patch("Certificate", place, {"status": issued(1)}, subresource="status")
@@ -193,8 +193,8 @@ def test_a_tenants_own_secret_of_that_name_is_neither_overwritten_nor_copied(pla
     own = platform.virtual.create(secret("db-tls", {"mine": "yes"}, namespace=shop))
     made = issue(platform, make_certificate(platform, shop))
     with untouched(platform.virtual, [own]), untouched(platform.host, [made]):
-        told = eventually(lambda: platform.virtual.list("Event", namespace=shop), "there is an Event")
-        assert (told[0]["type"], told[0]["reason"]) == ("Warning", "NameCollision")
+        events = eventually(lambda: platform.virtual.list("Event", namespace=shop), "there is an Event")
+        assert (events[0]["type"], events[0]["reason"]) == ("Warning", "NameCollision")
         make_certificate(platform, shop, "marker")
     platform.host.delete("Secret", key_of(made))
 
@@ -266,7 +266,7 @@ def test_a_restart_writes_nothing(platform: Scene, shop: str) -> None:
     platform.host.delete("Secret", key_of(made))
 
 
-def test_nothing_is_asked_while_nothing_happens(platform: Scene, shop: str, figure: Callable[[str], None]) -> None:
+def test_an_idle_daemon_sends_no_requests(platform: Scene, shop: str, figure: Callable[[str], None]) -> None:
     [running] = platform.daemons
     make_certificate(platform, shop)
     asked = list[float]()

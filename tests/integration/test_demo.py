@@ -1,4 +1,4 @@
-"""The demo is what newcomers see first: it says what it does, everything arrives, and nothing is left behind."""
+"""The demo is a newcomer's first sight: it prints its steps, everything arrives, and nothing is left behind."""
 
 import asyncio
 import os
@@ -62,17 +62,17 @@ class Run:
         )
 
     def end(self) -> tuple[int, str]:
-        said, _ = self.process.communicate(timeout=SECONDS)
-        return self.process.returncode, said
+        output, _ = self.process.communicate(timeout=SECONDS)
+        return self.process.returncode, output
 
     def until(self, pattern: str) -> str:
         assert self.process.stdout
-        said = ""
+        output = ""
         for line in self.process.stdout:
-            said += line
+            output += line
             if re.match(pattern, line):
-                return said
-        raise AssertionError(f"{pattern} never came:\n{said}")
+                return output
+        raise AssertionError(f"{pattern} never came:\n{output}")
 
     def left(self) -> list[str]:
         """Return the processes that still run."""
@@ -87,24 +87,24 @@ def _environments() -> Iterator[tuple[str, bytes]]:
             continue  # it has ended, or is somebody else's
 
 
-def folder_of(said: str) -> Path:
-    match = re.search(r"syncer --config (\S+)/syncer.yaml", said)
-    assert match, said
+def folder_of(output: str) -> Path:
+    match = re.search(r"syncer --config (\S+)/syncer.yaml", output)
+    assert match, output
     return Path(match[1])
 
 
-def assert_arrived(status: int, said: str) -> None:
-    assert status == 0, said
-    assert [pattern for pattern in ARRIVED if not re.search(f"^{pattern}", said, re.MULTILINE)] == [], said
-    assert not re.search("^! ", said, re.MULTILINE), said
+def assert_arrived(status: int, output: str) -> None:
+    assert status == 0, output
+    assert [pattern for pattern in ARRIVED if not re.search(f"^{pattern}", output, re.MULTILINE)] == [], output
+    assert not re.search("^! ", output, re.MULTILINE), output
 
 
 @pytest.mark.controlplane
 def test_once_on_real_clusters(tmp_path: Path) -> None:
     run = Run(tmp_path, "--once")
-    status, said = run.end()
-    assert_arrived(status, said)
-    assert "Two real clusters" in said
+    status, output = run.end()
+    assert_arrived(status, output)
+    assert "Two real clusters" in output
     assert run.left() == []
     assert list(tmp_path.iterdir()) == []
 
@@ -112,45 +112,45 @@ def test_once_on_real_clusters(tmp_path: Path) -> None:
 @pytest.mark.controlplane
 def test_fleet_on_real_clusters(tmp_path: Path) -> None:
     run = Run(tmp_path, "--once", "--fleet=2")
-    status, said = run.end()
-    assert status == 0, said
+    status, output = run.end()
+    assert status == 0, output
     for line in (
         r"   tenant-2 +served +true +10 +10 ",
         r"   Ready after [\d.]+ s\.",
         r"   tenant-1 +silent .* the virtual cluster does not answer",
         r"   Its pods go on: 2 on the host\.",
     ):
-        assert re.search(f"^{line}", said, re.MULTILINE), (line, said)
+        assert re.search(f"^{line}", output, re.MULTILINE), (line, output)
     assert run.left() == []
 
 
 def test_once_on_embedded_clusters(tmp_path: Path) -> None:
     run = Run(tmp_path, "--once", "--embedded")
-    status, said = run.end()
-    assert_arrived(status, said)
-    assert "Two clusters in this process, because of --embedded." in said
+    status, output = run.end()
+    assert_arrived(status, output)
+    assert "Two clusters in this process, because of --embedded." in output
     assert run.left() == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_kube_apiserver_it_falls_back_and_says_why(tmp_path: Path) -> None:
-    status, said = Run(
+def test_without_a_kube_apiserver_it_falls_back_with_the_reason(tmp_path: Path) -> None:
+    status, output = Run(
         tmp_path, "--once", ENVTEST_CONTROLPLANE="/nowhere", KUBEBUILDER_ASSETS="", ENVTEST_DOCKER=""
     ).end()
-    assert_arrived(status, said)
-    assert "ENVTEST_CONTROLPLANE=/nowhere: no such program" in said
+    assert_arrived(status, output)
+    assert "ENVTEST_CONTROLPLANE=/nowhere: no such program" in output
 
 
 def test_a_daemon_that_is_not_ready_ends_it_with_its_reason_and_the_log_is_kept(tmp_path: Path) -> None:
     run = Run(tmp_path, "--once", "--embedded", "--timeout=1", SYNCER_HOST_NAMESPACE="nowhere")
-    status, said = run.end()
-    assert status == 1, said
-    assert "the daemon isn't ready after 1 s" in said
-    assert (folder_of(said) / "syncer.log").exists()
+    status, output = run.end()
+    assert status == 1, output
+    assert "the daemon isn't ready after 1 s" in output
+    assert (folder_of(output) / "syncer.log").exists()
     assert run.left() == []
 
 
-def test_a_daemon_that_is_not_ready_is_told_with_its_last_words(tmp_path: Path) -> None:
+def test_a_daemon_that_is_not_ready_is_reported_with_its_last_log_lines(tmp_path: Path) -> None:
     daemon = Daemon({}, tmp_path)
     daemon.log.write_text("".join(f"line {number}\n" for number in range(20)))
     daemon.process = subprocess.Popen(["sleep", "600"])
@@ -161,29 +161,29 @@ def test_a_daemon_that_is_not_ready_is_told_with_its_last_words(tmp_path: Path) 
         daemon.kill()
 
 
-def test_what_has_not_arrived_is_named() -> None:
+def test_missing_objects_are_named() -> None:
     there = Row("Secret", "shop/key", "->", "vc-shop/key-x-shop", "", "equal", True)
     absent = Row("Service", "shop/web", "->", "-", "", "not on the host yet", False)
-    said = missing([there, absent], 2.5, Path("syncer.log")).splitlines()
-    assert said == [
+    output = missing([there, absent], 2.5, Path("syncer.log")).splitlines()
+    assert output == [
         "not all has arrived within 2.5 s:",
         "  Service shop/web -> -: not on the host yet",
         "The daemon's log: syncer.log",
     ]
 
 
-def test_a_daemon_that_ends_is_told_with_its_last_words(tmp_path: Path) -> None:
-    status, said = Run(tmp_path, "--once", "--embedded", SYNCER_WORKERS="many").end()
-    assert status == 1, said
-    assert "the daemon has ended with status 2" in said
-    assert "SYNCER_WORKERS" in said
+def test_a_daemon_that_ends_is_reported_with_its_last_log_lines(tmp_path: Path) -> None:
+    status, output = Run(tmp_path, "--once", "--embedded", SYNCER_WORKERS="many").end()
+    assert status == 1, output
+    assert "the daemon has ended with status 2" in output
+    assert "SYNCER_WORKERS" in output
 
 
 def test_ctrl_c_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
     run = Run(tmp_path, "--embedded")
-    said = run.until(r"  Events ")
+    output = run.until(r"  Events ")
     for side in ("virtual", "host"):
-        assert f"--kubeconfig {folder_of(said)}/{side}.kubeconfig get pods" in said
+        assert f"--kubeconfig {folder_of(output)}/{side}.kubeconfig get pods" in output
     assert len(run.left()) > 1
     run.process.send_signal(signal.SIGINT)
     status, rest = run.end()
@@ -226,7 +226,7 @@ def test_a_copy_with_other_content_has_not_arrived() -> None:
     assert statuses({SECRETS: [secret]}, {SECRETS: [other]})["Secret"] == ("1 key, different", False)
 
 
-def test_only_what_a_pod_uses_must_arrive() -> None:
+def test_only_objects_in_use_must_arrive() -> None:
     config = obj("ConfigMap", "web")
     assert statuses({CONFIG_MAPS: [config]}, {})["ConfigMap"] == ("stays here: no Pod uses it", True)
     container = {"name": "web", "envFrom": [{"configMapRef": {"name": "web"}}]}
@@ -234,7 +234,7 @@ def test_only_what_a_pod_uses_must_arrive() -> None:
     assert statuses({CONFIG_MAPS: [config], PODS: [pod]}, {})["ConfigMap"] == ("not on the host yet", False)
 
 
-def test_a_pod_has_arrived_when_both_sides_say_that_it_is_ready() -> None:
+def test_a_pod_has_arrived_when_ready_on_both_sides() -> None:
     pod = obj("Pod", "web", spec={"nodeName": "node-1"})
     host = copy(pod, status=READY)
     status = statuses({PODS: [pod]}, {PODS: [host]})["Pod"]
@@ -268,15 +268,15 @@ def test_node_without_root_is_refused_in_a_line() -> None:
 def test_a_node_and_the_events_must_come_up() -> None:
     pod = obj("Pod", "web", spec={"nodeName": "node-1"}, status=READY)
     host = copy(pod)
-    told = [event(host, "Scheduled"), event(host, "Started")]
-    found = statuses({PODS: [pod], EVENTS: [event(pod, "Scheduled")]}, {PODS: [host], EVENTS: told})
+    host_events = [event(host, "Scheduled"), event(host, "Started")]
+    found = statuses({PODS: [pod], EVENTS: [event(pod, "Scheduled")]}, {PODS: [host], EVENTS: host_events})
     assert found["Node"] == ("not in the virtual cluster yet", False)
     assert found["Events"] == ("not in the virtual cluster yet: Started", False)
-    retold = [event(pod, "Scheduled"), event(pod, "Started")]
-    assert statuses({PODS: [pod], EVENTS: retold}, {PODS: [host], EVENTS: told})["Events"][1]
+    virtual_events = [event(pod, "Scheduled"), event(pod, "Started")]
+    assert statuses({PODS: [pod], EVENTS: virtual_events}, {PODS: [host], EVENTS: host_events})["Events"][1]
 
 
-def test_what_the_operator_made_must_come_up_with_its_content() -> None:
+def test_the_operators_secret_must_come_up_with_its_content() -> None:
     database = obj("Database", "db", spec={"secretName": "login"}, status={"phase": "Ready"})
     host = copy(database, spec={"secretName": "login-x"})
     host["metadata"]["annotations"][MARKS.kind] = kind_mark(DATABASES)
@@ -290,12 +290,12 @@ def test_what_the_operator_made_must_come_up_with_its_content() -> None:
     assert statuses({DATABASES: [database], SECRETS: [old]}, there)["Secret"] == ("1 key, different", False)
 
 
-def test_a_database_has_arrived_when_both_sides_say_that_it_is_ready() -> None:
+def test_a_database_has_arrived_when_ready_on_both_sides() -> None:
     database = obj("Database", "db", spec={"secretName": "login"})
     host = copy(database, status={"phase": "Ready"})
     host["metadata"]["annotations"][MARKS.kind] = kind_mark(DATABASES)
-    told = statuses({DATABASES: [database]}, {DATABASES: [host]})["Database"]
-    assert told == ("host: Ready; virtual: Pending", False)
+    host_events = statuses({DATABASES: [database]}, {DATABASES: [host]})["Database"]
+    assert host_events == ("host: Ready; virtual: Pending", False)
 
 
 def test_a_public_crd_must_come_up() -> None:
@@ -314,9 +314,9 @@ def test_a_sample_that_was_never_applied_is_missing() -> None:
 
 def test_several_clusters_are_contexts_of_one_kubeconfig(tmp_path: Path) -> None:
     run = Run(tmp_path, "--clusters", "3", "--embedded")
-    said = run.until("Ctrl-C here ends it all")
-    [kubeconfig] = re.findall(r"export KUBECONFIG=(\S+)", said)
-    [program] = re.findall(r"   \.venv/bin/python (examples/\S+) --contexts a,b,c", said)
+    output = run.until("Ctrl-C here ends it all")
+    [kubeconfig] = re.findall(r"export KUBECONFIG=(\S+)", output)
+    [program] = re.findall(r"   \.venv/bin/python (examples/\S+) --contexts a,b,c", output)
     with example(Path(program).name, "--contexts", "a,b,c", folder=tmp_path, kubeconfig=Path(kubeconfig)) as printed:
         asyncio.run(_make_pods(kubeconfig, "abc"))
         eventually(lambda: all(f"{context} / default / one" in printed() for context in "abc"), "it prints all pods")
@@ -333,11 +333,11 @@ async def _make_pods(kubeconfig: str, contexts: str) -> None:
     await asyncio.sleep(0.2)  # connections are closed in TLS first
 
 
-def test_the_clusters_alone_take_a_configuration_of_ones_own(tmp_path: Path) -> None:
+def test_clusters_alone_accept_a_custom_configuration(tmp_path: Path) -> None:
     run = Run(tmp_path, "--clusters", "--embedded")
-    said = run.until("Ctrl-C here ends it all")
+    output = run.until("Ctrl-C here ends it all")
     file = tmp_path / "own.yaml"
-    file.write_text(said[said.index("   apiVersion:") : said.index("Ctrl-C")])
+    file.write_text(output[output.index("   apiVersion:") : output.index("Ctrl-C")])
     once = [str(ROOT / ".venv" / "bin" / "syncer"), "run", "--once", "--config", str(file)]
     environ = {**os.environ, "SYNCER_METRICS_ADDRESS": "", "SYNCER_HEALTH_ADDRESS": ""}
     synced = subprocess.run(once, env=environ, capture_output=True, text=True, timeout=SECONDS, check=False)

@@ -67,7 +67,7 @@ def test_page_is_applied_as_it_is(plane: ControlPlane) -> None:
 
 
 @pytest.mark.parametrize("part", ["labels", "annotations"])
-def test_page_refuses_what_replicators_would_take(plane: ControlPlane, part: str) -> None:
+def test_policy_of_the_page_refuses_metadata_that_replicators_read(plane: ControlPlane, part: str) -> None:
     [family] = [family for family in FAMILIES if family.title == "Replicators"]
     path, deadline = "/api/v1/namespaces/vc-shop/configmaps?dryRun=All", time.monotonic() + PATIENCE
     for number, glob in enumerate(family.keys):

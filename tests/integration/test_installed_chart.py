@@ -43,7 +43,7 @@ def prepared(apis: tuple[Api, Api], chart_host: Api, tmp_path: Path) -> Iterator
 
 @pytest.fixture
 def release(prepared: Release) -> Release:
-    """A release with two pods, whose containers nobody has started yet."""
+    """A release with two pods and no started container."""
     prepared.helm("install", RELEASE, str(built("syncer")), values=prepared.values())
     return prepared
 
@@ -188,7 +188,7 @@ def test_second_release_for_the_virtual_cluster_is_refused_or_stands_by_and_name
     eventually(lambda: f"lease degraded: {led}" in replica.readyz()[1], "/readyz names who leads")
     assert not leads(replica)
     assert "uninstall one of them" in replica.readyz()[1]
-    assert '"standing by"' in replica.said()
+    assert '"standing by"' in replica.log_text()
 
 
 def test_chart_tests_each_virtual_cluster_with_the_rights_of_its_daemon(both: list[Release]) -> None:
@@ -204,13 +204,13 @@ def test_chart_tests_each_virtual_cluster_with_the_rights_of_its_daemon(both: li
                     done = each.replica(pod, container).once()
                     assert done.returncode == 0, (container["name"], done.stdout, done.stderr)
                 each.report(pod["metadata"]["name"], "Succeeded")
-            said, complaint = testing.communicate(timeout=PATIENCE)
+            output, complaint = testing.communicate(timeout=PATIENCE)
         finally:
             testing.kill()
-    assert testing.returncode == 0, (said, complaint)
+    assert testing.returncode == 0, (output, complaint)
 
 
-def test_plugin_whose_wheel_an_init_container_installs_syncs_its_kind(prepared: Release, tmp_path: Path) -> None:
+def test_plugin_installed_by_an_init_container_syncs_its_kind(prepared: Release, tmp_path: Path) -> None:
     scene, source, wheels = prepared.scene, tmp_path / "source", tmp_path / "wheels"
     shutil.copytree(FOO, source)
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", f"--wheel-dir={wheels}", str(source)]
@@ -256,7 +256,7 @@ def test_upgrade_makes_pods_of_the_new_configuration_and_rollback_those_of_the_o
     replica = release.replica(pod)
     release.allow(replica)
     replica.start()
-    eventually(lambda: '"level": "debug"' in replica.said(), "it logs as it is told now")
+    eventually(lambda: '"level": "debug"' in replica.log_text(), "it logs at the new level")
     release.helm("rollback", RELEASE)
     assert release.config() == old
     assert len(release.pods_with(old)) == 2, "pods of the old configuration go before those of the new one are ready"
@@ -314,10 +314,10 @@ def test_uninstall_hook_ends_one_daemon_after_the_other_and_removes_its_copies_b
                     assert len(later.pods()) == 2, "a later one goes on until it is its turn"
                     assert copies(later, further) == SHOP
                 each.report(pod, "Succeeded")
-            said, complaint = removing.communicate(timeout=PATIENCE)
+            output, complaint = removing.communicate(timeout=PATIENCE)
         finally:
             removing.kill()
-    assert removing.returncode == 0, (said, complaint)
+    assert removing.returncode == 0, (output, complaint)
     for each, shop in shops:
         kept = each.scene.virtual.get("ConfigMap", Key(shop, "settings"))
         assert kept is not None, "the tenant's own stays"

@@ -38,7 +38,7 @@ def test_contents_labels_and_annotations_follow_and_go_again(world: Scene, ns: s
     world.gone(kind, key)
 
 
-def test_one_made_again_under_its_name_has_a_copy_of_its_own(world: Scene, ns: str) -> None:
+def test_object_recreated_under_its_name_gets_a_new_copy(world: Scene, ns: str) -> None:
     key = Key(ns, "a")
     world.virtual.create(configmap("a", namespace=ns, metadata=FORCED))
     first = world.copied("ConfigMap", key)
@@ -52,7 +52,7 @@ def test_one_made_again_under_its_name_has_a_copy_of_its_own(world: Scene, ns: s
     assert uid_of(host) != uid_of(first)
 
 
-def test_what_is_changed_or_deleted_on_the_host_is_put_right(world: Scene, ns: str) -> None:
+def test_changes_and_deletions_on_the_host_are_reverted(world: Scene, ns: str) -> None:
     key = Key(ns, "a")
     world.virtual.create(configmap("a", namespace=ns, metadata=FORCED))
     host = key_of(world.copied("ConfigMap", key))
@@ -66,14 +66,14 @@ def test_what_is_changed_or_deleted_on_the_host_is_put_right(world: Scene, ns: s
     assert uid_of(again) != uid_of(after)
 
 
-def test_a_foreign_object_in_the_way_is_left_alone_and_the_tenant_is_told(world: Scene, ns: str) -> None:
+def test_a_foreign_object_in_the_way_is_left_alone_with_an_event(world: Scene, ns: str) -> None:
     place = world.host_key("ConfigMap", Key(ns, "taken"))
     foreign = world.host.create(configmap(place.name, {"mine": "yes"}, namespace=place.namespace))
     with untouched(world.host, [foreign]):
         virtual = world.virtual.create(configmap("taken", namespace=ns, metadata=FORCED))
-        told = eventually(lambda: world.virtual.list("Event", namespace=ns), "there is an Event")
-        assert told[0]["involvedObject"]["uid"] == uid_of(virtual)
-        assert (told[0]["type"], told[0]["reason"]) == ("Warning", "NameCollision")
+        events = eventually(lambda: world.virtual.list("Event", namespace=ns), "there is an Event")
+        assert events[0]["involvedObject"]["uid"] == uid_of(virtual)
+        assert (events[0]["type"], events[0]["reason"]) == ("Warning", "NameCollision")
         world.virtual.patch("ConfigMap", key_of(virtual), {"data": {"color": "red"}})
         world.virtual.delete("ConfigMap", key_of(virtual))
         marker = world.virtual.create(configmap("marker", namespace=ns, metadata=FORCED))
@@ -85,8 +85,8 @@ def test_a_copy_is_made_soon_after_the_foreign_object_in_its_way_is_gone(world: 
     place = world.host_key("ConfigMap", Key(ns, "taken"))
     world.host.create(configmap(place.name, {"mine": "yes"}, namespace=place.namespace))
     virtual = world.virtual.create(configmap("taken", namespace=ns, metadata=FORCED))
-    [told] = eventually(lambda: world.virtual.list("Event", namespace=ns), "there is an Event")
-    assert told["message"].startswith("another ConfigMap on the host has the name that this object's copy would get")
+    [events] = eventually(lambda: world.virtual.list("Event", namespace=ns), "there is an Event")
+    assert events["message"].startswith("another ConfigMap on the host has the name that this object's copy would get")
     world.host.delete("ConfigMap", place)
     world.copied("ConfigMap", key_of(virtual))
 
@@ -160,21 +160,21 @@ def test_endpoints_of_a_service_without_selector_are_the_tenants_running_pods(wo
         labels_of(world.copied("EndpointSlice", key_of(virtual)))["endpointslice.kubernetes.io/managed-by"]
         == "vsyncer.dev"
     )
-    told = eventually(
+    events = eventually(
         lambda: [one for one in world.virtual.list("Event", namespace=ns) if one["reason"] == "AddressesLeftOut"],
-        "the tenant is told of the other address",
+        "there is an Event about the other address",
     )
-    assert "nothing reaches 198.51.100.1 through the Service" in told[0]["message"]
+    assert "nothing reaches 198.51.100.1 through the Service" in events[0]["message"]
     world.virtual.delete("Pod", key_of(mine))
     for name in ("sliced", "mirrored"):
         eventually(partial(leads_to, name, []), f"{name} leads nowhere")
     # It would stay, and each later daemon would tell the tenant of its addresses.
     world.virtual.delete("EndpointSlice", key_of(virtual))
     [daemon] = world.daemons
-    assert daemon.requests(code="403") == 0, daemon.said()
+    assert daemon.requests(code="403") == 0, daemon.log_text()
 
 
-def test_a_budgets_copy_has_an_absolute_number_and_what_others_put_there_goes(world: Scene, ns: str) -> None:
+def test_a_budgets_copy_has_an_absolute_number_and_changes_by_others_are_reverted(world: Scene, ns: str) -> None:
     """The virtual controller manager works the number out, of the replicas of a Deployment."""
     kind, key, kubectl = "PodDisruptionBudget", Key(ns, "web"), world.virtual.plane.kubectl
     spec = {"maxUnavailable": 1, "selector": {}, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
@@ -208,11 +208,11 @@ def test_a_network_policys_copy_is_for_this_tenants_pods_and_follows_labels_of_n
     marks = {MARKS.cluster: world.identity}
     assert host["spec"]["podSelector"] == {"matchLabels": {**marks, MARKS.namespace_label: ns}}
     assert not host["spec"].get("ingress"), "no namespace has the label"
-    told = eventually(
+    events = eventually(
         lambda: [each for each in world.virtual.list("Event", namespace=ns) if each["reason"] == "NetworkPolicyCut"],
-        "the tenant is told of what is cut",
+        "there is an Event about the cut rules",
     )
-    assert "spec.egress[0].to[0].ipBlock" in told[0]["message"]
+    assert "spec.egress[0].to[0].ipBlock" in events[0]["message"]
     plane.kubectl("label", "namespace", ns, f"of={ns}")
     places = [{"key": MARKS.namespace_label, "operator": "In", "values": [ns]}]
     peer = {"podSelector": {"matchLabels": {"app": "front", **marks}, "matchExpressions": places}}
@@ -254,7 +254,7 @@ def test_service_accounts_are_copied_without_rights(world: Scene, ns: str) -> No
 # -- Events ----------------------------------------------------------------------------------------
 
 
-def test_events_about_a_copy_are_told_in_the_virtual_cluster_in_its_own_words(world: Scene, ns: str) -> None:
+def test_events_about_a_copy_come_up_with_virtual_names(world: Scene, ns: str) -> None:
     virtual = world.virtual.create(pod("web", namespace=ns))
     world.ready(key_of(virtual))
     host = world.copied("Pod", key_of(virtual))

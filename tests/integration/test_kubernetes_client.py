@@ -56,14 +56,14 @@ def test_a_plugins_client_writes_and_watches(apis: tuple[Api, Api]) -> None:
         metadata = official.V1ObjectMeta(name=name)
         await core.create_namespaced_config_map("default", official.V1ConfigMap(metadata=metadata, data={"x": "1"}))
         await core.patch_namespaced_config_map(name, "default", {"data": {"x": "2"}})
-        seen = []
+        events = []
         async with Watch() as watch:  # type: ignore[no-untyped-call]
             stream = watch.stream(core.list_namespaced_config_map, "default", resource_version=version)
             async for event in stream:
-                seen.append((event["type"], event["object"].data))
-                if len(seen) == 2:
+                events.append((event["type"], event["object"].data))
+                if len(events) == 2:
                     break
-        assert seen == [("ADDED", {"x": "1"}), ("MODIFIED", {"x": "2"})]
+        assert events == [("ADDED", {"x": "1"}), ("MODIFIED", {"x": "2"})]
         await definitions.create_custom_resource_definition(DEFINITION)
         with pytest.raises(ApiException) as caught:
             await definitions.create_custom_resource_definition(DEFINITION)
@@ -77,7 +77,7 @@ def test_a_plugins_client_writes_and_watches(apis: tuple[Api, Api]) -> None:
         assert {entry["manager"] for entry in found["metadata"]["managed_fields"]} == {"vsyncer"}
 
 
-def test_an_independent_client_sees_what_the_daemon_has_written(world: Scene, ns: str) -> None:
+def test_an_independent_client_reads_the_daemons_copy(world: Scene, ns: str) -> None:
     world.virtual.create(configmap("seen", {"color": "blue"}, namespace=ns))
     world.virtual.create(pod_mounting("p", configmap="seen", namespace=ns))
     copy = world.copied("ConfigMap", Key(ns, "seen"))

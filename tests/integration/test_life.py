@@ -52,7 +52,7 @@ def two(scene: Scene) -> tuple[Process, Process]:
 
 
 def has_led(daemon: Process) -> bool:
-    return '"message":"leading"' in daemon.said().replace(": ", ":")
+    return '"message":"leading"' in daemon.log_text().replace(": ", ":")
 
 
 def copied(scene: Scene, namespace: str, name: str) -> None:
@@ -84,15 +84,15 @@ def test_when_the_leader_is_killed_the_other_takes_over(scene: Scene, figure: Ca
     scene.agree()
 
 
-def test_a_leader_that_is_told_to_end_gives_the_lease_up_and_the_other_takes_over(
+def test_a_leader_releases_the_lease_on_sigterm_and_the_other_takes_over(
     scene: Scene, figure: Callable[[str], None]
 ) -> None:
     namespace = scene.namespace()
     first, second = two(scene)
     first.send(signal.SIGTERM)
-    assert first.wait() == 0, first.said()
+    assert first.wait() == 0, first.log_text()
     start = time.monotonic()
-    assert "released the Lease" in first.said()
+    assert "released the Lease" in first.log_text()
     eventually(lambda: leads(second), "the second one leads")
     figure(f"took over after {time.monotonic() - start:.1f} s")
     copied(scene, namespace, "a")
@@ -104,7 +104,7 @@ def test_a_leader_that_loses_the_lease_stands_by_and_leads_again_later(scene: Sc
     first.send(signal.SIGSTOP)
     eventually(lambda: leads(second), "the second one leads")
     first.send(signal.SIGCONT)
-    eventually(lambda: "no longer leading, standing by" in first.said(), "the first one says that it stands by")
+    eventually(lambda: "no longer leading, standing by" in first.log_text(), "the first one says that it stands by")
     copied(scene, namespace, "a")
     assert first.process is not None
     assert first.process.poll() is None
@@ -120,7 +120,7 @@ def test_a_leader_that_loses_the_lease_stands_by_and_leads_again_later(scene: Sc
     assert dig(lease(scene), "spec.leaseTransitions") >= 2
 
 
-def test_sigterm_under_load_finishes_what_has_begun(scene: Scene, figure: Callable[[str], None]) -> None:
+def test_sigterm_under_load_finishes_begun_requests(scene: Scene, figure: Callable[[str], None]) -> None:
     namespaces = [scene.namespace() for _ in range(2)]
     load = Load(scene.virtual, random.Random(2), namespaces, ("ConfigMap", "Service"), rate=120, names=40)
     with load.running():
@@ -129,10 +129,10 @@ def test_sigterm_under_load_finishes_what_has_begun(scene: Scene, figure: Callab
             wait_for_writes(daemon)
             start = time.monotonic()
             daemon.send(signal.SIGTERM)
-            assert daemon.wait() == 0, daemon.said()
+            assert daemon.wait() == 0, daemon.log_text()
             figure(f"round {round_}: ended {time.monotonic() - start:.2f} s after SIGTERM")
-            assert "grace period over" not in daemon.said()
-            assert "Traceback" not in daemon.said()
+            assert "grace period over" not in daemon.log_text()
+            assert "Traceback" not in daemon.log_text()
     for kind in ("ConfigMap", "Service"):
         for host in scene.host.list(kind, selector=scene.selector):
             assert scene.is_copy(host), f"half made: {kind} {key_of(host)}"
@@ -148,4 +148,4 @@ def test_python_m_syncer_is_the_same_daemon(scene: Scene) -> None:
     copied(scene, namespace, "a")
     daemon.send(signal.SIGINT)
     assert daemon.wait() == 0
-    assert "configmaps: create on the host side: " in daemon.said()
+    assert "configmaps: create on the host side: " in daemon.log_text()

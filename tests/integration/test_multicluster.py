@@ -51,10 +51,10 @@ def test_program_of_the_readme_prints_the_pods_of_real_clusters(
     monkeypatch.setenv("PYTHONUNBUFFERED", "1")
     eu, us = clusters
     eu.create(bare("first"))
-    with example(str(program), folder=kubeconfig.parent) as said:
-        eventually(lambda: f"eu / {PLACE} / first" in said(), "it prints a pod that was there")
+    with example(str(program), folder=kubeconfig.parent) as output:
+        eventually(lambda: f"eu / {PLACE} / first" in output(), "it prints a pod that was there")
         us.create(bare("second"))
-        eventually(lambda: f"us / {PLACE} / second" in said(), "it prints a pod that comes")
+        eventually(lambda: f"us / {PLACE} / second" in output(), "it prints a pod that comes")
     for api, name in ((eu, "first"), (us, "second")):
         api.delete("Pod", Key(PLACE, name), grace=0)
 
@@ -62,10 +62,10 @@ def test_program_of_the_readme_prints_the_pods_of_real_clusters(
 def test_helloworld_prints_the_pods_of_real_clusters(clusters: tuple[Api, Api], kubeconfig: Path) -> None:
     eu, us = clusters
     eu.create(bare("first"))
-    with example("helloworld.py", "--contexts", "eu,us", folder=kubeconfig.parent, kubeconfig=kubeconfig) as said:
-        eventually(lambda: f"eu / {PLACE} / first" in said(), "it prints a pod that was there")
+    with example("helloworld.py", "--contexts", "eu,us", folder=kubeconfig.parent, kubeconfig=kubeconfig) as output:
+        eventually(lambda: f"eu / {PLACE} / first" in output(), "it prints a pod that was there")
         us.create(bare("second"))
-        eventually(lambda: f"us / {PLACE} / second" in said(), "it prints a pod that comes")
+        eventually(lambda: f"us / {PLACE} / second" in output(), "it prints a pod that comes")
     for api, name in ((eu, "first"), (us, "second")):
         api.delete("Pod", Key(PLACE, name), grace=0)
 
@@ -81,7 +81,7 @@ def test_deploymentcopy_keeps_real_deployments_in_step(clusters: tuple[Api, Api]
 
     with example(
         "deploymentcopy.py", "eu", "us", "--namespace", PLACE, folder=kubeconfig.parent, kubeconfig=kubeconfig
-    ) as said:
+    ) as output:
         eventually(lambda: replicas() == 0, "the copy is made")
         eu.patch("Deployment", key, {"spec": {"paused": True, "replicas": 1}})
         eventually(lambda: replicas() == 1, "the copy follows")
@@ -90,7 +90,7 @@ def test_deploymentcopy_keeps_real_deployments_in_step(clusters: tuple[Api, Api]
         version = (us.get("Deployment", key) or {})["metadata"]["generation"]
         eu.delete("Deployment", key)
         eventually(lambda: replicas() == -1, "the copy goes")
-        assert version == 4, said()
+        assert version == 4, output()
 
 
 def test_podghost_shows_real_pods_as_custom_resources(clusters: tuple[Api, Api], kubeconfig: Path) -> None:
@@ -124,16 +124,16 @@ def test_remotecluster_runs_a_controller_in_a_real_cluster_that_an_object_names(
 
     folder = kubeconfig.parent
     arguments = ("--namespace", PLACE, "--context", "eu")
-    with example("remotecluster.py", *arguments, folder=folder, kubeconfig=kubeconfig) as said:
+    with example("remotecluster.py", *arguments, folder=folder, kubeconfig=kubeconfig) as output:
         us.create(bare("seen"))
         spec = {"kubeConfig": {"secretRef": {"name": "us", "key": "kubeconfig"}}}
         home.create(build(RESOURCES["RemoteCluster"], "us", namespace=PLACE, spec=spec))
         eventually(lambda: (condition("Installed"), condition("Ready")) == ("True", "True"), "it is ready")
-        eventually(lambda: f"{PLACE}/us: {PLACE} / seen" in said(), "its controller runs")
+        eventually(lambda: f"{PLACE}/us: {PLACE} / seen" in output(), "its controller runs")
         obj = home.get("RemoteCluster", key) or {}
         assert obj["status"]["observedGeneration"] == obj["metadata"]["generation"]
         home.delete("RemoteCluster", key)
         eventually(lambda: home.get("RemoteCluster", key) is None, "it goes")
         agent = us.get("Namespace", Key("", "remotecluster-agent"))
-        assert agent is None or agent["metadata"].get("deletionTimestamp"), said()
+        assert agent is None or agent["metadata"].get("deletionTimestamp"), output()
     us.delete("Pod", Key(PLACE, "seen"), grace=0)

@@ -1,4 +1,4 @@
-"""`syncer run --once` brings both sides in step and ends; `--dry-run` says what it would do, and does nothing."""
+"""`syncer run --once` brings both sides in step and ends; `--dry-run` lists its writes, and makes none."""
 
 import pytest
 from api import RESOURCES
@@ -25,7 +25,7 @@ def daemon(scene: Scene) -> Process:
     return scene.daemon(scene.config(sync=OWN_ADDRESSES))
 
 
-def test_once_brings_both_sides_in_step_and_says_what_it_did(scene: Scene, daemon: Process) -> None:
+def test_once_brings_both_sides_in_step_and_lists_its_writes(scene: Scene, daemon: Process) -> None:
     namespace = shop(scene)
     done = daemon.run("run", "--once")
     assert done.returncode == 0, done
@@ -40,7 +40,7 @@ def test_once_brings_both_sides_in_step_and_says_what_it_did(scene: Scene, daemo
     assert "create" not in again.stdout
 
 
-def test_once_says_what_cannot_be_brought_in_step(scene: Scene, daemon: Process) -> None:
+def test_once_lists_objects_that_stay_out_of_step(scene: Scene, daemon: Process) -> None:
     namespace = scene.namespace()
     place = scene.host_key("Service", Key(namespace, "taken"))
     scene.host.create(service(place.name, namespace=place.namespace))
@@ -55,7 +55,7 @@ def test_once_says_what_cannot_be_brought_in_step(scene: Scene, daemon: Process)
     assert scene.copy("Service", Key(namespace, "free")) is not None
 
 
-def test_dry_run_says_what_it_would_do_and_writes_nothing(scene: Scene, daemon: Process) -> None:
+def test_dry_run_lists_its_writes_and_makes_none(scene: Scene, daemon: Process) -> None:
     namespace = shop(scene)
     before = scene.versions(*KINDS)
     done = daemon.run("run", "--dry-run")

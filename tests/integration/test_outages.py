@@ -1,7 +1,7 @@
 """API servers that restart, freeze and forget: the daemon converges in the same process, and without a storm.
 
 The planes here are this module's own, since other tests must not meet such trouble. They write audit logs, in which the
-daemon is told apart by its user.
+daemon is distinguished by its user.
 """
 
 import json
@@ -134,7 +134,7 @@ def meddle(scene: Scene) -> None:
 def check(daemon: Process, pid: int) -> None:
     """It is the process that it was, and it has never written what changed nothing."""
     assert daemon.process is not None
-    assert (daemon.process.poll(), daemon.pid) == (None, pid), daemon.said()
+    assert (daemon.process.poll(), daemon.pid) == (None, pid), daemon.log_text()
     assert daemon.readyz()[0] == 200
     assert daemon.requests("syncer_futile_writes_total") == 0
 
@@ -227,7 +227,7 @@ def test_history_is_compacted_while_the_daemon_is_cut_off(
     check(daemon, pid)
     virtual, host = (audit.asked() for audit in audits)
     figure(f"virtual {dict(virtual)}, host {dict(host)}")
-    assert min(virtual["list configmaps"], host["list services"]) >= 1, "no watch was told 410"
+    assert min(virtual["list configmaps"], host["list services"]) >= 1, "no watch has got a 410"
     # Once or twice, and again where an API server whose caches fill has said 429 or has cut a watch.
     assert max(number for what, number in (virtual + host).items() if what.startswith(("list", "watch"))) <= 40
     # A restarted API server may tell by an Event that it repairs the address of a Service; that goes up.
@@ -243,7 +243,7 @@ def test_history_is_compacted_while_the_daemon_is_cut_off(
     assert others.total() <= 2 * least.total(), "a write is tried again where it was refused, and now and then only"
 
 
-def test_idle_asks_nothing_but_watches_and_the_lease(
+def test_idle_daemon_sends_only_watches_and_the_lease(
     scene: Scene, audits: tuple[Audit, Audit], figure: Callable[[str], None]
 ) -> None:
     namespaces = [scene.namespace() for _ in range(3)]

@@ -50,7 +50,7 @@ class Shop:
         return place
 
 
-def test_a_scan_says_what_kubectl_has_changed_and_puts_it_right(scene: Scene) -> None:
+def test_a_scan_reports_and_repairs_changes_by_kubectl(scene: Scene) -> None:
     shop, daemon = Shop.open(scene), scene.daemon(scene.config(sync=ALL))
     namespace = shop.namespace
     assert daemon.run("run", "--once").returncode == 0
@@ -88,17 +88,17 @@ def test_a_scan_says_what_kubectl_has_changed_and_puts_it_right(scene: Scene) ->
     assert again.stdout.startswith("nothing has drifted of "), again.stdout
 
 
-def test_the_daemon_tells_of_its_scans_over_its_socket(scene: Scene) -> None:
+def test_the_daemon_reports_its_scans_over_its_socket(scene: Scene) -> None:
     daemon = scene.start(scene.config(sync=ALL, patrol={"interval": "1s", "fresh": "1s"}))
     namespace = scene.namespace()
     scene.virtual.create(configmap("settings", {"color": "blue"}, namespace=namespace))
     scene.copied("ConfigMap", Key(namespace, "settings"))
 
-    def told() -> bool:
+    def has_report() -> bool:
         done = daemon.run("patrol", "ConfigMap")
         return done.returncode == 0 and "looked at" in done.stdout and "nothing has drifted of " in done.stdout
 
-    eventually(told, "a report of the daemon's patroller says so")
+    eventually(has_report, "a report of the daemon's patroller says so")
     assert daemon.run("patrol", "--confirm").stdout == "nothing is held\n"
     unknown = daemon.run("patrol", "gizmos")
     assert unknown.returncode == 1

@@ -46,7 +46,7 @@ spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 """
 
 
-def test_what_a_pod_uses_is_copied_for_as_long_as_it_does(world: Scene, ns: str) -> None:
+def test_objects_are_copied_while_a_pod_uses_them(world: Scene, ns: str) -> None:
     for obj in (configmap("used", namespace=ns), configmap("unused", namespace=ns), secret("db", namespace=ns)):
         world.virtual.create(obj)
     world.virtual.create(pod_mounting("web", secret="db", configmap="used", namespace=ns))
@@ -164,15 +164,17 @@ def test_conditions_of_a_readiness_gate_go_down_and_others_stay(world: Scene, ns
 def test_a_virtual_deletion_has_its_grace_period_on_the_host(world: Scene, ns: str) -> None:
     virtual = world.virtual.create(pod("slow", namespace=ns))
     world.ready(key_of(virtual))
-    seen = Sightings(world.host, "Pod", world.host_namespace)
-    watching = world.host.loop.start(seen.run())
-    eventually(lambda: seen.states, "the watch stands")
+    sightings = Sightings(world.host, "Pod", world.host_namespace)
+    watching = world.host.loop.start(sightings.run())
+    eventually(lambda: sightings.states, "the watch stands")
     world.virtual.delete("Pod", key_of(virtual), grace=7)
     eventually(lambda: world.virtual.get("Pod", key_of(virtual)) is None, "the virtual Pod is gone")
     world.host.loop.end(watching)
     name = world.host_key("Pod", key_of(virtual)).name
     graces = [
-        host["metadata"].get("deletionGracePeriodSeconds") for host in seen.states if host["metadata"]["name"] == name
+        host["metadata"].get("deletionGracePeriodSeconds")
+        for host in sightings.states
+        if host["metadata"]["name"] == name
     ]
     assert [grace for grace in graces if grace][:1] == [7]
 
@@ -186,7 +188,7 @@ def test_a_pod_that_the_host_evicts_is_deleted_in_the_virtual_cluster(world: Sce
     assert world.host.get("Pod", place) is None
 
 
-def test_a_pod_made_again_under_its_name_runs_anew(world: Scene, ns: str) -> None:
+def test_a_pod_recreated_under_its_name_gets_a_new_copy(world: Scene, ns: str) -> None:
     key = Key(ns, "web")
     world.virtual.create(pod("web", namespace=ns))
     world.ready(key)
@@ -221,15 +223,15 @@ def test_many_pods_at_once_all_become_ready(world: Scene, ns: str) -> None:
     assert world.host.list("Pod", selector=label) == []
 
 
-def test_pod_whose_claim_is_not_synced_is_not_sent_and_kubectl_shows_why(world: Scene, ns: str) -> None:
+def test_pod_with_an_unsynced_claim_stays_and_kubectl_shows_the_reason(world: Scene, ns: str) -> None:
     claim = {"name": "gpu", "resourceClaimName": "gpu"}
     virtual = world.virtual.create(pod("stateful", namespace=ns, spec={"resourceClaims": [claim]}))
     plane = world.virtual.plane
     found = ("get", "events", "--namespace", ns, "--field-selector", "involvedObject.name=stateful,reason=NotSynced")
-    told = eventually(lambda: plane.kubectl(*found, "-o", "jsonpath={.items[*].message}").stdout, "its owner is told")
-    assert "needs the ResourceClaim gpu" in told
+    events = eventually(lambda: plane.kubectl(*found, "-o", "jsonpath={.items[*].message}").stdout, "there is an Event")
+    assert "needs the ResourceClaim gpu" in events
     assert world.copy("Pod", key_of(virtual)) is None
-    assert world.host_namespace not in told
+    assert world.host_namespace not in events
 
 
 def test_claim_goes_to_the_host_and_its_volume_and_status_come_up(world: Scene, ns: str) -> None:
@@ -283,11 +285,11 @@ def test_pod_has_the_priority_that_its_tenants_class_may_have(world: Scene, ns: 
     eventually(made, "the virtual API server knows the class")
     spec = world.copied("Pod", Key(ns, "web"))["spec"]
     assert (spec["priorityClassName"], spec["priority"], spec["preemptionPolicy"]) == (host.name, 100, "Never")
-    told = eventually(
+    events = eventually(
         lambda: [one for one in world.virtual.list("Event", namespace="default") if one["reason"] == "PriorityLowered"],
-        "the tenant is told of the lower value",
+        "there is an Event about the lower value",
     )
-    assert "its value is 100" in told[0]["message"]
+    assert "its value is 100" in events[0]["message"]
     world.virtual.delete(kind, Key("", name))
     eventually(lambda: world.host.get(kind, host) is None, "the copy is gone")
 
@@ -372,7 +374,7 @@ def test_resizing_that_needs_a_feature_of_the_node_is_done_on_the_host(
     eventually(is_larger, "the copy is resized")
 
 
-def test_resize_that_a_quota_of_the_host_refuses_is_told_and_the_pod_stays_in_step(world: Scene, ns: str) -> None:
+def test_resize_that_a_host_limit_refuses_gets_an_event_and_the_pod_stays_in_step(world: Scene, ns: str) -> None:
     key = Key(ns, "web")
     resources = {"requests": {"cpu": "100m"}}
     world.virtual.create(
@@ -398,13 +400,13 @@ def _events(world: Scene, ns: str, reason: str) -> list[Obj]:
     return [each for each in world.virtual.list("Event", namespace=ns) if each["reason"] == reason]
 
 
-def test_ingress_that_is_not_synced_says_so(world: Scene, ns: str) -> None:
+def test_ingress_that_is_not_synced_gets_an_event(world: Scene, ns: str) -> None:
     plane = world.virtual.plane
     backend = {"service": {"name": "web", "port": {"number": 80}}}
     manifest = json.dumps(build(INGRESSES, "way", namespace=ns, spec={"defaultBackend": backend}))
     plane.kubectl("apply", "-f", "-", stdin=manifest)
     found = ("get", "events", "--namespace", ns, "--field-selector", "involvedObject.name=way,reason=NotSynced")
     message = ("-o", "jsonpath={.items[*].message}")
-    told = eventually(lambda: plane.kubectl(*found, *message).stdout, "its owner is told")
-    assert "kind Ingress are not synced" in told
-    assert world.host_namespace not in told
+    events = eventually(lambda: plane.kubectl(*found, *message).stdout, "there is an Event")
+    assert "kind Ingress are not synced" in events
+    assert world.host_namespace not in events

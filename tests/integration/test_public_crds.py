@@ -8,7 +8,20 @@ from typing import Any
 
 import pytest
 from api import RESOURCES, eventually
-from definitions import CRD, PUBLIC, comes, configured, defined, is_marked, named, public, resource, shown, small, told
+from definitions import (
+    CRD,
+    PUBLIC,
+    comes,
+    configured,
+    defined,
+    is_marked,
+    named,
+    public,
+    resource,
+    shown,
+    small,
+    warning_about,
+)
 from scene import Scene, quiet, untouched
 
 from hack.bench.daemon import Process
@@ -32,11 +45,11 @@ def tenant(scene: Scene) -> Iterator[Scene]:
     for running in scene.daemons:
         if running.process and running.process.poll() is None:
             eventually(partial(is_refused_those_alone, running), "each refusal is one of those")
-            assert running.requests("syncer_futile_writes_total") == 0, running.said()
+            assert running.requests("syncer_futile_writes_total") == 0, running.log_text()
 
 
 def is_refused_those_alone(running: Process) -> bool:
-    return running.requests(code="403") == running.said().count(TERMINATING)
+    return running.requests(code="403") == running.log_text().count(TERMINATING)
 
 
 def start(scene: Scene, *crds: Obj, custom: Obj | None = None, **options: Any) -> Process:
@@ -56,7 +69,7 @@ def widget(crd: Obj, name: str, namespace: str, size: int = 1, **parts: Any) -> 
 # -- they come -------------------------------------------------------------------------------------
 
 
-def test_a_new_virtual_cluster_has_them_when_it_connects(tenant: Scene, figure: Callable[[str], None]) -> None:
+def test_new_virtual_cluster_has_the_public_crds_when_it_connects(tenant: Scene, figure: Callable[[str], None]) -> None:
     crds = [public(small(tenant, f"{color}widgets")) for color in ("blue", "green", "red")]
     for each in crds:
         tenant.host.define(each)
@@ -67,9 +80,7 @@ def test_a_new_virtual_cluster_has_them_when_it_connects(tenant: Scene, figure: 
     figure(f"{len(crds)} CRDs are served {time.monotonic() - ready:.2f} s after the daemon is ready")
 
 
-def test_one_that_is_labelled_brings_its_objects_without_a_restart(
-    tenant: Scene, figure: Callable[[str], None]
-) -> None:
+def test_labelled_crd_brings_its_objects_without_a_restart(tenant: Scene, figure: Callable[[str], None]) -> None:
     crd = small(tenant)
     tenant.host.define(crd)
     running = start(tenant, crd)
@@ -176,7 +187,7 @@ def test_a_version_that_is_stored_in_the_virtual_cluster_does_not_go_before_it_i
     shown(tenant, crd, lambda each: dig(each, "status.storedVersions") == ["v1", "v2"], "has stored both versions")
     tenant.host.patch(CRD, named(crd), {"status": {"storedVersions": ["v2"]}}, subresource="status")
     tenant.host.patch(CRD, named(crd), {"spec": {"versions": [crd_version("v2", storage=True)]}})
-    assert "v1 is gone" in told(tenant, crd)["message"]
+    assert "v1 is gone" in warning_about(tenant, crd)["message"]
     assert len(dig(defined(tenant.virtual, crd) or {}, "spec.versions")) == 2
     tenant.virtual.patch(CRD, named(crd), {"status": {"storedVersions": ["v2"]}}, subresource="status")
     shown(tenant, crd, lambda each: len(dig(each, "spec.versions")) == 1, "has the new version only")
@@ -190,7 +201,7 @@ def test_a_tenants_own_crd_is_never_touched(tenant: Scene) -> None:
     tenant.host.define(public(crd))
     with untouched(tenant.virtual, [own]):
         running = start(tenant, crd)
-        eventually(lambda: "that is not ours; it is left alone" in running.said(), "the daemon says why")
+        eventually(lambda: "that is not ours; it is left alone" in running.log_text(), "the daemon says why")
         tenant.host.patch(CRD, named(crd), {"metadata": {"labels": {"edit": "1", PUBLIC_LABEL: "false"}}})
         namespace = tenant.namespace()
         tenant.virtual.create(widget(crd, "one", namespace))
@@ -200,7 +211,7 @@ def test_a_tenants_own_crd_is_never_touched(tenant: Scene) -> None:
 # -- they go ---------------------------------------------------------------------------------------
 
 
-def test_without_its_label_it_stays_with_its_objects(tenant: Scene) -> None:
+def test_crd_without_its_label_stays_with_its_objects(tenant: Scene) -> None:
     crd = public(small(tenant))
     tenant.host.define(crd)
     start(tenant, crd)
@@ -217,7 +228,7 @@ def test_without_its_label_it_stays_with_its_objects(tenant: Scene) -> None:
     assert uid_of(again) == uid_of(first)
 
 
-def test_it_goes_with_its_label_when_nothing_of_it_is_left(tenant: Scene) -> None:
+def test_unused_crd_is_deleted_with_its_label(tenant: Scene) -> None:
     crd = public(small(tenant))
     tenant.host.define(crd)
     start(tenant, crd, onRemoval="delete-if-unused")
@@ -226,7 +237,7 @@ def test_it_goes_with_its_label_when_nothing_of_it_is_left(tenant: Scene) -> Non
     tenant.virtual.create(widget(crd, "one", namespace))
     tenant.copied("Widget", Key(namespace, "one"))
     tenant.host.patch(CRD, named(crd), {"metadata": {"labels": {PUBLIC_LABEL: None}}})
-    assert told(tenant, crd)["reason"] == "InUse"
+    assert warning_about(tenant, crd)["reason"] == "InUse"
     assert tenant.virtual.get("Widget", Key(namespace, "one"))
     tenant.virtual.delete("Widget", Key(namespace, "one"))
     tenant.gone("Widget", Key(namespace, "one"))
@@ -234,7 +245,7 @@ def test_it_goes_with_its_label_when_nothing_of_it_is_left(tenant: Scene) -> Non
     eventually(lambda: defined(tenant.virtual, crd) is None, "the virtual CRD is gone")
 
 
-def test_one_that_a_tenant_deletes_is_made_again(tenant: Scene) -> None:
+def test_crd_that_a_tenant_deletes_is_recreated(tenant: Scene) -> None:
     crd = public(small(tenant))
     tenant.host.define(crd)
     start(tenant, crd)

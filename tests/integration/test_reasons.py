@@ -1,4 +1,4 @@
-"""What real API servers say against a copy comes to the tenant as the reason, without the value."""
+"""Refusals of a copy by real API servers come to the tenant as the reason, without the value."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -58,7 +58,7 @@ def picky(apis: tuple[Api, Api], loop: Loop, tmp_path_factory: pytest.TempPathFa
         ("t", {"replicas": "three"}, "spec.replicas: Invalid value: spec.replicas in body must be of type integer"),
     ],
 )
-def test_reason_is_whole(picky: tuple[Scene, Obj], name: str, spec: Obj, reason: str) -> None:
+def test_event_has_the_complete_reason(picky: tuple[Scene, Obj], name: str, spec: Obj, reason: str) -> None:
     scene, crd = picky
     namespace = scene.namespace()
     kind = crd["spec"]["names"]["kind"]

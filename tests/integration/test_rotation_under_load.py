@@ -142,14 +142,14 @@ spec: {podSelector: {}}
 """
 
 
-def is_told(api: Api, space: str) -> bool:
+def has_event(api: Api, space: str) -> bool:
     """Return True if a virtual cluster has an Event of the daemon's."""
     found = api.plane.request("GET", f"/api/v1/namespaces/{space}/events")[1]
     return any(each.get("reportingComponent") == "vsyncer" for each in dict(found)["items"])
 
 
 def lists(daemon: Process, *apis: Api) -> list[float]:
-    """Return how often a daemon has begun a watch anew, and how often each API server was asked for a list."""
+    """Return how often a daemon has restarted a watch, and how often each API server was asked for a list."""
     counted = [_LISTS.findall(api.plane.kubectl("get", "--raw", "/metrics").stdout) for api in apis]
     return [daemon.requests("syncer_watch_restarts_total"), *(sum(int(n) for _, n in found) for found in counted)]
 
@@ -204,7 +204,7 @@ def test_logins_that_change_under_load_cost_no_list_and_no_event(scene: Scene, s
         eventually(partial(is_copied, cluster, "last"), f"{cluster} is served with the host's last login")
     for cluster, api in names.items():
         api.plane.kubectl("-n", space, "create", "-f", "-", stdin=POLICY)
-        eventually(partial(is_told, api, space), f"{cluster} is written to with its last login")
+        eventually(partial(has_event, api, space), f"{cluster} is written to with its last login")
     lost = [f"{cluster} {name}" for cluster in names for name in written if not is_copied(cluster, name)]
     assert lost == []
     assert lists(daemon, *apis) == before

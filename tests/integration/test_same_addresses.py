@@ -40,7 +40,7 @@ def scene(shared: tuple[Api, Api], tmp_path: Path) -> Iterator[Scene]:
     made.grant(daemon, "daemon")
     daemon.start()
     yield made
-    assert daemon.requests(code="403") == 0, daemon.said()
+    assert daemon.requests(code="403") == 0, daemon.log_text()
     made.close()
 
 
@@ -136,13 +136,13 @@ def test_of_two_node_ports_the_free_one_is_used_and_an_event_names_the_other(sce
     eventually(lambda: _node_ports(scene.virtual.get("Service", key)) == [former, 30779], "one is changed")
     assert _node_ports(scene.copy("Service", key)) == [former, 30779]
 
-    def told() -> list[str]:
+    def changed_ports() -> list[str]:
         return [
             each["message"] for each in scene.virtual.list("Event", namespace=ns) if each["reason"] == "NodePortChanged"
         ]
 
-    said = eventually(told, "there is an Event")
-    assert said == [f"node ports that others have on the nodes are changed: 30778 of port 80/TCP becomes {former}"]
+    messages = eventually(changed_ports, "there is an Event")
+    assert messages == [f"node ports that others have on the nodes are changed: 30778 of port 80/TCP becomes {former}"]
     scene.host.delete("Service", Key(scene.host_namespace, "theirs"))
 
 

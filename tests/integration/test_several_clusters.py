@@ -13,7 +13,7 @@ from syncer.testing.objects import configmap
 
 
 def clusters(daemon: Process, file: str) -> dict[str, Obj]:
-    """Return what `syncer clusters` says, by name."""
+    """Return the answer of `syncer clusters`, by name."""
     command = [*daemon.command, "clusters", "--config", file, "-o", "yaml"]
     found = yaml.safe_load(subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout)
     return {each["cluster"]: each for each in found}
@@ -23,9 +23,9 @@ def test_clusters_join_and_leave_beside_one_that_does_not_answer(scene: Scene, s
     host, space = scene.host, f"fleet-{scene.name}"
     kubeconfigs = {scene.name: scene.virtual.plane.kubeconfig("admin"), "second": second.plane.kubeconfig("admin")}
     dead = scene.folder / "dead.kubeconfig"
-    told = yaml.safe_load(kubeconfigs["second"].read_text())
-    told["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{free_port()}"
-    dead.write_text(yaml.safe_dump(told))
+    content = yaml.safe_load(kubeconfigs["second"].read_text())
+    content["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{free_port()}"
+    dead.write_text(yaml.safe_dump(content))
 
     def entry(name: str, home: str, kubeconfig: object) -> Obj:
         return {"name": name, "hostNamespace": home, "kubeconfig": str(kubeconfig)}

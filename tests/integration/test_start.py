@@ -1,4 +1,4 @@
-"""A daemon whose clusters don't answer yet: it is alive, not ready, says what it waits for, and ends when told to."""
+"""A daemon whose clusters don't answer yet: it is alive, not ready, names the awaited cluster, and ends on SIGTERM."""
 
 import signal
 import subprocess
@@ -41,7 +41,7 @@ def kubeconfig(path: Path) -> str:
     return str(path)
 
 
-def test_while_it_waits_for_its_clusters_it_answers_probes_and_ends_when_told(tmp_path: Path) -> None:
+def test_daemon_that_waits_for_its_clusters_answers_probes_and_ends_on_sigterm(tmp_path: Path) -> None:
     health, log = free_port(), tmp_path / "log"
     config = {
         "apiVersion": "vsyncer.dev/v1alpha1",

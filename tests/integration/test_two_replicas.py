@@ -35,7 +35,7 @@ def frozen(daemon: Process) -> Iterator[None]:
         daemon.process.send_signal(signal.SIGCONT)
 
 
-def test_what_a_killed_or_frozen_replica_led_is_led_by_the_other(scene: Scene, second: Api) -> None:
+def test_clusters_of_a_killed_or_frozen_replica_are_led_by_the_other(scene: Scene, second: Api) -> None:
     space = f"fleet-{scene.name}"
     apis = {scene.name: scene.virtual, "second": second}
     for api in apis.values():

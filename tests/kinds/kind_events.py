@@ -12,7 +12,7 @@ from syncer.testing.pod_strategies import pods
 from syncer.testing.samples import Sample
 
 
-def _told(virtual: Obj) -> st.SearchStrategy[Scene]:
+def _reported(virtual: Obj) -> st.SearchStrategy[Scene]:
     copied = host_copy(virtual, metadata={"uid": "copy-1"})
     scene = st.builds(lambda event: (event, copied), strategies.events(st.just(copied)))
     return scene.map(lambda pair: Scene(_virtual_name(virtual, *pair), (virtual,), pair))
@@ -25,7 +25,7 @@ def _virtual_name(virtual: Obj, event: Obj, copied: Obj) -> Key:
 
 SAMPLE = Sample(
     syncer=EventSyncer,
-    objects=pods().flatmap(_told),
+    objects=pods().flatmap(_reported),
     together=(PodSyncer,),
     dropped=("involvedObject", "related"),
 )

@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims. Until one is bound, an API server lets nobody change its spec."""
+"""PersistentVolumeClaims. Until one is bound, an API server refuses changes of its spec."""
 
 from typing import Any
 

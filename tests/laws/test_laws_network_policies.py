@@ -40,7 +40,7 @@ def _virtual(number: int, space: str, spec: Obj) -> Obj:
 @given(
     drawn=POLICIES, spaces=st.tuples(st.sampled_from(LABELS), st.sampled_from(LABELS)), port=PORTS, allows=st.booleans()
 )
-def test_copies_allow_what_the_policies_do_and_no_more_than_the_operator(
+def test_copies_allow_the_policies_traffic_and_no_more_than_the_operator(
     translator: type[NameTranslator],
     drawn: list[tuple[str, Obj]],
     spaces: tuple[Mapping[str, str], Mapping[str, str]],
@@ -131,7 +131,7 @@ def _operators(marks: Any) -> list[Obj]:
 
 @settings(max_examples=60, deadline=None)
 @given(drawn=POLICIES, spaces=st.tuples(st.sampled_from(LABELS), st.sampled_from(LABELS)), port=PORTS)
-def test_with_the_operators_own_policies_pods_reach_whom_the_tenants_policies_let_them(
+def test_with_the_operators_policies_pods_reach_the_peers_the_tenants_policies_allow(
     drawn: list[tuple[str, Obj]], spaces: tuple[Mapping[str, str], Mapping[str, str]], port: Obj
 ) -> None:
     world = World(config={"sync": {"toHost": {"networkPolicies": {"enabled": True}}}})

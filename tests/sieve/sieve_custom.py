@@ -118,7 +118,7 @@ def issued(two: Stage, virtual: Obj) -> bool:
     """A Secret is shown while a Certificate names it and the host has made it."""
     name = virtual["metadata"]["name"]
     named = [one for one in two.virtual.objects(CERTIFICATES) if one["spec"].get("secretName") == name]
-    made = two.host.get("secrets", two.place(name))
+    made = two.host.get("secrets", two.host_path(name))
     return bool(named) and made is not None and labels_of(made).get("controller.cert-manager.io/fao") == "true"
 
 
@@ -209,7 +209,7 @@ def provider(two: Stage) -> None:
 
 def connected(two: Stage, virtual: Obj) -> bool:
     """The Secret is shown while the database is there and the host has made it."""
-    return two.virtual.get(DATABASES, "/main") is not None and bool(two.host.get("secrets", two.place("db")))
+    return two.virtual.get(DATABASES, "/main") is not None and bool(two.host.get("secrets", two.host_path("db")))
 
 
 def retained() -> Workload:

@@ -36,8 +36,8 @@ def end_of(two: Two) -> End:
     }
     names = {side: _names(objects, side) for side in Side}
     found = {
-        place: _plain(obj, names[Side(place.partition(" ")[0])])
-        for place, obj in objects.items()
+        identity: _plain(obj, names[Side(identity.partition(" ")[0])])
+        for identity, obj in objects.items()
         if not _is_own_event(obj)
     }
     return {**found, "Services with the address of their original": _alike(objects)}
@@ -46,11 +46,11 @@ def end_of(two: Two) -> End:
 def _alike(objects: Mapping[str, Obj]) -> Any:
     """Return the copies of Services that have the ClusterIP of their original."""
     alike = {}
-    for place, obj in objects.items():
+    for identity, obj in objects.items():
         namespace, name = (annotations_of(obj).get(f"vsyncer.dev/virtual-{part}") for part in ("namespace", "name"))
         original = objects.get(f"{Side.VIRTUAL} services {namespace}/{name}")
-        if place.startswith(f"{Side.HOST} services ") and original is not None:
-            alike[place] = original["spec"].get("clusterIP") == obj["spec"].get("clusterIP")
+        if identity.startswith(f"{Side.HOST} services ") and original is not None:
+            alike[identity] = original["spec"].get("clusterIP") == obj["spec"].get("clusterIP")
     return alike
 
 
@@ -67,14 +67,14 @@ def contents(server: ApiServer) -> list[tuple[str, str, Obj]]:
 def _names(objects: Mapping[str, Obj], side: Side) -> Mapping[str, str]:
     """Return the owner of each uid, ClusterIP and node port of a side. The host's node ports are on both."""
     names: dict[str, str] = {}
-    for place, obj in objects.items():
-        names[obj["metadata"].get("uid", "")] = f"<uid of {place}>"
-        spec = (obj.get("spec") or {}) if " services " in place else {}
-        if place.startswith(side):
-            names[spec.get("clusterIP", "")] = f"<ip of {place}>"
+    for identity, obj in objects.items():
+        names[obj["metadata"].get("uid", "")] = f"<uid of {identity}>"
+        spec = (obj.get("spec") or {}) if " services " in identity else {}
+        if identity.startswith(side):
+            names[spec.get("clusterIP", "")] = f"<ip of {identity}>"
         for port in spec.get("ports") or ():
             if port.get("nodePort"):
-                names[str(port["nodePort"])] = f"<node port of {place} {port['port']}>"
+                names[str(port["nodePort"])] = f"<node port of {identity} {port['port']}>"
     return names
 
 
@@ -106,15 +106,17 @@ def _is_own_event(obj: Obj) -> bool:
 
 def differences(expected: End, found: End) -> list[str]:
     """In what the end differs from the expected one, by object and path."""
-    told = []
-    for place in sorted(expected.keys() | found.keys()):
-        if place not in found:
-            told.append(f"the end lacks {place}")
-        elif place not in expected:
-            told.append(f"the end has {place}, which the undisturbed run has not")
+    problems = []
+    for identity in sorted(expected.keys() | found.keys()):
+        if identity not in found:
+            problems.append(f"the end lacks {identity}")
+        elif identity not in expected:
+            problems.append(f"the end has {identity}, which the undisturbed run has not")
         else:
-            told += [f"the end differs: {place} {line}" for line in _paths(expected[place], found[place], "")]
-    return told
+            problems += [
+                f"the end differs: {identity} {line}" for line in _paths(expected[identity], found[identity], "")
+            ]
+    return problems
 
 
 def _paths(expected: Any, found: Any, path: str) -> list[str]:

@@ -154,7 +154,7 @@ class _Run:
             for replica in self._replicas:
                 replica._losing and replica._losing.cancel()
                 await replica.kill(land=False)
-        end = {f"{stage.cluster}: {place}": obj for stage in self.stages for place, obj in self._end(stage)}
+        end = {f"{stage.cluster}: {identity}": obj for stage in self.stages for identity, obj in self._end(stage)}
         return Ran(self.trace, end, problems + (differences(self.expected, end) if self.expected else []))
 
     async def _all(self, *acts: Any) -> None:
@@ -170,16 +170,16 @@ class _Run:
         await asyncio.sleep(LOST + HEALING)
 
     async def _written_again(self) -> list[str]:
-        seen = len(self.trace.writes)
+        since = len(self.trace.writes)
         await asyncio.sleep(QUIET)
-        return [f"in step, but written again: {sent}" for sent in self.trace.writes[seen:]]
+        return [f"in step, but written again: {sent}" for sent in self.trace.writes[since:]]
 
     def _end(self, stage: Stage) -> Iterator[tuple[str, Any]]:
         others = {each.cluster for each in self.stages} - {stage.cluster}
-        for place, obj in end_of(stage).items():
-            is_lease = " leases." in place
+        for identity, obj in end_of(stage).items():
+            is_lease = " leases." in identity
             if not is_lease and not (isinstance(obj, dict) and "metadata" in obj and cluster_of(obj) in others):
-                yield place, obj
+                yield identity, obj
 
     # -- what must hold at each write --------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class _Run:
         )
         self._led(change, cluster)
         if uid and self._homes.get(uid, cluster) != cluster:
-            self.problems.append(f"{_what(change)} is of {self._homes[uid]}, and bears the mark of {cluster}")
+            self.problems.append(f"{_described(change)} is of {self._homes[uid]}, and bears the mark of {cluster}")
 
     def _led(self, change: Change, cluster: str) -> None:
         if not change.user.startswith(OURS) or change.resource.startswith("events"):
@@ -207,10 +207,10 @@ class _Run:
         lease = self.host.get("leases.coordination.k8s.io", f"{SYSTEM}/{self._cast.lease(cluster)}")
         holder = (lease or {"spec": {}})["spec"].get("holderIdentity")
         if holder != change.user:
-            self.problems.append(f"{_what(change)} of {cluster} was written by {change.user} while {holder} led")
+            self.problems.append(f"{_described(change)} of {cluster} was written by {change.user} while {holder} led")
 
 
-def _what(change: Change) -> str:
+def _described(change: Change) -> str:
     metadata = change.obj["metadata"]
     return f"{change.resource} {metadata.get('namespace', '')}/{metadata['name']}"
 

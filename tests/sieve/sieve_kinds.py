@@ -201,9 +201,9 @@ def addresses() -> Workload:
 
 
 def classes() -> Workload:
-    """Classes of the host of each kind, which are changed, and made anew."""
+    """Classes of the host of each kind, which are changed and recreated."""
 
-    def told(two: Stage) -> None:
+    def edit_virtual(two: Stage) -> None:
         for row in CLASSES:
             if found := two.virtual.get(str(row.resource), "fast"):
                 two.virtual.put(merged(found, {"metadata": {"labels": {"zone": "z"}}}))
@@ -223,7 +223,7 @@ def classes() -> Workload:
         (
             both(*(on_host(row.named("fast")) for row in CLASSES)),
             both(*(edit_host(str(row.resource), "fast", row.edit) for row in CLASSES)),
-            told,
+            edit_virtual,
             both(*(edit_host(str(row.resource), "fast", row.other) for row in CLASSES)),
             lose,
             both(*(drop_host(str(row.resource), "fast") for row in CLASSES)),

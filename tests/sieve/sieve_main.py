@@ -152,7 +152,7 @@ def report(chosen: Sequence[Chosen], violations: Sequence[Violation], seconds: f
     }
 
 
-def told(result: Any) -> Iterator[str]:
+def table_of(result: Any) -> Iterator[str]:
     """The same for people."""
     columns = [each for each in NAMES.values() if any(each in counts for counts in result["by kind"].values())]
     yield "".join([f"{'':40}", *(f"{column:>21}" for column in columns)])
@@ -196,7 +196,7 @@ def main() -> int:
             configure("debug")
             chosen = [each for each in chosen if each[1] == given.point]
         result = report(chosen, sieve(chosen, given.workers, cast), time.monotonic() - start)
-    print(json.dumps(result, indent=2) if given.json else "\n".join(told(result)))
+    print(json.dumps(result, indent=2) if given.json else "\n".join(table_of(result)))
     return 1 if result["violations"] else 0
 
 

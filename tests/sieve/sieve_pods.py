@@ -30,11 +30,11 @@ def events() -> Workload:
     """Return the workload of the host's reports about copies."""
 
     def report(name: str, count: int) -> Act:
-        """The kubelet tells of a Pod, once it is there; it tells again until the daemon could have heard."""
-        return lambda two: two.host.put(_about(two.place(name), count))
+        """The kubelet reports a Pod, once it is there, and again until the daemon could have got the report."""
+        return lambda two: two.host.put(_about(two.host_path(name), count))
 
-    def _about(place: str, count: int) -> Obj:
-        about = pod(place.partition("/")[2], namespace=HOME)
+    def _about(host_path: str, count: int) -> Obj:
+        about = pod(host_path.partition("/")[2], namespace=HOME)
         about["metadata"].pop("uid", None)
         return event(f"{about['metadata']['name']}.17ab", about=about, count=count)
 
@@ -55,7 +55,7 @@ def events() -> Workload:
 
 
 def pods() -> Workload:
-    """Pods from their birth to their end: run, finish, stopped, deleted, lost by the host, made anew."""
+    """Pods from their birth to their end: run, finish, stopped, deleted, lost by the host, recreated."""
     gated = pod("gated", spec={"schedulingGates": [{"name": "example.org/wait"}]})
     return Workload(
         "pods",
@@ -122,7 +122,7 @@ def tokens() -> Workload:
     mounting: Obj = {"spec": {"serviceAccountName": "bot", "volumes": [volume]}}
 
     def spoil(two: Stage) -> None:
-        found = two.host.get("secrets", f"{two.place('web')}.pod-tokens")
+        found = two.host.get("secrets", f"{two.host_path('web')}.pod-tokens")
         if found is not None:
             two.host.put(merged(found, {"data": dict.fromkeys(found.get("data") or ())}))
 

@@ -41,7 +41,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class Travel:
-    """After a step the daemon's watch of one resource begins anew from an older state, for some seconds."""
+    """After a step the daemon's watch of one resource restarts from an older state, for some seconds."""
 
     step: int
     side: Side
@@ -226,7 +226,7 @@ class _Run:
         asyncio.get_running_loop().call_later(BEHIND, lag.end)
 
     async def _recover(self) -> None:
-        """Let what goes wrong be over: what was never seen is listed."""
+        """End the disturbance: list all objects without an event."""
         await asyncio.sleep(max(BEHIND, self._away))
         if isinstance(self.point, Unseen):
             for side in Side:
@@ -239,6 +239,6 @@ class _Run:
         await self._started.wait()
         assert self._daemon is not None
         await self._daemon.settled(patience=PATIENCE)
-        seen = len(self.traffic.writes)
+        since = len(self.traffic.writes)
         await asyncio.sleep(QUIET)
-        return [f"in step, but written again: {sent}" for sent in self.traffic.writes[seen:]]
+        return [f"in step, but written again: {sent}" for sent in self.traffic.writes[since:]]

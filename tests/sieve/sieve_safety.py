@@ -56,11 +56,11 @@ class Safety:
     def _host_written(self, change: Change) -> None:
         before, after = change.before, change.after
         if before is not None and not self._is_ours(before):
-            self._say(Side.HOST, change, "is not ours, and was written or deleted")
+            self._report(Side.HOST, change, "is not ours, and was written or deleted")
         if after is not None and not self._is_ours(after):
-            self._say(Side.HOST, change, "was left without our mark")
+            self._report(Side.HOST, change, "was left without our mark")
         if before is None and change.resource == "pods" and self._uid(change.obj) in self.started & self.bound:
-            self._say(Side.HOST, change, "is started a second time")
+            self._report(Side.HOST, change, "is started a second time")
         if before is not None and not is_deleting(before) and (after is None or is_deleting(after)):
             self._ended(change, before)
 
@@ -75,7 +75,7 @@ class Safety:
         if self.traffic.blind and self.workload.wanted is not always:
             return
         if self.workload.wanted(self.two, original, copy):
-            self._say(Side.HOST, change, "was deleted though its original is there and wants it")
+            self._report(Side.HOST, change, "was deleted though its original is there and wants it")
 
     def _original(self, copy: Obj) -> Obj | None:
         marks = annotations_of(copy)
@@ -96,7 +96,7 @@ class Safety:
         before, after = change.before, change.after
         if before is None:
             if after is not None and not labels_of(after).get(f"{PREFIX}/cluster"):
-                self._say(Side.VIRTUAL, change, "was made without our mark")
+                self._report(Side.VIRTUAL, change, "was made without our mark")
         elif labels_of(before).get(f"{PREFIX}/cluster"):
             if (after is None or is_deleting(after)) and not is_deleting(before):
                 self._taken_away(change, before)
@@ -107,26 +107,26 @@ class Safety:
 
     def _taken_away(self, change: Change, before: Obj) -> None:
         if not self.traffic.blind and self.workload.shown(self.two, before):
-            self._say(Side.VIRTUAL, change, "was taken away though the host still shows it")
+            self._report(Side.VIRTUAL, change, "was taken away though the host still shows it")
 
     def _tenants_deleted(self, change: Change, before: Obj) -> None:
         """Only a Pod may be: that the tenant has deleted, or that had started and the host has lost or is stopping."""
         if change.resource != "pods":
-            self._say(Side.VIRTUAL, change, "is the tenant's, and was deleted")
+            self._report(Side.VIRTUAL, change, "is the tenant's, and was deleted")
             return
         runs = [
             one for one in self.two.host.objects("pods") if self._uid(one) == uid_of(before) and not is_deleting(one)
         ]
         if runs:
-            self._say(Side.VIRTUAL, change, "was deleted though the host runs it")
+            self._report(Side.VIRTUAL, change, "was deleted though the host runs it")
         elif not is_deleting(before) and uid_of(before) not in self.started:
-            self._say(Side.VIRTUAL, change, "was deleted though it has never been started")
+            self._report(Side.VIRTUAL, change, "was deleted though it has never been started")
 
     def _tenants_written(self, change: Change, before: Obj, after: Obj) -> None:
         if _tenants_part(before) != _tenants_part(after):
-            self._say(Side.VIRTUAL, change, "is the tenant's, and more than what comes up was changed in it")
+            self._report(Side.VIRTUAL, change, "is the tenant's, and more than what comes up was changed in it")
 
-    def _say(self, side: Side, change: Change, what: str) -> None:
+    def _report(self, side: Side, change: Change, what: str) -> None:
         metadata = change.obj["metadata"]
         self.problems.append(f"{side} {change.resource} {metadata.get('namespace', '')}/{metadata['name']} {what}")
 

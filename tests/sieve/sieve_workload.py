@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness import CLUSTER, HOME, NAMESPACE, Two, admin, built_in, namespace, place
+from harness import CLUSTER, HOME, NAMESPACE, Two, admin, built_in, host_path, namespace
 
 from syncer.api import Key, Missing, NameTranslator, Obj, Side, is_deleting
 from syncer.config import SyncerConfig, config_with
@@ -32,9 +32,9 @@ class Stage(Two):
         other.virtual.put(namespace(NAMESPACE))
         return other
 
-    def place(self, name: str) -> str:
+    def host_path(self, name: str) -> str:
         """Return where the copy of an object of the shop lies."""
-        return place(name, self.cluster)
+        return host_path(name, self.cluster)
 
 
 #: One thing that somebody does, with all that they see; a coroutine is run at once.
@@ -144,12 +144,12 @@ def stop(name: str) -> Act:
 
 def edit_copy(resource: str, name: str, parts: Mapping[str, Any]) -> Act:
     """A user edits the host copy of an object of the shop by hand, if it is there."""
-    return lambda two: _changed(two.host, resource, two.place(name), parts)
+    return lambda two: _changed(two.host, resource, two.host_path(name), parts)
 
 
 def drop_copy(resource: str, name: str) -> Act:
     """A user deletes the host copy of an object of the shop by hand, if it is there."""
-    return lambda two: two.host.delete(resource, two.place(name))
+    return lambda two: two.host.delete(resource, two.host_path(name))
 
 
 def both(*acts: Act) -> Act:

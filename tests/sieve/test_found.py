@@ -57,7 +57,7 @@ def test_a_copy_without_user_goes_some_seconds_after_the_start(two: Two) -> None
     play(scenario)
 
 
-def test_what_the_host_shows_stays_where_an_older_list_of_the_host_lacks_it(two: Two) -> None:
+def test_shown_definition_stays_when_an_older_list_of_the_host_lacks_it(two: Two) -> None:
     async def scenario() -> None:
         options = {"enabled": True, "onRemoval": "delete"}
         before = two.host.revision
@@ -117,12 +117,12 @@ def test_a_pod_that_has_ended_is_not_made_again_from_an_older_list(two: Two) -> 
             two.virtual.delete("pods", "shop/web")
             await running.settled()
         lag = two.virtual.lag(before, user="admin")
-        seen = len(two.host.requests)
+        since = len(two.host.requests)
         async with two.daemon(RUNNING, options={"secrets": {"all": False}}) as running:
             await asyncio.sleep(2)
             lag.end()
             await running.settled()
-        made = [one for one in list(two.host.requests)[seen:] if (one.verb, one.resource) == ("create", "pods")]
+        made = [one for one in list(two.host.requests)[since:] if (one.verb, one.resource) == ("create", "pods")]
         assert made == []
 
     play(scenario)

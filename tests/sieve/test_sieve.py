@@ -35,7 +35,7 @@ def test_no_disturbance_does_harm_that_lasts() -> None:
 
 
 @pytest.mark.parametrize("name", list(workloads()))
-def test_undisturbed_nothing_is_wrong_and_the_next_run_is_the_same(name: str) -> None:
+def test_undisturbed_run_has_no_problems_and_is_repeatable(name: str) -> None:
     run = undisturbed(name)
     assert run.problems == []
     undisturbed.cache_clear()
@@ -44,7 +44,7 @@ def test_undisturbed_nothing_is_wrong_and_the_next_run_is_the_same(name: str) ->
     assert again.end == run.end
 
 
-def test_every_built_in_syncer_is_put_through_it() -> None:
+def test_every_built_in_syncer_has_a_workload() -> None:
     tried_ones = {
         enabled.syncer.name for workload in workloads().values() for enabled in workload.config.cluster().enabled()
     }
@@ -99,7 +99,7 @@ def test_a_public_crd_is_taken_away_where_old_lists_are_believed(monkeypatch: py
     assert is_found("was taken away though the host still shows it", "public-crds", Restart)
 
 
-def test_a_pod_is_started_twice_where_only_its_status_says_that_it_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_is_started_twice_if_only_its_status_shows_that_it_ran(monkeypatch: pytest.MonkeyPatch) -> None:
     def has_started(pod: object) -> bool:
         status = (isinstance(pod, dict) and pod.get("status")) or {}
         return bool(status.get("startTime"))
@@ -139,5 +139,5 @@ def test_a_write_that_is_never_made_again_is_missing_in_the_end(monkeypatch: pyt
         undisturbed.cache_clear()
 
 
-def test_sides_are_told_apart() -> None:
+def test_restarts_and_travels_concern_each_side() -> None:
     assert {point.side for _, _, point in chosen("services") if isinstance(point, Restart | Travel)} == set(Side)

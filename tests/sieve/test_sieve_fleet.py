@@ -22,13 +22,13 @@ def test_no_loss_of_a_replica_does_harm_that_lasts() -> None:
     assert sieve(list(numbered(list(workloads()), cast=CAST))[::SPREAD], workers=2, cast=CAST) == []
 
 
-def test_without_a_loss_nothing_is_wrong_and_the_next_run_is_the_same() -> None:
+def test_run_without_a_loss_has_no_problems_and_is_repeatable() -> None:
     run, again = (sieve_fleet.run(workloads()["pods"], CAST) for _ in range(2))
     assert run.problems == []
     assert (again.trace, again.end) == (run.trace, run.end)
 
 
-def test_replica_that_goes_on_after_its_lease_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replica_that_goes_on_after_its_lease_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     async def go_on(shared: SharedFleet, shard: int) -> None:
         """End nothing."""
 

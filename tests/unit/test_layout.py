@@ -40,7 +40,7 @@ def test_functions_are_all_annotated() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_file_begins_with_a_sentence_and_is_no_grab_bag(path: Path) -> None:
+def test_file_begins_with_a_sentence_and_has_a_specific_name(path: Path) -> None:
     sentence = (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0]
     assert sentence.endswith((".", ":")), "the first thing in a file is a sentence that says what it is for"
     assert path.stem not in GRAB_BAGS, "name a module for what it does"

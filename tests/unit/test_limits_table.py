@@ -74,7 +74,7 @@ def table(*lines: str) -> str:
     return "\n".join((BEGIN, *lines, END))
 
 
-def test_a_constant_without_a_row_is_named_with_what_to_add() -> None:
+def test_a_constant_without_a_row_is_named_with_the_row_to_add() -> None:
     [fault] = [each for each in faults(table(), {("cache/new.py", "MOST"): 5}, model()) if "new.py" in each]
     assert fault.startswith("MOST of syncer/cache/new.py has no row")
     assert "add `| `MOST` of `cache/new.py` | s | … |` to docs/ARCHITECTURE.md" in fault
@@ -88,7 +88,7 @@ def test_a_constant_without_a_row_is_named_with_what_to_add() -> None:
         (["| option `patrol.gone` | 5 | |"], "has a row for the option patrol.gone, which doesn't exist"),
     ],
 )
-def test_a_row_that_names_nothing_is_a_fault(lines: list[str], fault: str) -> None:
+def test_a_row_without_a_constant_is_a_fault(lines: list[str], fault: str) -> None:
     assert any(fault in each for each in faults(table(*lines), {("cache/new.py", "MOST"): 5}, model()))
 
 

@@ -122,7 +122,7 @@ def test_other_distributions_are_not_read_for_the_built_in_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "line"),
+    ("code", "expected", "line"),
     [
         ("x = 1\n\nimport no_such_thing\n", "ModuleNotFoundError: No module named 'no_such_thing'", 3),
         ("x = 1\ny = = 2\n", "SyntaxError: invalid syntax", 2),
@@ -131,11 +131,11 @@ def test_other_distributions_are_not_read_for_the_built_in_ones() -> None:
     ],
 )
 def test_exception_of_an_import_is_reported_with_package_version_and_line(
-    install: Install, tmp_path: Path, code: str, said: str, line: int
+    install: Install, tmp_path: Path, code: str, expected: str, line: int
 ) -> None:
     install("acme-widgets", code, widgets="Widgets")
     assert fault() == (
-        f"plugin widgets (from acme-widgets 1.2): cannot be imported: {said} ({tmp_path}/acme_widgets.py:{line}). "
+        f"plugin widgets (from acme-widgets 1.2): cannot be imported: {expected} ({tmp_path}/acme_widgets.py:{line}). "
         "Take sync.toHost.widgets out of the configuration to start without it"
     )
 
@@ -148,8 +148,8 @@ def test_package_without_its_module_is_reported(install: Install, tmp_path: Path
 
 def test_entry_point_to_missing_class_is_reported_with_existing_ones(install: Install, tmp_path: Path) -> None:
     install("acme-widgets", GOOD, widgets="Wodgets")
-    said = "its entry point is acme_widgets:Wodgets, but acme_widgets has no Wodgets; it has Widgets"
-    assert f"{said} ({tmp_path}/acme_widgets.py)" in fault()
+    expected = "its entry point is acme_widgets:Wodgets, but acme_widgets has no Wodgets; it has Widgets"
+    assert f"{expected} ({tmp_path}/acme_widgets.py)" in fault()
 
 
 def test_malformed_entry_point_is_reported(install: Install) -> None:
@@ -162,8 +162,8 @@ def test_malformed_entry_point_is_reported(install: Install) -> None:
 
 def test_entry_point_named_unlike_its_section_is_reported(install: Install, tmp_path: Path) -> None:
     install("acme-widgets", GOOD + "    section = 'toHost.gadgets'\n", widgets="Widgets")
-    said = "its section is toHost.gadgets, but its entry point is called widgets; call the entry point gadgets"
-    assert f"{said} ({tmp_path}/acme_widgets.py:9)" in fault()
+    expected = "its section is toHost.gadgets, but its entry point is called widgets; call the entry point gadgets"
+    assert f"{expected} ({tmp_path}/acme_widgets.py:9)" in fault()
 
 
 def test_packages_with_the_same_plugin_are_refused_and_named(install: Install) -> None:
@@ -173,9 +173,9 @@ def test_packages_with_the_same_plugin_are_refused_and_named(install: Install) -
     assert "acme-widgets 1.2" in message
     assert "other-widgets 3" in message
     assert "Uninstall all but one" in message
-    told = [problem.message for each in plugins().found(["widgets"]) for problem in each.problems]
-    assert len(told) == 2
-    assert all("acme-widgets 1.2" in each and "other-widgets 3" in each for each in told)
+    messages = [problem.message for each in plugins().found(["widgets"]) for problem in each.problems]
+    assert len(messages) == 2
+    assert all("acme-widgets 1.2" in each and "other-widgets 3" in each for each in messages)
 
 
 @pytest.mark.parametrize("direction", ["toHost", "fromHost"])
@@ -270,8 +270,8 @@ def test_section_of_a_built_in_syncer_can_not_be_taken_over(install: Install) ->
     install("acme-widgets", GOOD, widgets="Widgets")
     found = plugins("own-plugins")
     assert [str(found.origin(syncer)) for syncer in found.syncers(["toHost.widgets"])] == ["own-plugins 1.2"]
-    [told] = [problem.message for each in found.found(["widgets"]) for problem in each.problems]
-    assert told.startswith("has the section toHost.widgets, and widgets (from own-plugins 1.2) has it, too. Give it a")
+    [text] = [problem.message for each in found.found(["widgets"]) for problem in each.problems]
+    assert text.startswith("has the section toHost.widgets, and widgets (from own-plugins 1.2) has it, too. Give it a")
 
 
 # -- registered ones -------------------------------------------------------------------------------
@@ -326,20 +326,22 @@ def test_translator_is_found_by_name(install: Install) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "instead", "said"),
+    ("written", "instead", "expected"),
     [
         ("to_virtual", "to_vitrual", "Upper lacks the method to_virtual"),
         ("*, cluster, namespace", "prefix", "Upper can't be made with `cluster` and `namespace` given by keyword"),
         ("class Upper", "def Upper(): pass\nclass Lower", "is not a class; the entry point has to name one"),
     ],
 )
-def test_translator_that_can_not_be_used_is_refused(install: Install, written: str, instead: str, said: str) -> None:
+def test_translator_that_can_not_be_used_is_refused(
+    install: Install, written: str, instead: str, expected: str
+) -> None:
     install("acme-upper", TRANSLATOR.replace(written, instead), group=TRANSLATORS, upper="Upper")
     with pytest.raises(
         PluginError, match=r"upper \(from acme-upper 1.2\): .*Set names\.translator to another"
     ) as caught:
         plugins().translator("upper")
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_translators_of_the_same_name_are_refused(install: Install) -> None:

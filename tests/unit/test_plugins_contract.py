@@ -25,7 +25,7 @@ WAY_OUT = ". Take sync.toHost.widgets out of the configuration to start without 
 Install = Callable[..., None]
 
 
-def told(install: Install, code: str) -> str:
+def refusal(install: Install, code: str) -> str:
     install("acme-widgets", code, widgets="Widgets")
     with pytest.raises(PluginError) as caught:
         Installed([], lambda group: entry_points(group=group)).syncers(["toHost.widgets"])
@@ -53,20 +53,20 @@ def derived(*bases: str) -> str:
         + "    fake_sync = lambda self, ctx, virtual: None\n",
     ],
 )
-def test_roles_that_can_be_alone_or_together_are_taken(install: Install, code: str) -> None:
+def test_roles_that_may_be_alone_or_together_are_accepted(install: Install, code: str) -> None:
     install("acme-widgets", "from syncer.api import *\n" + code, widgets="Widgets")
     [widgets] = Installed([], lambda group: entry_points(group=group)).syncers(["toHost.widgets"])
     assert widgets.__name__ == "Widgets"
 
 
-def test_good_one_is_taken(install: Install) -> None:
+def test_valid_plugin_is_loaded(install: Install) -> None:
     install("acme-widgets", GOOD, widgets="Widgets")
     [widgets] = Installed([], lambda group: entry_points(group=group)).syncers(["toHost.widgets"])
     assert widgets.__name__ == "Widgets"
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "line"),
+    ("code", "expected", "line"),
     [
         ("class Widgets: pass\n", "is not a subclass of syncer.api.Syncer; derive it from", 1),
         (GOOD + "Widgets = Widgets()\n", "an object of Widgets, not a class; name the class itself", 3),
@@ -165,20 +165,22 @@ def test_good_one_is_taken(install: Install) -> None:
         ),
     ],
 )
-def test_problem_is_reported_with_its_line(install: Install, tmp_path: Path, code: str, said: str, line: int) -> None:
-    message = told(install, code)
-    assert said in message
+def test_problem_is_reported_with_its_line(
+    install: Install, tmp_path: Path, code: str, expected: str, line: int
+) -> None:
+    message = refusal(install, code)
+    assert expected in message
     assert f"({tmp_path}/acme_widgets.py:{line})" in message
     assert message.endswith(WAY_OUT)
 
 
 def test_watch_needs_a_function(install: Install) -> None:
     watches = "    def watches(self):\n        return [Watch(Source(Side.HOST, self.resource), keys='name')]\n"
-    assert "its watches() gives a Watch without a function" in told(install, derived("Mirror", "Watches") + watches)
+    assert "its watches() gives a Watch without a function" in refusal(install, derived("Mirror", "Watches") + watches)
 
 
 def test_faults_are_reported_all_at_once(install: Install, tmp_path: Path) -> None:
-    message = told(install, with_("up = 'status'", "exact = 'status'", "rights = None"))
+    message = refusal(install, with_("up = 'status'", "exact = 'status'", "rights = None"))
     assert message.splitlines()[1:] == [
         f"  its up 'status' is not a tuple of dotted paths, such as (\"spec\",) ({tmp_path}/acme_widgets.py:7)",
         f"  its exact 'status' is not a tuple of dotted paths, such as (\"spec\",) ({tmp_path}/acme_widgets.py:8)",
@@ -188,4 +190,4 @@ def test_faults_are_reported_all_at_once(install: Install, tmp_path: Path) -> No
 
 def test_line_of_an_inherited_fault_is_where_it_was_made(install: Install, tmp_path: Path) -> None:
     code = GOOD.replace("class Widgets(Mirror)", "class Base(Mirror)").replace('("spec",)', '"spec"')
-    assert f"({tmp_path}/acme_widgets.py:6)" in told(install, f"{code}\nclass Widgets(Base):\n    up = ()\n")
+    assert f"({tmp_path}/acme_widgets.py:6)" in refusal(install, f"{code}\nclass Widgets(Base):\n    up = ()\n")

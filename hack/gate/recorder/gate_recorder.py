@@ -1,7 +1,7 @@
 """A pytest plugin that each stage of the gate loads with ``-p``: it writes down how each test ended, and quarantines.
 
 It also lets what a test leaves to the garbage collector, such as an open socket, fail in the module of that test, and
-a test fail in which a task died whose exception was never looked at.
+a test fail in which a task died and no code retrieved its exception.
 
 ``VSYNCER_GATE`` is the folder for its files. It is taken out of the environment, so that what a test starts writes
 none. This file needs nothing but pytest and hypothesis: it also runs where only a package and its tests are installed.
@@ -32,7 +32,7 @@ _LINE = re.compile(r"(?P<test>\S.*?)\s+(?P<date>\d{4}-\d\d-\d\d)\s+(?P<seen>\S.*
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A test that does not decide: its id from the top of the checkout, since when, and what was seen."""
+    """A test that does not decide: its id from the top of the checkout, since when, and the observation."""
 
     test: str
     date: str
@@ -46,7 +46,7 @@ class Quarantined:
 
 
 def quarantined(text: str) -> Iterator[Quarantined]:
-    """Yield the tests of a quarantine file that can be read; what can't be is for the verdict to say."""
+    """Yield the tests of a quarantine file that can be read; the verdict reports the others."""
     for line in text.splitlines():
         if not line.startswith("#") and (one := Quarantined.parse(line)):
             yield one
@@ -98,7 +98,7 @@ class Recorder:
 
 
 class DiedUnseen(Exception):
-    """A task that died, and whose exception was never looked at."""
+    """A task that died without code that retrieved its exception."""
 
 
 class UnseenDeaths(logging.Handler):
@@ -116,7 +116,7 @@ class UnseenDeaths(logging.Handler):
         logging.getLogger("asyncio").addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep what has an exception; asyncio logs other things, too, and a cancelled task has not died.
+        """Keep contexts with an exception; asyncio logs other things, too, and a cancelled task has not died.
 
         Nor has a server whose client has gone away, which a test may see or not.
         """
@@ -133,13 +133,13 @@ class UnseenDeaths(logging.Handler):
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None]:
-        """Fail the run for what is only freed at its end."""
+        """Fail the run for resources that are only freed at its end."""
         yield
         logging.getLogger("asyncio").removeHandler(self)
         self._complain("in one of the last tests")
 
     def _complain(self, where: str) -> None:
-        """Raise an error about the first of what was logged."""
+        """Raise an error about the first logged fault."""
         if self._logged:
             first = self._logged[0]
             self._logged = []
@@ -199,12 +199,12 @@ class Garbage:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take over what a worker has found."""
+        """Take over the findings of a worker."""
         self._left += getattr(node, "workeroutput", {}).get("left", ())
 
 
 def _complain(config: pytest.Config, where: str) -> None:
-    """Raise an error if what was freed meanwhile has complained."""
+    """Raise an error if an object that was freed meanwhile has complained."""
     try:
         collect_unraisable(config)
     except Exception as error:
@@ -221,7 +221,7 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _of_run(config: pytest.Config, text: str) -> pytest.TestReport:
-    """Return the report about the end of a run, which is no test; its id says what ran."""
+    """Return the report about the end of a run, which is no test; its id names the stage."""
     where = " ".join(config.args)
     name = f"{where}: the end of the run"
     return pytest.TestReport(name, (where, None, name), {}, "failed", text, "teardown")
@@ -260,7 +260,7 @@ def _prefix(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let what is in quarantine run without deciding."""
+    """Let tests in quarantine run without deciding."""
     text = QUARANTINE.read_text() if QUARANTINE.exists() else ""
     known: Mapping[str, Quarantined] = {one.test: one for one in quarantined(text)}
     prefix = _prefix(config)

@@ -59,19 +59,19 @@ async def defined(folder: Path) -> tuple[ApiServer, ApiServer]:
 async def run_once(folder: Path) -> None:
     """``syncer run --once`` with the configuration in the folder."""
     command = (sys.executable, "-m", "syncer", "run", "--once", "--config", "syncer.yaml")
-    with (folder / "said").open("wb") as output:
+    with (folder / "output").open("wb") as output:
         process = await asyncio.create_subprocess_exec(*command, cwd=folder, stdout=output, stderr=output)
     try:
         await asyncio.wait_for(process.wait(), SECONDS)
     except TimeoutError:
         process.kill()
-        raise AssertionError(f"{' '.join(command)}: not done after {SECONDS:g} s: {said(folder)}") from None
-    assert process.returncode == 0, said(folder)
+        raise AssertionError(f"{' '.join(command)}: not done after {SECONDS:g} s: {last_output(folder)}") from None
+    assert process.returncode == 0, last_output(folder)
 
 
-def said(folder: Path) -> str:
-    """Return the end of what the daemon said last."""
-    return (folder / "said").read_text()[-4000:]
+def last_output(folder: Path) -> str:
+    """Return the end of the daemon's last output."""
+    return (folder / "output").read_text()[-4000:]
 
 
 def there(obj: Obj | None) -> Obj:

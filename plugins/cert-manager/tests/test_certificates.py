@@ -1,4 +1,4 @@
-"""Certificates go to the host, and what was issued comes back, without a cluster."""
+"""Certificates go to the host, and issued Secrets come back, without a cluster."""
 
 from typing import Any
 
@@ -102,7 +102,7 @@ def test_a_renewed_secret_comes_back_too(world: World) -> None:
     assert brought_back(world)["data"]["tls.key"] == "bmV3"
 
 
-def test_a_pod_mounts_on_the_host_what_was_issued_there(world: World) -> None:
+def test_a_pods_copy_mounts_the_secret_issued_on_the_host(world: World) -> None:
     brought_back(world)
     world.given(virtual=[pod_mounting("web", secret="web-tls"), serviceaccount("default")])
     world.settle("serviceaccounts", "shop/default")
@@ -143,7 +143,7 @@ def test_a_secret_of_the_tenants_own_is_not_issued_over() -> None:
         world.decide(CertificateSyncer, "shop/web")
 
 
-def test_what_a_controller_of_the_host_has_copied_from_the_secret_does_not_come_back(world: World) -> None:
+def test_a_replica_that_a_host_controller_made_of_the_secret_stays_on_the_host(world: World) -> None:
     copied = issued(world) | {"metadata": issued(world)["metadata"] | {"name": "replica"}}
     world.woken()
     world.given(host=[copied])

@@ -119,7 +119,7 @@ class IssuerSyncer(Mirror[IssuerConfig]):
         """Return the copy.
 
         Raises:
-            Refused: The Issuer would do on the host what the tenant may not.
+            Refused: The Issuer would do something on the host that the tenant may not.
         """
         _refuse(virtual.get("spec"), REFUSED_IN_SPEC, at="spec")
         solvers = dig(virtual, "spec.acme.solvers")

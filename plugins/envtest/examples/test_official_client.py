@@ -60,7 +60,7 @@ def test_deployments_are_scaled_up(api_server: BackgroundApiServer, api: client.
     assert web["spec"]["replicas"] == 3
 
 
-def test_what_an_api_server_refuses_is_refused(api: client.ApiClient) -> None:
+def test_an_invalid_name_is_refused_as_by_a_real_api_server(api: client.ApiClient) -> None:
     core = client.CoreV1Api(api)
     with pytest.raises(client.ApiException) as caught:
         core.create_namespaced_config_map("default", {"metadata": {"name": "No_Such_Name"}})
@@ -68,7 +68,7 @@ def test_what_an_api_server_refuses_is_refused(api: client.ApiClient) -> None:
     assert "metadata.name: Invalid value" in caught.value.body
 
 
-def test_a_watch_sees_what_changes(api_server: BackgroundApiServer, api: client.ApiClient) -> None:
+def test_a_watch_receives_changes(api_server: BackgroundApiServer, api: client.ApiClient) -> None:
     core = client.CoreV1Api(api)
     version = core.list_namespaced_config_map("default").metadata.resource_version
     api_server.put(

@@ -46,7 +46,7 @@ def own_plane(control_plane_programs: Programs) -> Iterator[ControlPlane]:
         yield plane
 
 
-def test_what_is_stored_outlives_the_api_server(own_plane: ControlPlane) -> None:
+def test_stored_objects_survive_a_restart_of_the_api_server(own_plane: ControlPlane) -> None:
     own_plane.kubectl("create", "configmap", "kept", "--from-literal=key=value")
     own_plane.kill_apiserver()
     own_plane.restart_apiserver()

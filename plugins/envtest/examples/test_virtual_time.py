@@ -21,7 +21,7 @@ async def insist(client: MemoryClient, name: str) -> int:
     return tries
 
 
-def test_it_goes_on_until_the_server_has_recovered() -> None:
+def test_client_retries_until_the_server_has_recovered() -> None:
     async def scenario() -> None:
         server = ApiServer()
         server.faults.add(Rule(verb="create", resource="leases", status=503, count=12))

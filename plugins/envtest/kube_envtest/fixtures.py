@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> Generator[None, None, None]:
-    """Print a loud last line that says what was skipped, and how to get a real API server."""
+    """Print a last line with the number of skipped tests, and the way to a real API server."""
     yield
     if line := config.stash.get(SKIPPED, ""):
         terminalreporter.write_line(line, red=True, bold=True)

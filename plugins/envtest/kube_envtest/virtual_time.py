@@ -1,4 +1,4 @@
-"""Virtual time: an event loop whose clock jumps to the next timer instead of waiting for it."""
+"""Virtual time: an event loop with a clock that jumps to the next timer instead of waiting for it."""
 
 import asyncio
 import selectors

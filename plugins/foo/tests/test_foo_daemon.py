@@ -40,8 +40,8 @@ async def run_once(folder: Path) -> str:
     """Return the output of ``syncer run --once`` with the configuration in the folder."""
     off = ("--metrics-address", "0", "--health-address", "0")
     command = (sys.executable, "-m", "syncer", "run", "--once", "--config", "syncer.yaml", *off)
-    said, log = folder / "said", folder / "log"
-    with said.open("wb") as stdout, log.open("wb") as stderr:
+    output, log = folder / "output", folder / "log"
+    with output.open("wb") as stdout, log.open("wb") as stderr:
         process = await asyncio.create_subprocess_exec(*command, cwd=folder, stdout=stdout, stderr=stderr)
     try:
         await asyncio.wait_for(process.wait(), SECONDS)
@@ -49,7 +49,7 @@ async def run_once(folder: Path) -> str:
         process.kill()
         raise AssertionError(f"{' '.join(command)}: not done after {SECONDS:g} s: {log.read_text()[-4000:]}") from None
     assert process.returncode == 0, log.read_text()
-    return said.read_text()
+    return output.read_text()
 
 
 def there(obj: Obj | None) -> Obj:
@@ -57,8 +57,8 @@ def there(obj: Obj | None) -> Obj:
     return obj
 
 
-@pytest.mark.parametrize(("config", "said"), GUIDED, ids=["configuration alone", "as a package"])
-def test_a_foo_goes_to_the_host_and_its_status_comes_back(config: str, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("config", "output"), GUIDED, ids=["configuration alone", "as a package"])
+def test_a_foo_goes_to_the_host_and_its_status_comes_back(config: str, output: str, tmp_path: Path) -> None:
     (tmp_path / "syncer.yaml").write_text(config + NETWORKING)
 
     async def scenario() -> None:
@@ -67,7 +67,7 @@ def test_a_foo_goes_to_the_host_and_its_status_comes_back(config: str, said: str
         host.put(DEFINITION)
         await run_once(tmp_path)
         virtual.put(build(FOOS, "web", spec={"replicas": 3}))
-        assert await run_once(tmp_path) == said
+        assert await run_once(tmp_path) == output
         copy = there(host.get(FOOS, "vc-ns/web-x-shop-x-vc"))
         assert copy["spec"] == {"replicas": 3}
         host.put(copy | {"status": {"availableReplicas": 2}})

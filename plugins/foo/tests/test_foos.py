@@ -29,12 +29,12 @@ def decided(world: World) -> Decision:
     return world.decide(FooSyncer, "shop/web")
 
 
-def test_downward_a_foo_is_created() -> None:
+def test_a_foo_is_created_on_the_host() -> None:
     [write] = decided(World([FooSyncer]).given(virtual=[FOO])).writes
     assert (write.obj["metadata"]["name"], write.obj["spec"]) == ("web-x-shop-x-vc", {"replicas": 3})
 
 
-def test_upward_its_status_comes_back(in_step: World) -> None:
+def test_the_status_of_a_foo_comes_back(in_step: World) -> None:
     copy = in_step.host("Foo", COPY)
     in_step.given(host=[changed(copy, status={"availableReplicas": 2})])
     [sent] = in_step.settle(FooSyncer, "shop/web")
@@ -47,7 +47,7 @@ def test_the_patroller_finds_nothing_while_both_sides_are_in_step(in_step: World
     assert (decision.outcome, in_step.apply(decision)) == (Outcome.IN_STEP, [])
 
 
-def test_the_patroller_finds_and_repairs_what_somebody_changed_on_the_host(in_step: World) -> None:
+def test_the_patroller_repairs_a_change_made_on_the_host(in_step: World) -> None:
     in_step.given(host=[changed(in_step.host("Foo", COPY), spec={"replicas": 9})])
     assert [sent.verb for sent in in_step.settle(FooSyncer, "shop/web")] == ["patch"]
     assert changed(in_step.host("Foo", COPY))["spec"] == {"replicas": 3}

@@ -29,7 +29,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def sessions(text: str) -> list[tuple[str, str]]:
-    """The commands of a console block, each with what it prints."""
+    """The commands of a console block, each with its output."""
     found: list[tuple[str, str]] = re.findall(r"^\$ (.*)\n((?:(?!\$ ).+\n)*)", text, re.MULTILINE)
     return found
 
@@ -90,8 +90,8 @@ def test_the_package_is_found_as_the_guide_shows(tmp_path: Path) -> None:
     """The commands that need clusters are those of test_foo_daemon."""
     shown = [each for block in blocks(GUIDE, "console") for each in sessions(block) if "syncer run" not in each[0]]
     assert [command for command, _ in shown] == ["syncer plugins check foos"]
-    for command, said in shown:
-        assert run(command, tmp_path) == said
+    for command, expected in shown:
+        assert run(command, tmp_path) == expected
 
 
 def test_the_names_in_the_tables_are_those_of_the_api() -> None:
@@ -103,7 +103,7 @@ def test_the_names_in_the_tables_are_those_of_the_api() -> None:
     assert shown - known - methods == set()
 
 
-def test_the_template_is_renamed_as_its_readme_says(tmp_path: Path) -> None:
+def test_the_template_is_renamed_by_the_commands_of_its_readme(tmp_path: Path) -> None:
     shutil.copytree(
         PLUGINS / "template", tmp_path / "plugins/template", ignore=shutil.ignore_patterns(".*", "__pycache__")
     )

@@ -44,7 +44,7 @@ def test_case(case: Case) -> None:
     ],
     ids=["its own namespace", "those that it names", "all"],
 )
-def test_it_selects_the_copies_of_what_it_selects_in_the_virtual_cluster(names: Obj, selected: set[str]) -> None:
+def test_a_copy_selects_the_copies_of_the_services_its_original_selects(names: Obj, selected: set[str]) -> None:
     services = [service("web", namespace=each, metadata={"labels": {"app": "web"}}) for each in ("shop", "bank")]
     world = World().given(virtual=[*services, monitor(namespaceSelector=names)])
     spec = copied(ServiceMonitorSyncer, world, "shop/web")["spec"]

@@ -102,7 +102,7 @@ class Related(Config):
         if self.origin == "host" and not (by.reference or by.owner or by.selector.named):
             why = "origin host needs by.reference, by.owner, or"
             why = f"{why} {NAME} in a value of by.selector.matchLabels"
-            raise ValueError(f"{why}: else the owner of an object is not known")
+            raise ValueError(f"{why}: otherwise the owner of an object is not known")
         return self
 
 
@@ -367,9 +367,9 @@ class CustomConfig(Config):
         for path, kinds in self.references.items():
             for kind in kinds:
                 yield ("references", path), kind
-        for place, related in enumerate(self.related):
+        for index, related in enumerate(self.related):
             if related.origin == "virtual":
-                yield ("related", place, "resource"), related.resource
+                yield ("related", index, "resource"), related.resource
 
 
 def _shown(name: str) -> str:

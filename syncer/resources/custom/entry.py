@@ -191,12 +191,12 @@ class CustomEntry:
 
         Each comes with the name of its syncer.
         """
-        seen: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for related in self.config.related:
             if related.origin != "host" or not related.enabled:
                 continue
-            seen[related.resource] += 1
-            number = seen[related.resource]
+            counts[related.resource] += 1
+            number = counts[related.resource]
             name = f"{self.name}:{related.resource}"
             if number > 1:
                 name = f"{name}:{number}"

@@ -104,9 +104,9 @@ class CustomFromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[Cust
         if key.namespace:
             namespace = Key("", key.namespace)
             if ctx.virtual(NAMESPACES, namespace) is None:
-                seen = ObjectRef(Side.VIRTUAL, NAMESPACES, namespace)
+                reference = ObjectRef(Side.VIRTUAL, NAMESPACES, namespace)
                 why = f"the virtual cluster has no namespace {key.namespace} yet"
-                return wait(why, on=(seen,))
+                return wait(why, on=(reference,))
         exact = self._options.exact_for(host, None)
         why = "the host has it and the virtual cluster does not yet"
         return apply(virtual=self._shown(ctx, host, key), reason=why, exact=exact)

@@ -136,7 +136,7 @@ class Retained(CustomToHost, SyncUp):
         if is_deleting(pair.virtual):
             return skip(self._retained("is being deleted"))
         if is_deleting(pair.host):
-            return wait("the host copy is being deleted; it is made again when it is gone")
+            return wait("the host copy is being deleted; it is created again once it is gone")
         return super().sync(ctx, pair)
 
     def sync_up(self, ctx: Context, host: Obj) -> Decision:

@@ -139,7 +139,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         """Create the virtual object."""
         found = self._belonging(ctx, host)
         if found is None:
-            return skip(f"it belongs to no synced {self._kind.virtual.kind}")
+            return skip(f"it doesn't belong to a synced {self._kind.virtual.kind}")
         if not found.begun:
             return wait(f"its {self._kind.virtual.kind} is not on the host yet", on=found.on)
         if is_deleting(host):
@@ -159,7 +159,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
 
         found = self._belonging(ctx, pair.host)
         if found is None or found.key != key_of(pair.virtual):
-            why = f"it belongs to no synced {self._kind.virtual.kind} any more"
+            why = f"it doesn't belong to a synced {self._kind.virtual.kind} any more"
             return delete(virtual=pair.virtual, reason=why)
         if not found.begun:
             # A tenant may have set the mark, and the conditions could not be checked.
@@ -193,12 +193,12 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
             if ctx.host_key(key) != key_of(host):
                 # It is in another namespace than the copies, so not the tenant's.
                 continue
-            place = ctx.names.to_host(self._kind.host, key_of(owner))
-            there = ctx.host(self._kind.host, place)
+            owner_key = ctx.names.to_host(self._kind.host, key_of(owner))
+            there = ctx.host(self._kind.host, owner_key)
             begun = there is not None and ctx.marks.virtual_key(there) == key_of(owner)
             if there is None or not begun or self._holds(there, host):
                 virtual = ObjectRef(Side.VIRTUAL, self._kind.virtual, key_of(owner))
-                copy = ObjectRef(Side.HOST, self._kind.host, place)
+                copy = ObjectRef(Side.HOST, self._kind.host, owner_key)
                 return Belonging(key, begun, (virtual, copy))
         return None
 
@@ -284,14 +284,14 @@ class TranslatedNames(Belongs, Watches):
 
     def owners(self, ctx: Context[Related], host: Obj) -> Iterator[tuple[Key, Obj]]:
         """Yield each custom object that names the host object, with the key that it uses."""
-        place = key_of(host)
+        host_key = key_of(host)
         kind = self._kind.virtual
-        for owner in sorted(ctx.reader.indexed(Side.VIRTUAL, kind, self.name, str(place))):
+        for owner in sorted(ctx.reader.indexed(Side.VIRTUAL, kind, self.name, str(host_key))):
             virtual = ctx.virtual(kind, owner)
             if virtual is None:
                 continue
             for key in self._keys(virtual):
-                if ctx.names.to_host(self.resource, key) == place:
+                if ctx.names.to_host(self.resource, key) == host_key:
                     yield key, virtual
 
     def _places(self, virtual: Obj) -> Iterable[str]:
@@ -345,8 +345,8 @@ class SameNames(Belongs, Watches):
 
         Each comes with the virtual key that the object has beside it.
         """
-        for place in self._candidates(ctx, host):
-            owner = ctx.host(self._kind.host, place)
+        for owner_key in self._candidates(ctx, host):
+            owner = ctx.host(self._kind.host, owner_key)
             if owner is None:
                 continue
             virtual = ctx.virtual_of(self._kind.virtual, owner)

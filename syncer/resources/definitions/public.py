@@ -105,7 +105,7 @@ class PublicDefinitionSyncer(
             return self._removed(ctx, pair.virtual, reason)
         if is_deleting(pair.virtual):
             gone = ObjectRef(Side.VIRTUAL, ctx.resource, key_of(pair.virtual))
-            why = "the virtual CRD is being deleted; it is made again when it is gone"
+            why = "the virtual CRD is being deleted; it is created again once it is gone"
             return wait(why, on=(gone,))
         wanted = crossing(pair.host, conversion=ctx.config.conversion)
         refuse_unsafe(wanted, pair.virtual, Side.VIRTUAL)

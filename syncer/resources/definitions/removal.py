@@ -21,7 +21,7 @@ def removed(copy: Obj, side: Side, policy: OnRemoval, *, why: str, section: str)
     if policy == "delete-if-unused":
         if not any(version.get("served") for version in copy["spec"]["versions"]):
             why = f"{why}; {name} stays: none of its versions is served"
-            return skip(f"{why}, so it can't be seen whether it is used")
+            return skip(f"{why}, so its use can't be checked")
         users = custom_resource(copy)
 
     reason = f"{why}, and {option} is {policy}"

@@ -83,7 +83,7 @@ class TenantDefinitionSyncer(
         if is_deleting(pair.virtual):
             return wait("the virtual CRD is being deleted")
         if is_deleting(pair.host):
-            return wait("the host CRD is being deleted; it is made again when it is gone")
+            return wait("the host CRD is being deleted; it is created again once it is gone")
         wanted = crossing(pair.virtual, conversion=ctx.config.conversion)
         refuse_unsafe(wanted, pair.host, Side.HOST)
         return _apply(ctx, pair.virtual, wanted)

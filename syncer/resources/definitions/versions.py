@@ -35,7 +35,7 @@ def crossing(crd: Obj, *, conversion: Conversion) -> Crossing:
         return Crossing(spec, notes)
     if conversion == "refuse":
         why = "a webhook converts between its versions, which can't be reached from the other side"
-        how = "set conversion: strip to do without it"
+        how = "set conversion: strip to sync without the webhook"
         raise Refused(f"{why}; {how}", path="spec.conversion")
     spec, left_out = _without_webhook(spec)
     return Crossing(spec, (*notes, *left_out), stripped=True)
@@ -77,29 +77,29 @@ def refuse_unsafe(wanted: Crossing, live: Obj, side: Side) -> None:
     Raises:
         Refused: The live CRD can't be changed to the wanted one.
     """
-    place = "in the virtual cluster" if side is Side.VIRTUAL else "on the host"
-    _refuse_another_kind(wanted.spec, live["spec"], place)
+    where = "in the virtual cluster" if side is Side.VIRTUAL else "on the host"
+    _refuse_another_kind(wanted.spec, live["spec"], where)
 
     versions = {version["name"]: version for version in wanted.spec["versions"]}
     stored = [str(version) for version in dig(live, "status.storedVersions") or ()]
     lost = ", ".join(version for version in stored if version not in versions)
     if lost:
-        why = f"{lost} is gone, but objects may be stored as {lost} {place}"
+        why = f"{lost} is gone, but objects may be stored as {lost} {where}"
         how = f"write each of them once, then take {lost} out of"
         how = f"{how} status.storedVersions of the CRD there"
         raise Refused(f"{why}; {how}", path="spec.versions")
 
     if wanted.stripped:
-        _refuse_unreadable(wanted.spec, versions, stored, place)
+        _refuse_unreadable(wanted.spec, versions, stored, where)
 
 
-def _refuse_another_kind(wanted: Obj, live: Obj, place: str) -> None:
+def _refuse_another_kind(wanted: Obj, live: Obj, where: str) -> None:
     """Refuse to change the scope, the kind or the plural of a CRD, which are immutable."""
     for path in ("scope", "names.kind", "names.plural"):
         new = dig(wanted, path)
         old = dig(live, path)
         if new != old:
-            why = f"it is {new} now, and can't be changed from {old} {place}"
+            why = f"it is {new} now, and can't be changed from {old} {where}"
             how = "delete the CRD there, with its objects, and it is created again"
             raise Refused(f"{why}; {how}", path=f"spec.{path}")
 
@@ -108,7 +108,7 @@ def _refuse_unreadable(
     wanted: Obj,
     versions: Mapping[str, Obj],
     stored: Iterable[str],
-    place: str,
+    where: str,
 ) -> None:
     """Refuse versions with different schemas.
 
@@ -119,9 +119,9 @@ def _refuse_unreadable(
     name = storage["name"]
     others = ", ".join(each for each in stored if not _alike(versions[each], storage))
     if others:
-        why = f"{name} is stored now, but objects may be stored as {others} {place}"
+        why = f"{name} is stored now, but objects may be stored as {others} {where}"
         why = f"{why}, with another schema and no webhook to convert them"
-        how = "save them, delete the CRD there, which is created again, and create them"
+        how = "save them, delete the CRD there (it is created again), and create them"
         raise Refused(f"{why}; {how} as {name}", path="spec.versions")
 
 

@@ -18,7 +18,7 @@ from syncer.resources.pods.references import PATHS
 SUBRESOURCE = "ephemeralcontainers"
 FIELD = "ephemeralContainers"
 #: Why a container is refused whose name the host pod has already, though it wasn't sent.
-TAKEN = "the host has another container of this name in the pod; choose another name"
+TAKEN = "the host has a container of this name in the pod already; choose another name"
 
 
 def added(ctx: Context[PodConfig], pair: Pair, sent: containers.SentContainers) -> Decision | None:

@@ -36,8 +36,8 @@ def missing_server(ctx: Context, virtual: Obj) -> Decision | None:
         return None
     if ctx.virtual(SERVICES, key) is None or _address(ctx, key):
         return None
-    seen = ObjectRef(Side.HOST, SERVICES, ctx.names.to_host(SERVICES, key))
-    return wait(f"the DNS Service {key} has no address on the host yet", on=(seen,))
+    reference = ObjectRef(Side.HOST, SERVICES, ctx.names.to_host(SERVICES, key))
+    return wait(f"the DNS Service {key} has no address on the host yet", on=(reference,))
 
 
 def fields(ctx: Context, virtual: Obj) -> Obj:

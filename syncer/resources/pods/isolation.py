@@ -1,7 +1,8 @@
 """Labels on the copies of Pods that the tenant's NetworkPolicies isolate.
 
-NetworkPolicies of a namespace add up, so what the operator's own lets through, a tenant's can't
-hold up. By these labels the operator's leave out the Pods about which the tenant's decide.
+NetworkPolicies of a namespace add up, so a tenant's policy can't stop traffic that the operator's
+own lets through. By these labels, the operator's policies leave out the Pods that the tenant's
+policies select.
 """
 
 import json

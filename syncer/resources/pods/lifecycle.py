@@ -79,7 +79,7 @@ def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:
     if is_deleting(virtual):
         return _end(ctx, virtual)
     if has_started(virtual):
-        why = "it had started and the host has it no more"
+        why = "it had started and is no longer on the host"
         why = f"{why}; a Pod that has started is never started again"
         final = _final_status(ctx, virtual, is_disrupted=True)
         return ended_by_host(delete(virtual=virtual, grace=0, final_status=final, reason=why))
@@ -92,7 +92,7 @@ def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:
 
 def ended_by_host(decision: Decision) -> Decision:
     """Return a decision that ends a Pod with an event, as the tenant has not asked for the end."""
-    return decision.warn("HostCopyDeleted", f"{LOST}; whoever made it may make another")
+    return decision.warn("HostCopyDeleted", f"{LOST}; its controller may create another")
 
 
 def _end(ctx: Context, virtual: Obj) -> Decision:
@@ -106,7 +106,7 @@ def _end(ctx: Context, virtual: Obj) -> Decision:
     is_marked = metadata.get("deletionGracePeriodSeconds") == 0
     if status is None and is_marked and metadata.get("finalizers"):
         return skip("it is being deleted and waits for its finalizers")
-    reason = "it is being deleted, and the host runs it no more"
+    reason = "it is being deleted, and no longer runs on the host"
     return delete(virtual=virtual, grace=0, final_status=status, reason=reason)
 
 

@@ -144,10 +144,10 @@ def _set_generation(part: Obj, pair: Pair, own: Obj | None, *, behind: bool) -> 
     That is so if it has observed the host pod's latest one. Otherwise the generation that is there
     stays.
     """
-    seen = part.pop("observedGeneration", None)
+    observed = part.pop("observedGeneration", None)
     virtual = pair.virtual["metadata"].get("generation")
     host = pair.host["metadata"].get("generation")
-    if seen and virtual and host and seen >= host and not behind:
+    if observed and virtual and host and observed >= host and not behind:
         part["observedGeneration"] = virtual
     elif own and "observedGeneration" in own:
         part["observedGeneration"] = own["observedGeneration"]

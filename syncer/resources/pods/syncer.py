@@ -231,7 +231,7 @@ def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
     variables, left_out = service_env(ctx, virtual)
     host = policy.applied(ctx, host_pod(ctx, virtual, variables), required_labels(ctx.settings))
     ctx.leave_out(*fields_left_out(virtual, host))
-    decision = apply(host=host, partial=True, reason="the host is to run it")
+    decision = apply(host=host, partial=True, reason="the host must run it")
     if left_out:
         return decision.warn("ServiceLinksLeftOut", left_out)
     return decision
@@ -287,7 +287,7 @@ def _bound_apart(pair: Pair) -> Refused:
     of_host = pair.host["spec"]["nodeName"]
     why = f"the host runs it on {of_host}, and here it is bound to {own:.{LONGEST_NAME}}"
     why = f"{why}: its status stays as it is"
-    how = "Delete it, and run no scheduler in the virtual cluster, as the host's places all Pods"
+    how = "Delete it, and run no scheduler in the virtual cluster, as the host's scheduler places all Pods"
     return Refused(f"{why}. {how}", path="spec.nodeName", reason="BoundElsewhere")
 
 
@@ -335,7 +335,7 @@ def _end_virtual(pair: Pair) -> Decision:
     grace = pair.host["metadata"].get("deletionGracePeriodSeconds")
     may_run = lifecycle.has_started(pair.virtual) and not lifecycle.is_finished(pair.host)
     if grace == 0 and may_run:
-        return wait("the host is deleting it without grace; how it ended is known when it is gone")
+        return wait("the host is deleting it without grace; its end state is known once it is gone")
     decision = delete(virtual=pair.virtual, grace=grace, reason="the host is deleting it")
     return lifecycle.ended_by_host(decision)
 
@@ -347,8 +347,8 @@ def _missing_account(ctx: Context, virtual: Obj) -> Decision | None:
     account = Key(key_of(virtual).namespace, fields.service_account(virtual))
     if ctx.host_of(SERVICE_ACCOUNTS, account) is not None:
         return None
-    seen = ObjectRef(Side.HOST, SERVICE_ACCOUNTS, ctx.names.to_host(SERVICE_ACCOUNTS, account))
-    return wait(f"its ServiceAccount {account.name} is not on the host yet", on=(seen,))
+    reference = ObjectRef(Side.HOST, SERVICE_ACCOUNTS, ctx.names.to_host(SERVICE_ACCOUNTS, account))
+    return wait(f"its ServiceAccount {account.name} is not on the host yet", on=(reference,))
 
 
 def _missing_tokens(ctx: Context, virtual: Obj) -> Decision | None:

@@ -103,7 +103,7 @@ class PodTokenSyncer(
         if _ends(virtual):
             return skip("the Pod has finished or is being deleted")
         if ctx.host_of(PODS, key_of(virtual)) is None and not _is_to_run(ctx, virtual):
-            return skip("the host is not to run it")
+            return skip("the host does not run it")
         if missing := _missing_account(ctx, virtual):
             return wait(f"its ServiceAccount {missing.key.name} is not there yet", on=(missing,))
         return _renewed(ctx, virtual, reason="the Pod needs tokens of its ServiceAccount")
@@ -111,7 +111,7 @@ class PodTokenSyncer(
     def sync(self, ctx: Context[PodTokenConfig], pair: Pair) -> Decision:
         """Renew the tokens in time while the Pod runs."""
         if is_deleting(pair.host):
-            return wait("the Secret is being deleted; it is made again when it is gone")
+            return wait("the Secret is being deleted; it is created again once it is gone")
         if _ends(pair.virtual):
             return skip("the Pod has finished or is being deleted")
         if not lifecycle.is_selected(ctx, pair.virtual):
@@ -119,18 +119,18 @@ class PodTokenSyncer(
         left = _seconds_left(ctx, pair)
         node = _unnamed_node(ctx, pair)
         if left > 0 and not node:
-            return apply(reason="the tokens are good for a while").look_again(left)
+            return apply(reason="the tokens are still valid").look_again(left)
         if left > 0 and ctx.virtual(NODES, Key("", node)) is None:
             there = ObjectRef(Side.VIRTUAL, NODES, Key("", node))
-            return wait("tokens can't name its Node before that is there", after=left, on=(there,))
+            return wait("its tokens can't name its Node until the Node is there", after=left, on=(there,))
 
         if missing := _missing_account(ctx, pair.virtual):
             why = f"its ServiceAccount {missing.key.name} is not there"
-            why = f"{why}, so its token can't be renewed; make it again"
+            why = f"{why}, so its token can't be renewed; create the ServiceAccount again"
             raise Refused(why, reason="ServiceAccountNotFound")
         reason = "a token is about to end, or is missing"
         if left > 0:
-            reason = "its tokens are to name its Node"
+            reason = "its tokens must name its Node"
         return _renewed(ctx, pair.virtual, reason=reason)
 
 

@@ -97,5 +97,5 @@ def _copies(stage: "Stage", tenant: str, kind: str) -> Iterator[str]:
         space, name = notes.get(MARKS.namespace, ""), notes.get(MARKS.name, "")
         if stage.tenants[tenant].get(kind, f"{space}/{name}") is None:
             yield f"{tenant} {kind} {space}/{name} is gone but has a copy"
-        if stage.place(tenant, space, name) != f"{home(tenant)}/{copy['metadata']['name']}":
+        if stage.host_path(tenant, space, name) != f"{home(tenant)}/{copy['metadata']['name']}":
             yield f"{tenant} {kind} {space}/{name} has a second copy"

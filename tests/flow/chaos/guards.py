@@ -15,7 +15,7 @@ _APART = ("coordination.k8s.io/leases", "/events")
 
 
 class Guards:
-    """Listens to the servers, and says what ought not to have happened."""
+    """Listens to the servers, and reports changes that must not happen."""
 
     def __init__(self, host: Server, tenants: Mapping[str, Server], cast: Cast, wrong: Callable[[str], None]) -> None:
         self._host, self._tenants, self._cast, self._wrong = host, tenants, cast, wrong

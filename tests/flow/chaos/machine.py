@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from chaos import steps
 from chaos.daemons import CANDIDATES, Cast
-from chaos.people import KINDS, LOOKS, NAMES, SPACES, SPECIAL, WAYS
+from chaos.people import KINDS, LOOKS, NAMES, SPACES, SPECIAL, SPOILS
 from chaos.stage import CUSTOM, HOST, Stage
 from chaos.steps import Step
 
@@ -90,7 +90,7 @@ class Play(RuleBasedStateMachine):
     def delete_space(self, tenant: str, space: str, pause: float) -> None:
         self.do(steps.DeleteSpace(tenant, space), pause)
 
-    @rule(data=st.data(), how=st.sampled_from(WAYS), pause=_PAUSES)
+    @rule(data=st.data(), how=st.sampled_from(SPOILS), pause=_PAUSES)
     def spoil(self, data: st.DataObject, how: str, pause: float) -> None:
         if found := self.pick(data, *KINDS):
             self.do(steps.Spoil(*found, how), pause)

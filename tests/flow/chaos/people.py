@@ -104,7 +104,7 @@ def spoilt(kind: str, copy: Obj, how: str) -> Obj:
 
 
 #: The ways to spoil a copy, ``delete`` beside them.
-WAYS = ("contents", "labels", "unmark", "uid", "fields", "pin")
+SPOILS = ("contents", "labels", "unmark", "uid", "fields", "pin")
 
 
 def lived(copy: Obj, act: str, now: str) -> Obj | None:

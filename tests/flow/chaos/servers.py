@@ -18,7 +18,7 @@ Changed = Callable[[str, Event], None]
 
 
 class Server(ApiServer):
-    """An API server that says whose request it is that changes something."""
+    """An API server that reports the user of each change."""
 
     #: The user whose request is being answered; ``""`` where people of the play change something.
     by = ""
@@ -55,7 +55,7 @@ class Server(ApiServer):
 
 
 class _Read(WrappedStream):
-    """A watch that nobody reads while the process is frozen."""
+    """A watch that stays unread while the process is frozen."""
 
     def __init__(self, inner: Stream, thawed: asyncio.Event) -> None:
         super().__init__(inner)

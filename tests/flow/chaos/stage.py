@@ -107,11 +107,11 @@ class Stage:
         return self.host if name == HOST else self.tenants[name]
 
     def copy(self, tenant: str, kind: str, space: str, name: str) -> Obj | None:
-        """Return the object at the place of a copy."""
-        return self.host.get(kind, self.place(tenant, space, name)) if self.serves(HOST, kind) else None
+        """Return the host object under the key of a copy."""
+        return self.host.get(kind, self.host_path(tenant, space, name)) if self.serves(HOST, kind) else None
 
-    def place(self, tenant: str, space: str, name: str) -> str:
-        """Return the place of the copy of a tenant's object."""
+    def host_path(self, tenant: str, space: str, name: str) -> str:
+        """Return the host key of the copy of a tenant's object, as ``namespace/name``."""
         return f"{home(tenant)}/{name}-x-{space}-x-{tenant}"
 
     def serves(self, server: str, kind: str) -> bool:
@@ -175,7 +175,7 @@ class Stage:
         await self._pass(40)
         for tenant in self.cast.tenants:
             for kind in KINDS:
-                self.host.delete(kind, self.place(tenant, SPACES[0], "last"))
+                self.host.delete(kind, self.host_path(tenant, SPACES[0], "last"))
         await self._pass(40)
 
     async def _pass(self, seconds: float) -> None:
@@ -215,11 +215,11 @@ class Stage:
 
     async def _writes_of(self, seconds: float) -> list[str]:
         """Return the writes of our daemons in some seconds without any other change; refused ones don't count."""
-        seen = {name: len(self.server(name).requests) for name in self.servers}
+        counts = {name: len(self.server(name).requests) for name in self.servers}
         await asyncio.sleep(seconds)
         return [
             f"in step, and yet {one.user} did {one.verb} {one.path} on {name}"
-            for name, since in seen.items()
+            for name, since in counts.items()
             for one in list(self.server(name).requests)[since:]
             if one.verb in WRITES and one.status < 300 and one.resource not in APART and "token" not in one.path
             if not is_question(one)

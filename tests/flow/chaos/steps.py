@@ -147,7 +147,7 @@ class DeleteCopy(Step):
     async def play(self, stage: Stage) -> None:
         if stage.serves(HOST, self.kind):
             delete = stage.host.delete if self.force else stage.host.end
-            delete(self.kind, stage.place(self.tenant, self.space, self.name))
+            delete(self.kind, stage.host_path(self.tenant, self.space, self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Squat(Step):
     name: str
 
     async def play(self, stage: Stage) -> None:
-        namespace, _, name = stage.place(self.tenant, self.space, self.name).partition("/")
+        namespace, _, name = stage.host_path(self.tenant, self.space, self.name).partition("/")
         found = stage.host.get("configmaps", f"{namespace}/{name}")
         if found is None:
             stage.put(HOST, configmap(name, {"of": "somebody"}, namespace=namespace))
@@ -331,7 +331,7 @@ class Freeze(Step):
 
 @dataclass(frozen=True, slots=True)
 class Stop(Step):
-    """A candidate is told to stop."""
+    """A candidate is asked to stop."""
 
     daemon: str
 

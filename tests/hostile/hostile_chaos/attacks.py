@@ -250,7 +250,7 @@ def rights_on_the_node(stage: Stage, rng: random.Random, name: str) -> None:
 
 
 @attack("notes")
-def what_the_host_hides(stage: Stage, rng: random.Random, name: str) -> None:
+def repeat_hidden_values(stage: Stage, rng: random.Random, name: str) -> None:
     """Change a host object whose annotations repeat what the tenants don't see."""
     metadata = {"annotations": {rng.choice(NOTES): json.dumps({"password": f"{CANARY}-{name}"})}}
     spec = {"password": f"{CANARY}-password", "n": name}

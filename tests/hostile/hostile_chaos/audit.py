@@ -215,7 +215,7 @@ class Audit:
         hidden = self.places - {metadata.get("namespace")}
         if change.resource == "pods" and not hidden.isdisjoint(_PLACE.findall(json.dumps(obj.get("status")))):
             self.report("hostnames", "the status of a virtual Pod names a host namespace", key)
-        if change.resource == "events" and _says_host(json.dumps([obj.get("message"), obj.get("note")])):
+        if change.resource == "events" and _names_host(json.dumps([obj.get("message"), obj.get("note")])):
             self.report("events", "an event names a host namespace", f"{key}: {obj.get('message')}")
 
     # -- requests ----------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def _translated(name: str) -> bool:
     return "-x-" in name
 
 
-def _says_host(text: str) -> bool:
+def _names_host(text: str) -> bool:
     return f"namespace {HOME}" in text or f" {HOME}/" in text
 
 

@@ -73,7 +73,7 @@ RAW: Mapping[str, Callable[[bytes], bytes]] = {
 }
 
 
-def told(sent: bytes, name: str, choice: str) -> bytes:
+def falsified(sent: bytes, name: str, choice: str) -> bytes:
     """Return a line or a list with a lie of this name about an object, and about no other."""
     if not sent.startswith(b'{"type":"'):
         return _listed(sent, name, choice)

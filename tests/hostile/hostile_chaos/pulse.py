@@ -93,9 +93,9 @@ class Pulse:
                 for each in first:
                     self._beat(each, f"{PULSE}{number}-{each}")
 
-    def _beat(self, whose: str, name: str) -> None:
+    def _beat(self, served: str, name: str) -> None:
         tenant, names = (
-            (self.scene.tenant, self.scene.names) if whose == ATTACKED else (self.beside.tenant, self.beside.names)
+            (self.scene.tenant, self.scene.names) if served == ATTACKED else (self.beside.tenant, self.beside.names)
         )
         beat = configmap(name, namespace=OTHERS, metadata=COPIED)
         copy = names.to_host(CONFIG_MAPS, Key(OTHERS, name)).name
@@ -105,9 +105,9 @@ class Pulse:
         sent = tenant.call(partial(StagedServer.moments, name=name))[0]
         tenant.delete("configmaps", f"{OTHERS}/{name}")
         if at and sent:
-            self.taken[whose].append(at - sent)
-            self.whole[whose].append(at - begun)
-        elif not at and self.beats and whose == ATTACKED:
+            self.taken[served].append(at - sent)
+            self.whole[served].append(at - begun)
+        elif not at and self.beats and served == ATTACKED:
             self.missed.append(time.time())
 
     def _arrived(self, name: str) -> float:

@@ -155,7 +155,7 @@ def _restart(stage: Stage, audit: Audit, pulse: Pulse, turn: Turn) -> None:
     if stage.scene.lives:
         stage.wait_gone()
         _memory(turn, stage, _audit(stage, audit))
-        if "\x1b" in stage.scene.said_by("parked"):
+        if "\x1b" in stage.scene.output_of("parked"):
             turn.report("escapes", "syncer parked prints escape sequences of a tenant's")
         stage.scene.daemon.stop()
     _audit(stage, audit)
@@ -178,8 +178,8 @@ def _start(stage: Stage, turn: Turn) -> None:
 def _look(stage: Stage, audit: Audit, turn: Turn) -> None:
     """Look at the process, its requests and its pages."""
     if not stage.scene.lives:
-        said = [line for line in stage.scene.daemon.said().splitlines() if line][-1][:300]
-        turn.report("process", "the daemon has ended", said)
+        last_line = [line for line in stage.scene.daemon.log_text().splitlines() if line][-1][:300]
+        turn.report("process", "the daemon has ended", last_line)
         _start(stage, turn)
         return
     stage.read_page()

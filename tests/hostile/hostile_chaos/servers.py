@@ -63,11 +63,11 @@ class StagedServer(ApiServer):
         self.follow(self._note)
         for user in (DAEMON.name, BESIDE.name):
             for verb in ("list", "watch"):
-                self.faults.add(Rule(verb=verb, user=user, rewrite=self._say))
+                self.faults.add(Rule(verb=verb, user=user, rewrite=self._falsify))
 
     def lie(self, text: bytes, name: str, choice: str) -> None:
         """Say something else of an object."""
-        self.lies[text] = partial(lies.told, name=name, choice=choice)
+        self.lies[text] = partial(lies.falsified, name=name, choice=choice)
 
     def be_honest(self, text: bytes | None = None) -> None:
         """End a lie, or all."""
@@ -113,7 +113,7 @@ class StagedServer(ApiServer):
         """Return when an object was first sent to the daemon and when it was stored; 0: not yet."""
         return self.sent.get(name, 0.0), self.stored.get(name, 0.0)
 
-    def _say(self, sent: bytes) -> bytes:
+    def _falsify(self, sent: bytes) -> bytes:
         for name in _PULSES(sent):
             self.sent.setdefault(name.decode(), time.monotonic())
         for name_of_lie, lie in self.lies.items():

@@ -69,7 +69,7 @@ def broken(stage: Stage) -> Iterator[str]:
         yield f"{stage.kubelet.overwritten} times somebody has overwritten what the kubelet had reported"
     yield from _futile(stage)
     for number, each in enumerate(stage.scene.daemons):
-        lines = [line for line in each.said().splitlines() if "Traceback" in line]
+        lines = [line for line in each.log_text().splitlines() if "Traceback" in line]
         yield from (f"daemon {number} has a traceback in its log: {line[:3000]}" for line in lines[:1])
 
 

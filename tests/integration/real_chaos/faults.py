@@ -43,7 +43,7 @@ def _ended(stage: Stage, _step: Step) -> Iterator[None]:
     yield
     code = daemon.wait()
     if code != 0:
-        stage.violations.append(f"the daemon that was told to end ended with {code}: {daemon.said()[-2000:]}")
+        stage.violations.append(f"the daemon ended by SIGTERM with {code}: {daemon.log_text()[-2000:]}")
     stage.daemons.append(daemon)
     daemon.spawn()
 

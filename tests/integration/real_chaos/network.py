@@ -76,11 +76,11 @@ class Cable:
             self._writers.add(away)
             if self._server is None:
                 return
-            ways = [asyncio.ensure_future(way) for way in (self._pass(reader, away), self._pass(there, writer))]
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            for way in ways:
+            directions = [asyncio.ensure_future(way) for way in (self._pass(reader, away), self._pass(there, writer))]
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+            for way in directions:
                 way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            await asyncio.gather(*directions, return_exceptions=True)
         except OSError:
             return  # nobody listens there: this side learns it, too
         finally:

@@ -56,7 +56,7 @@ class Play:
 
 
 def run(planes: Planes, folder: Path, play: Play, *, say: Callable[[str], object] = str) -> Report:
-    """Play; each step is said before it is taken."""
+    """Play; each step is printed before it is taken."""
     report, begun = Report(play.seed, play.steps, play.pair), time.monotonic()
     writes(planes.audits)  # those of earlier runs
     scene = Scene(planes.apis[Side.VIRTUAL], planes.apis[Side.HOST], folder)

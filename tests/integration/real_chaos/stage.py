@@ -197,13 +197,13 @@ class Stage:
     def ready(self, status: int = 200, named: str = "") -> None:
         """Wait until all daemons say so about themselves, and name this."""
         for each in self.daemons:
-            until(partial(_says, each, status, named), f"readyz says {status} {named}")
+            until(partial(_is_reported, each, status, named), f"readyz says {status} {named}")
 
     def check_alive(self) -> None:
         """Complain of daemons that have ended by themselves."""
         for number, each in enumerate(self.daemons):
             if each.process is None or each.process.poll() is not None:
-                raise AssertionError(f"daemon {number} has ended by itself: {each.said()[-2000:]}")
+                raise AssertionError(f"daemon {number} has ended by itself: {each.log_text()[-2000:]}")
 
     def count_futile(self, daemon: Process) -> None:
         """Add what a daemon that is about to end has written in vain."""
@@ -218,9 +218,9 @@ def leads(daemon: Process) -> bool:
         return False
 
 
-def _says(daemon: Process, status: int, named: str) -> bool:
-    said, text = daemon.readyz()
-    return said == status and named in text
+def _is_reported(daemon: Process, status: int, named: str) -> bool:
+    code, text = daemon.readyz()
+    return code == status and named in text
 
 
 def until(look: Callable[[], object], what: str) -> None:

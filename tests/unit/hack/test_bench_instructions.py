@@ -73,6 +73,6 @@ def test_pod_arrives_by_its_status_then_by_its_copy_and_at_last_as_it_has_gone()
     assert bench._is_gone("DELETED", original) == "a"
 
 
-def test_update_of_a_pod_touches_what_may_change() -> None:
+def test_update_of_a_pod_touches_only_its_metadata() -> None:
     assert Load(kind="pods").change("a").keys() == {"metadata"}
     assert Load().change("a")["data"]["revision"] == "1"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hack.bench.profile import Profile, seen, short, table
+from hack.bench.profile import Profile, short, stacks_of, table
 from hack.bench.sampler import Sampler
 
 #: The number of signals that a function gets.
@@ -87,7 +87,7 @@ def test_function_that_uses_cpu_is_sampled_below_its_callers(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("no_ticks")
-def test_time_in_c_is_not_the_next_function_s(tmp_path: Path) -> None:
+def test_time_in_c_counts_for_its_caller(tmp_path: Path) -> None:
     assert innermost(sampled(tmp_path, burn_in_c)) == ["burn_in_c"] * TIMES
 
 
@@ -111,7 +111,7 @@ def test_samples_are_those_of_the_phase() -> None:
         "stacks": [["run (/a.py:1)"], ["run (/a.py:1)", "put (/b.py:2)"]],
         "samples": [[0.9, 1], [1.0, 0], [1.5, 1], [2.0, 1], [2.1, 0]],
     }
-    assert seen(found, 1.0, 2.0) == {("run (/a.py:1)",): 1, ("run (/a.py:1)", "put (/b.py:2)"): 2}
+    assert stacks_of(found, 1.0, 2.0) == {("run (/a.py:1)",): 1, ("run (/a.py:1)", "put (/b.py:2)"): 2}
 
 
 @pytest.mark.parametrize(

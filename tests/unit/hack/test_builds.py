@@ -28,7 +28,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return packages
 
 
-def test_program_is_built_once_and_anew_from_other_sources_or_in_another_way(built: list[str], tmp_path: Path) -> None:
+def test_program_is_rebuilt_only_from_other_sources_or_options(built: list[str], tmp_path: Path) -> None:
     first = builds.build("module", "example.org/cmd/helm")
     assert (first.name, builds.build("module", "example.org/cmd/helm")) == ("helm", first)
     assert built == ["example.org/cmd/helm"]

@@ -35,7 +35,7 @@ WAY = [
 ]
 
 
-def test_figures_are_those_of_the_shortest_way_with_the_spread_of_all() -> None:
+def test_figures_are_of_the_shortest_path_with_the_spread_of_all() -> None:
     assert figures([[*WAY, WAY[0]], WAY, [*WAY, WAY[0], WAY[0]]]) == {
         "calls": 3,
         "files": 4,
@@ -55,7 +55,7 @@ def test_figures_are_those_of_the_shortest_way_with_the_spread_of_all() -> None:
     }
 
 
-def test_shortest_way_is_the_one_with_the_fewest_calls_not_steps() -> None:
+def test_shortest_path_has_the_fewest_calls() -> None:
     resumed = [WAY[2]] * 5
     assert shortest([WAY, resumed]) is resumed
 
@@ -69,7 +69,7 @@ def test_ratio_to_nothing_is_none() -> None:
     assert ratios(figures([WAY]), figures([WAY[:1]]))["resumptions"] is None
 
 
-def test_tree_indents_a_step_below_its_caller_and_says_both_places() -> None:
+def test_tree_indents_a_step_below_its_caller_with_both_lines() -> None:
     assert [line.split("  syncer/") for line in tree(WAY[:3])] == [
         [f"{'Reader.read':<72}", "clusters/reader.py:10"],
         [f"{'  Applier.put':<72}", "engine/apply/applier.py:20  from syncer/clusters/reader.py:12"],

@@ -111,7 +111,7 @@ def test_generated_init_is_no_call(shop: Any, recorder: Recorder) -> None:
     assert recorded(recorder, shop.simple) == ["simple", "  Item.double"]
 
 
-def test_step_names_its_place_and_the_place_of_the_call(shop: Any, recorder: Recorder) -> None:
+def test_step_has_its_line_and_the_line_of_the_call(shop: Any, recorder: Recorder) -> None:
     recorded(recorder, shop.simple)
     assert recorder.records["it"][1] == Step(
         function="Item.double",

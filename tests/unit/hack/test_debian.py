@@ -52,7 +52,7 @@ def test_run_that_is_cut_off_leaves_the_former_tar_and_nothing_else(
     assert debian.root("small", ["python3"]) == tar, "and it is not made anew"
 
 
-def test_tar_of_other_packages_is_made_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tar_of_other_packages_is_rebuilt(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for writes, package in (("first", "python3"), ("second", "git")):
         monkeypatch.setattr(debian, "run", mmdebstrap(writes=writes, then=lambda: 0))
         assert debian.root("small", [package]).read_text() == writes

@@ -19,7 +19,7 @@ def test_dockerfile_has_the_version_of_the_daemon() -> None:
     assert f"ARG VERSION={VERSION}\n" in (ROOT / "Dockerfile").read_text()
 
 
-def test_dockerfile_copies_only_what_its_context_lets_in() -> None:
+def test_dockerfile_copies_exactly_the_files_of_its_context() -> None:
     let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert {file for files in copied for file in files.split()} == let_in
@@ -40,8 +40,8 @@ def test_everything_from_an_index_has_a_hash_or_is_ours() -> None:
 def test_last_stage_runs_as_a_user_without_a_name_by_the_exec_form() -> None:
     assert instructions("USER") == ["65532:65532"]
     for name in ("ENTRYPOINT", "CMD"):
-        [said] = instructions(name)
-        assert isinstance(json.loads(said), list)
+        [instruction] = instructions(name)
+        assert isinstance(json.loads(instruction), list)
 
 
 def test_nothing_looks_like_a_secret() -> None:

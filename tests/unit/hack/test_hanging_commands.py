@@ -49,15 +49,15 @@ def test_program_of_the_demo_that_hangs_is_ended_and_named_with_its_last_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its time is over when it has said something, which the test hears by a pipe."""
-    said = tmp_path / "said"
-    os.mkfifo(said)
-    script = f"echo one; echo two; echo >{said}; exec sleep 3600"
+    file = tmp_path / "output"
+    os.mkfifo(file)
+    script = f"echo one; echo two; echo >{file}; exec sleep 3600"
 
     async def scenario() -> None:
         time = asyncio.timeout(None)
         monkeypatch.setattr(asyncio, "timeout", lambda _: time)
         running = asyncio.create_task(output_of(["sh", "-c", script], {"PATH": "/usr/bin:/bin"}))
-        await asyncio.to_thread(said.read_text)
+        await asyncio.to_thread(file.read_text)
         for _ in range(5):  # until the loop has read it, too
             await asyncio.sleep(0.01)
         time.reschedule(0)

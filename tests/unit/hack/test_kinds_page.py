@@ -28,7 +28,7 @@ def test_part_has_the_rules_the_owners_and_the_options_of_the_kind_alone() -> No
     assert re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE) == ["maxValue", "most"]
 
 
-def test_kind_that_comes_to_be_synced_is_not_called_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kind_with_a_syncer_must_not_be_listed_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(NOT_SYNCED, "Pod", "nothing")
     with pytest.raises(ValueError, match=r"aren't synced: Pod$"):
         kinds_page(SYNCERS)

@@ -37,5 +37,5 @@ def test_status_that_somebody_overwrites_is_counted() -> None:
     assert virtual_time.run(overwritten(meddles=True)) == 1
 
 
-def test_report_whose_reply_was_lost_is_made_again_and_not_counted() -> None:
+def test_report_with_a_lost_reply_is_repeated_and_not_counted() -> None:
     assert virtual_time.run(overwritten(loses_reply=True)) == 0

@@ -23,7 +23,7 @@ def tar(files: dict[str, bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("pack", [bytes, lambda data: gzip.compress(data, 6, mtime=0)], ids=["plain", "compressed"])
-def test_layers_are_told_with_their_sizes_and_packages(tmp_path: Path, pack: object) -> None:
+def test_layers_are_listed_with_their_sizes_and_packages(tmp_path: Path, pack: object) -> None:
     assert callable(pack)
     noise = os.urandom(5000)
     base = tar({"usr/bin/python3": noise})

@@ -1,4 +1,4 @@
-"""NetworkPolicies as rules of nftables; whether they hold traffic is seen on a real node."""
+"""NetworkPolicies as rules of nftables; whether they stop traffic is tested on a real node."""
 
 from typing import Any
 

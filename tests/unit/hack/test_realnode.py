@@ -23,7 +23,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place("0badcafe")
 
 
-def test_node_whose_images_cannot_be_built_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_node_with_failed_image_builds_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(path: Path) -> None:
         raise RuntimeError("no Go here")
 
@@ -50,4 +50,4 @@ def test_shell_that_is_still_to_become_the_node_has_not_begun(place: Place) -> N
             assert shell.poll() is None
         assert b"sleep" in Path(f"/proc/{shell.pid}/cmdline").read_bytes()
         shell.kill()
-    assert outside.has_begun(place), "its end is told apart by those who wait for more"
+    assert outside.has_begun(place), "those who wait for more recognise its end"

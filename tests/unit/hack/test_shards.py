@@ -11,7 +11,7 @@ from kube_envtest import virtual_time
 LONGEST_GAP = 15.0 + 2 * 2.0 + 2.2 * 2.0
 
 
-def test_nothing_is_led_by_two_and_nothing_by_nobody_for_much_longer_than_a_lease(
+def test_no_cluster_has_two_leaders_or_none_for_much_longer_than_a_lease(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert virtual_time.run(simulate(clusters=60, shards=8, replicas=3))

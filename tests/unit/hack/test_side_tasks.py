@@ -1,4 +1,4 @@
-"""A helper beside a block whose error nobody would see ends the block."""
+"""A helper that fails beside a block ends the block."""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -61,7 +61,7 @@ def test_focus_is_a_sig_or_a_regular_expression(focus: str, names: list[Case]) -
         ("", "half", "--shard half: not I/N"),
     ],
 )
-def test_focus_or_shard_that_chooses_nothing_is_refused(focus: str, shard: str, part: str) -> None:
+def test_focus_or_shard_without_tests_is_refused(focus: str, shard: str, part: str) -> None:
     with pytest.raises(BadChoice) as refused:
         chosen(TESTS, focus, shard)
     assert part in str(refused.value)
@@ -92,7 +92,7 @@ def spec(test: Case, state: str, failure: str = "", **more: object) -> dict[str,
     }
 
 
-def test_report_tells_a_test_that_was_skipped_from_a_test_that_never_began() -> None:
+def test_report_distinguishes_skipped_tests_from_tests_that_never_began() -> None:
     report = [{"SpecReports": [spec(JOB, "skipped", "needs two nodes"), spec(ODD, "skipped")]}]
     outcomes, output = reported(report, TESTS)
     assert outcomes == [
@@ -104,7 +104,7 @@ def test_report_tells_a_test_that_was_skipped_from_a_test_that_never_began() -> 
 
 
 @pytest.mark.parametrize("state", ["failed", "timedout", "panicked", "interrupted", "aborted"])
-def test_report_of_a_failure_has_its_message_and_what_the_test_wrote(state: str) -> None:
+def test_report_of_a_failure_has_its_message_and_output(state: str) -> None:
     report = [{"SpecReports": [spec(JOB, "passed"), spec(ODD, state, "no pod", CapturedGinkgoWriterOutput="STEP: …")]}]
     outcomes, output = reported(report, [JOB, ODD])
     assert outcomes == [Outcome(JOB.name, State.PASSED, 1.5), Outcome(ODD.name, State.FAILED, 1.5, "no pod")]
@@ -148,7 +148,7 @@ def test_results_are_junit_too(tmp_path: Path) -> None:
     }
 
 
-def test_table_counts_by_sig_and_compares_what_passed_on_the_host(tmp_path: Path) -> None:
+def test_table_counts_by_sig_and_compares_with_passes_on_the_host(tmp_path: Path) -> None:
     host = results(tmp_path, "host", job=State.PASSED, odd=State.PASSED, killed=State.FAILED)
     virtual = results(tmp_path, "virtual", job=State.PASSED, odd=State.FAILED, killed=State.PASSED)
     lines = table.report(TESTS, [host, virtual], []).splitlines()
@@ -157,7 +157,7 @@ def test_table_counts_by_sig_and_compares_what_passed_on_the_host(tmp_path: Path
     assert "| all | 3 | 2 | 1 | 0 | 2 | 1 | 0 | 1 of 2, 50 % |" in lines
 
 
-def test_table_says_why_tests_failed_and_names_those_without_a_reason(tmp_path: Path) -> None:
+def test_table_gives_reasons_of_failures_and_marks_unexplained_ones(tmp_path: Path) -> None:
     host = results(tmp_path, "host", job=State.FAILED, odd=State.PASSED, killed=State.PASSED)
     virtual = results(tmp_path, "virtual", job=State.FAILED, odd=State.FAILED, killed=State.FAILED)
     reasons = tmp_path / "reasons.yaml"
@@ -181,7 +181,7 @@ def test_time_of_a_batch_grows_with_its_tests_and_falls_with_processes() -> None
     assert runner.seconds(48, 1) > runner.seconds(48, 8) > runner.seconds(1, 8) > 600
 
 
-def test_images_are_described_with_what_differs_from_the_original() -> None:
+def test_images_are_described_with_their_differences() -> None:
     text = (ROOT / "docs" / "conformance.md").read_text()
     tags = [value for name, value in vars(images).items() if name[0].isupper() and name.isupper() and ":" in str(value)]
     assert len(tags) == 12

@@ -1,4 +1,4 @@
-"""The last lines of a run say what failed and why: tried on a small checkout with stages of its own."""
+"""The last lines of a run name the failures and their reasons: tried on a small checkout with stages of its own."""
 
 import os
 import shutil
@@ -143,7 +143,7 @@ def test_stage_that_hangs_is_ended_and_red(checkout: Checkout) -> None:
     assert "FAILED: units failed" in lines
 
 
-def test_process_that_dies_without_a_word_is_red(checkout: Checkout) -> None:
+def test_process_that_exits_without_output_is_red(checkout: Checkout) -> None:
     checkout.write("tests/unit/test_dies.py", "import os\ndef test_dies():\n    os._exit(0)\n")
     assert checkout.run()[0] == 1
 
@@ -156,7 +156,7 @@ def test_second_process_of_a_stage_that_fails_is_named(checkout: Checkout) -> No
     assert "FAILED tests/other/test_bad.py::test_bad - AssertionError: not the same fruit" in lines
 
 
-def test_test_that_runs_pytest_itself_writes_into_no_record(checkout: Checkout) -> None:
+def test_test_that_runs_pytest_writes_into_no_record(checkout: Checkout) -> None:
     runs = "subprocess.run([sys.executable, '-m', 'pytest', 'inner'], check=False)"
     inner = f"import subprocess, sys\ndef test_it():\n    {runs}\n"
     checkout.write("inner/test_bad.py", BAD)
@@ -214,8 +214,8 @@ def test_open_socket_at_the_end_of_a_run_is_named(checkout: Checkout, workers: s
         f'Stage("units", tests("tests/unit", "-p", "xdist", "{workers}"[:3] or "-q"), tests=True)'
     )
     assert (status, lines[-2]) == (1, "1 passed, 1 failed")
-    said = "left to the garbage collector at the end of the run: unclosed <socket.socket"
-    assert f"FAILED tests/unit: the end of the run - {said}" in lines[-3]
+    output = "left to the garbage collector at the end of the run: unclosed <socket.socket"
+    assert f"FAILED tests/unit: the end of the run - {output}" in lines[-3]
 
 
 DIES = """
@@ -237,7 +237,7 @@ def test_dies():
 
 
 @pytest.mark.parametrize("cycle", ["", "held = [task]; held.append(held)"])
-def test_task_that_dies_unseen_fails_in_its_module(checkout: Checkout, cycle: str) -> None:
+def test_task_with_an_unretrieved_exception_fails_in_its_module(checkout: Checkout, cycle: str) -> None:
     checkout.write("tests/unit/test_it.py", DIES.format(cycle=cycle, awaited=""))
     checkout.write("tests/unit/test_later.py", "import gc\ndef test_later():\n    gc.enable()\n    gc.collect()\n")
     status, lines = checkout.run()
@@ -248,7 +248,7 @@ def test_task_that_dies_unseen_fails_in_its_module(checkout: Checkout, cycle: st
     assert f"DiedUnseen: OSError('no kubelet any more') {where}: Task exception was never retrieved" in failed
 
 
-def test_task_that_dies_and_is_looked_at_fails_nothing(checkout: Checkout) -> None:
+def test_task_with_a_retrieved_exception_fails_nothing(checkout: Checkout) -> None:
     checkout.write("tests/unit/test_it.py", DIES.format(cycle="", awaited="assert task.exception()"))
     assert checkout.run()[0] == 0
 
@@ -294,11 +294,11 @@ def begun(checkout: Checkout, script: str, *arguments: str) -> Iterator["subproc
         yield gate
 
 
-def test_gate_that_is_told_to_end_leaves_nothing(checkout: Checkout) -> None:
+def test_terminated_gate_leaves_nothing(checkout: Checkout) -> None:
     with begun(checkout, HANGS) as gate:
         gate.terminate()
-        said = gate.communicate(timeout=120)[0]
-    assert (gate.returncode, said.splitlines()[-1]) == (130, "VERDICT red")
+        output = gate.communicate(timeout=120)[0]
+    assert (gate.returncode, output.splitlines()[-1]) == (130, "VERDICT red")
     temporary = Path((checkout.folder / "begun").read_text().strip())
     assert temporary.parents[1].name.startswith("gate-")
     assert not temporary.parents[1].exists()
@@ -356,7 +356,7 @@ HANGS_BESIDE = HANGS.replace("begins = '", "begins = 'until [ -e pid ]; do sleep
 
 
 def test_stage_beside_others_ends_with_the_gate(checkout: Checkout) -> None:
-    """The gate is told to end while both run."""
+    """The gate is terminated while both run."""
     with begun(checkout, HANGS_BESIDE, "echo $$ >new; mv new pid; sleep 3600; echo never") as gate:
         gate.terminate()
         gate.communicate(timeout=120)
@@ -365,7 +365,7 @@ def test_stage_beside_others_ends_with_the_gate(checkout: Checkout) -> None:
         os.kill(pid, 0)
 
 
-def test_stage_that_is_ended_may_put_away_what_it_has_made(checkout: Checkout) -> None:
+def test_terminated_stage_may_clean_up(checkout: Checkout) -> None:
     # A shell runs a trap once its command has ended, and a command that begins late isn't interrupted.
     waits = "while :; do sleep 0.1; done"
     with begun(checkout, HANGS_BESIDE, f"trap 'echo yes >tidied; exit' INT; echo >pid; {waits}") as gate:
@@ -411,9 +411,9 @@ def test_test_in_quarantine_that_may_hang_is_skipped(checkout: Checkout) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
-        ("", "its first line says how many"),
+        ("", "its first line must give the most tests"),
         (
             "# at most 1\ntests/flow/a.py::a 2026-11-24 x\ntests/flow/b.py::b 2026-11-24 x\n",
             "holds 2 tests, and may hold 1",
@@ -425,9 +425,9 @@ def test_test_in_quarantine_that_may_hang_is_skipped(checkout: Checkout) -> None
         ("# at most 1\ntests/hostile/a.py::a 2026-11-24 x\n", "tests/hostile/a.py::a can't be put off"),
     ],
 )
-def test_quarantine_that_is_not_in_order_is_red(text: str, said: str) -> None:
+def test_quarantine_that_is_not_in_order_is_red(text: str, output: str) -> None:
     known = {"tests/flow/a.py::a", "tests/flow/b.py::b", "tests/unit/a.py::a", "tests/hostile/a.py::a"}
-    assert [fault for fault in quarantine.faults(text, known) if said in fault]
+    assert [fault for fault in quarantine.faults(text, known) if output in fault]
 
 
 def test_quarantine_in_order_has_no_faults() -> None:

@@ -467,8 +467,8 @@ def test_command_that_loses_the_lease_is_ended(why: str) -> None:
 def test_standby_logs_the_holder_and_recognizes_replicas(
     monkeypatch: pytest.MonkeyPatch, other: str, is_stranger: bool
 ) -> None:
-    said: list[tuple[str, object]] = []
-    monkeypatch.setattr(lease_module.log, "info", lambda message, **keys: said.append((message, keys.get("holder"))))
+    logged: list[tuple[str, object]] = []
+    monkeypatch.setattr(lease_module.log, "info", lambda message, **keys: logged.append((message, keys.get("holder"))))
 
     async def main() -> None:
         api, busy = Api(), list[Daemon]()
@@ -478,7 +478,7 @@ def test_standby_logs_the_holder_and_recognizes_replicas(
         await asyncio.sleep(30)
         assert first.lease.is_leader
         assert (first.lease.stranger, second.lease.stranger) == ("", other if is_stranger else "")
-        assert [each for each in said if each[0] == "standing by"] == [("standing by", other)]
+        assert [each for each in logged if each[0] == "standing by"] == [("standing by", other)]
         for each in (second, first):
             await each.stop()
 

@@ -1,4 +1,4 @@
-"""Which uninstalls a replica heeds, until when, and what it says of them."""
+"""Uninstalls that a replica respects, until when, and its answers."""
 
 from syncer.api import Obj
 from syncer.leaderelection.uninstalls import Uninstalls, answer, uninstall_name
@@ -30,7 +30,7 @@ def test_uninstall_stops_writes_at_once_and_is_answered_later() -> None:
     assert not scene.sees(lease(version="2"))
 
 
-def test_one_in_the_configuration_is_not_heeded_until_it_is_gone_from_there() -> None:
+def test_uninstall_waits_until_the_cluster_has_left_the_configuration() -> None:
     scene = Scene()
     assert not scene.sees(lease(), heeds=False)
     assert "shop" not in scene.uninstalls
@@ -39,7 +39,7 @@ def test_one_in_the_configuration_is_not_heeded_until_it_is_gone_from_there() ->
     assert "shop" in scene.uninstalls
 
 
-def test_answer_is_for_the_present_holder_alone() -> None:
+def test_answer_is_for_the_present_holder_only() -> None:
     scene = Scene()
     scene.sees(lease())
     scene.now += DURATION - 1

@@ -94,7 +94,7 @@ def test_other_resources_are_named_as_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "said"),
+    ("template", "message"),
     [
         ("{namespace}", "must have {name}"),
         ("{nmae}", "Did you mean {name}?"),
@@ -103,13 +103,13 @@ def test_other_resources_are_named_as_before() -> None:
         ("", "must have {name}"),
     ],
 )
-def test_invalid_template_is_refused(template: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said.replace("{", r"\{").replace("?", r"\?")):
+def test_invalid_template_is_refused(template: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("{", r"\{").replace("?", r"\?")):
         Template(template)
 
 
 @pytest.mark.parametrize(
-    ("template", "inner", "namespaced", "said"),
+    ("template", "inner", "namespaced", "message"),
     [
         ("{name}", SINGLE, True, "must have {namespace}"),
         ("{name}", APART, True, ""),
@@ -120,7 +120,7 @@ def test_invalid_template_is_refused(template: str, said: str) -> None:
     ],
 )
 def test_template_that_could_join_namespaces_is_refused(
-    template: str, inner: NameTranslator, namespaced: bool, said: str
+    template: str, inner: NameTranslator, namespaced: bool, message: str
 ) -> None:
     found = lack(Template(template), inner, namespaced=namespaced)
-    assert (said in found) if said else (found == "")
+    assert (message in found) if message else (found == "")

@@ -113,10 +113,10 @@ def test_short_keys_never_share_a_host_key(cls: type) -> None:
     for resource in (CONFIGMAP, CLASS):
         keys = product(clusters, labels if resource.namespaced else [""], labels)
         made = {cluster: translator(cls, cluster) for cluster in clusters}
-        seen: dict[Key, tuple[str, ...]] = {}
+        known: dict[Key, tuple[str, ...]] = {}
         for parts in keys:
             place = made[parts[0]].to_host(resource, Key(*parts[1:]))
-            assert seen.setdefault(place, parts) == parts
+            assert known.setdefault(place, parts) == parts
 
 
 @pytest.mark.parametrize("cls", INJECTIVE)
@@ -157,7 +157,7 @@ def test_name_that_another_name_is_hashed_to_is_not_taken() -> None:
 
 @pytest.mark.parametrize("cls", [SingleNamespace, PerNamespace])
 @given(resource=st.sampled_from(RESOURCES), namespace=LABELS, name=NAMES, cluster=LABELS, home=LABELS)
-def test_places_are_valid(cls: type, resource: Resource, namespace: str, name: str, cluster: str, home: str) -> None:
+def test_host_keys_are_valid(cls: type, resource: Resource, namespace: str, name: str, cluster: str, home: str) -> None:
     assume(cls is SingleNamespace or ":" not in name)
     place = translator(cls, cluster, home).to_host(resource, key(resource, namespace, name))
     assert bool(place.namespace) == resource.namespaced

@@ -124,5 +124,5 @@ def test_empty_class_of_an_allowed_annotation_is_refused() -> None:
     allowed = {"metadata": {"annotations": {"allow": ["*", key]}}}
     world = World(config={"sync": {"toHost": {"persistentVolumeClaims": allowed}}})
     world.given(virtual=[merged(claim(), {"metadata": {"annotations": {key: ""}}})])
-    with pytest.raises(Refused, match="without a class it would take any volume"):
+    with pytest.raises(Refused, match="a claim without a class would be bound to any host volume"):
         world.decide(NAME, "shop/data")

@@ -30,7 +30,7 @@ def test_request_shrinks_to_the_volumes_size(given: str, capacity: str | None, w
     if there == wanted:
         assert decision.warning is None
     else:
-        why = f"no volume gets smaller, so where Pods run the claim still asks for {given}"
+        why = f"a volume can't shrink, so where Pods run the claim still asks for {given}"
         assert decision.warning == ("RequestKept", f"{why}: ask for more than its capacity")
 
 
@@ -54,7 +54,7 @@ def test_bound_claim_with_lost_copy_reports_lost_data(policy: str | None) -> Non
     with pytest.raises(Refused, match="its copy was deleted on the host, and with it") as caught:
         world.decide(NAME, "shop/data")
     assert caught.value.reason == "HostCopyDeleted"
-    assert "delete this claim and make it again" in str(caught.value)
+    assert "delete this claim and create it again" in str(caught.value)
 
 
 def test_bound_claim_with_lost_copy_is_deleted_with_propagate() -> None:
@@ -68,5 +68,5 @@ def test_record_of_another_claims_copy_is_ignored() -> None:
     original = original_in(world)
     assert "vsyncer.dev/copied" in annotations_of(original)
     world.given(virtual=[merged(original, {"metadata": {"uid": "u-restored"}})])
-    with pytest.raises(Refused, match=r"spec\.volumeName: it would choose one of the host's volumes"):
+    with pytest.raises(Refused, match=r"spec\.volumeName: a claim can't choose a volume of the host"):
         world.decide(NAME, "shop/data")

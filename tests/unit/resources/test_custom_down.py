@@ -35,7 +35,7 @@ def in_step(world: World, syncer: str, key: str) -> None:
     world.settle(syncer, key)
 
 
-def test_certificate_goes_to_the_host_with_the_names_that_things_have_there() -> None:
+def test_certificate_goes_to_the_host_with_host_names() -> None:
     world = world_of(CERT_MANAGER).given(virtual=[cert()])
     host = only_write(world.decide(CERTIFICATE, "shop/db"))
     assert host["metadata"]["name"] == "db-x-shop-x-vc"
@@ -70,7 +70,7 @@ def test_forged_marks_in_a_template_stay_behind() -> None:
     in_step(world, CERTIFICATE, "shop/db")
 
 
-def test_argument_is_not_changed() -> None:
+def test_virtual_object_is_not_changed() -> None:
     world = world_of(CERT_MANAGER).given(virtual=[cert()])
     world.settle(CERTIFICATE, "shop/db")
     found = world.virtual("Certificate", "shop/db")
@@ -192,7 +192,7 @@ def test_status_comes_up_and_stale_fields_are_removed() -> None:
 
 
 def test_names_in_the_status_come_up_as_virtual_ones() -> None:
-    """Also where the name on the host is hashed, and tells nothing by itself."""
+    """Also where the name on the host is hashed, and reveals nothing by itself."""
     long = "x" * 250
     references = {"spec.secretName": "Secret", "status.secrets[].name": "Secret"}
     world = world_of({CERTIFICATE: {"references": references}}).given(virtual=[cert(to=long)])

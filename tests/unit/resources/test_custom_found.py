@@ -59,7 +59,7 @@ def test_object_owned_by_the_copy_appears_beside_the_original() -> None:
 def test_found_object_is_reconciled_when_its_owner_changes_and_deleted_with_it() -> None:
     world, copy = ordered()
     decision = world.decide(ORDER, "shop/db-1")
-    assert {(seen.side, seen.key) for seen in decision.on} == {
+    assert {(awaited.side, awaited.key) for awaited in decision.on} == {
         (Side.VIRTUAL, Key("shop", "db")),
         (Side.HOST, Key("vc-ns", "db-x-shop-x-vc")),
     }

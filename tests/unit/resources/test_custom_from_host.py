@@ -70,7 +70,7 @@ def test_host_is_never_written_to() -> None:
     }
 
 
-def test_namespaces_are_mapped_and_others_stay_unseen() -> None:
+def test_namespaces_are_mapped_and_others_do_not_appear() -> None:
     host = [build(MONITORS, "web", namespace=each, spec={}) for each in ("monitoring", "vc-ns", "kube-system")]
     world = world_of(MAPPED).given(virtual=[namespace("platform"), namespace("mine")], host=host)
     for key in ("platform/web", "mine/web"):

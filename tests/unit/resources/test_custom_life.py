@@ -89,7 +89,7 @@ def test_retained_copy_is_taken_over_by_the_next_object_of_its_name() -> None:
     assert annotations_of(after)["vsyncer.dev/virtual-uid"] == "the-next-one"
 
 
-def test_copy_to_be_retained_that_somebody_deletes_on_the_host_is_made_again() -> None:
+def test_retained_copy_deleted_on_the_host_is_recreated() -> None:
     world = world_of(RETAINED).given(virtual=[cert()])
     in_step(world, CERTIFICATE, "shop/db")
     copy = world.copy_of(CERTIFICATE, "shop/db")

@@ -113,20 +113,23 @@ def test_related_object_of_an_unsynced_owner_does_not_appear() -> None:
     assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
 
 
-def test_related_object_is_deleted_with_its_host_object() -> None:
-    world = issued()
-    world.gone(host=[made()])
+def assert_deleted(world: World) -> None:
+    """Check that the change just made wakes the request of the Secret, which deletes it in the virtual cluster."""
     assert (SECRET, Key("shop", "db-tls")) in asked(world)
     world.settle(SECRET, "shop/db-tls")
     assert world.virtual("Secret", "shop/db-tls") is None
+
+
+def test_related_object_is_deleted_with_its_host_object() -> None:
+    world = issued()
+    world.gone(host=[made()])
+    assert_deleted(world)
 
 
 def test_related_secret_is_deleted_with_the_certificate_though_the_operator_keeps_its_own() -> None:
     world = issued()
     world.gone(virtual=[certificate()])
-    assert (SECRET, Key("shop", "db-tls")) in asked(world)
-    world.settle(SECRET, "shop/db-tls")
-    assert world.virtual("Secret", "shop/db-tls") is None
+    assert_deleted(world)
     assert world.host("Secret", PLACE)
 
 
@@ -244,7 +247,7 @@ def test_tokens_of_a_pod_never_appear_by_a_name_in_a_certificate() -> None:
     assert (SECRET, Key("shop", "admin.pod-tokens")) not in asked(world)
 
 
-def test_object_with_the_marks_of_its_own_place_is_a_copy_whatever_its_kind_mark() -> None:
+def test_object_with_the_marks_of_its_host_key_is_a_copy_despite_its_kind_mark() -> None:
     world = begun().given(host=[marked(made())])
     assert world.decide(SECRET, "shop/db-tls").writes == ()
     elsewhere = {"metadata": {"annotations": {"vsyncer.dev/host-name": "another"}}}

@@ -57,7 +57,7 @@ def test_tenant_can_not_make_it_public() -> None:
     assert host(made)["metadata"]["labels"] == {"team": "a", "vsyncer.dev/cluster": "vc.vc-ns"}
 
 
-def test_nor_by_a_label_that_the_configuration_has_for_it() -> None:
+def test_tenant_can_not_make_it_public_by_a_configured_label() -> None:
     public = {"fromHost": {"customResourceDefinitions": {"enabled": True, "label": "example.org/public"}}}
     config = merged(options(), {"sync": public})
     made = World([TenantDefinitionSyncer, PublicDefinitionSyncer], config=config)
@@ -148,7 +148,7 @@ def test_tenant_can_not_hide_that_it_is_used_by_serving_no_version() -> None:
     made.settle("tenant-crds", NAME)
     decision = removed(made).decide("tenant-crds", NAME)
     assert (decision.writes, decision.outcome) == ((), Outcome.SKIPPED)
-    assert "it can't be seen whether it is used" in decision.reason
+    assert "its use can't be checked" in decision.reason
 
 
 def test_copy_stays_until_the_virtual_crd_is_really_gone() -> None:

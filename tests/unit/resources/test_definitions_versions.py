@@ -66,8 +66,12 @@ def test_crd_of_one_served_version_stays_as_it_is_without_its_webhook() -> None:
 
 
 def test_versions_with_equivalent_schemas_are_all_served() -> None:
-    told = {"type": "object", "description": "new", "properties": {"size": {"type": "integer", "description": "cm"}}}
-    found = crossing(converted(versioned("v1"), versioned("v2", told, storage=True)), conversion="strip")
+    described = {
+        "type": "object",
+        "description": "new",
+        "properties": {"size": {"type": "integer", "description": "cm"}},
+    }
+    found = crossing(converted(versioned("v1"), versioned("v2", described, storage=True)), conversion="strip")
     assert served(found.spec) == ["v1", "v2"]
 
 
@@ -127,8 +131,8 @@ def test_schemas_replace_preserve_unknown_fields() -> None:
 
 @pytest.mark.parametrize("schema", [None, {"openAPIV3Schema": {"properties": {"spec": {}}}}])
 def test_schema_that_was_never_structural_accepts_anything(schema: Obj | None) -> None:
-    told = {"conditions": [{"type": "NonStructuralSchema", "status": "True"}]}
-    original = crd("widgets.example.com", spec={"preserveUnknownFields": True}, status=told)
+    documented = {"conditions": [{"type": "NonStructuralSchema", "status": "True"}]}
+    original = crd("widgets.example.com", spec={"preserveUnknownFields": True}, status=documented)
     original["spec"]["versions"][0]["schema"] = schema
     found = crossing(original, conversion="strip")
     assert found.spec["versions"][0]["schema"] == {"openAPIV3Schema": {"type": "object", KEEPS: True}}

@@ -25,14 +25,14 @@ def copy(world: World) -> Obj:
     return world.host("Pod", COPY) or {}
 
 
-def told(world: World, one: Obj, name: str = "web.17") -> Obj:
+def virtual_event(world: World, one: Obj, name: str = "web.17") -> Obj:
     world.given(host=[one]).settle("events", f"shop/{name}")
     return world.virtual("Event", f"shop/{name}") or {}
 
 
 def test_event_is_about_the_virtual_object(world: World, copy: Obj) -> None:
     path: dict[str, Any] = {"involvedObject": {"fieldPath": "spec.containers{app}", "resourceVersion": "7"}}
-    found = told(world, event("web-x-shop-x-vc.17", about=copy, **path))
+    found = virtual_event(world, event("web-x-shop-x-vc.17", about=copy, **path))
     assert found["involvedObject"] == {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -51,16 +51,16 @@ def test_event_about_a_container_of_the_hosts_does_not_come_up(world: World, cop
     original = world.virtual("Pod", "shop/web") or {}
     world.given(virtual=[merged(original, {"spec": {"ephemeralContainers": [{"name": "proxy", "image": "i"}]}})])
     about: dict[str, Any] = {"involvedObject": {"fieldPath": f"spec.{part}{{proxy}}"}}
-    assert told(world, event("web-x-shop-x-vc.17", about=copy, **about)) == {}
+    assert virtual_event(world, event("web-x-shop-x-vc.17", about=copy, **about)) == {}
     about = {"involvedObject": {"fieldPath": "spec.initContainers{app}"}}
-    assert told(world, event("web-x-shop-x-vc.17", about=copy, **about)) == {}, "it is in another list"
+    assert virtual_event(world, event("web-x-shop-x-vc.17", about=copy, **about)) == {}, "it is in another list"
 
 
 def test_event_about_a_container_does_not_come_up_while_the_pod_has_no_copy(world: World, copy: Obj) -> None:
     world.gone(host=[copy])
     about: dict[str, Any] = {"involvedObject": {"fieldPath": "spec.containers{app}"}}
-    assert told(world, event("web-x-shop-x-vc.17", about=copy, **about)) == {}
-    assert told(world, event("web-x-shop-x-vc.17", about=copy))
+    assert virtual_event(world, event("web-x-shop-x-vc.17", about=copy, **about)) == {}
+    assert virtual_event(world, event("web-x-shop-x-vc.17", about=copy))
 
 
 def test_names_in_the_message_are_the_virtual_ones(world: World, copy: Obj) -> None:
@@ -68,23 +68,23 @@ def test_names_in_the_message_are_the_virtual_ones(world: World, copy: Obj) -> N
         'MountVolume.SetUp failed: configmap "settings-x-shop-x-vc" not found, object "vc-ns"/"settings-x-shop-x-vc" '
         "not registered for pod vc-ns/web-x-shop-x-vc(web-x-shop-x-vc)"
     )
-    assert told(world, event("web-x-shop-x-vc.17", about=copy, message=message))["message"] == (
+    assert virtual_event(world, event("web-x-shop-x-vc.17", about=copy, message=message))["message"] == (
         'MountVolume.SetUp failed: configmap "settings" not found, object "shop"/"settings" '
         "not registered for pod shop/web(web)"
     )
 
 
-def test_repeated_one_changes_the_one_that_is_there(world: World, copy: Obj) -> None:
+def test_repeated_event_updates_the_existing_one(world: World, copy: Obj) -> None:
     first = event("web-x-shop-x-vc.17", about=copy)
-    told(world, first)
+    virtual_event(world, first)
     again = merged(first, {"count": 9, "lastTimestamp": "2026-01-01T13:00:00Z"})
     [call] = world.given(host=[again]).settle("events", "shop/web.17")
     assert (call.verb, call.body["count"]) == ("patch", 9)
 
 
-def test_virtual_one_outlives_the_hosts(world: World, copy: Obj) -> None:
+def test_virtual_event_outlives_the_hosts(world: World, copy: Obj) -> None:
     one = event("web-x-shop-x-vc.17", about=copy)
-    told(world, one)
+    virtual_event(world, one)
     world.gone(host=[one])
     assert world.settle("events", "shop/web.17") == []
     assert world.virtual("Event", "shop/web.17")
@@ -93,7 +93,7 @@ def test_virtual_one_outlives_the_hosts(world: World, copy: Obj) -> None:
 def test_event_before_its_object_is_matched_by_name(world: World) -> None:
     world.given(virtual=[pod("web")])
     early = event("web-x-shop-x-vc.17", about=pod("web-x-shop-x-vc", namespace="vc-ns"))
-    assert told(world, early)["involvedObject"]["name"] == "web"
+    assert virtual_event(world, early)["involvedObject"]["name"] == "web"
 
 
 def test_event_about_a_foreign_object_does_not_appear(world: World, copy: Obj) -> None:
@@ -134,10 +134,10 @@ def test_event_about_a_copy_of_any_built_in_kind_appears(syncer: type[Syncer]) -
     name = copy["metadata"]["name"]
     world.given(host=[event(f"{name}.17", about=copy, message=f"{name} is in trouble")])
     space = given["metadata"].get("namespace")
-    told = f"{given['metadata']['name']}.17"
-    world.settle("events", f"{space or 'default'}/{told}")
-    found = world.virtual("Event", f"{space or 'default'}/{told}")
-    assert found, "nothing is told"
+    virtual_event = f"{given['metadata']['name']}.17"
+    world.settle("events", f"{space or 'default'}/{virtual_event}")
+    found = world.virtual("Event", f"{space or 'default'}/{virtual_event}")
+    assert found, "no event comes up"
     expected = {part: given[part] for part in ("apiVersion", "kind")}
     original = world.virtual(given["kind"], key_of(given)) or {}
     metadata = {part: original["metadata"][part] for part in ("name", "namespace", "uid") if part in given["metadata"]}
@@ -166,7 +166,7 @@ def test_event_about_a_plugins_copy_has_virtual_names() -> None:
     name, secret = copy["metadata"]["name"], copy["spec"]["password"]["name"]
     assert secret != "root"
     message = f'instance vc-ns/{name}: secret "{secret}" not found'
-    found = told(world, event(f"{name}.17", about=copy, message=message), "db.17")
+    found = virtual_event(world, event(f"{name}.17", about=copy, message=message), "db.17")
     about = found["involvedObject"]
     assert (about["apiVersion"], about["kind"], about["name"]) == ("tenant.example.org/v2", "Database", "db")
     assert found["message"] == 'instance shop/db: secret "root" not found'
@@ -178,7 +178,7 @@ def test_event_about_the_copy_of_a_custom_resource_appears() -> None:
     world.given(virtual=[build(kind, "w", spec={})]).settle("widgets.example.org", "shop/w")
     copy = world.host("Widget", "vc-ns/w-x-shop-x-vc")
     assert copy
-    assert told(world, event("w-x-shop-x-vc.17", about=copy), "w.17")["involvedObject"]["kind"] == "Widget"
+    assert virtual_event(world, event("w-x-shop-x-vc.17", about=copy), "w.17")["involvedObject"]["kind"] == "Widget"
     stranger = {**copy, "apiVersion": "other.org/v1"}
     ctx, syncer = world.context("events"), world.syncer("events")
     assert syncer.virtual_key(ctx, event("w-x-shop-x-vc.18", about=stranger)) is None  # type: ignore[attr-defined]

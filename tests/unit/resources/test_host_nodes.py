@@ -1,4 +1,4 @@
-"""Nodes of the host in the virtual cluster: what they show, and what stays behind."""
+"""Nodes of the host in the virtual cluster: fields that appear, and fields that stay behind."""
 
 from typing import Any
 

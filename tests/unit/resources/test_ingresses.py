@@ -69,7 +69,7 @@ def test_annotation_with_names_in_a_text_is_refused(on: World) -> None:
     on.configure({"sync": {"toHost": {"ingresses": {"metadata": {"annotations": {"allow": ["*", key]}}}}}})
     text = '{"type":"forward","forwardConfig":{"targetGroups":[{"serviceName":"kube-dns"}]}}'
     on.given(virtual=[ingress("web", metadata={"annotations": {key: text}})])
-    with pytest.raises(Refused, match="names a Service, and the copy of that has another name"):
+    with pytest.raises(Refused, match="names a Service, but the copy of the Service has another name"):
         on.decide("ingresses", "shop/web")
 
 
@@ -156,7 +156,7 @@ PATHS = [{"path": "/", "pathType": "Prefix", "backend": each} for each in ({"ser
 )
 def test_backend_that_is_another_object_than_a_service_is_refused(on: World, spec: Obj, path: str) -> None:
     on.given(virtual=[ingress("web", spec=spec)])
-    with pytest.raises(Refused, match=rf"^{re.escape(path)}: its name would mean an object of the host's"):
+    with pytest.raises(Refused, match=rf"^{re.escape(path)}: its name would refer to an object of the host"):
         on.decide("ingresses", "shop/web")
 
 

@@ -89,7 +89,7 @@ def test_host_namespace_gets_a_quota_and_limits_and_gets_them_back() -> None:
         found = [world.host(kind, f"{HOME}/vsyncer") or {} for kind in ("ResourceQuota", "LimitRange")]
         assert [each["spec"] for each in found] == [QUOTA, LIMITS]
         assert {each["metadata"]["labels"]["vsyncer.dev/cluster"] for each in found} == {"vc.vc-ns"}
-        assert [str(seen.key) for seen in world.decide("namespaces", "shop").on] == [f"{HOME}/vsyncer"] * 2
+        assert [str(reference.key) for reference in world.decide("namespaces", "shop").on] == [f"{HOME}/vsyncer"] * 2
         world.gone(host=found)
     world = world_of(quota={"hard": {"pods": "20"}}).given(host=[*found, home(world)])
     world.settle("namespaces", "shop")
@@ -130,7 +130,7 @@ def test_no_pod_goes_into_a_host_namespace_that_is_not_ready() -> None:
             enforced(full, {"pods": "10", "services": "1"})
             waited.append("status")
             continue
-        waited += [str(seen.resource) for seen in decision.on]
+        waited += [str(reference.resource) for reference in decision.on]
         if waited == ["namespaces"]:
             full.settle("namespaces", "shop")
             full.gone(host=[full.host("LimitRange", f"{HOME}/vsyncer") or {}])
@@ -153,7 +153,7 @@ CONTAINER = {"type": "Container"}
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"quota": {"pods": "10"}}, "pods: no such field; the spec of a ResourceQuota has hard"),
         ({"quota": {"hard": {"pods": "1"}, "foo": 1}}, "foo: no such field"),
@@ -178,8 +178,8 @@ CONTAINER = {"type": "Container"}
         ({"annotations": {"a b": "c"}}, "'a b' is not a key"),
     ],
 )
-def test_namespace_options_that_the_host_refuses_or_takes_as_nothing_are_refused(given: Any, said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_namespace_options_that_the_host_refuses_or_takes_as_nothing_are_refused(given: Any, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         NamespaceConfig.model_validate(given)
 
 

@@ -23,6 +23,12 @@ def running(world: World, name: str = "web", where: str = "n1") -> Obj:
     return copy
 
 
+def assert_deleted(world: World) -> None:
+    """Check that the change just made wakes the request of n1, which deletes the stand-in."""
+    assert "nodes n1" in map(str, world.woken())
+    assert [str(sent) for sent in world.settle("nodes", "n1")] == ["delete virtual nodes n1"]
+
+
 def test_node_that_runs_a_copy_has_a_stand_in_that_is_ready(world: World) -> None:
     running(world)
     assert "nodes n1" in map(str, world.woken())
@@ -47,8 +53,7 @@ def test_node_is_deleted_with_the_last_pod(world: World) -> None:
     assert world.settle("nodes", "n1") == []
     world.woken()
     world.gone(host=[second])
-    assert "nodes n1" in map(str, world.woken())
-    assert [str(sent) for sent in world.settle("nodes", "n1")] == ["delete virtual nodes n1"]
+    assert_deleted(world)
 
 
 def test_node_stays_while_a_virtual_pod_names_it(world: World) -> None:
@@ -60,8 +65,7 @@ def test_node_stays_while_a_virtual_pod_names_it(world: World) -> None:
     assert world.settle("nodes", "n1") == []
     world.woken()
     world.gone(virtual=[bound])
-    assert "nodes n1" in map(str, world.woken())
-    assert [str(sent) for sent in world.settle("nodes", "n1")] == ["delete virtual nodes n1"]
+    assert_deleted(world)
 
 
 def test_node_is_made_ready_again_and_time_alone_changes_nothing(world: World) -> None:

@@ -34,7 +34,7 @@ def reported(world: World, syncer: str, patch: Obj) -> None:
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_nothing_that_came_up_is_missed_on_its_way_down(name: str) -> None:
+def test_fields_that_came_up_are_not_missed_on_the_host(name: str) -> None:
     sample = MADE[name]
     world = World(config={"sync": sync_of()}).given(virtual=[sample.object("x")])
     world.settle(name, "shop/x")

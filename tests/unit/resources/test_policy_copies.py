@@ -148,7 +148,7 @@ def test_policy_that_would_be_long_to_read_for_each_pod_is_refused(on: World) ->
         decided(on, policy(ingress=[{"from": [{"podSelector": selector}]}]))
 
 
-def test_policy_that_is_too_long_is_looked_up_by_none_of_its_values(on: World) -> None:
+def test_policy_with_too_many_values_is_looked_up_without_them(on: World) -> None:
     values = [f"v{number}" for number in range(LONGEST // 8)]
     for name, chosen in {"long": values, "short": values[:9]}.items():
         selector = {"matchExpressions": [{"key": "team", "operator": "In", "values": chosen}]}
@@ -212,5 +212,5 @@ def test_policy_without_equivalent_on_the_host_is_refused(on: World, spec: Obj) 
         decided(on, policy(**spec))
 
 
-def test_it_copies_no_more_fields_than_it_knows() -> None:
+def test_policy_copy_has_only_known_fields() -> None:
     assert set(NetworkPolicySyncer.down) == set(NetworkPolicySyncer.translates)

@@ -61,7 +61,7 @@ def test_copy_that_is_going_already_is_not_deleted_again() -> None:
 
 
 @pytest.mark.parametrize("labels", [OUT, {}], ids=["deselected", "selected"])
-def test_end_of_an_object_is_seen_to_whatever_its_labels(labels: Obj) -> None:
+def test_deletion_of_an_object_is_completed_whatever_its_labels(labels: Obj) -> None:
     """No other program would end a virtual Pod that has no kubelet."""
     going = {"deletionTimestamp": "2026-01-01T12:00:00Z", "deletionGracePeriodSeconds": 30}
     ending = merged(pod("w", metadata=going, spec={"nodeName": "n1"}), labels)

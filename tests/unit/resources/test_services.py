@@ -80,7 +80,7 @@ def test_address_is_allocated_by_each_side_unless_both_are_to_be_the_same(world:
     assert write.obj["spec"]["clusterIP"] == "10.0.0.7"
 
 
-def test_headless_one_stays_headless(world: World) -> None:
+def test_headless_service_stays_headless(world: World) -> None:
     assert settled(world, service("web", spec={"clusterIP": "None"}))["spec"]["clusterIP"] == "None"
 
 
@@ -151,7 +151,7 @@ def test_type_that_the_tenant_chooses_while_the_address_is_changed_stays(world: 
     assert world.host("Service", COPY) is None
 
 
-def test_service_that_is_deselected_while_its_address_is_changed_is_one_again(world: World) -> None:
+def test_service_deselected_during_an_address_change_is_restored(world: World) -> None:
     world = drawn_otherwise(world).configure(SAME)
     world.apply(world.decide("services", "shop/web"))
     world.configure({"sync": {"toHost": {"services": {"selector": {"matchLabels": {"sync": "yes"}}}}}})
@@ -172,7 +172,7 @@ def test_address_of_a_service_with_node_ports_is_never_changed(world: World, kin
 def test_field_that_reaches_into_the_hosts_network_stays_behind(world: World, field: str, value: Any) -> None:
     virtual = service("web", spec={"type": "LoadBalancer", field: value})
     assert field not in settled(world, virtual)["spec"]
-    assert world.left_out("services", "shop/web") == (f"spec.{field}",), "the tenant is told"
+    assert world.left_out("services", "shop/web") == (f"spec.{field}",), "the tenant gets an event"
     world.configure(ALLOWING)
     assert settled(world, virtual)["spec"][field] == value
     assert world.left_out("services", "shop/web") == ()
@@ -196,7 +196,7 @@ def test_load_balancer_that_would_be_open_to_more_is_refused(world: World, own: 
     with pytest.raises(Refused) as refused:
         world.decide("services", "shop/web")
     assert refused.value.path == where
-    assert ("make the Service again" in refused.value.why) is (where == "spec.loadBalancerClass")
+    assert ("create the Service again" in refused.value.why) is (where == "spec.loadBalancerClass")
     allow = {"annotations": {"allow": ["*", INTERNAL, POOL]}}
     world.configure(merged(ALLOWING, {"sync": {"toHost": {"services": {"metadata": allow}}}}))
     assert world.decide("services", "shop/web").writes

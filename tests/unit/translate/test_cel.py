@@ -109,7 +109,7 @@ def test_expression_gets_only_the_fields_that_it_reads(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("value +", "is not a CEL expression: column 8: it ends too early."),
         ("value.map(x, x", "is not a CEL expression: column 15: missing ')' at its end."),
@@ -128,8 +128,8 @@ def test_expression_gets_only_the_fields_that_it_reads(text: str) -> None:
         ),
     ],
 )
-def test_error_in_an_expression_is_reported_with_its_position(text: str, said: str) -> None:
-    assert wrong(text) == said
+def test_error_in_an_expression_is_reported_with_its_position(text: str, message: str) -> None:
+    assert wrong(text) == message
 
 
 def test_error_without_the_extra_names_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_error_without_the_extra_names_the_way_out(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("text", "value", "said"),
+    ("text", "value", "message"),
     [
         ("value.secret", {}, "there is no field 'secret' where it is read"),
         ("value[value.at]", {"at": "hunter2"}, "a field that it reads is not there"),
@@ -170,9 +170,9 @@ def test_error_without_the_extra_names_the_way_out(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_failed_evaluation_gives_reason_without_values(
-    text: str, value: Any, said: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    text: str, value: Any, message: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert unfit(text, value=value) == said
+    assert unfit(text, value=value) == message
     assert "hunter2" not in caplog.text + "".join(capfd.readouterr())
 
 

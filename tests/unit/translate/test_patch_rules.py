@@ -78,8 +78,8 @@ def test_name_comes_back_up(ref: Any, expected: Any) -> None:
 
 def test_hashed_name_comes_back_by_virtual_object_or_marks() -> None:
     assert SETTINGS.names.to_virtual(SECRETS, Key("vc-ns", HASHED)) is None
-    said = widget(status={"ref": "a-x-b"})
-    assert up(STATUS_REF, status={"ref": HASHED}, virtual=said)["status"]["ref"] == "a-x-b"
+    original = widget(status={"ref": "a-x-b"})
+    assert up(STATUS_REF, status={"ref": HASHED}, virtual=original)["status"]["ref"] == "a-x-b"
     copies = context(secret_copy("a-x-b", "shop"))
     assert up(STATUS_REF, status={"ref": HASHED}, ctx=copies)["status"]["ref"] == "a-x-b"
 
@@ -103,7 +103,7 @@ def test_kind_that_is_not_served_is_refused() -> None:
         down({"path": "spec.ref", "rename": "issuers.cert-manager.io"}, spec={"ref": "a"})
 
 
-def test_name_that_has_no_place_on_the_host_is_refused_with_the_patchs_place() -> None:
+def test_name_without_a_host_key_is_refused_with_the_patchs_path() -> None:
     class Full:
         def to_host(self, resource: Resource, key: Key) -> Key:
             raise Refused("there is no room for it")
@@ -203,7 +203,7 @@ SELECTORS = st.one_of(
 
 
 @given(SELECTORS)
-def test_value_that_went_down_comes_up_as_it_was(given: tuple[str, Any]) -> None:
+def test_narrowed_selector_comes_up_as_the_original(given: tuple[str, Any]) -> None:
     form, selector = given
     narrowed = down(selects(form), spec={"selector": selector})["spec"]["selector"]
     status = {"selector": narrowed}

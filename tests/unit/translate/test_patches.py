@@ -118,7 +118,7 @@ def test_whole_write_gets_parts_that_it_lacks() -> None:
     assert write.obj["spec"] == {"a": {"b": "c"}}
 
 
-def test_merge_gets_the_patches_of_its_fields_and_none_of_the_metadata() -> None:
+def test_merge_gets_the_patches_of_its_fields_but_not_of_its_metadata() -> None:
     """Its metadata is the live object's, patched when it was written, where a removal finds nothing to remove."""
     patches = patcher(
         down=[
@@ -167,7 +167,7 @@ def test_running_pod_is_patched_only_where_it_changes() -> None:
     assert patched["metadata"]["labels"] == {"app": "web", "team": "red", **MARKS}
 
 
-def test_change_of_nothing_but_labels_gets_no_spec() -> None:
+def test_change_of_labels_alone_gets_no_spec() -> None:
     assert changed(*PARTIAL, spec={})["spec"] == {}
 
 
@@ -208,7 +208,7 @@ def test_cel_is_asked_at_every_place_about_the_object_as_it_was() -> None:
     assert down(gone, spec=spec)["spec"]["cs"] == [{"n": 2}]
 
 
-def test_null_takes_the_field_away_and_makes_none() -> None:
+def test_null_removes_the_field_and_adds_none() -> None:
     assert down({"path": "spec.a", "cel": "null"}, spec={"a": 1, "b": 2})["spec"] == {"b": 2}
     assert down({"path": "spec.x.y", "cel": "null"}, spec={"b": 2})["spec"] == {"b": 2}
 
@@ -227,7 +227,7 @@ def test_expressions_are_compiled_when_the_patcher_is_made() -> None:
 
 
 @pytest.mark.parametrize(
-    ("patch", "said"),
+    ("patch", "expected"),
     [
         ({"op": "replace", "path": "/spec/b", "value": 1}, "(replace /spec/b): there is nothing at /spec/b"),
         ({"op": "test", "path": "/spec/a", "value": 1}, "(test /spec/a): the test does not hold"),
@@ -237,10 +237,10 @@ def test_expressions_are_compiled_when_the_patcher_is_made() -> None:
         ({"path": "spec.a", "cel": "b'x'"}, "(cel spec.a): the result has a bytes in it, which is not JSON"),
     ],
 )
-def test_patch_that_fails_is_named_with_the_reason_and_without_contents(patch: Obj, said: str) -> None:
-    told = refused({"op": "add", "path": "/spec/c", "value": 1}, patch, spec={"a": "hunter2"})
-    assert told == f"{HERE}.down[1] {said}"
-    assert "hunter2" not in told
+def test_patch_that_fails_is_named_with_the_reason_and_without_contents(patch: Obj, expected: str) -> None:
+    message = refused({"op": "add", "path": "/spec/c", "value": 1}, patch, spec={"a": "hunter2"})
+    assert message == f"{HERE}.down[1] {expected}"
+    assert "hunter2" not in message
 
 
 LABELS = "would not be a mapping of text to text"
@@ -248,7 +248,7 @@ MARK = "it would change a mark below vsyncer.dev/ in"
 
 
 @pytest.mark.parametrize(
-    ("patch", "said"),
+    ("patch", "expected"),
     [
         ({"path": "metadata.labels", "cel": "null"}, f"{MARK} /metadata/labels"),
         ({"path": "metadata.labels", "cel": "{'app': 'web'}"}, f"{MARK} /metadata/labels"),
@@ -258,8 +258,8 @@ MARK = "it would change a mark below vsyncer.dev/ in"
         ({"path": "metadata.annotations", "cel": "'x'"}, f"/metadata/annotations {LABELS}"),
     ],
 )
-def test_marks_of_a_copy_stay(patch: Obj, said: str) -> None:
-    assert refused(patch).endswith(f"): {said}")
+def test_marks_of_a_copy_stay(patch: Obj, expected: str) -> None:
+    assert refused(patch).endswith(f"): {expected}")
 
 
 def test_patch_puts_no_mark_on_a_tenants_object() -> None:
@@ -288,7 +288,7 @@ def test_identity_of_an_object_is_not_for_patches(path: str) -> None:
     assert Patch.model_validate({"op": "copy", "from": path, "path": "/spec/x"}).from_steps[0] in path
 
 
-def test_copy_that_is_read_is_none_that_is_changed() -> None:
+def test_copy_operation_reads_the_virtual_object() -> None:
     assert down({"op": "copy", "from": "/metadata/name", "path": "/spec/id"})["spec"] == {"id": "w-x-shop-x-vc"}
 
 

@@ -64,7 +64,7 @@ def test_operation_gives_the_results_of_the_rfc(doc: Any, patch: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    ("doc", "patch", "said"),
+    ("doc", "patch", "message"),
     [
         ({"foo": "bar"}, {"op": "add", "path": "/baz/bat", "value": 1}, "there is nothing at /baz"),  # A.12
         ({"baz": "q"}, {"op": "test", "path": "/baz", "value": "b"}, "the test does not hold"),  # A.9
@@ -85,11 +85,11 @@ def test_operation_gives_the_results_of_the_rfc(doc: Any, patch: dict[str, Any],
         ({"a": None}, {"op": "add", "path": "/a/b", "value": 1}, "/a is neither a mapping nor a list"),
     ],
 )
-def test_impossible_operation_is_refused_with_its_reason(doc: Any, patch: dict[str, Any], said: str) -> None:
+def test_impossible_operation_is_refused_with_its_reason(doc: Any, patch: dict[str, Any], message: str) -> None:
     before = copy.deepcopy(doc)
     with pytest.raises(Unfit) as caught:
         operated(doc, patch)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
     assert doc == before
 
 
@@ -109,7 +109,7 @@ def test_field_is_put_with_the_mappings_above_it() -> None:
         pointers.put({"l": [1]}, ("l", "1", "a"), 2)
 
 
-def test_path_leads_to_every_item_and_to_nothing_where_there_is_no_list() -> None:
+def test_path_leads_to_every_item_and_to_none_without_a_list() -> None:
     doc = {"cs": [{"ps": [1, 2]}, {}, {"ps": [3]}], "s": "x"}
     assert list(pointers.places(doc, ("cs", EACH, "ps", EACH))) == [
         ("cs", "0", "ps", "0"),

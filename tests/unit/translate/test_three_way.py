@@ -70,7 +70,7 @@ def test_entries_are_merged_one_by_one(then: Any, virtual: Any, host: Any) -> No
 
 
 @given(MAYBE, MAYBE, MAYBE)
-def test_merged_once_there_is_nothing_left_to_merge(then: Any, virtual: Any, host: Any) -> None:
+def test_second_merge_changes_nothing(then: Any, virtual: Any, host: Any) -> None:
     found = literally(virtual, host, agreed_on(then))
     assert found.virtual == found.host
     again = literally(found.virtual, found.host, agreed(found))

@@ -53,14 +53,14 @@ NAMESPACED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("networking.k8s.io", ("ingresses", "networkpolicies")),
     ("policy", ("poddisruptionbudgets",)),
 )
-SEEN = ("events", "limitranges", "namespaces", "namespaces/status", "pods/log", "pods/status", "resourcequotas")
+READABLE = ("events", "limitranges", "namespaces", "namespaces/status", "pods/log", "pods/status", "resourcequotas")
 
 
 def _rules(verbs: list[str]) -> list[Obj]:
     return [{"verbs": verbs, "apiGroups": [group], "resources": list(names)} for group, names in NAMESPACED]
 
 
-VIEW: list[Obj] = [*_rules(READ), {"verbs": READ, "apiGroups": [""], "resources": list(SEEN)}]
+VIEW: list[Obj] = [*_rules(READ), {"verbs": READ, "apiGroups": [""], "resources": list(READABLE)}]
 EDIT: list[Obj] = [
     *VIEW,
     *_rules(WRITE),

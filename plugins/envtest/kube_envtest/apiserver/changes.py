@@ -32,7 +32,7 @@ class Change:
 
 
 class Changes:
-    """Notifies followers of every change, with the user whose request is being answered."""
+    """Notifies followers of every change, with the user of the request that is being answered."""
 
     def __init__(self, storage: Storage) -> None:
         self.user = ""
@@ -42,10 +42,10 @@ class Changes:
     def follow(self, follower: Callable[[Change], None]) -> None:
         """Call ``follower`` for every change from now on."""
         if not self._followers:
-            self._storage.listeners.append(self._tell)
+            self._storage.listeners.append(self._notify)
         self._followers.append(follower)
 
-    def _tell(self, table: str, event: Event) -> None:
+    def _notify(self, table: str, event: Event) -> None:
         group, _, plural = table.partition("/")
         resource = f"{plural}.{group}" if group else plural
         before = event.previous.obj if event.previous else None

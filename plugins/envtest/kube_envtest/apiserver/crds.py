@@ -171,6 +171,6 @@ def _conditions(before: list[Obj], taken: str, now: str) -> list[Obj]:
     for kind, (status, reason, message) in wanted.items():
         old = known.get(kind)
         since = old["lastTransitionTime"] if old and old["status"] == status else now
-        told = {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
-        found.append(told)
+        condition = {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
+        found.append(condition)
     return found

@@ -11,7 +11,7 @@ from kube_envtest.apiserver.shapes import is_builtin
 
 Obj = dict[str, Any]
 
-#: Parts of `metadata` that the API server sets itself, and that nobody owns.
+#: Parts of `metadata` that the API server sets itself, and that have no owner.
 SYSTEM_METADATA = frozenset(
     {
         *("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),

@@ -122,7 +122,7 @@ class Namespaces:
             for kind, reason, message in ENDING
         ]
         status = entry.obj.get("status", {})
-        if [_told(one) for one in status.get("conditions") or ()] == [_told(one) for one in conditions]:
+        if [_reported(one) for one in status.get("conditions") or ()] == [_reported(one) for one in conditions]:
             return
         changed = {**entry.obj, "metadata": dict(entry.obj["metadata"]), "status": {**status, "conditions": conditions}}
         self._storage.update("/namespaces", entry.key, changed)
@@ -138,5 +138,5 @@ class Namespaces:
             self._storage.update("/namespaces", entry.key, changed)
 
 
-def _told(condition: Obj) -> tuple[str, str, str]:
+def _reported(condition: Obj) -> tuple[str, str, str]:
     return condition["type"], condition["status"], condition["message"]

@@ -23,12 +23,12 @@ def read(call: Call, obj: Obj) -> Obj:
     """
     known, unknown = known_part(call.type, obj)
     if unknown:
-        told = [f'unknown field "{path}"' for path in unknown]
+        faults = [f'unknown field "{path}"' for path in unknown]
         directive = call.query.get("fieldValidation") or "Warn"
         if directive == "Strict":
-            raise _refused(call, ", ".join(told))
+            raise _refused(call, ", ".join(faults))
         if directive == "Warn":
-            call.warnings.extend(told)
+            call.warnings.extend(faults)
     return known
 
 
@@ -50,8 +50,8 @@ def _subject(rt: ResourceType) -> str:
     return f'{rt.kind} in version "{rt.version}" cannot be handled as a {rt.kind}'
 
 
-def _refused(call: Call, told: str) -> ApiError:
-    text = f"strict decoding error: {told}"
+def _refused(call: Call, faults: str) -> ApiError:
+    text = f"strict decoding error: {faults}"
     if call.verb == "patch":
         message = f"Invalid value: {text}"
         causes = [cause("patch", message)]

@@ -149,14 +149,14 @@ def _duplicates(schema: Node, value: list[Any], path: str) -> Iterator[FieldErro
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
     if kind not in ("set", "map"):
         return
-    seen = []
+    marks = []
     for index, item in enumerate(value):
         mark = item
         if kind == "map" and isinstance(item, dict):
             mark = {key: item[key] for key in keys if key in item}
-        if mark in seen:
+        if mark in marks:
             yield duplicate(f"{path}[{index}]", mark)
-        seen.append(mark)
+        marks.append(mark)
 
 
 def _fields(schema: Node, value: dict[str, Any], old: Any, path: str) -> Iterator[FieldError]:

@@ -2,7 +2,7 @@
 
 A line without indentation opens a type; an indented line is a field of it, then its rules, then (after `:`) its type.
 
-- `map KEY[,KEY]`: for apply a list of objects told apart by these keys (`x-kubernetes-list-type: map`);
+- `map KEY[,KEY]`: for apply a list of objects that these keys distinguish (`x-kubernetes-list-type: map`);
   `KEY=VALUE` gives a key's default.
 - `set`: for apply a list of scalars, each owned by itself.
 - `atomic`: for apply one value, owned as a whole.

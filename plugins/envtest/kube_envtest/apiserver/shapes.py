@@ -77,8 +77,8 @@ def _key(text: str) -> tuple[str, Any]:
     """Parse a key and its default; without one it is the zero value of its type, as all keys are
     required fields.
     """
-    name, told, default = text.partition("=")
-    return name, default if told else 0 if name in ("port", "containerPort") else ""
+    name, is_given, default = text.partition("=")
+    return name, default if is_given else 0 if name in ("port", "containerPort") else ""
 
 
 @cache

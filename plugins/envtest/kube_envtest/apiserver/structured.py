@@ -17,7 +17,7 @@ class KeylessItemError(ValueError):
         self.path = path
 
     def under(self, step: str) -> "KeylessItemError":
-        """Return the error as seen from a parent level."""
+        """Return the error with the path from a parent level."""
         return KeylessItemError(self.why, path_text((step,)) + self.path)
 
 

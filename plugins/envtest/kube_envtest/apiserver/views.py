@@ -92,14 +92,14 @@ class Tabular:
         self._rt = rt
         self._include = include or "Metadata"
         self._now = now
-        self._told = False
+        self._has_columns = False
 
     def _table(self, entries: Iterable[Entry], metadata: Obj) -> Obj:
         columns = printing.columns(self._rt)
         rows = [self._row(entry) for entry in entries]
-        told, self._told = self._told, True
+        had_columns, self._has_columns = self._has_columns, True
         head: Obj = {"kind": "Table", "apiVersion": META_VERSION, "metadata": metadata}
-        head["columnDefinitions"] = [] if told else columns
+        head["columnDefinitions"] = [] if had_columns else columns
         return {**head, "rows": rows}
 
     def _row(self, entry: Entry) -> Obj:
@@ -113,12 +113,12 @@ class Tabular:
 
     def one(self, entry: Entry) -> bytes:
         """Return a table with a single row."""
-        self._told = False
+        self._has_columns = False
         return encode(self._table([entry], {"resourceVersion": str(entry.revision)}))
 
     def many(self, entries: Iterable[Entry], metadata: Obj) -> bytes:
         """Return a table."""
-        self._told = False
+        self._has_columns = False
         return encode(self._table(entries, metadata))
 
     def frame(self, kind: str, entry: Entry) -> bytes:

@@ -92,7 +92,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _hold(port: int) -> bool:
-    """Hold the UDP port of this number; return False if somebody does."""
+    """Hold the UDP port of this number; return False if another process does."""
     holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         holder.bind(("127.0.0.1", port))

@@ -44,7 +44,7 @@ class ControlPlane(Access):
         with ControlPlane("host") as host:
             host.kubectl("create", "namespace", "shop")
 
-    Users besides `admin` (system:masters) are `daemon`, `alice` and `nobody`; they may do nothing but what a role gives
+    Users besides `admin` (system:masters) are `daemon`, `alice` and `nobody`; they have only the rights of their roles
     them. It ends with `stop()`, at the end of the `with`, at exit, and when this process is killed.
     """
 

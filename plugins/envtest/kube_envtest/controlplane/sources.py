@@ -30,7 +30,7 @@ def find(environ: Mapping[str, str] = os.environ) -> Programs:
         environ: Where these are looked up; by default the environment of this process.
 
     Raises:
-        NotAvailable: none is set, or what is set doesn't work.
+        NotAvailable: no variable is set, or its programs don't work.
     """  # noqa: D400, D415
     if docker := environ.get("ENVTEST_DOCKER"):
         return _in_docker(docker, environ)

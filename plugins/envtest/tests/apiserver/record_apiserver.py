@@ -69,10 +69,10 @@ def record(plane: ControlPlane, name: str, *, dry: bool) -> None:
         sent = case["sent"]
         path = at[sent["apiVersion"], sent["kind"]]
         status, answer = plane.request("POST", f"{path}?fieldManager={MANAGER}" + ("&dryRun=All" if dry else ""), sent)
-        said: Obj = {"stored": stable(answer)} if status < 300 else {"message": answer["message"]}
+        result: Obj = {"stored": stable(answer)} if status < 300 else {"message": answer["message"]}
         if status == 422:
-            said = {"causes": sorted(answer["details"]["causes"], key=lambda one: (one["field"], one["message"]))}
-        lines.append("  " + json.dumps({"sent": sent, "status": status, **said}, ensure_ascii=False))
+            result = {"causes": sorted(answer["details"]["causes"], key=lambda one: (one["field"], one["message"]))}
+        lines.append("  " + json.dumps({"sent": sent, "status": status, **result}, ensure_ascii=False))
     file.write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 
@@ -95,10 +95,10 @@ def record_writes(plane: ControlPlane) -> None:
     for case in cases:
         case = {key: value for key, value in case.items() if key not in ("status", "stored", "message", "causes")}
         status, answer = send(plane, at[version_of(case["kind"]), case["kind"]], case)
-        said: Obj = {"stored": stable(answer)} if status < 300 else {"message": answer["message"]}
+        result: Obj = {"stored": stable(answer)} if status < 300 else {"message": answer["message"]}
         if "causes" in answer.get("details", {}):
-            said["causes"] = answer["details"]["causes"]
-        lines.append("  " + json.dumps({**case, "status": status, **said}, ensure_ascii=False))
+            result["causes"] = answer["details"]["causes"]
+        lines.append("  " + json.dumps({**case, "status": status, **result}, ensure_ascii=False))
     file.write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 

@@ -51,7 +51,7 @@ def test_helpers_work_without_a_loop() -> None:
     assert server.objects(PODS) == [], "no grace"
 
 
-def test_what_is_read_is_a_copy() -> None:
+def test_a_read_returns_a_copy() -> None:
     server = ApiServer()
     server.put(pod("a"))
     found = server.get("pods", "shop/a")

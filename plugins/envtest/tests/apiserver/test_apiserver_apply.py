@@ -54,7 +54,7 @@ def owners(obj: Obj) -> dict[str, Any]:
     return {entry["manager"]: entry["fieldsV1"] for entry in obj["metadata"]["managedFields"]}
 
 
-def test_who_applies_owns_leaves_and_no_maps() -> None:
+def test_an_applier_owns_leaves_and_no_maps() -> None:
     obj = applied(None, config_map({"a": "1"}, labels={"l": "1"}))
     assert obj["metadata"]["managedFields"] == [
         {
@@ -68,7 +68,7 @@ def test_who_applies_owns_leaves_and_no_maps() -> None:
     ]
 
 
-def test_what_is_not_applied_any_more_goes_unless_somebody_else_owns_it() -> None:
+def test_a_field_no_longer_applied_is_removed_unless_another_manager_owns_it() -> None:
     live = applied(None, config_map({"a": "1", "b": "2", "c": "3"}))
     live = applied(live, config_map({"b": "2"}), "two")
     live = applied(live, config_map({"a": "1"}))
@@ -111,7 +111,7 @@ def test_applying_the_same_again_gives_back_the_live_object() -> None:
     assert applied(live, config_map({"a": "1"}, labels={"l": "1"}), now=SECOND) is live
 
 
-def test_containers_are_merged_and_removed_by_name_and_keep_what_others_set() -> None:
+def test_containers_are_merged_by_name_and_keep_the_fields_of_other_managers() -> None:
     web = {"name": "web", "image": "a", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}
     live = applied(None, deployment(web, {"name": "old", "image": "o"}))
     live = applied(live, deployment({"name": "web", "resources": {"limits": {"cpu": "1"}}}), "two")
@@ -122,7 +122,7 @@ def test_containers_are_merged_and_removed_by_name_and_keep_what_others_set() ->
     assert containers[1]["resources"] == {"limits": {"cpu": "1"}}
 
 
-def test_what_was_there_before_the_first_apply_has_an_owner_of_its_own() -> None:
+def test_fields_from_before_the_first_apply_belong_to_before_first_apply() -> None:
     live = {**config_map({"a": "1"}), "metadata": {"name": "c", "uid": "1"}}
     result = applied(live, config_map({"b": "2"}))
     assert owners(result)["before-first-apply"] == {"f:data": {".": {}, "f:a": {}}}
@@ -130,7 +130,7 @@ def test_what_was_there_before_the_first_apply_has_an_owner_of_its_own() -> None
         applied(live, config_map({"a": "x"}))
 
 
-def test_kubectl_may_take_over_what_it_applied_on_the_client_side() -> None:
+def test_kubectl_may_take_over_its_client_side_applied_fields() -> None:
     last = json.dumps(config_map({"a": "1", "b": "2"}))
     stored = {**config_map({"a": "1", "b": "changed"}), "metadata": {"name": "c", "annotations": {LAST_APPLIED: last}}}
     live = track_update(None, stored, manager="kubectl-client-side-apply", api_version="v1", now=FIRST)
@@ -197,7 +197,7 @@ def thing(**spec: Any) -> Obj:
     return {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec}
 
 
-def test_a_custom_resources_lists_merge_as_its_schema_says() -> None:
+def test_a_custom_resources_lists_merge_by_its_schema() -> None:
     live = applied(None, thing(byKey=[{"k": "a", "v": "1"}], set=["x"], plain=["p"], whole={"a": 1}), schema=SCHEMA)
     live = applied(live, thing(byKey=[{"k": "b"}], set=["y"]), "two", schema=SCHEMA)
     assert live["spec"]["byKey"] == [{"k": "a", "v": "1"}, {"k": "b"}]
@@ -218,20 +218,20 @@ APPLIES = st.lists(st.tuples(st.sampled_from(["one", "two"]), DATA), min_size=1,
 
 
 @given(APPLIES)
-def test_apply_is_idempotent_and_gives_its_manager_what_it_says(applies: list[tuple[str, dict[str, str]]]) -> None:
+def test_apply_is_idempotent_and_its_manager_owns_the_applied_fields(applies: list[tuple[str, dict[str, str]]]) -> None:
     live: Obj | None = None
-    said: dict[str, dict[str, str]] = {}
+    expected: dict[str, dict[str, str]] = {}
     for manager, data in applies:
         config = config_map(data or None)
         live = applied(live, config, manager, force=True)
         assert applied(live, config, manager, now=SECOND) is live
-        said = {
+        expected = {
             who: {key: value for key, value in old.items() if data.get(key, value) == value}
-            for who, old in said.items()
+            for who, old in expected.items()
         }
-        said[manager] = data
+        expected[manager] = data
     assert live is not None
-    wanted = {key: value for data in said.values() for key, value in data.items()}
+    wanted = {key: value for data in expected.values() for key, value in data.items()}
     assert live.get("data", {}) == wanted
-    held = {who: set(fields["f:data"]) for who, fields in owners(live).items()} if wanted else {}
-    assert held == {who: {"f:" + key for key in data} for who, data in said.items() if data}
+    owned = {who: set(fields["f:data"]) for who, fields in owners(live).items()} if wanted else {}
+    assert owned == {who: {"f:" + key for key in data} for who, data in expected.items() if data}

@@ -223,14 +223,14 @@ def test_other_kinds(kind: str, obj: Obj, path: tuple[str, ...], value: Any) -> 
     assert found == value
 
 
-def test_what_go_does_not_write_does_not_come_back() -> None:
+def test_empty_values_that_go_omits_are_dropped() -> None:
     metadata: Obj = {"name": "x", "labels": {}, "annotations": None, "finalizers": [], "creationTimestamp": None}
     assert default("ConfigMap", {"metadata": metadata, "data": {}}) == {"metadata": {"name": "x"}}
     spec = pod(hostNetwork=False, nodeName="", tolerations=[], serviceAccountName=None)
     assert default("Pod", spec)["spec"].keys().isdisjoint({"hostNetwork", "nodeName", "tolerations"})
 
 
-def test_what_go_does_write_stays() -> None:
+def test_empty_values_that_go_writes_are_kept() -> None:
     secret = default("Secret", {"metadata": {"name": "x", "labels": {"a": ""}}, "immutable": False, "data": {"a": ""}})
     assert (secret["metadata"]["labels"], secret["immutable"], secret["data"]) == ({"a": ""}, False, {"a": ""})
     claim = default("PersistentVolumeClaim", {"metadata": {}, "spec": {"storageClassName": ""}})
@@ -262,7 +262,7 @@ def test_what_go_does_write_stays() -> None:
         ("Service", {"spec": {"ports": ["x"]}}, "cannot unmarshal"),
     ],
 )
-def test_what_go_could_not_read_is_refused(kind: str, obj: Obj, why: str) -> None:
+def test_a_value_of_the_wrong_type_is_refused(kind: str, obj: Obj, why: str) -> None:
     with pytest.raises(DecodeError) as caught:
         default(kind, {"apiVersion": "g/v1", **obj})
     assert str(caught.value).startswith(f'{kind} in version "v1" cannot be handled as a {kind}: ')

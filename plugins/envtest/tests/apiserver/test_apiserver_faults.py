@@ -72,8 +72,8 @@ def test_rewrite_replaces_bodies_and_events() -> None:
         assert (await client.request("GET", MAPS)).body.endswith(b"}?")
         async with client.stream(f"{MAPS}?watch=1&resourceVersion={begun}") as stream:
             await post(client, "b")
-            seen = await anext(aiter(stream))
-        assert json.loads(seen[-1])["was"] > 100
+            expected = await anext(aiter(stream))
+        assert json.loads(expected[-1])["was"] > 100
 
     virtual_time.run(main())
 
@@ -142,23 +142,23 @@ def test_a_wrong_rule_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "seen"),
+    ("rule", "expected"),
     [
         (Rule(drop=True, count=1), ["b", "c", "d"]),
         (Rule(duplicate=True, count=1), ["a", "a", "b", "c"]),
     ],
 )
-def test_events_are_dropped_and_repeated(rule: Rule, seen: list[str]) -> None:
+def test_events_are_dropped_and_repeated(rule: Rule, expected: list[str]) -> None:
     async def main() -> None:
         server = ApiServer()
         server.faults.add(rule)
         client = server.client()
         path = f"{MAPS}?watch=1&resourceVersion={server.revision}"
-        reading = asyncio.ensure_future(lines(client, path, len(seen)))
+        reading = asyncio.ensure_future(lines(client, path, len(expected)))
         await asyncio.sleep(1)
         for name in "abcd":
             await post(client, name)
-        assert [event["object"]["metadata"]["name"] for event in await reading][: len(seen)] == seen
+        assert [event["object"]["metadata"]["name"] for event in await reading][: len(expected)] == expected
 
     virtual_time.run(main())
 

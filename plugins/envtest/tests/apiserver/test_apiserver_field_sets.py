@@ -40,7 +40,7 @@ def normal(node: Fields) -> Fields:
 
 
 @given(PATHS)
-def test_a_tree_says_the_paths_it_was_made_of(members: set[Path]) -> None:
+def test_a_tree_returns_its_paths(members: set[Path]) -> None:
     assert set(paths(tree(members))) == members
 
 
@@ -60,7 +60,7 @@ def test_difference_gives_back_the_same_object_where_nothing_goes(members: set[P
 
 
 @given(PATHS, PATHS)
-def test_without_subtrees_takes_what_is_below_too(left: set[Path], right: set[Path]) -> None:
+def test_without_subtrees_also_removes_the_paths_below(left: set[Path], right: set[Path]) -> None:
     wanted = {path for path in left if not any(path[: len(gone)] == gone for gone in right)}
     assert set(paths(without_subtrees(tree(left), tree(right)))) == wanted
 

@@ -1,4 +1,4 @@
-"""An API server whose lists and watches have fallen behind, and who hears of every change with its author."""
+"""An API server whose lists and watches have fallen behind, and the reports of all changes with their authors."""
 
 import asyncio
 import json
@@ -40,13 +40,13 @@ class Follower:
     """Reads a watch into a list."""
 
     def __init__(self, server: ApiServer, revision: int, user: str = "admin", query: str = "") -> None:
-        self.seen: list[str] = []
+        self.received: list[str] = []
         self.task = asyncio.ensure_future(self._read(server, f"{MAPS}?watch=1&resourceVersion={revision}{query}", user))
 
     async def _read(self, server: ApiServer, path: str, user: str) -> None:
         async with server.client(user).stream(path) as stream:
             async for batch in stream:
-                self.seen += [shown(json.loads(line)) for line in batch]
+                self.received += [shown(json.loads(line)) for line in batch]
 
 
 def shown(event: Obj) -> str:
@@ -104,12 +104,12 @@ def test_a_watch_from_then_on_shows_nothing_until_the_server_has_caught_up() -> 
         await asyncio.sleep(1)
         put(server, "b")
         await asyncio.sleep(1)
-        assert follower.seen == []
+        assert follower.received == []
         lag.end()
         await asyncio.sleep(1)
         put(server, "c")
         await asyncio.sleep(1)
-        assert follower.seen == ["MODIFIED a red", "ADDED b blue", "ADDED c blue"]
+        assert follower.received == ["MODIFIED a red", "ADDED b blue", "ADDED c blue"]
 
     virtual_time.run(main())
 
@@ -126,15 +126,15 @@ def test_an_open_watch_stalls_and_goes_on_where_it_was() -> None:
         lag = server.lag(then)
         put(server, "b")
         await asyncio.sleep(100)
-        assert follower.seen == ["MODIFIED a red", f"BOOKMARK {reached}"], "a bookmark never goes back"
+        assert follower.received == ["MODIFIED a red", f"BOOKMARK {reached}"], "a bookmark never goes back"
         lag.end()
         await asyncio.sleep(1)
-        assert follower.seen[2:] == ["ADDED b blue"]
+        assert follower.received[2:] == ["ADDED b blue"]
 
     virtual_time.run(main())
 
 
-def test_open_watches_may_be_told_to_list_anew() -> None:
+def test_a_lag_with_relist_ends_open_watches_with_410() -> None:
     async def main() -> None:
         server = ApiServer()
         then = put(server, "a")
@@ -143,8 +143,8 @@ def test_open_watches_may_be_told_to_list_anew() -> None:
         await asyncio.sleep(1)
         server.lag(then, user="daemon", relist=True)
         await asyncio.sleep(1)
-        assert travels.seen == ["ERROR 410"]
-        assert stays.seen == []
+        assert travels.received == ["ERROR 410"]
+        assert stays.received == []
         assert server.open_watches == 1
         assert await listed(server, "daemon") == (["a blue"], then)
 
@@ -171,7 +171,7 @@ def test_only_some_users_and_resources_fall_behind() -> None:
     virtual_time.run(main())
 
 
-def test_what_was_asked_for_may_be_later_than_what_the_server_has() -> None:
+def test_a_read_of_a_version_that_a_lagging_server_lacks_gets_504() -> None:
     async def main() -> None:
         server = ApiServer()
         then = put(server, "a")
@@ -193,7 +193,7 @@ def test_initial_events_are_as_of_then() -> None:
         query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&fieldSelector=metadata.name=a"
         follower = Follower(server, 0, query=query)
         await asyncio.sleep(1)
-        assert follower.seen == ["ADDED a blue"]
+        assert follower.received == ["ADDED a blue"]
 
     virtual_time.run(main())
 
@@ -209,7 +209,7 @@ def test_nothing_older_than_the_history_can_be_shown() -> None:
         server.lag(server.revision + 1)
 
 
-def test_every_change_is_told_with_its_author() -> None:
+def test_followers_get_every_change_with_its_author() -> None:
     async def main() -> None:
         server = ApiServer()
         changes: list[Change] = []
@@ -219,8 +219,8 @@ def test_every_change_is_told_with_its_author() -> None:
         put(server, "a", "red")
         await client.request("DELETE", f"{MAPS}/a")
         await client.request("DELETE", f"{MAPS}/a")
-        told = [(one.user, one.resource, one.before and one.before["data"], one.after) for one in changes]
-        assert [(user, resource, before, bool(after)) for user, resource, before, after in told] == [
+        reported = [(one.user, one.resource, one.before and one.before["data"], one.after) for one in changes]
+        assert [(user, resource, before, bool(after)) for user, resource, before, after in reported] == [
             ("daemon", "configmaps", None, True),
             ("", "configmaps", {"color": "blue"}, True),
             ("daemon", "configmaps", {"color": "red"}, False),
@@ -229,7 +229,7 @@ def test_every_change_is_told_with_its_author() -> None:
     virtual_time.run(main())
 
 
-def test_what_the_servers_own_controllers_do_has_no_author() -> None:
+def test_changes_by_the_servers_controllers_have_no_author() -> None:
     async def main() -> None:
         server = ApiServer()
         owner = server.put(configmap("owner", "blue"))

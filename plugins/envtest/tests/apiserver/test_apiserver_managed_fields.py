@@ -47,7 +47,7 @@ def with_data(obj: Obj, **changes: Any) -> Obj:
     return {**obj, "data": {key: value for key, value in data.items() if value is not None}}
 
 
-def test_the_creator_owns_what_it_sent_and_nothing_of_the_servers() -> None:
+def test_the_creator_owns_only_the_fields_it_sent() -> None:
     obj = tracked(None, config_map({"a": "1"}, namespace="n", labels={"l": "1"}, creationTimestamp=FIRST), "kubectl")
     assert entries(obj) == [
         {
@@ -64,7 +64,7 @@ def test_the_creator_owns_what_it_sent_and_nothing_of_the_servers() -> None:
     ]
 
 
-def test_a_pod_is_owned_as_the_real_server_says() -> None:
+def test_a_pods_managed_fields_equal_those_of_a_real_server() -> None:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -105,7 +105,7 @@ def test_a_pod_is_owned_as_the_real_server_says() -> None:
     }
 
 
-def test_who_changes_a_field_takes_it_and_the_others_lose_it() -> None:
+def test_a_manager_that_changes_a_field_takes_it_from_the_others() -> None:
     first = tracked(None, config_map({"a": "1", "b": "2"}), "one")
     second = tracked(first, with_data(first, a="x", c="3"), "two", SECOND)
     assert fields_of(second, "one") == {"f:data": {".": {}, "f:b": {}}}
@@ -113,7 +113,7 @@ def test_who_changes_a_field_takes_it_and_the_others_lose_it() -> None:
     assert [(entry["manager"], entry["time"]) for entry in entries(second)] == [("one", FIRST), ("two", SECOND)]
 
 
-def test_a_removed_field_is_nobodys_and_the_time_of_who_removed_it_stays() -> None:
+def test_a_removed_field_has_no_owner_and_the_removers_time_stays() -> None:
     first = tracked(None, config_map({"a": "1", "b": "2"}), "one")
     second = tracked(first, with_data(first, c="3"), "two", SECOND)
     third = tracked(second, with_data(second, b=None), "two", THIRD)

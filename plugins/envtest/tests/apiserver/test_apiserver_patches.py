@@ -91,19 +91,19 @@ REJECTED: list[tuple[list[Any], str]] = [
 
 
 @pytest.mark.parametrize(("doc", "patch", "result"), RFC_7386)
-def test_merge_patch_does_what_the_rfc_shows(doc: Any, patch: Any, result: Any) -> None:
+def test_merge_patch_passes_the_examples_of_the_rfc(doc: Any, patch: Any, result: Any) -> None:
     assert merge_patch(doc, patch) == result
 
 
 @pytest.mark.parametrize(("doc", "ops", "result"), JSON_PATCHES)
-def test_json_patch_does_what_the_rfc_shows(doc: Any, ops: list[dict[str, Any]], result: Any) -> None:
+def test_json_patch_passes_the_examples_of_the_rfc(doc: Any, ops: list[dict[str, Any]], result: Any) -> None:
     before = copy.deepcopy(doc)
     assert json_patch(doc, ops) == result
     assert doc == before
 
 
 @pytest.mark.parametrize(("ops", "why"), REJECTED)
-def test_what_does_not_fit_is_rejected_with_the_servers_words(ops: list[Any], why: str) -> None:
+def test_an_invalid_json_patch_is_rejected_with_the_servers_message(ops: list[Any], why: str) -> None:
     with pytest.raises(PatchError) as caught:
         json_patch({"a": 1, "l": [1]}, ops)
     assert why in str(caught.value)

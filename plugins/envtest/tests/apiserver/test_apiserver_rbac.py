@@ -41,7 +41,7 @@ ALICE = User("alice", ("dev",))
 VIEW = role("view", rule("get list", "pods services"))
 
 
-def test_nobody_may_anything_and_masters_may_everything() -> None:
+def test_users_without_a_role_have_no_rights_and_masters_have_all() -> None:
     assert not may(ALICE, "get /pods n")
     assert may(User("root", ("system:masters",)), "delete apps/deployments n/x")
 

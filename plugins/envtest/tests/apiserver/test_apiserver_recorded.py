@@ -1,4 +1,4 @@
-"""Objects of a real API server, recorded by `record_apiserver.py`: ours must make the same of what was given."""
+"""Objects of a real API server, recorded by `record_apiserver.py`: ours must store the same objects."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ def read(sent: Obj) -> Obj:
 
 
 @pytest.mark.parametrize("case", recorded("creates.json"))
-def test_a_new_object_becomes_what_the_real_server_makes_of_it(case: Obj) -> None:
+def test_a_created_object_is_stored_as_on_the_real_server(case: Obj) -> None:
     obj = read(case["sent"])
     assert validate_create(obj["kind"], obj) == []
     obj = track_update(None, obj, manager="recorder", api_version=obj["apiVersion"], now="")

@@ -124,7 +124,7 @@ def first_lines(case: Obj) -> Obj:
 
 
 @pytest.mark.parametrize(("case", "before"), chains())
-def test_a_write_does_what_it_does_on_the_real_server(case: Obj, before: Obj | None) -> None:
+def test_a_write_has_the_outcome_recorded_on_the_real_server(case: Obj, before: Obj | None) -> None:
     ours = first_lines(outcome(case, timed(before)))
     assert ours == {key: value for key, value in first_lines(case).items() if key in ours}
     assert ("stored" in ours) == ("stored" in case)

@@ -1,4 +1,4 @@
-"""An API server whose etcd was restored from a snapshot: what it has, and what its clients see."""
+"""An API server whose etcd was restored from a snapshot: its objects, and the events of its clients."""
 
 import asyncio
 import json
@@ -61,9 +61,9 @@ def test_addresses_of_services_are_those_of_the_snapshot() -> None:
         server.put(service("thief", kept))
 
 
-def test_watch_is_cut_and_one_from_the_lost_history_shows_nothing_until_that_is_reached() -> None:
+def test_watch_is_cut_and_one_from_the_lost_history_waits_until_it_is_reached() -> None:
     async def main() -> None:
-        server, seen = ApiServer(), list[str]()
+        server, received = ApiServer(), list[str]()
         put(server, "a")
         snapshot = server.snapshot()
         for _ in range(3):
@@ -74,7 +74,7 @@ def test_watch_is_cut_and_one_from_the_lost_history_shows_nothing_until_that_is_
             path = f"{MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={revision}"
             async with server.client().stream(path) as stream:
                 async for batch in stream:
-                    seen.extend(json.loads(line)["object"]["metadata"]["resourceVersion"] for line in batch)
+                    received.extend(json.loads(line)["object"]["metadata"]["resourceVersion"] for line in batch)
 
         future = server.revision
         cut = asyncio.ensure_future(follow(future))
@@ -86,18 +86,18 @@ def test_watch_is_cut_and_one_from_the_lost_history_shows_nothing_until_that_is_
         for color in ("green", "white"):
             put(server, "a", color)
             await asyncio.sleep(100)
-        assert seen == []
+        assert received == []
         while server.revision < future:
             put(server, "b", str(server.revision))
         put(server, "a", "black")
         await asyncio.sleep(1)
-        assert seen == [str(future + 1)]
+        assert received == [str(future + 1)]
         following.cancel()
 
     virtual_time.run(main())
 
 
-def test_restore_refuses_what_has_other_definitions() -> None:
+def test_restore_is_refused_after_the_definitions_changed() -> None:
     server = ApiServer()
     snapshot = server.snapshot()
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget"}

@@ -102,7 +102,7 @@ def test_defaults_are_not_shared_between_objects() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "messages"),
     [
         ({}, ["spec.must: Required value"]),
         ({"must": 1}, ['spec.must: Invalid value: "integer": spec.must in body must be of type string: "integer"']),
@@ -159,11 +159,11 @@ def test_defaults_are_not_shared_between_objects() -> None:
         ({"must": "x", "port": "http", "when": "2026-01-01T00:00:00Z", "one": {"a": "1"}, "null": None}, []),
     ],
 )
-def test_validation_in_the_servers_words(spec: Obj, said: list[str]) -> None:
-    assert [str(error) for error in SCHEMA.validate(thing(**spec))] == said
+def test_validation_in_the_servers_words(spec: Obj, messages: list[str]) -> None:
+    assert [str(error) for error in SCHEMA.validate(thing(**spec))] == messages
 
 
-def test_what_was_wrong_before_may_stay() -> None:
+def test_an_update_may_keep_values_that_were_already_invalid() -> None:
     old = thing(must="x", short="bad", byKey=[{"k": "a", "v": 1}])
     new = thing(must="y", short="bad", byKey=[{"k": "new"}, {"k": "a", "v": 1}])
     assert SCHEMA.validate(new, old) == []
@@ -174,7 +174,7 @@ PATH = "spec.versions[0].schema.openAPIV3Schema"
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "messages"),
     [
         ({}, ["type: Required value: must not be empty at the root"]),
         (TEXT, ['type: Invalid value: "string": must be object at the root']),
@@ -233,8 +233,8 @@ PATH = "spec.versions[0].schema.openAPIV3Schema"
         ),
     ],
 )
-def test_what_is_not_structural_is_refused(schema: Obj, said: list[str]) -> None:
-    assert [str(error) for error in schemas.check(schema, PATH)] == [f"{PATH}.{one}" for one in said]
+def test_a_schema_that_is_not_structural_is_refused(schema: Obj, messages: list[str]) -> None:
+    assert [str(error) for error in schemas.check(schema, PATH)] == [f"{PATH}.{one}" for one in messages]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_what_is_not_structural_is_refused(schema: Obj, said: list[str]) -> None
         obj(spec=SPEC),
     ],
 )
-def test_what_is_structural_is_let_pass(schema: Obj) -> None:
+def test_a_structural_schema_is_accepted(schema: Obj) -> None:
     assert schemas.check(schema, PATH) == []
 
 

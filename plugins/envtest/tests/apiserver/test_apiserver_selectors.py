@@ -1,4 +1,4 @@
-"""Label and field selectors: what they match, and how a wrong one is refused."""
+"""Label and field selectors: their matches, and refusals of wrong ones."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Strategic merge patch: merge keys by kind, directives, and what is refused."""
+"""Strategic merge patch: merge keys by kind, directives, and refusals."""
 
 import copy
 from typing import Any
@@ -109,7 +109,7 @@ def test_retain_keys_drops_the_other_keys() -> None:
     assert merged({"volumes": []}, patch)["volumes"] == [{"name": "v", "emptyDir": {}}]
 
 
-def test_set_element_order_orders_and_keeps_what_only_the_server_has() -> None:
+def test_set_element_order_keeps_elements_that_only_the_server_has() -> None:
     three = [{"name": "a"}, {"name": "server"}, {"name": "b"}]
     patch = {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}], "containers": [{"name": "a", "x": 1}]}
     names = [one["name"] for one in merged({"containers": three}, patch)["containers"]]
@@ -117,7 +117,7 @@ def test_set_element_order_orders_and_keeps_what_only_the_server_has() -> None:
     assert sorted(names) == ["a", "b", "server"]
 
 
-def test_directives_of_what_is_new_leave_no_trace() -> None:
+def test_directives_in_a_new_element_are_dropped() -> None:
     spec = merged({}, {"containers": [{"name": "c", "env": [{"name": "A", "$patch": "delete"}], "x": None}]})
     assert spec == {"containers": [{"name": "c", "env": []}]}
 
@@ -136,7 +136,7 @@ def test_directives_of_what_is_new_leave_no_trace() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_as_the_server_says_it(patch: Obj, why: str, code: int) -> None:
+def test_an_invalid_strategic_patch_is_refused_with_the_servers_message(patch: Obj, why: str, code: int) -> None:
     with pytest.raises(PatchError) as caught:
         merged({"containers": [WEB, LOG]}, patch)
     assert why in caught.value.message

@@ -53,7 +53,7 @@ VALID = [
 
 
 @pytest.mark.parametrize(("kind", "obj"), VALID)
-def test_what_is_valid_is_let_pass(kind: str, obj: Obj) -> None:
+def test_a_valid_object_has_no_problems(kind: str, obj: Obj) -> None:
     assert problems(kind, obj) == []
 
 
@@ -182,7 +182,7 @@ def test_what_is_valid_is_let_pass(kind: str, obj: Obj) -> None:
         ),
     ],
 )
-def test_what_is_invalid_is_refused_in_the_servers_words(kind: str, obj: Obj, problem: str) -> None:
+def test_an_invalid_object_is_refused_with_the_servers_message(kind: str, obj: Obj, problem: str) -> None:
     found = problems(kind, obj)
     assert any(problem in one for one in found), found
 

@@ -98,13 +98,13 @@ def test_a_gated_pod_may_be_narrowed_down() -> None:
 
 
 @pytest.mark.parametrize("key", ["name", "namespace", "uid", "creationTimestamp"])
-def test_who_an_object_is_does_not_change(key: str) -> None:
+def test_the_identity_of_an_object_is_immutable(key: str) -> None:
     old = made("ConfigMap", metadata={"creationTimestamp": "2026-01-01T00:00:00Z"})
     new = {**old, "metadata": {**old["metadata"], key: "other"}}
     assert refused("ConfigMap", old, new) == [f'metadata.{key}: Invalid value: "other": field is immutable']
 
 
-def test_what_is_being_deleted_gets_no_new_finalizer() -> None:
+def test_an_object_being_deleted_gets_no_new_finalizer() -> None:
     old = made("ConfigMap", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.b/c"]})
     new = {**old, "metadata": {**old["metadata"], "finalizers": ["a.b/c", "d.e/f"]}}
     [problem] = refused("ConfigMap", old, new)

@@ -35,7 +35,7 @@ def test_objects_that_are_put_are_served_and_the_other_way_round(api_server: Bac
     assert api_server.get("configmaps", "shop/a") is None
 
 
-def test_watch_brings_at_once_what_another_thread_puts(api_server: BackgroundApiServer) -> None:
+def test_watch_delivers_at_once_the_object_put_by_another_thread(api_server: BackgroundApiServer) -> None:
     api_server.put(CONFIG_MAP)
     revision = api_server.call(lambda server: server.revision)
     url = f"{api_server.url}/api/v1/configmaps?watch=1&resourceVersion={revision}"

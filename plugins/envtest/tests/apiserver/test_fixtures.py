@@ -1,4 +1,4 @@
-"""The pytest plugin: what it skips, what it says, and when it refuses to run."""
+"""The pytest plugin: the skipped tests, the messages, and the refusal to run."""
 
 import pytest
 

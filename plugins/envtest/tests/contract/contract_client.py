@@ -1,4 +1,4 @@
-"""A plain client for both kinds of API server, and what it gives back."""
+"""A plain client for both kinds of API server, and its answers."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""A group of custom resources for the tests of what is defined."""
+"""A group of custom resources for the tests of definitions."""
 
 from typing import Any
 

@@ -29,7 +29,7 @@ def rule(verbs: str, resources: str = "configmaps", **more: Any) -> Obj:
     return {"apiGroups": [""], "resources": resources.split(), "verbs": verbs.split(), **more}
 
 
-def test_nobody_may_anything_at_first(api: Api, ns: str) -> None:
+def test_a_user_without_a_role_is_forbidden(api: Api, ns: str) -> None:
     path = f"/api/v1/namespaces/{ns}/configmaps"
     answer = api.get(f"{path}/a", user="alice")
     message = (
@@ -75,7 +75,7 @@ def test_unknown_and_missing_credentials(api: Api) -> None:
     }
 
 
-def test_a_role_gives_what_it_says(api: Api, ns: str) -> None:
+def test_a_role_allows_exactly_its_rules(api: Api, ns: str) -> None:
     path = f"/api/v1/namespaces/{ns}/configmaps"
     api.make(path, {"metadata": {"name": "a"}})
     api.make(path, {"metadata": {"name": "b"}})
@@ -135,7 +135,7 @@ def test_everybody_may_discover(api: Api) -> None:
         assert api.get(path, user="alice").status == 200, path
 
 
-def test_may_i(api: Api, ns: str) -> None:
+def test_self_subject_access_review_answers_by_the_rights(api: Api, ns: str) -> None:
     path = f"{AUTHORIZATION}/selfsubjectaccessreviews"
     attributes = {"verb": "get", "resource": "configmaps", "namespace": ns}
     answer = api.post(path, {"spec": {"resourceAttributes": attributes}}, user="alice")
@@ -150,7 +150,7 @@ def test_may_i(api: Api, ns: str) -> None:
     assert api.post(path, {"spec": {"user": "alice", "nonResourceAttributes": nowhere}})["status.allowed"] is False
 
 
-def test_who_am_i(api: Api) -> None:
+def test_self_subject_review_names_the_user(api: Api) -> None:
     answer = api.post(f"{AUTHENTICATION}/selfsubjectreviews", {}, user="bob")
     assert answer.status == 201
     assert answer["status.userInfo.username"] == "bob"

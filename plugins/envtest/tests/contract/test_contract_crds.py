@@ -186,12 +186,12 @@ def test_json_patch_of_another_object_or_version_is_refused(api: Api, ns: str, g
     other = {"op": "add", "path": "/metadata/uid", "value": "other"}
     answer = api.patch(path(group, ns, "a"), [other, change], JSON_PATCH)
     assert (answer.status, answer["details.causes.0.field"]) == (422, "metadata.uid")
-    seen = {"op": "add", "path": "/metadata/resourceVersion", "value": made["metadata"]["resourceVersion"]}
-    assert api.patch(path(group, ns, "a"), [seen, change], JSON_PATCH).status == 200
-    answer = api.patch(path(group, ns, "a"), [seen, {**change, "value": 2}], JSON_PATCH)
+    precondition = {"op": "add", "path": "/metadata/resourceVersion", "value": made["metadata"]["resourceVersion"]}
+    assert api.patch(path(group, ns, "a"), [precondition, change], JSON_PATCH).status == 200
+    answer = api.patch(path(group, ns, "a"), [precondition, {**change, "value": 2}], JSON_PATCH)
     assert (answer.status, answer["reason"]) == (409, "Conflict")
     gone = {"op": "remove", "path": "/spec/free/none"}
-    answer = api.patch(path(group, ns, "a"), [seen, gone], JSON_PATCH)
+    answer = api.patch(path(group, ns, "a"), [precondition, gone], JSON_PATCH)
     assert (answer.status, answer["reason"]) == (422, "Invalid"), "it is applied before the version is compared"
 
 

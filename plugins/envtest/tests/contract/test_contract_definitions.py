@@ -80,9 +80,9 @@ def test_another_stored_version(api: Api, ns: str, own: str) -> None:
 
 def test_it_goes_with_its_instances(api: Api, ns: str, own: str) -> None:
     api.make(path(own, ns), widget(own))
-    held = widget(own, "b")
-    held["metadata"]["finalizers"] = ["example.com/a"]
-    api.make(path(own, ns), held)
+    instance = widget(own, "b")
+    instance["metadata"]["finalizers"] = ["example.com/a"]
+    api.make(path(own, ns), instance)
     assert api.delete(f"{CRDS}/widgets.{own}").status == 200
     api.eventually(lambda: api.get(path(own, ns, "a")).status == 404)
     api.eventually(lambda: api.get(path(own, ns, "b"))["metadata.deletionTimestamp"])

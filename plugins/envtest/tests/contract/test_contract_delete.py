@@ -1,4 +1,4 @@
-"""Deletes: what they answer, preconditions, finalizers, owners."""
+"""Deletes: their answers, preconditions, finalizers, owners."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def make(api: Api, ns: str, name: str = "a", **metadata: Any) -> Obj:
     return made
 
 
-def test_what_it_answers(api: Api, ns: str) -> None:
+def test_a_deletion_is_answered_with_a_success_status(api: Api, ns: str) -> None:
     meta = make(api, ns)
     wanted = {
         "kind": "Status",
@@ -81,7 +81,7 @@ def test_finalizers_hold_an_object(api: Api, ns: str) -> None:
     assert gone["type"] == "DELETED"
 
 
-def test_no_new_finalizers_on_what_is_being_deleted(api: Api, ns: str) -> None:
+def test_an_object_being_deleted_gets_no_new_finalizer(api: Api, ns: str) -> None:
     make(api, ns, finalizers=["example.com/a"])
     api.delete(maps(ns, "a"))
     answer = api.patch(maps(ns, "a"), {"metadata": {"finalizers": ["example.com/a", "example.com/b"]}})
@@ -114,7 +114,7 @@ def test_dependents_go_with_their_owner(api: Api, ns: str) -> None:
     api.eventually(lambda: api.get(maps(ns, "child")).status == 404)
 
 
-def test_dependents_of_nobody_go(api: Api, ns: str) -> None:
+def test_a_dependent_of_a_missing_owner_is_deleted(api: Api, ns: str) -> None:
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "none"}
     make(api, ns, "child", ownerReferences=[reference])
     api.eventually(lambda: api.get(maps(ns, "child")).status == 404)

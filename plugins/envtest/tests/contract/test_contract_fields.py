@@ -1,4 +1,4 @@
-"""Fields that a kind hasn't: dropped, told of, or refused."""
+"""Unknown fields: dropped, reported in a warning, or refused."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def deployments(ns: str, name: str = "") -> str:
     return f"/apis/apps/v1/namespaces/{ns}/deployments" + (f"/{name}" if name else "")
 
 
-def test_they_are_dropped_with_a_warning(api: Api, ns: str) -> None:
+def test_unknown_fields_are_dropped_with_a_warning(api: Api, ns: str) -> None:
     answer = api.post(deployments(ns), body())
     assert answer.status == 201
     assert "replica" not in answer["spec"]
@@ -40,12 +40,12 @@ def test_they_are_dropped_with_a_warning(api: Api, ns: str) -> None:
     assert (quiet.status, "warning" in quiet.headers) == (201, False)
 
 
-def test_they_are_refused_where_the_client_asks_so(api: Api, ns: str) -> None:
+def test_unknown_fields_are_refused_where_the_client_asks_so(api: Api, ns: str) -> None:
     answer = api.post(f"{deployments(ns)}?fieldValidation=Strict", body())
     assert (answer.status, answer["reason"]) == (400, "BadRequest")
-    told = ", ".join(f'unknown field "{path}"' for path in PATHS)
+    faults = ", ".join(f'unknown field "{path}"' for path in PATHS)
     assert answer["message"] == (
-        f'Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: {told}'
+        f'Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: {faults}'
     )
 
 
@@ -67,7 +67,7 @@ def test_patches(api: Api, ns: str) -> None:
 
 def test_values_of_the_wrong_type(api: Api, ns: str) -> None:
     start = 'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal '
-    for spec, told in (
+    for spec, faults in (
         ({"replicas": "x"}, "string into Go struct field DeploymentSpec.spec.replicas of type int32"),
         (
             {"template": {"spec": {"containers": {}}}},
@@ -80,4 +80,4 @@ def test_values_of_the_wrong_type(api: Api, ns: str) -> None:
         ({"paused": "yes"}, "string into Go struct field DeploymentSpec.spec.paused of type bool"),
     ):
         answer = api.post(deployments(ns), {"metadata": {"name": "a"}, "spec": spec})
-        assert (answer.status, answer["message"]) == (400, start + told)
+        assert (answer.status, answer["message"]) == (400, start + faults)

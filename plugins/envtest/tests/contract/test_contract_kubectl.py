@@ -199,8 +199,8 @@ def test_watch(kubectl: Kubectl) -> None:
         return found.strip()
 
     try:
-        seen = {line(), line()}
-        assert seen == {"configmap/a", "configmap/kube-root-ca.crt"}
+        printed = {line(), line()}
+        assert printed == {"configmap/a", "configmap/kube-root-ca.crt"}
         kubectl("create", "configmap", "b")
         assert line() == "configmap/b"
         kubectl("delete", "cm", "b")

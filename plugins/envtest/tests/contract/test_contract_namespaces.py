@@ -9,7 +9,7 @@ def test_the_first_ones(api: Api) -> None:
     assert {"default", "kube-system", "kube-public", "kube-node-lease"} <= names
 
 
-def test_what_a_new_one_has(api: Api) -> None:
+def test_a_new_namespace_has_its_label_finalizer_and_phase(api: Api) -> None:
     name = api.name()
     made = api.make("/api/v1/namespaces", {"metadata": {"name": name}})
     assert made["metadata"]["labels"] == {"kubernetes.io/metadata.name": name}

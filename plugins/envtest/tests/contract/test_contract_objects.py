@@ -1,4 +1,4 @@
-"""create, get, update and delete: what is stored, what is refused, and with which words."""
+"""create, get, update and delete: the stored objects, and the messages of refusals."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def status_of(code: int, reason: str, message: str, details: Obj | None) -> Obj:
     return {**out, "reason": reason, "code": code}
 
 
-def test_a_created_object_has_what_the_server_adds(api: Api, ns: str) -> None:
+def test_a_created_object_has_the_servers_metadata(api: Api, ns: str) -> None:
     made = api.make(maps(ns), config_map("a", x="1"))
     meta = made["metadata"]
     assert set(meta) == {"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "managedFields"}
@@ -30,7 +30,7 @@ def test_a_created_object_has_what_the_server_adds(api: Api, ns: str) -> None:
     assert api.get(maps(ns, "a")).json == made
 
 
-def test_what_a_client_must_not_set_is_wiped(api: Api, ns: str) -> None:
+def test_metadata_that_only_the_server_sets_is_overwritten(api: Api, ns: str) -> None:
     body = config_map("a")
     body["metadata"] |= {
         "uid": "mine",
@@ -77,7 +77,7 @@ def test_update_without_version_is_unconditional(api: Api, ns: str) -> None:
     assert (answer.status, answer["data"]) == (200, {"x": "2"})
 
 
-def test_update_without_version_is_refused_where_the_kind_says_so(api: Api, ns: str) -> None:
+def test_update_without_version_is_refused_for_kinds_that_require_one(api: Api, ns: str) -> None:
     path = f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
     lease = {"metadata": {"name": "a"}, "spec": {"holderIdentity": "x"}}
     api.make(path, lease)
@@ -122,7 +122,7 @@ def test_another_namespace_in_the_body(api: Api, ns: str) -> None:
     assert api.post(maps(ns), body).json == status_of(400, "BadRequest", text, None)
 
 
-def test_an_update_that_changes_nothing_is_no_write(api: Api, ns: str) -> None:
+def test_an_update_without_changes_keeps_the_version(api: Api, ns: str) -> None:
     made = api.make(maps(ns), config_map("a", x="1"))
     assert api.put(maps(ns, "a"), config_map("a", x="1"))["metadata.resourceVersion"] == _version(made)
     assert api.put(maps(ns, "a"), made).json == made

@@ -79,7 +79,7 @@ def test_bad_patch(api: Api, ns: str) -> None:
     assert api.patch(maps(ns, "a"), b"{}", JSON_PATCH).status == 400
 
 
-def test_what_a_patch_says_of_the_version_must_be_true(api: Api, ns: str) -> None:
+def test_a_patch_with_an_old_version_is_a_conflict(api: Api, ns: str) -> None:
     made = make(api, ns)
     version = made["metadata"]["resourceVersion"]
     assert api.patch(maps(ns, "a"), {"metadata": {"resourceVersion": version}, "data": {"x": "1"}}).status == 200
@@ -87,7 +87,7 @@ def test_what_a_patch_says_of_the_version_must_be_true(api: Api, ns: str) -> Non
     assert (answer.status, answer["reason"]) == (409, "Conflict")
 
 
-def test_what_a_patch_says_of_the_uid_must_be_true(api: Api, ns: str) -> None:
+def test_a_patch_with_another_uid_is_refused(api: Api, ns: str) -> None:
     made = make(api, ns)
     right = {"metadata": {"uid": made["metadata"]["uid"]}, "data": {"x": "1"}}
     assert api.patch(maps(ns, "a"), right).status == 200
@@ -144,7 +144,7 @@ def test_apply_of_a_missing_object_with_a_uid(api: Api, ns: str) -> None:
     assert "uid mismatch: the provided object specified uid x, and no existing object was found" in answer["message"]
 
 
-def test_managers_are_told_apart(api: Api, ns: str) -> None:
+def test_each_manager_has_an_entry_with_its_operation(api: Api, ns: str) -> None:
     apply(api, ns, "one", x="1")
     answer = api.patch(f"{maps(ns, 'a')}?fieldManager=two", {"data": {"y": "1"}})
     entries = {one["manager"]: one for one in answer["metadata.managedFields"]}

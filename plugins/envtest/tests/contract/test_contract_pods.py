@@ -17,7 +17,7 @@ def make(api: Api, ns: str, name: str = "a", **spec: Any) -> Obj:
     return api.make(pods(ns), body)
 
 
-def test_what_a_new_pod_has(api: Api, ns: str) -> None:
+def test_a_new_pod_has_its_defaults(api: Api, ns: str) -> None:
     body = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     pod = api.make(pods(ns), {**body, "status": {"phase": "Running"}})
     assert pod["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
@@ -291,9 +291,9 @@ def test_ephemeral_container_that_is_refused(api: Api, ns: str, change: Obj, pro
 
 def test_ephemeral_container_is_added_to_the_version_that_its_patch_names_alone(api: Api, ns: str) -> None:
     """So a container that somebody else has added meanwhile is not taken for that of the patch."""
-    seen = make(api, ns)["metadata"]["resourceVersion"]
+    version = make(api, ns)["metadata"]["resourceVersion"]
     theirs = api.patch(pods(ns, "a", "ephemeralcontainers"), debugger(), STRATEGIC)
-    again = {**debugger(), "metadata": {"resourceVersion": seen}}
+    again = {**debugger(), "metadata": {"resourceVersion": version}}
     answer = api.patch(pods(ns, "a", "ephemeralcontainers"), again, STRATEGIC)
     assert (answer.status, answer["reason"]) == (409, "Conflict")
     again["metadata"]["resourceVersion"] = theirs["metadata.resourceVersion"]

@@ -1,4 +1,4 @@
-"""Watches: what they begin with, what they say, how they end."""
+"""Watches: their first events, later events, and their end."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def make(api: Api, ns: str, name: str, **labels: str) -> Obj:
 OURS = "labelSelector=ours=yes"
 
 
-def seen(event: Obj | None) -> tuple[str, str]:
+def type_and_name(event: Obj | None) -> tuple[str, str]:
     assert event is not None
     return event["type"], event["object"]["metadata"]["name"]
 
@@ -48,12 +48,12 @@ def test_version_that_is_yet_to_come_shows_nothing_before_it_comes(api: Api, ns:
     assert watch.next() is None
 
 
-def test_without_a_version_it_begins_with_what_is_there(api: Api, ns: str) -> None:
+def test_without_a_version_it_begins_with_the_existing_objects(api: Api, ns: str) -> None:
     make(api, ns, "a")
     make(api, ns, "b")
     for query in ("", "&resourceVersion=0"):
         watch = api.watch(f"{maps(ns)}?{OURS}{query}")
-        assert [seen(watch.next()), seen(watch.next())] == [("ADDED", "a"), ("ADDED", "b")]
+        assert [type_and_name(watch.next()), type_and_name(watch.next())] == [("ADDED", "a"), ("ADDED", "b")]
 
 
 def test_an_object_that_enters_and_leaves_the_selection(api: Api, ns: str) -> None:
@@ -75,12 +75,12 @@ def test_an_object_that_enters_and_leaves_the_selection(api: Api, ns: str) -> No
     assert other.next() == {"type": "ADDED", "object": red}
 
 
-def test_a_deletion_outside_the_selection_is_not_told(api: Api, ns: str) -> None:
+def test_a_deletion_outside_the_selection_causes_no_event(api: Api, ns: str) -> None:
     version = make(api, ns, "a", color="red")["metadata"]["resourceVersion"]
     watch = api.watch(f"{maps(ns)}?resourceVersion={version}&labelSelector=color=blue")
     api.delete(f"{maps(ns)}/a")
     make(api, ns, "b", color="blue")
-    assert seen(watch.next()) == ("ADDED", "b")
+    assert type_and_name(watch.next()) == ("ADDED", "b")
 
 
 def test_one_object(api: Api, ns: str) -> None:
@@ -88,20 +88,20 @@ def test_one_object(api: Api, ns: str) -> None:
     watch = api.watch(f"{maps(ns)}?resourceVersion={version}&fieldSelector=metadata.name=b")
     make(api, ns, "c")
     make(api, ns, "b")
-    assert seen(watch.next()) == ("ADDED", "b")
+    assert type_and_name(watch.next()) == ("ADDED", "b")
 
 
 def test_all_namespaces(api: Api, ns: str) -> None:
     version = make(api, ns, "a", test=ns)["metadata"]["resourceVersion"]
     watch = api.watch(f"/api/v1/configmaps?resourceVersion={version}&labelSelector=test={ns}")
     make(api, ns, "b", test=ns)
-    assert seen(watch.next()) == ("ADDED", "b")
+    assert type_and_name(watch.next()) == ("ADDED", "b")
 
 
 def test_it_ends_when_asked_to(api: Api, ns: str) -> None:
     make(api, ns, "a")
     watch = api.watch(f"{maps(ns)}?{OURS}&timeoutSeconds=1")
-    assert [seen(event) for event in watch.rest()] == [("ADDED", "a")]
+    assert [type_and_name(event) for event in watch.rest()] == [("ADDED", "a")]
 
 
 def test_a_bookmark_before_the_end(api: Api, ns: str) -> None:
@@ -120,13 +120,13 @@ def test_initial_events_end_with_a_bookmark(api: Api, ns: str) -> None:
     make(api, ns, "a")
     query = f"{OURS}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     watch = api.watch(f"{maps(ns)}?{query}")
-    assert seen(watch.next()) == ("ADDED", "a")
+    assert type_and_name(watch.next()) == ("ADDED", "a")
     end = watch.next()
     assert end is not None
     assert end["type"] == "BOOKMARK"
     assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
     make(api, ns, "b")
-    assert seen(watch.next()) == ("ADDED", "b")
+    assert type_and_name(watch.next()) == ("ADDED", "b")
 
 
 def test_initial_events_need_a_version_match(api: Api, ns: str) -> None:

@@ -77,7 +77,7 @@ def wait_until_allowed(plane: ControlPlane, user: str) -> None:
 
 
 @real
-def test_two_clusters_at_a_time_run_and_say_their_version(two: tuple[ControlPlane, ControlPlane]) -> None:
+def test_two_clusters_run_at_a_time(two: tuple[ControlPlane, ControlPlane]) -> None:
     one, other = two
     for plane in two:
         assert "Server Version: v1." in plane.kubectl("version").stdout
@@ -99,7 +99,7 @@ def test_with_controllers_a_namespace_can_be_deleted(two: tuple[ControlPlane, Co
 
 
 @real
-def test_a_user_may_do_only_what_a_role_gives(plane: ControlPlane) -> None:
+def test_a_user_has_only_the_rights_of_its_role(plane: ControlPlane) -> None:
     refused = plane.kubectl("get", "configmaps", user="nobody", check=False)
     assert refused.returncode != 0
     assert 'User "nobody" cannot list resource "configmaps"' in refused.stderr
@@ -110,7 +110,7 @@ def test_a_user_may_do_only_what_a_role_gives(plane: ControlPlane) -> None:
 
 
 @real
-def test_a_frozen_api_server_says_nothing_until_it_is_thawed(plane: ControlPlane) -> None:
+def test_a_frozen_api_server_answers_after_it_is_thawed(plane: ControlPlane) -> None:
     with plane.frozen(), pytest.raises(TimeoutError):
         plane.request("GET", "/readyz", timeout=0.5)
     assert plane.request("GET", "/readyz") == (200, "ok")
@@ -151,8 +151,8 @@ def test_a_full_disk_refuses_writes_until_there_is_room_again_even_over_a_restar
     plane.request("POST", CONFIG_MAPS, config_map("there"))
     plane.fill_disk()
     plane.restart_etcd()
-    status, said = plane.request("POST", CONFIG_MAPS, config_map("more"))
-    assert (status, said["message"]) == (500, "etcdserver: mvcc: database space exceeded")
+    status, answer = plane.request("POST", CONFIG_MAPS, config_map("more"))
+    assert (status, answer["message"]) == (500, "etcdserver: mvcc: database space exceeded")
     assert plane.request("GET", f"{CONFIG_MAPS}/there")[0] == 200
     plane.free_disk()
     assert plane.request("POST", CONFIG_MAPS, config_map("more"))[0] == 201
@@ -260,7 +260,7 @@ def test_the_scratch_image_runs_a_cluster() -> None:
         assert plane.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.key}").stdout == "value"
 
 
-def test_k3s_is_told_what_our_own_programs_are_told(tmp_path: Path) -> None:
+def test_k3s_gets_the_settings_of_our_own_programs(tmp_path: Path) -> None:
     layout = Layout(tmp_path, 20001, 20002, "10.9.0.0/16", "*,-ttl-controller", ("--audit-log-path=/plane/audit",))
     assert k3s_command(layout)[-4:] == [
         "--service-cidr=10.9.0.0/16",
@@ -289,7 +289,7 @@ def test_a_setting_that_cannot_work_is_an_error_and_not_passed_over(variable: st
     assert "\n" not in str(caught.value)
 
 
-def test_without_a_setting_the_message_says_what_to_set() -> None:
+def test_without_programs_the_error_names_the_variables_to_set() -> None:
     with pytest.raises(NotAvailable, match=r"^no real kube-apiserver here: set KUBEBUILDER_ASSETS .*[^\n]$"):
         find({})
 
@@ -345,11 +345,11 @@ def test_no_port_is_given_to_two() -> None:
 @pytest.mark.parametrize(
     ("controllers", "expected"), [("*", True), ("*,-a", False), ("a", True), ("b", False), ("", False)]
 )
-def test_what_a_controllers_list_runs(controllers: str, expected: bool) -> None:
+def test_a_list_of_controllers_enables_and_disables_by_name(controllers: str, expected: bool) -> None:
     assert runs(controllers, "a") is expected
 
 
-def test_asking_a_stopped_cluster_says_that_it_must_be_started(tmp_path: Path) -> None:
+def test_a_stopped_cluster_asks_to_be_started(tmp_path: Path) -> None:
     for name in ("etcd", "kube-apiserver", "kubectl"):
         (tmp_path / name).touch(mode=0o755)
     plane = ControlPlane("host", programs=find({"KUBEBUILDER_ASSETS": str(tmp_path)}))

@@ -38,10 +38,12 @@ class Revocation:
         if host is None or self._is_held(host) or not observed.controller.direction.is_real(observed.ctx, host):
             return None
         if observed.unreadable_host:
-            return _deleted(observed, host, "nobody can tell what its copy on the host grants: the copy can't be read")
+            why = "its copy on the host can't be read, so the access that it grants isn't known"
+            return _deleted(observed, host, why)
         left = self._syncer.still_granted(observed.ctx, host)
         if left is None:
-            return _deleted(observed, host, "its copy on the host grants what this virtual cluster may no longer have")
+            why = "its copy on the host grants access that this virtual cluster may no longer have"
+            return _deleted(observed, host, why)
         if left == host:
             return None
         parts = ", ".join(_parts(left, host))

@@ -1,4 +1,4 @@
-"""Ephemeral containers of a running Pod: which are sent, how, and what their owner is told of the others."""
+"""Ephemeral containers of a running Pod: which are sent, how, and the events about the others."""
 
 import json
 from typing import Any
@@ -102,7 +102,7 @@ def test_ephemeral_container_with_the_name_of_one_of_the_hosts_is_refused(world:
     status = {f"{part.removesuffix('s')}Statuses": [{"name": "theirs"}, {"name": "app"}], "phase": "Running"}
     world.given(host=[merged(copy, {"spec": {part: theirs}, "status": status})])
     with_containers(world, debugger("theirs"), debugger("mine"))
-    assert "theirs: the host has another container of this name in the pod; choose another name" in warned(world)
+    assert "theirs: the host has a container of this name in the pod already; choose another name" in warned(world)
     assert [one["name"] for one in sent(world)] == ["mine"]
     assert recorded(world) == {"containers": ["app"], "ephemeralContainers": ["mine"]}
     statuses = [one for one in (world.virtual("Pod", "shop/web") or {})["status"].values() if isinstance(one, list)]
@@ -139,14 +139,14 @@ def test_record_of_a_copy_cannot_be_forged_by_a_tenant(world: World) -> None:
 
 
 def test_copy_of_an_earlier_version_gets_a_record(world: World) -> None:
-    """Of an ephemeral container, nobody can tell who added it."""
+    """The author of an ephemeral container is unknown."""
     running(world, debugger("earlier"))
     world.settle("pods", "shop/web")
     copy = world.host("Pod", COPY) or {}
     del copy["metadata"]["annotations"]["vsyncer.dev/containers"]
     proxy = {"name": "proxy", "image": "i"}
     world.given(host=[merged(copy, {"spec": {"containers": [*copy["spec"]["containers"], proxy]}})])
-    assert "earlier: the host has another container" in warned(world)
+    assert "earlier: the host has a container" in warned(world)
     with_containers(world, debugger("earlier"), debugger("later"))
     world.settle("pods", "shop/web")
     assert recorded(world) == {"containers": ["app"], "ephemeralContainers": ["later"]}
@@ -196,7 +196,7 @@ def test_insecure_ephemeral_container_is_not_sent_and_the_others_are(world: Worl
     assert "bad: spec: it breaks the Pod Security level baseline" in message
     assert message.endswith("container bad is privileged; kubectl debug takes --profile=baseline")
     assert [one["name"] for one in sent(world)] == ["good"]
-    assert warned(world) == message, "it is told as long as it is so"
+    assert warned(world) == message, "it is reported as long as it lasts"
 
 
 def test_security_context_of_the_pod_counts_for_an_ephemeral_container(world: World) -> None:

@@ -100,28 +100,28 @@ def test_resize_of_an_ended_pod_goes_on_no_more() -> None:
 
 
 def test_generation_is_the_latest_where_it_was_noted() -> None:
-    seen = pod(
+    before_end = pod(
         "web",
         metadata={"generation": 4},
         status={"phase": "Running", "observedGeneration": 3, "conditions": [true("Ready", observedGeneration=3)]},
     )
-    status = failed_status(seen, NOW, is_disrupted=False)
+    status = failed_status(before_end, NOW, is_disrupted=False)
     assert status["observedGeneration"] == 4
     assert conditions(status)["Ready"]["observedGeneration"] == 4
 
 
-def test_how_a_container_ended_is_kept() -> None:
+def test_end_state_of_a_container_is_kept() -> None:
     ended = container(SUCCEEDED)
     assert failed({"phase": "Running", "containerStatuses": [ended]})["containerStatuses"] == [ended]
 
 
 def test_pod_is_not_changed() -> None:
-    seen = pod(
+    before_end = pod(
         "web", status={"phase": "Running", "conditions": [true("Ready")], "containerStatuses": [container(RUNNING)]}
     )
-    before = merged(seen, {})
-    failed_status(seen, NOW, is_disrupted=True)
-    assert seen == before
+    before = merged(before_end, {})
+    failed_status(before_end, NOW, is_disrupted=True)
+    assert before_end == before
 
 
 @pytest.mark.parametrize(

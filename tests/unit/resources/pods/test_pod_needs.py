@@ -33,7 +33,7 @@ def world_with(spec: Obj, *more: type[Mirror]) -> World:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ({"volumes": [CLAIM]}, r"spec.volumes\[0\]: needs the PersistentVolumeClaim db, and .*persistentvolumeclaims"),
         ({"volumes": [{"name": "e", "emptyDir": {}}, SCRATCH]}, r"spec.volumes\[1\]: needs .* for its volume scratch"),
@@ -44,8 +44,8 @@ def world_with(spec: Obj, *more: type[Mirror]) -> World:
         ),
     ],
 )
-def test_pod_with_unsynced_claim_is_not_sent(spec: Obj, told: str) -> None:
-    with pytest.raises(Refused, match=told) as refused:
+def test_pod_with_unsynced_claim_is_not_sent(spec: Obj, message: str) -> None:
+    with pytest.raises(Refused, match=message) as refused:
         world_with(spec).decide("pods", "shop/web")
     assert refused.value.reason == "NotSynced"
 

@@ -1,4 +1,4 @@
-"""The operator's policy for Pods: what is refused, and what each Pod gets."""
+"""The operator's policy for Pods: refusals, and fields that each Pod gets."""
 
 from typing import Any
 

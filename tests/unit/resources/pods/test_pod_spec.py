@@ -214,9 +214,9 @@ def test_services_of_its_namespace_are_in_its_environment_with_the_hosts_address
 def links(world: World, virtual: Obj) -> tuple[list[str], str]:
     """Return the names of the Services whose variables a Pod gets, and the sentence about the others."""
     world.given(virtual=[virtual])
-    variables, told = service_env(world.context("pods"), virtual)
+    variables, message = service_env(world.context("pods"), virtual)
     hosts = [one["name"].removesuffix("_SERVICE_HOST") for one in variables if one["name"].endswith("_SERVICE_HOST")]
-    return hosts, told
+    return hosts, message
 
 
 def with_ports(number: int) -> list[Obj]:
@@ -229,10 +229,10 @@ def test_services_variables_are_left_out_whole_beyond_a_number_of_bytes_in_all_c
     with_address(world, "c", "10.1.0.1", ports=with_ports(1))
     few, many = ([{"name": f"c{number}", "image": "i"} for number in range(count)] for count in (2, 10))
     assert links(world, pod("web", spec={"containers": few})) == (["A", "B", "C", "D"], "")
-    [a, c], told = links(world, pod("web", spec={"containers": many[:5], "initContainers": many[5:]}))
+    [a, c], message = links(world, pod("web", spec={"containers": many[:5], "initContainers": many[5:]}))
     assert (a, c) == ("A", "C"), "a small one still fits"
-    assert "no environment variables of 2 Services of this namespace" in told
-    assert "enableServiceLinks: false" in told
+    assert "no environment variables of 2 Services of this namespace" in message
+    assert "enableServiceLinks: false" in message
 
 
 def test_services_variables_never_displace_those_of_the_api_server(world: World) -> None:
@@ -245,8 +245,8 @@ def test_services_variables_never_displace_those_of_the_api_server(world: World)
 def test_service_with_too_many_ports_is_left_out_without_being_read(world: World) -> None:
     with_address(world, "a", "10.1.0.1", ports=with_ports(MOST_PORTS + 1))
     with_address(world, "b", "10.1.0.1", ports=with_ports(MOST_PORTS))
-    hosts, told = links(world, pod("web"))
-    assert (hosts, "of 1 Services" in told) == (["B"], True)
+    hosts, message = links(world, pod("web"))
+    assert (hosts, "of 1 Services" in message) == (["B"], True)
 
 
 def test_pod_without_some_variables_is_created_and_warned_of(world: World) -> None:
@@ -387,7 +387,7 @@ def test_event_names_a_field_that_is_not_sent(world: World, spec: Obj, path: str
     world.settle("serviceaccounts", "shop/default")
     assert world.left_out("pods", "shop/web") == (path,)
     world.settle("pods", "shop/web")
-    assert world.left_out("pods", "shop/web") == (path,), "told once, as it stays the same"
+    assert world.left_out("pods", "shop/web") == (path,), "one message, as it stays the same"
 
 
 def test_event_names_a_field_dropped_by_the_host(world: World) -> None:

@@ -126,9 +126,9 @@ def test_messages_name_no_object_of_the_host() -> None:
     there = world.virtual("Pod", "shop/web")
     assert there is not None
     [container] = there["status"]["containerStatuses"]
-    told = 'secret "db" not found for web in shop/db, namespace shop'
-    assert there["status"]["conditions"][0]["message"] == told
-    assert container["state"]["waiting"]["message"] == told
+    expected = 'secret "db" not found for web in shop/db, namespace shop'
+    assert there["status"]["conditions"][0]["message"] == expected
+    assert container["state"]["waiting"]["message"] == expected
     assert container["lastState"]["terminated"]["message"] == own
 
 

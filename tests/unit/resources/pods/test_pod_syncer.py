@@ -62,7 +62,7 @@ def test_pod_waits_for_its_service_account_its_token_and_its_dns(world: World) -
     ):
         decision = decided(world)
         assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
-        waited += [(seen.resource.plural, seen.key.name) for seen in decision.on]
+        waited += [(observed.resource.plural, observed.key.name) for observed in decision.on]
         world.settle(syncer, key)
     copy = world.host("Service", "vc-ns/kube-dns-x-kube-system-x-vc") or {}
     world.given(host=[merged(copy, {"spec": {"clusterIP": "10.1.0.10"}})])
@@ -130,7 +130,7 @@ def test_pod_is_bound_to_the_hosts_node_as_soon_as_it_is_known(copied: World) ->
     host(copied, {"spec": {"nodeName": "n1"}, "status": {**STARTED, "podIP": "10.0.0.3"}})
     decision = decided(copied)
     assert decision.outcome is Outcome.PENDING
-    assert [str(seen) for seen in decision.on] == ["the virtual Node n1"]
+    assert [str(observed) for observed in decision.on] == ["the virtual Node n1"]
     copied.settle("nodes", "n1")
     assert calls(copied) == ["create virtual pods/binding shop/web", "patch virtual pods/status shop/web"]
     found = copied.virtual("Pod", "shop/web") or {}
@@ -221,7 +221,7 @@ def test_image_of_an_init_container_can_be_changed_too(ready: World) -> None:
     assert (ready.host("Pod", COPY) or {})["spec"]["initContainers"] == [{"name": "init", "image": "init:2"}]
 
 
-def test_lists_are_changed_only_over_the_version_that_was_seen(copied: World) -> None:
+def test_lists_are_changed_only_over_the_observed_version(copied: World) -> None:
     virtual(copied, {"spec": {"containers": [{"name": "app", "image": "app:2"}]}})
     version = (copied.host("Pod", COPY) or {})["metadata"]["resourceVersion"]
     [down, _] = decided(copied).writes
@@ -264,7 +264,7 @@ def test_toleration_that_the_host_wrote_otherwise_is_not_sent_again(copied: Worl
 
 @pytest.fixture
 def running(copied: World) -> World:
-    """The Pod runs, and both sides say so."""
+    """The Pod runs, with this status on both sides."""
     host(copied, {"spec": {"nodeName": "n1"}, "status": STARTED}).settle("nodes", "n1")
     copied.settle("pods", "shop/web")
     return copied
@@ -338,11 +338,11 @@ def test_pod_that_the_host_has_lost_fails_before_it_is_deleted(running: World) -
     assert (disrupted["status"], disrupted["reason"]) == ("True", "DeletionByPodGC")
 
 
-def test_failed_status_is_only_for_the_pod_as_it_was_seen(running: World) -> None:
+def test_failed_status_is_only_for_the_observed_version_of_the_pod(running: World) -> None:
     running.gone(host=[running.host("Pod", COPY) or {}])
-    seen = (running.virtual("Pod", "shop/web") or {})["metadata"]
+    observed = (running.virtual("Pod", "shop/web") or {})["metadata"]
     patch, _ = running.settle("pods", "shop/web")
-    assert patch.body["metadata"] == {"uid": seen["uid"], "resourceVersion": seen["resourceVersion"]}
+    assert patch.body["metadata"] == {"uid": observed["uid"], "resourceVersion": observed["resourceVersion"]}
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
