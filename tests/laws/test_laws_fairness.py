@@ -97,6 +97,6 @@ def test_no_request_waits_for_ever_whatever_clusters_do(
                 queue.resume(str(number))
             await asyncio.sleep(10_000)
             assert queue.is_idle()
-            assert not queue._held
+            assert not queue._limited
 
     virtual_time.run(scenario())
