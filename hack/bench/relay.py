@@ -105,7 +105,7 @@ async def serve(kind: str, folder: Path, upstream: int) -> None:
             virtual,
             host,
             tls=lambda: tls,
-            told=lambda place, text: text,
+            to_virtual_text=lambda place, text: text,
             pods_of=lambda node: (),
             holds_copies=anywhere,
         )

@@ -10,9 +10,10 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 from syncer.clusters.login import ExecPlugin, LegacyProvider, PluginFailed
 from syncer.translate import times
@@ -88,19 +89,21 @@ def _timestamp(text: str | None) -> float:
     return times.read(text).timestamp() if text else float("inf")
 
 
-async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
-    """Run a plugin, and return its output.
+def _started(plugin: ExecPlugin) -> subprocess.Popen[bytes]:
+    """Start a plugin.
+
+    asyncio's own subprocesses never end if all tasks are cancelled while their pipes are being
+    connected, as ``asyncio.run`` does it at its end (CPython 3.11).
 
     Raises:
-        PluginFailed: It can't be started, fails, or takes too long.
+        PluginFailed: It can't be started.
     """
     try:
-        process = await asyncio.create_subprocess_exec(
-            plugin.command,
-            *plugin.args,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+        return subprocess.Popen(
+            [plugin.command, *plugin.args],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": _exec_info(plugin)},
             start_new_session=True,
         )
@@ -112,18 +115,26 @@ async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
             f"exec plugin {plugin.command} can't be started: {error.strerror}. {hint}",
         ) from None
 
+
+async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
+    """Run a plugin, and return its output.
+
+    Raises:
+        PluginFailed: It can't be started, fails, or takes too long.
+    """
+    process = _started(plugin)
     try:
         async with asyncio.timeout(seconds):
             output, complaint = await asyncio.gather(_read(process.stdout), _read(process.stderr))
-            await process.wait()
+            await _ended(process)
     except TimeoutError:
         raise PluginFailed(
             f"exec plugin {plugin.command} gave no answer in {seconds:g} s",
         ) from None
     finally:
-        if process.returncode is None:
+        if process.poll() is None:
             _kill(process.pid)
-            await process.wait()
+            await _ended(process)
 
     if process.returncode:
         printed = complaint[-_MOST_COMPLAINT:].decode(errors="replace").strip() or "nothing"
@@ -133,12 +144,24 @@ async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
     return output
 
 
-async def _read(stream: asyncio.StreamReader | None) -> bytes:
+async def _read(pipe: IO[bytes] | None) -> bytes:
     """Read to the end, so that the plugin never blocks, but keep only a limited part."""
+    stream = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), pipe)
     kept = b""
-    while stream is not None and (piece := await stream.read(1 << 16)):
-        kept = (kept + piece)[-_MOST_OUTPUT:]
+    try:
+        while piece := await stream.read(1 << 16):
+            kept = (kept + piece)[-_MOST_OUTPUT:]
+    finally:
+        transport.close()
     return kept
+
+
+async def _ended(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the end of a program that has closed its output or was killed, so it is near."""
+    while process.poll() is None:  # noqa: ASYNC110 — nothing else notifies of its end everywhere
+        await asyncio.sleep(0.01)
 
 
 def _kill(pid: int) -> None:

@@ -229,6 +229,28 @@ def test_credentials_that_have_not_ended_are_used_while_a_plugin_hangs(tmp_path:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("turns", range(1, 8))
+def test_plugin_that_is_being_started_ends_with_the_event_loop(tmp_path: Path, turns: int) -> None:
+    """``asyncio.run`` cancels every task at its end, also those that asyncio starts a program by."""
+    plugin = script(tmp_path, "time.sleep(1000)")
+    loop = asyncio.new_event_loop()
+
+    async def begin() -> None:
+        asyncio.ensure_future(issue(plugin))  # noqa: RUF006 — it is found by `all_tasks`
+        for _ in range(turns):
+            await asyncio.sleep(0)
+
+    try:
+        loop.run_until_complete(begin())
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        _, pending = loop.run_until_complete(asyncio.wait(tasks, timeout=60)) if tasks else (set(), set())
+        assert not pending
+    finally:
+        loop.close()
+
+
 def test_refused_credentials_stay_refused_while_a_plugin_hangs(tmp_path: Path) -> None:
     clock = Clock()
     plugin = script(tmp_path, "give(token='t') if n == 1 else time.sleep(1000)")
