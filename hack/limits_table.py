@@ -40,6 +40,7 @@ NO_LIMITS = {
     r".*(metrics\.py BOUNDS|_WIDTH|EXAMPLES|pki\.py MEMBERS)": "the form of what is printed or tried",
     r".*(bodies\.py _SHARE|client\.py _STEP|field_errors\.py _LONG|host_texts\.py _LABELS)": "a rule of a search",
     r".*(LEAST_SECONDS|SOON)": "a rounding",
+    r".*exec_plugin\.py _POLL_INTERVAL": "the resolution of a wait that ends by itself",
 }
 #: The functions and classes with a number as an argument that bounds something.
 _BOUNDED = frozenset({"lru_cache", "LRUCache", "TTLCache", "Semaphore", "deque", "timeout", "sleep", "wait_for"})

@@ -26,6 +26,8 @@ LEGACY_SECONDS = 300.0
 _MOST_OUTPUT = 1 << 20
 #: Bytes that are shown of the end of its error output.
 _MOST_COMPLAINT = 2000
+#: Seconds between two queries whether a plugin has ended.
+_POLL_INTERVAL = 0.01
 _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
@@ -161,7 +163,7 @@ async def _read(pipe: IO[bytes] | None) -> bytes:
 async def _ended(process: subprocess.Popen[bytes]) -> None:
     """Wait for the end of a program that has closed its output or was killed, so it is near."""
     while process.poll() is None:  # noqa: ASYNC110 — nothing else notifies of its end everywhere
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(_POLL_INTERVAL)
 
 
 def _kill(pid: int) -> None:

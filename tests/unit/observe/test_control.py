@@ -375,7 +375,7 @@ def test_clients_are_hung_up_on_at_the_end(path: Path) -> None:
 def test_missing_daemon_is_an_error_with_the_path_of_its_socket(path: Path) -> None:
     with pytest.raises(NoDaemon, match=r"no daemon of virtual cluster vc answers at .*kubectl -n NAMESPACE exec"):
         ask(configured(path), "GET", "/parked")
-    with pytest.raises(NoDaemon, match="can't be asked"):
+    with pytest.raises(NoDaemon, match="can't be queried"):
         ask(configured("0"), "GET", "/parked")
 
 

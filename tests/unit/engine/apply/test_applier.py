@@ -412,7 +412,7 @@ def test_null_over_an_old_version_is_a_conflict_and_a_refresh(spec: Obj) -> None
         with_widget(bench, {"a": {"b": 1}})
         wanted = widget({"a": {"b": None, "d": 1}})
         bench.host.put({**live_widget(bench), "spec": spec})
-        with pytest.raises(Conflict, match="has changed meanwhile"):
+        with pytest.raises(Conflict, match="has changed in the meantime"):
             await bench.apply(apply(host=wanted))
         assert await bench.apply(apply(host=wanted)) == ["patch host vc-ns/widgets/x"]
         assert live_widget(bench)["spec"] == {"a": {**spec.get("a", {}), "b": None, "d": 1}}
