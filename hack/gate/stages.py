@@ -75,13 +75,14 @@ def check_stages(*, fast: bool = False) -> list[Stage]:
         Stage("lint", (tool("ruff"), "check", "--quiet", ".", *_scripts())),
         Stage("types", (tool("mypy"),)),
         Stage("layers", (tool("lint-imports"), "--no-logo")),
-        Stage("generated files", (sys.executable, "hack/generate", "--check")),
+        Stage("generated files", ("hack/generate", "--check")),
         Stage("tests", pytest(*_TWO, *quick, "tests/unit", "tests/cases"), tests=True),
     ]
     if fast:
         return stages
     return [
         *stages,
+        Stage("the documentation's site", ("hack/docs",)),
         Stage("charts", pytest(*_TWO, "tests/chart"), tests=True),
         Stage("laws", pytest(*_TWO, "tests/laws"), tests=True),
         Stage("the API server for tests", pytest(*_TWO, "plugins/envtest/tests/apiserver"), tests=True),
