@@ -280,7 +280,7 @@ class Applier:
             await self._refresh(cluster, resource, key, writing)
             entry = self.informers.store(cluster.side, resource).entry(key)
             if entry is not None and entry.version != version:
-                raise Conflict(f"{error}: it has changed meanwhile", side=cluster.side) from error
+                raise Conflict(f"{error}: it has changed in the meantime", side=cluster.side) from error
             raise
 
     async def _delete(
