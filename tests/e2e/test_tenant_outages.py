@@ -5,6 +5,8 @@ import json
 from node_scene import until
 from tenant_scene import Tenant
 
+from hack.realnode.inside import Failed
+
 COUNT = 12
 JOB = f"""
 apiVersion: batch/v1
@@ -31,11 +33,26 @@ def test_killed_daemon_virtual_api_server_and_kubelet_cost_no_pod_of_a_running_j
         wait_for_pods(tenant, 7)
         tenant.host.kill("kubelet")
         until("the virtual API server answers, once the kubelet has seen that it does", tenant.answers)
-        tenant.kubectl("wait", "job/load", "-n=outages", "--for=condition=Complete", "--timeout=140s")
+        wait_for_the_end(tenant)
         counts = "{.status.succeeded} {.status.failed}"
         assert tenant.kubectl("get", "job/load", "-n=outages", f"-o=jsonpath={counts}") == f"{COUNT} "
         assert len(scheduled(tenant)) == COUNT
     until("no copies are left", lambda: tenant.copies("outages", "pods", "secrets", "configmaps") == [])
+
+
+def wait_for_the_end(tenant: Tenant) -> None:
+    """Wait until the Job is complete; fail with the state of all that it takes."""
+    try:
+        tenant.kubectl("wait", "job/load", "-n=outages", "--for=condition=Complete", "--timeout=140s")
+    except Failed as late:
+        found = [
+            tenant.kubectl("get", "job/load", "-n=outages", "-o=jsonpath={.status}"),
+            tenant.kubectl("get", "pods", "-n=outages", "-o=wide"),
+            tenant.kubectl("get", "events", "-n=outages", "--sort-by=.lastTimestamp")[-4000:],
+            tenant.host.kubectl("get", "pods", "-n", tenant.host_namespace, "-o=wide"),
+            tenant.own("get", "pods", "-o=wide"),
+        ]
+        raise AssertionError("\n\n".join([str(late), *found])) from late
 
 
 def wait_for_pods(tenant: Tenant, count: int) -> None:
