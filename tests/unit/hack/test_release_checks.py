@@ -161,3 +161,11 @@ def test_tree_outside_git_is_refused(tree: Path) -> None:
     [found] = findings(tree, "1.2.0")
     assert found.where == "git"
     assert not found.is_pending
+
+
+def test_published_distributions_have_the_licence_in_their_folders() -> None:
+    root = Path(__file__).parents[3]
+    folders = {each.name: root / each.folder for each in published(root)}
+    assert {"vsyncer", "kube-envtest", "vsyncer-cert-manager"} <= folders.keys()
+    licence = (root / "LICENSE").read_bytes()
+    assert [name for name, folder in folders.items() if (folder / "LICENSE").read_bytes() != licence] == []
