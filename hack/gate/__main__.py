@@ -72,7 +72,7 @@ def _run(chosen: Sequence[Stage], folder: Path) -> Iterator[Ran]:
 def _shown(stage: Stage, run: Callable[[], Ran]) -> Ran:
     print(f"── {stage.name}", flush=True)
     ran = run()
-    print(f"   {ran.seconds:.0f} s", flush=True)
+    print(f"   {ran.seconds:.0f} s, CPU {ran.cpu:.0f} s", flush=True)
     return ran
 
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from hack.gate import stages
 from hack.gate.record import Record, read
@@ -31,6 +32,8 @@ class Ran:
 
     stage: Stage
     seconds: float
+    #: CPU seconds of all its processes that ended and were waited for: not of what a daemon of the system did for it.
+    cpu: float
     code: int
     #: Its last lines.
     tail: list[str]
@@ -56,11 +59,23 @@ def run(stage: Stage, folder: Path, *, nice: bool = False, say: Callable[[str], 
     """Run a stage, whose record goes into the folder; ``nice`` lets what runs beside it go first."""
     started = time.monotonic()
     command = (*(("nice", "-n", str(NICE)) if nice else ()), *stage.command)
+    cpu = 0.0
     for _ in range(stage.tries):
-        code, tail = execute(command, folder, TOP, say)
-        if code == 0:
+        done = execute(command, folder, TOP, say)
+        cpu += done.cpu
+        if done.code == 0:
             break
-    return Ran(stage, time.monotonic() - started, code, tail, read(folder))
+    return Ran(stage, time.monotonic() - started, cpu, done.code, done.tail, read(folder))
+
+
+class Done(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    #: Its last lines.
+    tail: list[str]
+    #: CPU seconds of its processes.
+    cpu: float
 
 
 class Beside:
@@ -90,10 +105,8 @@ class Beside:
 _running: set["subprocess.Popen[str]"] = set()
 
 
-def execute(
-    command: Sequence[str], folder: Path, place: Path, say: Callable[[str], None] = show
-) -> tuple[int, list[str]]:
-    """Run a command for an hour at most; return its exit status and its last lines.
+def execute(command: Sequence[str], folder: Path, place: Path, say: Callable[[str], None] = show) -> Done:
+    """Run a command for an hour at most.
 
     Its temporary files are in a folder of its own, which goes with it. Its path is short, as it is a part of sockets'.
     """
@@ -118,7 +131,8 @@ def execute(
         for line in process.stdout or ():
             say(line)
             tail.append(line.rstrip())
-        return process.wait(), list(tail)
+        code, cpu = _wait(process)
+        return Done(code, list(tail), cpu)
     finally:
         timer.cancel()
         if process.poll() is None:
@@ -126,6 +140,16 @@ def execute(
             process.wait()
         _running.discard(process)
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _wait(process: "subprocess.Popen[str]") -> tuple[int, float]:
+    """Wait for a process; return its exit status, and the CPU seconds of it and of those that it waited for."""
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    except ChildProcessError:  # it was ended from another thread
+        return process.wait(), 0.0
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_utime + usage.ru_stime
 
 
 def _end(process: "subprocess.Popen[str]") -> None:

@@ -1,6 +1,7 @@
 """The last lines of a run name the failures and their reasons: tried on a small checkout with stages of its own."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,28 @@ def test_passing_tests_are_counted(checkout: Checkout) -> None:
     status, lines = checkout.run()
     assert (status, lines[-2]) == (0, "1 passed, 0 failed")
     assert lines[1].endswith(" s  units: 1 passed")
+
+
+BURNS = """
+import time
+def test_burns():
+    end = time.process_time() + 1.6
+    while time.process_time() < end:
+        pass
+"""
+
+
+@pytest.mark.parametrize("workers", ["", "-n1"])
+def test_cpu_seconds_of_stages_and_slow_files_are_shown(checkout: Checkout, workers: str) -> None:
+    checkout.write("tests/unit/test_burns.py", BURNS)
+    _, lines = checkout.run(f'Stage("units", tests("tests/unit", "-p", "xdist", "{workers}"[:3] or "-q"), tests=True)')
+    stage = re.fullmatch(r" +\d+ s, CPU (\d+) s  units: 2 passed", lines[1])
+    assert stage
+    assert int(stage[1]) >= 2
+    assert lines[2] == "── files that took longest"
+    file = re.fullmatch(r" +\d+ s, CPU (\d+) s  tests/unit/test_burns.py", lines[3])
+    assert file
+    assert int(file[1]) >= 2
 
 
 @pytest.mark.parametrize("workers", ["", "-n2"])
