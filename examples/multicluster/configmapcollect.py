@@ -22,7 +22,7 @@ from syncer.multicluster import (
     ControllerReference,
     Key,
     Manager,
-    Missing,
+    NotFound,
     Obj,
     Part,
     Request,
@@ -54,7 +54,7 @@ class Collection:
             print(f"{key} is not a copy of {request}: it stays as it is", flush=True)
         elif original is None:
             if copy is not None:
-                with contextlib.suppress(Missing):
+                with contextlib.suppress(NotFound):
                     await self.home.delete(CONFIG_MAPS, key, uid=uid_of(copy))
                 print(f"deleted {key}", flush=True)
         elif copy is None:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from dataclasses import dataclass
 
-from syncer.api import Missing, Obj, Resource, uid_of
+from syncer.api import NotFound, Obj, Resource, uid_of
 from syncer.multicluster import (
     Cluster,
     ClusterOptions,
@@ -36,7 +36,7 @@ class Copies:
         if copy is not None and not self.is_ours(copy):
             print(f"{request.key} in {self.destination} is not a copy: it stays as it is", flush=True)
         elif original is None and copy is not None:
-            with contextlib.suppress(Missing):
+            with contextlib.suppress(NotFound):
                 await self.destination.delete(DEPLOYMENTS, request.key, uid=uid_of(copy))
             print(f"deleted the copy of {request.key}", flush=True)
         elif original is not None and copy is None:

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from syncer.api import Missing, Obj, Resource, key_of, uid_of
+from syncer.api import NotFound, Obj, Resource, key_of, uid_of
 from syncer.multicluster import (
     Cluster,
     ClusterOptions,
@@ -63,7 +63,7 @@ class Ghosts:
 
     async def delete(self, ghost: Obj) -> None:
         """Delete a ghost whose pod has gone."""
-        with contextlib.suppress(Missing):
+        with contextlib.suppress(NotFound):
             await self.destination.delete(GHOSTS, key_of(ghost), uid=uid_of(ghost))
         print(f"the ghost {key_of(ghost)} has gone", flush=True)
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from syncer.api.context import Settings
-from syncer.api.errors import ClusterError, Missing
+from syncer.api.errors import ClusterError, NotFound
 from syncer.api.objects import Key, Obj, annotations_of, uid_of
 from syncer.api.paths import dig
 from syncer.clusters.client import SideClient
@@ -123,7 +123,7 @@ def _has(host: Obj, sent: containers.SentContainers, container: str) -> bool:
 async def _get(cluster: SideClient, key: Key) -> Obj | None:
     try:
         return await cluster.get(PODS, key)
-    except Missing:
+    except NotFound:
         return None
     except ClusterError as error:
         raise _silent(cluster, error) from error

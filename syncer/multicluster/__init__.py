@@ -8,12 +8,12 @@ A :class:`ClusterCache` keeps the connections to the clusters that its providers
 """
 
 from syncer.api.errors import (
+    AlreadyExists,
     ClusterError,
     ConfigError,
     Conflict,
-    Exists,
-    Missing,
     NotConnected,
+    NotFound,
     PluginError,
     SyncerError,
     Unreachable,
@@ -54,13 +54,11 @@ from syncer.multicluster.clusters import ClusterReader, Clusters
 from syncer.multicluster.controller import Controller, ControllerOptions
 from syncer.multicluster.decorator import Decorator
 from syncer.multicluster.errors import (
-    AlreadyExists,
     CacheTooLarge,
     CallbackTimeout,
     CannotStart,
     ClusterNameTaken,
     ClusterNotFound,
-    NotExist,
     NotInstalled,
     NotRunning,
     NotSynced,
@@ -159,7 +157,6 @@ __all__ = [
     "Decorator",
     "DuplicateChildren",
     "EventType",
-    "Exists",
     "FieldIndex",
     "Fleet",
     "FolderProvider",
@@ -171,10 +168,9 @@ __all__ = [
     "ListenedClusters",
     "Login",
     "Manager",
-    "Missing",
     "MultiClusterSyncer",
     "NotConnected",
-    "NotExist",
+    "NotFound",
     "NotInstalled",
     "NotRunning",
     "NotSynced",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from syncer.api.errors import ClusterError, ConfigError, Missing, NoCredentials, Unauthorized
+from syncer.api.errors import ClusterError, ConfigError, NoCredentials, NotFound, Unauthorized
 from syncer.api.objects import Key, Resource
 from syncer.clusters import errors, kubeconfig
 from syncer.clusters.client import Client
@@ -92,7 +92,7 @@ async def is_here(client: Client, environ: Mapping[str, str]) -> bool:
         return False
     try:
         pod = await client.get(_PODS, Key(namespace, name))
-    except Missing:
+    except NotFound:
         return False
     except (ClusterError, DecodeError) as error:
         raise CannotConnect(Reason.UNREACHABLE, f"our own Pod can't be looked for: {error}") from error

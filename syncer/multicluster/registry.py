@@ -20,10 +20,10 @@ from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_options import ClusterOptions
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.errors import (
-    AlreadyExists,
     CallbackTimeout,
     CannotStart,
-    NotExist,
+    ClusterNameTaken,
+    ClusterNotFound,
     NotSynced,
     StillRunning,
 )
@@ -155,14 +155,14 @@ class ClusterRegistry:
         server, the controllers are started again.
 
         Raises:
-            AlreadyExists: The name is taken.
-            NotExist: They were stopped before they had started.
+            ClusterNameTaken: The name is taken.
+            ClusterNotFound: They were stopped before they had started.
             ConfigError: The kubeconfig can't be used.
             ClusterError: The cluster refuses the first request, or doesn't answer.
             CannotStart: The caches aren't filled in time, or a factory raised.
         """
         if name in self._stacks:
-            raise AlreadyExists(name)
+            raise ClusterNameTaken(name, f"the controllers of cluster {name} have already been started")
         stack = self._stacks[name] = _Stack(name, connection)
         try:
             with watchdog.WATCHDOG.running():
@@ -187,7 +187,7 @@ class ClusterRegistry:
         If they don't end within ``timeout`` seconds they stay, so that this can be called again.
 
         Raises:
-            NotExist: There are none.
+            ClusterNotFound: There are none.
             StillRunning: They haven't ended in time.
         """
         move = self._moves.pop(name, None)
@@ -198,7 +198,7 @@ class ClusterRegistry:
         if stack is None:
             if move is not None:
                 return
-            raise NotExist(name)
+            raise _not_found(name)
         if stack.state is StackState.STARTING:
             stack.state = StackState.STOPPING
             stack.starting.reschedule(asyncio.get_running_loop().time())
@@ -285,19 +285,19 @@ class ClusterRegistry:
         seconds the function is cancelled; a thread goes on, but nobody waits for it.
 
         Raises:
-            NotExist: The cluster's controllers don't run, or were stopped before the function could
-                finish.
+            ClusterNotFound: The cluster's controllers don't run, or were stopped before the
+                function could finish.
             CallbackTimeout: The function hasn't returned in time.
         """
         stack = self._stacks.get(name)
         if stack is None or stack.cluster is None or stack.state is not StackState.RUNNING:
-            raise NotExist(name, f"their state is {stack.state}" if stack else "")
+            raise _not_found(name, f"their state is {stack.state}" if stack else "")
         try:
             return await call(use, stack.cluster, what=f"the callback of {name}", timeout=timeout)
         except (Unreachable, NotSynced) as error:
             if stack.state is StackState.RUNNING:
                 raise
-            raise NotExist(name, "they were stopped meanwhile") from error
+            raise _not_found(name, "they were stopped meanwhile") from error
 
     def status(self) -> Mapping[str, StackStatus]:
         """Return the state of each cluster's controllers."""
@@ -319,7 +319,7 @@ class ClusterRegistry:
             *(self.stop(name) for name in {*self._stacks, *self._moves}), return_exceptions=True
         )
         for error in ended:
-            if isinstance(error, BaseException) and not isinstance(error, NotExist):
+            if isinstance(error, BaseException) and not isinstance(error, ClusterNotFound):
                 raise error
 
     # -- inside ------------------------------------------------------------------------------------
@@ -376,7 +376,7 @@ class ClusterRegistry:
 
     def _not_started(self, stack: _Stack) -> SyncerError:
         if stack.state is StackState.STOPPING:
-            return NotExist(stack.name, "they were stopped before they had started")
+            return _not_found(stack.name, "they were stopped before they had started")
         if stack.factory:
             late = CallbackTimeout(
                 f"{stack.factory} hasn't returned after {self._start_timeout:g} s",
@@ -500,3 +500,10 @@ async def _within(work: Awaitable[object], seconds: float, name: str) -> None:
         raise StillRunning(
             f"the controllers of cluster {name} haven't ended after {seconds:g} s",
         ) from None
+
+
+def _not_found(name: str, why: str = "") -> ClusterNotFound:
+    message = f"the controllers of cluster {name} don't exist"
+    if why:
+        message = f"{message}: {why}"
+    return ClusterNotFound(name, message)

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
-from syncer.api.errors import ClusterError, Missing
+from syncer.api.errors import ClusterError, NotFound
 from syncer.api.objects import Key, Obj, Resource, labels_of
 from syncer.clusters.client import Client
 from syncer.clusters.codec import DecodeError
@@ -121,7 +121,7 @@ async def read_login(client: Client, secret: Key, *, key: str, environ: Mapping[
     source = f"Secret {secret} of {client.name}"
     try:
         found = await client.get(_SECRETS, secret)
-    except Missing as error:
+    except NotFound as error:
         raise CannotConnect(Reason.KUBECONFIG_MISSING, f"there is no {source}") from error
     except (ClusterError, DecodeError) as error:
         raise CannotConnect(Reason.UNREADABLE, f"{source} can't be read: {error}") from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness import CLUSTER, HOME, NAMESPACE, Two, admin, built_in, host_path, namespace
 
-from syncer.api import Key, Missing, NameTranslator, Obj, Side, is_deleting
+from syncer.api import Key, NameTranslator, NotFound, Obj, Side, is_deleting
 from syncer.config import SyncerConfig, config_with
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import PODS
@@ -136,7 +136,7 @@ def stop(name: str) -> Act:
 
     async def stopped(two: Stage) -> None:
         two.due.pop(name, None)
-        with contextlib.suppress(Missing):
+        with contextlib.suppress(NotFound):
             await admin(two.virtual, Side.VIRTUAL).delete(PODS, Key(NAMESPACE, name))
 
     return stopped

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cluster_servers import Answer, Call, Peer, free_port, plain_transport, serve
 
-from syncer.api.errors import Conflict, Expired, Missing, Unreachable
+from syncer.api.errors import Conflict, Expired, NotFound, Unreachable
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.clusters import codec
 from syncer.clusters.client import SideClient
@@ -192,7 +192,7 @@ def test_delete_returns_only_an_object_that_waits(metadata: Obj, spec: Obj, stil
     assert result == (obj if still_there else None)
 
 
-@pytest.mark.parametrize(("code", "kind"), [(404, Missing), (409, Conflict)])
+@pytest.mark.parametrize(("code", "kind"), [(404, NotFound), (409, Conflict)])
 def test_delete_of_what_is_gone_or_another_is_an_error(code: int, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         one_call(lambda c: c.delete(PODS, WEB, uid="u"), code, {"kind": "Status", "code": code})
@@ -306,7 +306,7 @@ def test_watch_hands_over_events_and_bookmarks_and_errors() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize(("code", "kind"), [(410, Expired), (404, Missing), (500, Unreachable)])
+@pytest.mark.parametrize(("code", "kind"), [(410, Expired), (404, NotFound), (500, Unreachable)])
 def test_watch_that_is_refused_is_an_error_at_its_beginning(code: int, kind: type[Exception]) -> None:
     async def main() -> None:
         seen = Seen()

@@ -10,7 +10,7 @@ import pytest
 
 from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
-from syncer.api import Forbidden, Key, Missing, Obj, Resource
+from syncer.api import Forbidden, Key, NotFound, Obj, Resource
 from syncer.observe import logs
 from syncer.observe.events import (
     BURST,
@@ -59,7 +59,7 @@ class Api:
     async def patch(self, resource: Resource, key: Key, patch: Obj) -> Obj:
         await self._enter()
         if key not in self.events:
-            raise Missing("the event is gone")
+            raise NotFound("the event is gone")
         self.events[key] |= patch
         return self.events[key]
 

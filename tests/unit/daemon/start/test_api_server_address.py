@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Config, ConfigError, Forbidden, Key, Missing, Networking, Obj, Resource, Settings
+from syncer.api import Config, ConfigError, Forbidden, Key, Networking, NotFound, Obj, Resource, Settings
 from syncer.clusters.login import Login
 from syncer.clusters.proxy import Proxy
 from syncer.clusters.transport import Endpoint
@@ -125,7 +125,7 @@ def test_address_of_the_host_service_is_used_with_its_https_port(ports: list[Obj
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
-        (Missing("no"), "the host has no Service infra/api. Create it"),
+        (NotFound("no"), "the host has no Service infra/api. Create it"),
         (Forbidden("no"), "may not read the Service infra/api. Apply what `syncer rbac --side host` prints"),
         ({"clusterIP": "None", "ports": [{"port": 443}]}, "has no address of its own"),
         ({"clusterIP": "10.96.0.9"}, "has no address of its own"),

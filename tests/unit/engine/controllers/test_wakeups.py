@@ -13,8 +13,8 @@ from kube_envtest import virtual_time
 from syncer.api import (
     Forbidden,
     Key,
-    Missing,
     MissingRight,
+    NotFound,
     Obj,
     ObjectRef,
     QuotaExceeded,
@@ -57,7 +57,7 @@ class Server:
         if self.error:
             raise self.error
         if key.name in self.gone:
-            raise Missing("no")
+            raise NotFound("no")
         return {}
 
     async def create(self, resource: Resource, obj: Obj) -> Obj:
