@@ -12,6 +12,7 @@ import contextlib
 from dataclasses import dataclass
 
 from syncer.multicluster import (
+    CONFIG_MAPS,
     Cluster,
     ClusterCache,
     ClusterCacheOptions,
@@ -26,11 +27,9 @@ from syncer.multicluster import (
     Obj,
     Part,
     Request,
-    Resource,
     uid_of,
 )
 
-CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps")
 FIELDS = ("data", "binaryData")
 COLLECTED = Part(selector="collect=yes")
 

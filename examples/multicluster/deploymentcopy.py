@@ -8,8 +8,9 @@ import asyncio
 import contextlib
 from dataclasses import dataclass
 
-from syncer.api import NotFound, Obj, Resource, uid_of
+from syncer.api import NotFound, Obj, uid_of
 from syncer.multicluster import (
+    DEPLOYMENTS,
     Cluster,
     ClusterOptions,
     ConnectionSettings,
@@ -18,8 +19,6 @@ from syncer.multicluster import (
     Manager,
     Request,
 )
-
-DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
 
 
 @dataclass

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from syncer.api import NotFound, Obj, Resource, key_of, uid_of
 from syncer.multicluster import (
+    PODS,
     Cluster,
     ClusterOptions,
     ConnectionSettings,
@@ -21,7 +22,6 @@ from syncer.multicluster import (
     Request,
 )
 
-PODS = Resource("v1", "Pod", "pods")
 GHOSTS = Resource("examples.vsyncer.dev/v1", "PodGhost", "podghosts")
 #: The index of ghosts by the requests of their pods.
 BY_POD = "pod"

@@ -10,6 +10,9 @@ import contextlib
 
 from syncer.api import AlreadyExists, Key, NotFound, Obj, Resource
 from syncer.multicluster import (
+    NAMESPACES,
+    PODS,
+    SECRETS,
     Client,
     Cluster,
     ClusterOptions,
@@ -23,9 +26,6 @@ from syncer.multicluster import (
 )
 
 REMOTE_CLUSTERS = Resource("examples.vsyncer.dev/v1", "RemoteCluster", "remoteclusters")
-SECRETS = Resource("v1", "Secret", "secrets")
-PODS = Resource("v1", "Pod", "pods")
-NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
 #: What the controllers need in a cluster.
 AGENT = Key("", "remotecluster-agent")
 

@@ -40,8 +40,6 @@ from syncer.translate.times import written
 
 #: The finalizer of an object whose controllers run.
 FINALIZER = "vsyncer.dev/remote-cluster"
-#: The resource of Secrets.
-SECRETS = Resource("v1", "Secret", "secrets")
 #: The conditions of an object: its controllers run, its agent is installed.
 READY, INSTALLED = "Ready", "Installed"
 #: Default seconds in which an agent has to be installed, or uninstalled.

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -284,6 +285,35 @@ async def test_controllers_that_end_by_themselves_are_failed_and_can_be_stopped(
         assert await registry.with_client("us", pod_a)
         await registry.stop("eu")
         await scene.spawn("eu")
+
+
+@in_virtual_time
+async def test_controllers_of_a_moved_cluster_start_once_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene()
+    eu = scene.sites["eu"]
+    moves: list[Callable[[], None]] = []
+
+    def opened(_: ConnectionSettings, *, moved: Callable[[], None], **__: object) -> Client:
+        moves.append(moved)
+        return eu.new_client("eu")
+
+    monkeypatch.setattr("syncer.multicluster.registry.client", opened)
+    async with scene.playing() as registry:
+        await registry.spawn("eu", ConnectionSettings())
+        eu.server.faults.add(down := Rule(reset="before"))
+        moves[-1]()
+        await eventually(lambda: registry.status()["eu"].state is StackState.FAILED)
+        assert isinstance(registry.status()["eu"].error, Unreachable)
+        with pytest.raises(ClusterNotFound, match="Failed"):
+            await registry.with_client("eu", pod_a)
+        await eventually(lambda: len(moves) > 3, "attempts go on")
+        eu.server.faults.remove(down)
+        await eventually(lambda: registry.status()["eu"] == (StackState.RUNNING, None))
+        assert await registry.with_client("eu", pod_a)
+        moves[-1]()
+        await asyncio.sleep(0)
+        await registry.stop("eu")
+        assert eu.server.open_watches == 0
 
 
 # -- desired clusters ----------------------------------------------------------------------------------
