@@ -20,8 +20,11 @@ from hack.gate.stages import PATIENCE, TOP, Stage
 
 #: Lines of output that are shown again at the end, of a failed stage without a failing test.
 _TAIL = 15
-#: How nice a stage is to one that runs beside it: that one gets the processor whenever it needs it.
-NICE = 15
+#: How nice a stage is to each that runs beside it and was started before: those get the processor when they need it.
+NICE = 5
+#: Runs a command that is so nice. A stage has a session of its own, and Linux shares the processor between sessions
+#: first (autogroup in sched(7)): how nice a process is counts within its session alone.
+_NICE = '{ echo "$0" >/proc/self/autogroup; } 2>/dev/null; exec nice -n "$0" "$@"'
 #: Seconds in which a terminated stage may clean up, such as remove a node.
 GRACE = 20.0
 
@@ -55,10 +58,12 @@ def show(line: str) -> None:
     print(line, end="", flush=True)
 
 
-def run(stage: Stage, folder: Path, *, nice: bool = False, say: Callable[[str], None] = show) -> Ran:
-    """Run a stage, whose record goes into the folder; ``nice`` lets what runs beside it go first."""
+def run(stage: Stage, folder: Path, *, nice: int = 0, say: Callable[[str], None] = show) -> Ran:
+    """Run a stage, whose record goes into the folder; ``nice`` lets those that run beside it go first."""
     started = time.monotonic()
-    command = (*(("nice", "-n", str(NICE)) if nice else ()), *stage.command)
+    command = stage.command
+    if nice:
+        command = ("sh", "-c", _NICE, str(nice), *command)
     cpu = 0.0
     for _ in range(stage.tries):
         done = execute(command, folder, TOP, say)
@@ -81,11 +86,11 @@ class Done(NamedTuple):
 class Beside:
     """A stage that runs beside others. Its output is shown when it has ended."""
 
-    def __init__(self, stage: Stage, folder: Path) -> None:
+    def __init__(self, stage: Stage, folder: Path, *, nice: int = 0) -> None:
         self.stage = stage
         self._lines: list[str] = []
         self._pool = ThreadPoolExecutor(1)
-        self._ran = self._pool.submit(run, stage, folder, say=self._lines.append)
+        self._ran = self._pool.submit(run, stage, folder, nice=nice, say=self._lines.append)
 
     def ran(self) -> Ran:
         """Wait for its end, and show its output."""

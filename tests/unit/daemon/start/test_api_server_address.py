@@ -96,9 +96,7 @@ def test_address_in_the_kubeconfig_is_used_and_names_of_the_hosts_dns_are_looked
         ("192.0.2.7", {"proxy": Proxy("proxy.example", 3128)}, "is reached through a proxy"),
     ],
 )
-def test_address_that_pods_cannot_reach_is_refused_with_what_to_set(
-    server: str, more: dict[str, Any], why: str
-) -> None:
+def test_unreachable_address_is_refused_with_the_option_to_set(server: str, more: dict[str, Any], why: str) -> None:
     said = refused(settings(), server, **more)
     assert said.startswith("networking.apiServer of virtual cluster shop: is required, as pods are synced")
     assert why in said
