@@ -11,7 +11,7 @@ from definitions import resource
 from scene import Scene
 
 from real_chaos.script import KINDS, SLOTS, Edit, Verb
-from syncer.api import ClusterError, Exists, Key, Missing, Obj, dig, is_deleting, labels_of, uid_of
+from syncer.api import AlreadyExists, ClusterError, Key, NotFound, Obj, dig, is_deleting, labels_of, uid_of
 from syncer.testing.objects import configmap, pod, secret, service
 
 #: The kinds of which nothing flows back, so that only the tenant ever writes to a virtual object.
@@ -123,7 +123,7 @@ class Tenant:
     def _make(self, place: Place) -> Obj:
         try:
             made = self._api.create(self._object(*place))
-        except Exists:
+        except AlreadyExists:
             self.complaints.append(f"{_named(place)} is there, and the tenant has not made it")
             raise
         self.leaving.discard(place)
@@ -137,14 +137,14 @@ class Tenant:
         labels = {"metadata": {"labels": {**gone, **made["metadata"]["labels"]}}}
         try:
             return self._api.patch(kind, key, {**parts, **labels})
-        except Missing:
+        except NotFound:
             self._complain_of_loss(place)
             raise
 
     def _drop(self, kind: str, key: Key, *, grace: int | None) -> None:
         try:
             self._api.delete(kind, key, grace=grace if kind == "Pod" else None)
-        except Missing:
+        except NotFound:
             self._complain_of_loss((kind, key))
         self.known.pop((kind, key), None)
         if kind == "Pod" and grace is None:

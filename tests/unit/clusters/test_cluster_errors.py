@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from syncer.api.errors import (
+    AlreadyExists,
     ClusterError,
     Conflict,
     Denied,
-    Exists,
     Expired,
     Forbidden,
     Invalid,
-    Missing,
     MissingRight,
+    NotFound,
     QuotaExceeded,
     TooMany,
     Unauthorized,
@@ -48,18 +48,18 @@ TOO_LARGE = f"{PLACE} is not accepted: {{}}. Make it smaller, or divide it into 
 @pytest.mark.parametrize(
     ("answer", "kind", "message"),
     [
-        (reply(404, "NotFound", details={"kind": "secrets"}), Missing, f"{PLACE}: not found"),
+        (reply(404, "NotFound", details={"kind": "secrets"}), NotFound, f"{PLACE}: not found"),
         (
             reply(404, "NotFound", details={"kind": "namespaces", "name": "shop"}),
-            Missing,
+            NotFound,
             f"{PLACE}: the namespace shop does not exist",
         ),
         (
             HttpResponse(404, {}, b"404 page not found\n"),
-            Missing,
+            NotFound,
             f"{PLACE}: not found: the API server does not serve this",
         ),
-        (reply(409, "AlreadyExists"), Exists, f"{PLACE}: another object has this name"),
+        (reply(409, "AlreadyExists"), AlreadyExists, f"{PLACE}: another object has this name"),
         (
             reply(409, "Conflict"),
             Conflict,
