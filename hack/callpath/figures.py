@@ -9,7 +9,7 @@ from typing import Any
 from hack.callpath.probe import Step
 
 #: The column of the tree in which the place of a step begins.
-PLACE_COLUMN = 72
+LOCATION_COLUMN = 72
 
 
 def calls(steps: Iterable[Step]) -> int:
@@ -66,4 +66,4 @@ def tree(way: Iterable[Step]) -> Iterator[str]:
     for step in way:
         name = f"{'  ' * step.depth}{'~ ' if step.resumed else ''}{step.function}"
         caller = f"  from syncer/{step.caller}:{step.caller_line}" if step.caller else ""
-        yield f"{name:<{PLACE_COLUMN}}  syncer/{step.file}:{step.line}{caller}"
+        yield f"{name:<{LOCATION_COLUMN}}  syncer/{step.file}:{step.line}{caller}"

@@ -54,13 +54,13 @@ def _run(chosen: Sequence[Stage], folder: Path) -> Iterator[Ran]:
             if beside and beside.stage.before == stage.name:
                 yield _shown(beside.stage, beside.ran)
                 beside = None
-            place = folder / str(number)
-            place.mkdir()
+            run_folder = folder / str(number)
+            run_folder.mkdir()
             if stage.before:
                 print(f"── {stage.name}: runs beside the next ones, and is shown before: {stage.before}", flush=True)
-                beside = Beside(stage, place)
+                beside = Beside(stage, run_folder)
             else:
-                yield _shown(stage, partial(run, stage, place, nice=beside is not None))
+                yield _shown(stage, partial(run, stage, run_folder, nice=beside is not None))
         if beside:
             yield _shown(beside.stage, beside.ran)
             beside = None

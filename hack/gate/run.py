@@ -91,7 +91,7 @@ _running: set["subprocess.Popen[str]"] = set()
 
 
 def execute(
-    command: Sequence[str], folder: Path, place: Path, say: Callable[[str], None] = show
+    command: Sequence[str], folder: Path, cwd: Path, say: Callable[[str], None] = show
 ) -> tuple[int, list[str]]:
     """Run a command for an hour at most; return its exit status and its last lines.
 
@@ -101,7 +101,7 @@ def execute(
     temporary.mkdir(exist_ok=True)
     process = subprocess.Popen(
         command,
-        cwd=place,
+        cwd=cwd,
         env={**stages.environment(), "VSYNCER_GATE": str(folder), "TMPDIR": str(temporary)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

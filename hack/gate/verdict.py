@@ -38,11 +38,11 @@ class Verdict:
             return
         for number, one in enumerate(real):
             print(f"── once more, alone: {one.test}", flush=True)
-            place = folder / f"again-{number}"
-            place.mkdir()
+            run_folder = folder / f"again-{number}"
+            run_folder.mkdir()
             command, where = stages.again(one.test)
-            code, _ = execute(command, place, where)
-            found = read(place).results.get(one.test)
+            code, _ = execute(command, run_folder, where)
+            found = read(run_folder).results.get(one.test)
             if code == 0 and found and found.outcome == "passed":
                 self.flaky.append(one)
 

@@ -62,7 +62,7 @@ class Reader(Protocol):
         self,
         resource: Resource,
         key: Key,
-        place: Key,
+        host_key: Key,
         *,
         comes_later: bool = False,
     ) -> None:
@@ -71,7 +71,7 @@ class Reader(Protocol):
         Args:
             resource: The resource of the named object.
             key: Its virtual key.
-            place: The host key that the copy will name.
+            host_key: The host key that the copy will name.
             comes_later: The host makes the object once the copy is there.
 
         Raises:
@@ -97,7 +97,7 @@ class Reader(Protocol):
         """Return the minor version of Kubernetes 1 of a side's API server, 0 if that is not known."""
         ...
 
-    def original(self, place: Key) -> Key | None:
+    def original(self, host_key: Key) -> Key | None:
         """Return the virtual key of the object of any kind that has its copy at a host key, or
         None.
 
@@ -188,7 +188,7 @@ class Context(Generic[C]):
     now: datetime
     #: The syncer's own translation of a virtual key to a host key; None if the name translator's is
     #: used.
-    place: Callable[[Settings, Key], Key] | None = None
+    translate: Callable[[Settings, Key], Key] | None = None
     #: The labels and annotations that are copied; by default all but the marks.
     metadata: MetadataFilter = _ALL
 
@@ -283,8 +283,8 @@ class Context(Generic[C]):
         Raises:
             Refused: The key has no valid translation.
         """
-        if self.place:
-            return self.place(self.settings, key)
+        if self.translate:
+            return self.translate(self.settings, key)
         return self.names.to_host(self.host_resource, key)
 
     def host_of(self, resource: Resource, key: Key) -> Obj | None:

@@ -15,7 +15,7 @@ from syncer.config.namespace_checks import namespaces, trust
 from syncer.config.owner_checks import owners
 from syncer.config.patch_checks import patches
 from syncer.config.values import listen_on
-from syncer.config.virtual_cluster import place_of
+from syncer.config.virtual_cluster import probe_key
 from syncer.directions import resources_of
 from syncer.resources.namespaces import BUILT_IN
 
@@ -224,7 +224,7 @@ def _apart(
         translator = _translator(_whole(data, entry), entry, model)
         if translator is None:
             continue
-        other, other_name = taken.setdefault(place_of(translator), (number, name))
+        other, other_name = taken.setdefault(probe_key(translator), (number, name))
         if other != number:
             message = (
                 f"puts copies under the same names as {other_name} ({LIST}[{other}]): "

@@ -147,7 +147,7 @@ class VirtualCluster:
         )
 
 
-def place_of(translator: NameTranslator) -> Key:
+def probe_key(translator: NameTranslator) -> Key:
     """Return the host key of an object that each virtual cluster may have.
 
     Two name translators with the same host key put copies under the same names.

@@ -374,7 +374,7 @@ class ServedCluster:
             virtual = pair.informers.get(Side.VIRTUAL, *maker)
         if virtual is None:
             return
-        host_key = controller.place(request.key)
+        host_key = controller.host_key(request.key)
         known = {str(host_key): str(request.key), host_key.name: request.key.name}
         names = pair.host_names(syncer.host_resource, known)
         self.events.warning(resource, virtual, reason, names.virtual(message))

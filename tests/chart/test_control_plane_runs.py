@@ -194,8 +194,8 @@ class ChartPlane(Plane):
             "$(POD_NAME)": "api-control-plane-0",
         }
         flags = command[1:]
-        for there, place in here.items():
-            flags = [flag.replace(there, place) for flag in flags]
+        for there, path in here.items():
+            flags = [flag.replace(there, path) for flag in flags]
         return list(flags)
 
 

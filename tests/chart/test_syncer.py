@@ -81,8 +81,8 @@ def test_further_virtual_cluster_gets_a_daemon_of_its_own_and_changes_nothing_of
     alone, both = objects(**ALL_PARTS), objects(virtualClusters=[BANK, SHOP], **ALL_PARTS)
     for each in (*alone.values(), *both.values()):
         each["metadata"].get("annotations", {}).pop("helm.sh/hook-weight", None)  # they go one after the other
-    assert {place: each for place, each in both.items() if place in alone} == alone
-    added = {place: each for place, each in both.items() if place not in alone}
+    assert {identity: each for identity, each in both.items() if identity in alone} == alone
+    added = {identity: each for identity, each in both.items() if identity not in alone}
     assert sorted(kind for kind, _ in added) == sorted(kind for kind, _ in alone)
     said = yaml.safe_dump(list(added.values()))
     assert "shop" not in said, "nothing of it names the first one, its Secret or its namespace"

@@ -143,8 +143,8 @@ class Replicas:
 
     def holder(self, cluster: str) -> str:
         """Return the holder of the Lease of a virtual cluster; "" without one."""
-        place = f"{HOME}/{lease_name(FLEET.name, shard_of(cluster, SHARDS))}"
-        lease = self.world.host.get("leases.coordination.k8s.io", place)
+        lease_path = f"{HOME}/{lease_name(FLEET.name, shard_of(cluster, SHARDS))}"
+        lease = self.world.host.get("leases.coordination.k8s.io", lease_path)
         return str(lease["spec"].get("holderIdentity") or "").partition("_")[0] if lease else ""
 
     def leaders(self, cluster: str) -> list[str]:

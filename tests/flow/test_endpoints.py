@@ -148,10 +148,10 @@ def test_metric_of_watches_is_0_while_one_is_broken(tmp_path: Path) -> None:
 
         await daemon.settled()
         assert set((await watched()).values()) == {1.0}
-        for place, reflector in daemon.process.pairs["shop"].reflectors.items():
-            if place == (Side.HOST, CONFIG_MAPS):
+        for source, reflector in daemon.process.pairs["shop"].reflectors.items():
+            if source == (Side.HOST, CONFIG_MAPS):
                 monkeypatch.setattr(reflector, "state", ReflectorState.LISTING)
-        broken = {place for place, value in (await watched()).items() if not value}
+        broken = {source for source, value in (await watched()).items() if not value}
         assert broken == {("shop", "host", "configmaps")}
 
     with pytest.MonkeyPatch.context() as monkeypatch:

@@ -328,8 +328,8 @@ def test_address_of_pods_that_the_start_finds_is_given_to_the_virtual_service(
 
     async def scenario() -> None:
         async with world.served(*clusters_named("shop")):
-            place = world.servers["shop"]
-            await until(lambda: place.get("services", "default/kubernetes")["spec"]["clusterIP"] == "10.96.7.7")  # type: ignore[index]
+            server = world.servers["shop"]
+            await until(lambda: server.get("services", "default/kubernetes")["spec"]["clusterIP"] == "10.96.7.7")  # type: ignore[index]
 
     play(scenario)
 

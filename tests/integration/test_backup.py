@@ -95,7 +95,7 @@ def test_loss_and_restore_touch_no_copy(scene: Scene, tmp_path: Path) -> None:
     scene.virtual.create(configmap("lost", namespace="kube-system"))
     scene.copied("ConfigMap", lost)  # the daemon has listed what is left, and is at work
     time.sleep(LONG)
-    assert {place: copies(scene).get(place) for place in before} == before
+    assert {path: copies(scene).get(path) for path in before} == before
     assert daemon.requests("syncer_parked", reason="IdentityLost") > 0
 
     second = scene.daemon()
@@ -106,7 +106,7 @@ def test_loss_and_restore_touch_no_copy(scene: Scene, tmp_path: Path) -> None:
     scene.gone("ConfigMap", lost)
     agree(scene)
     again(scene, shop)
-    assert {place: copies(scene).get(place) for place in before} == before
+    assert {path: copies(scene).get(path) for path in before} == before
     eventually(lambda: daemon.requests("syncer_parked") == 0, "nothing is parked")
     eventually(lambda: daemon.readyz()[0] == 200, "the daemon is ready")
 
@@ -139,7 +139,7 @@ def test_copies_that_are_younger_than_the_backup_stay_until_a_person_confirms(sc
         *old.keys() & since.keys(),
         *((kind, scene.host_key(kind, Key(shop, "young"))) for kind in ("Pod", "ConfigMap")),
     ]
-    assert {place: now[place][0] for place in kept} == {place: since[place][0] for place in kept}
+    assert {path: now[path][0] for path in kept} == {path: since[path][0] for path in kept}
     assert now["Pod", scene.host_key("Pod", Key(shop, "web"))] == since["Pod", scene.host_key("Pod", Key(shop, "web"))]
 
     done = subprocess.run(

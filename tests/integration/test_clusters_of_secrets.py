@@ -99,11 +99,11 @@ def test_commands_without_the_daemon_find_the_virtual_cluster_by_its_secret(scen
     scene.copied("ConfigMap", key)
     daemon.stop()
 
-    place = scene.host_key("ConfigMap", key)
+    host_key = scene.host_key("ConfigMap", key)
     command = [*daemon.command, "names", "to-host", "--config", str(daemon.file), "--cluster", scene.name]
     named = subprocess.run([*command, "configmaps", str(key)], capture_output=True, text=True, check=True, timeout=600)
-    assert named.stdout == f"{place}\n"
-    scene.host.delete("ConfigMap", place)
+    assert named.stdout == f"{host_key}\n"
+    scene.host.delete("ConfigMap", host_key)
     patrolled = daemon.run("patrol", "--once", "configmaps", "--cluster", scene.name)
     assert patrolled.returncode == 0, patrolled
     assert scene.copy("ConfigMap", key)
@@ -119,4 +119,4 @@ def test_commands_without_the_daemon_find_the_virtual_cluster_by_its_secret(scen
     done = daemon.run("uninstall", "--yes", "--cluster", scene.name, seconds=120)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "done"), done
     assert scene.copy("ConfigMap", key) is None
-    assert scene.virtual.get("ConfigMap", claim.PLACE) is None
+    assert scene.virtual.get("ConfigMap", claim.NOTE_KEY) is None

@@ -255,8 +255,8 @@ def watch_for_deaths(config: pytest.Config) -> None:
 
 def _prefix(config: pytest.Config) -> str:
     """Return what stands before an id, so that it counts from the top of the checkout."""
-    place = config.rootpath.resolve()
-    return f"{place.relative_to(TOP).as_posix()}/" if TOP in place.parents else ""
+    root = config.rootpath.resolve()
+    return f"{root.relative_to(TOP).as_posix()}/" if TOP in root.parents else ""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

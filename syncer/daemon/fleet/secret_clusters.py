@@ -24,7 +24,7 @@ from syncer.api.objects import Key, Obj, labels_of
 from syncer.cache.reflector import Reflector
 from syncer.clusters.connection import HeldLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
-from syncer.config.virtual_cluster import place_of
+from syncer.config.virtual_cluster import probe_key
 from syncer.daemon.process import Process
 from syncer.daemon.start.connecting import SecretCluster
 from syncer.daemon.unserved import BEYOND, UNLISTED
@@ -93,7 +93,7 @@ def chosen(
     ``listed`` come before all.
     """
     owners = {each.name: "virtualClusters" for each in listed}
-    copies = {place_of(each.translator): each.name for each in listed}
+    copies = {probe_key(each.translator): each.name for each in listed}
     taken: list[WantedCluster] = []
     refused: RefusedSecrets = {}
     entries = config.virtual_cluster_secrets
@@ -110,7 +110,7 @@ def chosen(
                 continue
 
             owners[cluster.name] = f"the Secret {key}"
-            copies[place_of(cluster.translator)] = cluster.name
+            copies[probe_key(cluster.translator)] = cluster.name
             version = str(metadata.get("resourceVersion")), entry.key
             taken.append(WantedCluster(key, version, cluster, number))
 
@@ -173,7 +173,7 @@ def _must_be_free(
     """
     if owner := owners.get(cluster.name):
         raise CannotConnect(Reason.REFUSED, f"the name {cluster.name} is taken, by {owner}")
-    if other := copies.get(place_of(cluster.translator)):
+    if other := copies.get(probe_key(cluster.translator)):
         why = f"its copies would be at the same places as those of {other}"
         hint = "names.translator must have the cluster's name in it"
         raise CannotConnect(Reason.REFUSED, f"{why}: {hint}")

@@ -184,7 +184,7 @@ class Reads:
         """Return what the index function yielded for the object of a key."""
         return self._informers.store(side, resource).indexer.of(index, key)
 
-    def resolve(self, resource: Resource, key: Key, place: Key, *, comes_later: bool = False) -> None:
+    def resolve(self, resource: Resource, key: Key, host_key: Key, *, comes_later: bool = False) -> None:
         """Check that a name in a copy leads to nothing but the object that the tenant means.
 
         A name that only this virtual cluster's objects have on the host may lead to nothing yet:
@@ -198,7 +198,7 @@ class Reads:
         if self._resolved is None:
             self._resolved = set()
         if (resource, key, comes_later) not in self._resolved:
-            self._resolve(resource, key, place, comes_later)
+            self._resolve(resource, key, host_key, comes_later)
             self._resolved.add((resource, key, comes_later))
 
     def _resolve(self, resource: Resource, key: Key, host_key: Key, comes_later: bool) -> None:
@@ -277,9 +277,9 @@ class Reads:
         """Return the minor version of Kubernetes 1 of a side's API server, 0 if that is not known."""
         return self._minor(side)
 
-    def original(self, place: Key) -> Key | None:
+    def original(self, host_key: Key) -> Key | None:
         """Return the virtual key of the object of any kind that has its copy at a host key, or None."""
-        return original(self._controllers.values(), place)
+        return original(self._controllers.values(), host_key)
 
     def leave_out(self, fields: Iterable[str]) -> None:
         """Note fields of the virtual object that are not copied."""
@@ -476,11 +476,11 @@ class BoundSyncer:
             host_resource=syncer.host_resource,
             reader=reads if reads is not None else view.reads(),
             now=view.utcnow(),
-            place=host_key or syncer.host_key,
+            translate=host_key or syncer.host_key,
             metadata=self.metadata,
         )
 
-    def place(self, key: Key) -> Key:
+    def host_key(self, key: Key) -> Key:
         """Return the host key of a virtual key's copy.
 
         If the syncer refuses to translate it, return the key itself; its request fails with the

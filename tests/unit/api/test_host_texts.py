@@ -126,8 +126,8 @@ def test_long_message_is_cut_after_a_word_before_it_is_searched() -> None:
 def test_many_different_words_are_not_looked_up(separator: str) -> None:
     asked: list[Key] = []
 
-    def original(place: Key) -> None:
-        asked.append(place)
+    def original(host_key: Key) -> None:
+        asked.append(host_key)
 
     def words(row: int) -> str:
         return separator.join(f"w-{row}-{number}" for number in range(200))
@@ -172,8 +172,8 @@ def test_text_has_no_name_of_the_host(
 ) -> None:
     """Hashed names are those of copies that the cache has."""
     key = Key(namespace, name)
-    place = names.to_host(resource, key)
+    host_key = names.to_host(resource, key)
     form = "; ".join(forms)
-    text = form.format(kind=resource.plural, name=place.name, namespace=place.namespace)
+    text = form.format(kind=resource.plural, name=host_key.name, namespace=host_key.namespace)
     wanted = form.format(kind=resource.plural, name=key.name, namespace=key.namespace)
-    assert told(names, text, namespace=namespace, original={place: key}.get) == wanted
+    assert told(names, text, namespace=namespace, original={host_key: key}.get) == wanted

@@ -228,8 +228,8 @@ def test_namespace_beside_a_name_is_translated_with_it() -> None:
         world.settle(SecretSyncer, f"{namespace}/x")
     ctx: Context = world.context(Widgets)
     renamed = down(references, {"ref": {"name": "x", "namespace": "blog"}}, ctx)["ref"]
-    place = ctx.names.to_host(SECRETS, Key("blog", "x"))
-    assert (renamed["namespace"], renamed["name"]) == place
+    host_key = ctx.names.to_host(SECRETS, Key("blog", "x"))
+    assert (renamed["namespace"], renamed["name"]) == host_key
     assert "namespace" not in down(references, {"ref": {"name": "x"}}, ctx)["ref"]
 
 

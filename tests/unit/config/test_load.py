@@ -280,19 +280,19 @@ def test_override_does_not_hide_that_the_file_has_no_section_there(plugins: Any)
 
 
 @pytest.mark.parametrize(
-    ("names", "place"),
+    ("names", "location"),
     [
         ("names: {translator: unchanged}", "f.yaml:4: names"),
         ("virtualClusters:\n- name: vc\n  names: {translator: unchanged}", "f.yaml:5: virtualClusters[0].names"),
         ("names: {translator: unchanged, trustTenant: false}", "f.yaml:4: names"),
     ],
 )
-def test_unchanged_names_need_a_trusted_tenant(names: str, place: str) -> None:
+def test_unchanged_names_need_a_trusted_tenant(names: str, location: str) -> None:
     head = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n" + ("" if "- name" in names else "cluster: vc\n")
     with pytest.raises(ConfigError) as caught:
         build(parse(head + names, "f.yaml"), installed())
     [problem] = map(str, caught.value.problems)
-    assert problem.startswith(f"{place}.translator: leaves names and namespaces as the tenant chooses them")
+    assert problem.startswith(f"{location}.translator: leaves names and namespaces as the tenant chooses them")
     assert "Set names.trustTenant to true" in problem
 
 

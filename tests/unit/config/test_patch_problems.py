@@ -131,8 +131,8 @@ def test_problems_come_all_at_once_also_in_other_sections(plugins: Any) -> None:
     more += "          cel: |\n            1 +\n            * 2\n"
     more += "  custom:\n    things.example.org:\n      patches: {up: [{path: spec.c, cel: 'valeu'}]}\n"
     found = problems(plugins, "{path: spec..a, cel: 'value +'}", more)
-    places = [problem.split(": ")[:2] for problem in found if "custom: no such" not in problem]
-    assert places == [
+    locations = [problem.split(": ")[:2] for problem in found if "custom: no such" not in problem]
+    assert locations == [
         ["f.yaml:11", f"{WHERE}.path"],
         ["f.yaml:11", f"{WHERE}.cel"],
         ["f.yaml:17", "sync.fromHost.gadgetParts.patches.up[0].cel"],

@@ -18,7 +18,7 @@ FIGURES = "/apis/metrics.k8s.io/v1beta1/namespaces/vc-shop/pods"
 FRONT, BACK = Key("web", "front"), Key("data", "back")
 
 
-def place(key: Key) -> str:
+def copy_name(key: Key) -> str:
     """Return the name of a Pod's copy."""
     return SETTINGS.names.to_host(PODS, key).name
 
@@ -86,10 +86,10 @@ class Measuring(SingleRequests):
 def measuring() -> Measuring:
     """Return a host with the figures of two Pods of the tenant, and of a pod that isn't."""
     host = Measuring()
-    host.pods = {place(FRONT): virtual(FRONT), place(BACK): virtual(BACK, "node2")}
+    host.pods = {copy_name(FRONT): virtual(FRONT), copy_name(BACK): virtual(BACK, "node2")}
     host.figures = [
-        measured(place(FRONT), {"main": ("250m", "64Mi"), "istio-proxy": ("1", "1Gi")}),
-        measured(place(BACK), {"main": ("1500000n", "1000Ki")}),
+        measured(copy_name(FRONT), {"main": ("250m", "64Mi"), "istio-proxy": ("1", "1Gi")}),
+        measured(copy_name(BACK), {"main": ("1500000n", "1000Ki")}),
         measured("kube-dns", {"main": ("1", "1Gi")}),
     ]
     return host

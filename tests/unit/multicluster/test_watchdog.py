@@ -34,13 +34,13 @@ class Lines:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, float]] = []
-        self.places: list[str] = []
+        self.locations: list[str] = []
         self.has_told = threading.Event()
 
     def warning(self, message: str, *, what: str, seconds: float, at: str) -> None:
         assert message == "async code blocks the event loop"
         self.told.append((what, seconds))
-        self.places.append(at)
+        self.locations.append(at)
         self.has_told.set()
 
 
@@ -106,7 +106,7 @@ async def test_block_that_goes_on_is_told_again_whenever_its_time_has_doubled(ti
 
     await time.dog.steps_of(block(), "it")
     assert [seconds for _, seconds in time.log.told] == [PATIENCE, 2 * PATIENCE, 4 * PATIENCE, 8 * PATIENCE]
-    assert all(place.startswith(watchdog.__file__) for place in time.log.places)
+    assert all(location.startswith(watchdog.__file__) for location in time.log.locations)
 
 
 @in_virtual_time
@@ -249,4 +249,4 @@ def test_thread_looks_while_the_event_loop_is_blocked_and_ends_with_the_last_con
         dog.join(GIVEN_UP)
         assert not dog.is_alive()
     assert log.told[0][0] in [f"controller {name}: reconcile of eu: shop/a" for name in ("one", "two")]
-    assert all(":" in place for place in log.places)
+    assert all(":" in location for location in log.locations)

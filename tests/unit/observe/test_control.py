@@ -230,10 +230,10 @@ def test_daemon_that_closes_late_leaves_the_socket_of_the_next(path: Path) -> No
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("place", ["no-such-folder/s", "x" * 120])
-def test_socket_that_cant_be_made_is_a_warning(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("name", ["no-such-folder/s", "x" * 120])
+def test_socket_that_cant_be_made_is_a_warning(tmp_path: Path, name: str) -> None:
     async def scenario() -> None:
-        async with control().serving(str(tmp_path / place)):
+        async with control().serving(str(tmp_path / name)):
             pass
 
     said = io.StringIO()

@@ -115,7 +115,7 @@ class NamesTooLong(Good):
         return host
 
 
-class SharesPlaces(Good):
+class SharesHostKeys(Good):
     def host_key(self, settings: Settings, key: Key) -> Key:
         return Key(settings.host_namespace, f"{key.name}-x-{key.namespace}-x-{settings.cluster}")
 
@@ -181,7 +181,7 @@ def _run(syncer: type[Syncer], law: str) -> None:
         (GivesNoReason, "test_what_happens", "gives no reason"),
         (ChangesItsInput, "test_what_happens", "changed what it was given"),
         (NamesTooLong, "test_what_happens", "no name for a ConfigMap"),
-        (SharesPlaces, "test_no_two_keys_share_a_place", "share the host key"),
+        (SharesHostKeys, "test_no_two_keys_share_a_place", "share the host key"),
         (LosesUnknown, "test_unknown_fields_are_kept", "was lost on the way"),
     ],
 )

@@ -238,7 +238,7 @@ class CircuitBreaker:
         """Return the cost of a decision about a request."""
         weight = DECIDED
         for store in controller.own_stores():
-            host_key = request.host_key or controller.place(request.key)
+            host_key = request.host_key or controller.host_key(request.key)
             entry = store.entry(host_key if store.side is Side.HOST else request.key)
             if entry is not None:
                 weight += entry.size
@@ -295,7 +295,7 @@ class CircuitBreaker:
         expected = set()
         total = 0
         for key in list(virtual.keys()):
-            host_key = controller.place(key)
+            host_key = controller.host_key(key)
             expected.add(host_key)
             total += host_key in store
             yield LOOKED_AT
@@ -326,7 +326,7 @@ class CircuitBreaker:
         assert host is not None
         expected = set()
         for key in list(virtual.keys()):
-            host_key = controller.place(key)
+            host_key = controller.host_key(key)
             expected.add(host_key)
             cost = LOOKED_AT
             if side is Side.VIRTUAL:

@@ -40,7 +40,7 @@ def test_older_secret_has_the_name_and_of_the_same_age_the_first_by_name() -> No
     claims = [secret(name, {NAME: "shop"}, day=day) for name, day in (("c", 1), ("b", 1), ("a", 2))]
     assert names(configured(), *claims) == ["b"]
     refused = chosen(configured(), (), [claims])[1]
-    assert {place: why.public for place, why in refused.items()} == {("team", "a"): "Refused", ("team", "c"): "Refused"}
+    assert {key: why.public for key, why in refused.items()} == {("team", "a"): "Refused", ("team", "c"): "Refused"}
 
 
 def test_oldest_are_those_that_are_not_too_many() -> None:

@@ -43,7 +43,7 @@ from syncer.testing.merge import merged
 from syncer.workqueue.queue import Queue
 
 WEB = Key("shop", "web")
-PLACE = Key("vc-ns", "web-x-shop-x-vc")
+HOST_KEY = Key("vc-ns", "web-x-shop-x-vc")
 
 
 class Notes(Queue):

@@ -233,12 +233,12 @@ def counting(virtual: Obj, host: Obj | None) -> Decision:
     """Want another number in the copy each time."""
     number = int(host["data"]["number"]) + 1 if host else 0
     key = Key("shop", virtual["metadata"]["name"])
-    place, marks = SETTINGS.names.to_host(CONFIG_MAPS, key), SETTINGS.marks
+    host_key, marks = SETTINGS.names.to_host(CONFIG_MAPS, key), SETTINGS.marks
     metadata = {
-        "name": place.name,
-        "namespace": place.namespace,
+        "name": host_key.name,
+        "namespace": host_key.namespace,
         "labels": marks.labels(SETTINGS.identity, key),
-        "annotations": marks.annotations(CONFIG_MAPS, virtual, place),
+        "annotations": marks.annotations(CONFIG_MAPS, virtual, host_key),
     }
     return apply(host={"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"number": str(number)}})
 

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from patroller_bench import Bench, Happens, asked, counts, place, play, told, unrepaired
+from patroller_bench import Bench, Happens, asked, copy_name, counts, play, told, unrepaired
 
 from syncer.api import Obj, Side, SyncRequest
 from syncer.engine.patrol.findings import FindingOutcome
@@ -77,7 +77,7 @@ def test_orphans_that_are_too_many_are_held(lost: str, policy: str, outcome: str
         reasons = {one.reason for one in scan.findings}
         held = bench.world.pair.policies.breaker.held
         assert reasons == ({str(held["maps", Side.HOST])} if outcome == "held" else {""})
-        assert [bench.world.host("ConfigMap", place(name)) is None for name in lost] == [
+        assert [bench.world.host("ConfigMap", copy_name(name)) is None for name in lost] == [
             outcome == "repaired" for _ in lost
         ]
 

@@ -57,14 +57,14 @@ def shop(translator: type[NameTranslator], spec: Obj, **options: Any) -> World:
     return world.given(virtual=[pod("web", spec=spec)])
 
 
-def place(world: World, name: str = "db") -> Key:
+def host_key(world: World, name: str = "db") -> Key:
     found: Key = world.settings.names.to_host(SECRETS, Key("shop", name))
     return found
 
 
 def foreign(world: World, name: str = "db") -> Obj:
     """Return the host's own Secret where the copy of the tenant's would be."""
-    return secret(place(world, name).name, namespace=place(world, name).namespace)
+    return secret(host_key(world, name).name, namespace=host_key(world, name).namespace)
 
 
 def makes_it(world: World) -> bool:
@@ -79,7 +79,7 @@ def test_pod_with_a_name_that_is_kept_waits_for_the_copy(translator: type[NameTr
         decision = world.decide("pods", "shop/web")
         assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
         assert decision.reason == "it names the Secret shop/db, which has no copy on the host yet"
-        assert decision.on == (ObjectRef(Side.HOST, SECRETS, place(world)),)
+        assert decision.on == (ObjectRef(Side.HOST, SECRETS, host_key(world)),)
         world.given(host=[foreign(world)])
     world.gone(host=[foreign(world)]).given(virtual=[secret("db")])
     world.settle("secrets", "shop/db")
@@ -95,7 +95,7 @@ def test_pod_is_not_made_while_something_of_others_is_where_its_name_leads(
     world.given(host=[foreign(world)])
     with pytest.raises(Refused, match="it names the Secret shop/db, and an object of others has that place") as caught:
         world.settle("pods", "shop/web")
-    assert place(world).name not in str(caught.value)
+    assert host_key(world).name not in str(caught.value)
     assert not [sent for sent in world.sent if sent.verb == "create"]
     world.gone(host=[foreign(world)])
     assert makes_it(world), "the name leads nowhere, and only the tenant's own can come there"
@@ -174,7 +174,7 @@ def test_pod_waits_until_the_owner_of_a_named_object_is_known(translator: type[N
         NotYet, match="Secret shop/db, and whose object has that place on the host isn't known"
     ) as caught:
         world.settle("pods", "shop/web")
-    assert place(world).name not in str(caught.value)
+    assert host_key(world).name not in str(caught.value)
     assert not [sent for sent in world.sent if sent.verb == "create"]
     world.gone(host=[foreign(world)])
     assert makes_it(world), "nothing is there, however long Secrets take"

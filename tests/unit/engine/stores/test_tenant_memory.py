@@ -90,7 +90,7 @@ def test_long_note_of_fields_is_not_remembered() -> None:
 def test_names_of_many_annotations_are_not_remembered() -> None:
     before = _metadata_names.cache_info()
     for number in range(MANY):
-        annotations = {f"{number}-{place}-{'x' * 200}": "" for place in range(5000)}
+        annotations = {f"{number}-{index}-{'x' * 200}": "" for index in range(5000)}
         labels = {MARKS.cluster: "vc"}
         made = {"metadata": {"name": "a", "namespace": "b", "labels": labels, "annotations": annotations}}
         [call] = needed(Write(Side.HOST, Verb.APPLY, made), None, exact=(), marks=MARKS)

@@ -15,7 +15,7 @@ from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, namespace, secret
 
-KEY, PLACE = "shop/web", "vc-ns/web-x-shop-x-vc"
+KEY, HOST_KEY = "shop/web", "vc-ns/web-x-shop-x-vc"
 NAMES = st.sampled_from(["a", "b.c"])
 VALUES = st.sampled_from([None, "0", "1", "1.0"])
 EDITS = st.tuples(st.sampled_from(["virtual", "host"]), NAMES, VALUES)
@@ -40,7 +40,7 @@ def virtual(world: World) -> Obj:
 
 
 def host(world: World) -> Obj:
-    found = world.host("ConfigMap", PLACE)
+    found = world.host("ConfigMap", HOST_KEY)
     assert found is not None
     return found
 
@@ -315,7 +315,7 @@ def test_deletion_on_the_host_is_propagated(again: Any) -> None:
     assert write.precondition is not None
     world.apply(decision)
     assert world.virtual("ConfigMap", KEY) is None
-    assert world.host("ConfigMap", PLACE) is None
+    assert world.host("ConfigMap", HOST_KEY) is None
 
 
 def test_deletion_on_the_host_is_reported(again: Any) -> None:
