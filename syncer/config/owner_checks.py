@@ -28,7 +28,7 @@ from syncer.api import (
 from syncer.api.metadata_defaults import with_defaults
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.config.document import Mistake, Steps, as_list, as_mapping
-from syncer.directions import way_of
+from syncer.directions import direction_class
 from syncer.resources.custom import CustomConfig
 
 _NO_MARK = "is a mark, by which our copies are known; it can't come from the other side."
@@ -78,7 +78,7 @@ def owners(
 
 def _of_syncer(syncer: type[Syncer]) -> _Kind:
     """Return the fields of a syncer's kind."""
-    goes_down = way_of(syncer).goes_down
+    goes_down = direction_class(syncer).goes_down
     references = syncer.references if issubclass(syncer, Refers) else {}
     by_name = {path: each for path, each in references.items() if isinstance(each, Reference)}
     qualified = [path for path, reference in by_name.items() if reference.beside]

@@ -91,8 +91,8 @@ def test_virtual_clusters_of_secrets_and_listed_ones_are_served() -> None:
 def test_notes_name_the_label_that_each_namespace_of_secrets_has() -> None:
     own = {"namespace": "team-b", "hostNamespaces": ["b"], "selector": "example.org/cluster=yes"}
     values = values_of(virtualClusterSecrets=[TEAM, own])
-    said = helm("install", "fleet", str(built("syncer")), "--dry-run=client", values=values)
-    notes = said.partition("\nNOTES:\n")[2]
+    message = helm("install", "fleet", str(built("syncer")), "--dry-run=client", values=values)
+    notes = message.partition("\nNOTES:\n")[2]
     assert "namespace team-a, with the label vsyncer.dev/virtual-cluster: copies in team-a-pods, team-a-more" in notes
     assert "namespace team-b, with the label example.org/cluster=yes: copies in b" in notes
 

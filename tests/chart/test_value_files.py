@@ -170,6 +170,6 @@ def test_no_role_is_made_where_they_are_made_by_hand() -> None:
 
 @pytest.mark.parametrize("file", [*(f"{name}-default" for name in NAMES), "syncer-fleet-default", "syncer-plugins"])
 def test_helm_finds_nothing_to_warn_of(file: str) -> None:
-    said = helm("lint", "--strict", str(built(chart_of(file).name)), values=yaml.safe_load(PATHS[file].read_text()))
-    assert "0 chart(s) failed" in said
-    assert "WARNING" not in said
+    message = helm("lint", "--strict", str(built(chart_of(file).name)), values=yaml.safe_load(PATHS[file].read_text()))
+    assert "0 chart(s) failed" in message
+    assert "WARNING" not in message

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.controlplane
 
 KINDS = ("ConfigMap", "Secret", "Service", "Pod")
 #: Nothing that a list lacks is deleted before a person has confirmed it: what the chart sets for a restore.
-HELD = {"breaker": {"percent": 0, "count": 0}}
+NO_DELETIONS = {"breaker": {"percent": 0, "count": 0}}
 #: Longer than an unconfirmed deletion waits after a list.
 LONG = 8.0
 
@@ -78,7 +78,7 @@ def again(scene: Scene, shop: str) -> None:
     scene.copied("ConfigMap", Key(shop, "afterwards"))
 
 
-def held_deletions(daemon: Process) -> float:
+def stopped_deletions(daemon: Process) -> float:
     return daemon.requests("syncer_deletions_held", side="host")
 
 
@@ -112,7 +112,7 @@ def test_loss_and_restore_touch_no_copy(scene: Scene, tmp_path: Path) -> None:
 
 
 def test_copies_that_are_younger_than_the_backup_stay_until_a_person_confirms(scene: Scene, tmp_path: Path) -> None:
-    daemon = scene.start(scene.config(patrol=HELD))
+    daemon = scene.start(scene.config(patrol=NO_DELETIONS))
     shop, _ = running_shop(scene)
     scene.virtual.create(configmap("gone", namespace=shop))
     agree(scene)
@@ -132,7 +132,7 @@ def test_copies_that_are_younger_than_the_backup_stay_until_a_person_confirms(sc
     settings = eventually(lambda: scene.virtual.get("ConfigMap", Key(shop, "settings")), "the settings are back")
     scene.copied("ConfigMap", Key(shop, "settings"), "data", settings["data"])
     scene.copied("ConfigMap", Key(shop, "gone"))
-    eventually(lambda: held_deletions(daemon) >= 2, "deletions are held")
+    eventually(lambda: stopped_deletions(daemon) >= 2, "deletions are held")
     time.sleep(LONG)
     now = copies(scene)
     kept = [

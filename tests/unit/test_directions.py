@@ -34,8 +34,8 @@ from syncer.directions import (
     Nowhere,
     ToHost,
     ToHostOrFake,
+    direction_class,
     direction_of,
-    way_of,
 )
 from syncer.names import SingleNamespace
 from syncer.testing.merge import merged
@@ -116,7 +116,7 @@ class UpOrStand(Reverting, Stand):
 
 
 @pytest.mark.parametrize(
-    ("kind", "way"),
+    ("kind", "direction"),
     [
         (Down, ToHost),
         (Up, FromHost),
@@ -127,9 +127,9 @@ class UpOrStand(Reverting, Stand):
         (Prepares, Nowhere),
     ],
 )
-def test_direction_follows_from_the_roles(kind: type[Syncer], way: type) -> None:
-    assert way_of(kind) is way
-    assert type(direction_of(kind())) is way
+def test_direction_follows_from_the_roles(kind: type[Syncer], direction: type) -> None:
+    assert direction_class(kind) is direction
+    assert type(direction_of(kind())) is direction
 
 
 def decided(direction: Direction, ctx: Context, *, virtual: Obj | None = None, host: Obj | None = None) -> Decision:
@@ -149,7 +149,7 @@ def test_sync_up_beside_sync_down_is_asked_about_orphans_alone() -> None:
     assert decided(keeps, World([Down]).context(Down), host=COPY).reason == "it stays"
 
 
-class Sight:
+class View:
     """The view of a direction: a syncer, and the existing keys."""
 
     settings = SETTINGS
@@ -211,7 +211,7 @@ ORIGIN = Key("vc-ns", "web")
 def test_request_for_a_changed_object(
     kind: type[Syncer], side: Side, key: Key, changed: Obj | None, there: Any, asked: tuple[Key, Key | None] | None
 ) -> None:
-    found = direction_of(kind()).request_for(Sight(kind, **there), side, key, changed)
+    found = direction_of(kind()).request_for(View(kind, **there), side, key, changed)
     assert found == (SyncRequest("vc", kind.name, *asked) if asked else None)
 
 

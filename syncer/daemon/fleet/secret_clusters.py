@@ -22,7 +22,7 @@ from syncer.api.dns_names import ClusterName
 from syncer.api.marks import CLUSTER_SECRET_HOME, CLUSTER_SECRET_NAME, Marks
 from syncer.api.objects import Key, Obj, labels_of
 from syncer.cache.reflector import Reflector
-from syncer.clusters.connection import HeldLogin
+from syncer.clusters.connection import ReplaceableLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
 from syncer.config.virtual_cluster import probe_key
 from syncer.daemon.process import Process
@@ -74,7 +74,7 @@ class _KnownSecret:
     version: tuple[str, str] | None = None
     error: CannotConnect | None = None
     #: The login in use, and the virtual cluster that has it, as of a configuration.
-    login: HeldLogin | None = None
+    login: ReplaceableLogin | None = None
     cluster: SecretCluster | None = None
     config: SyncerConfig | None = None
 
@@ -301,7 +301,7 @@ class SecretClusters:
         known.version = wanted.version
         known.error = None
         if known.login is None:
-            known.login = HeldLogin(login)
+            known.login = ReplaceableLogin(login)
         else:
             known.login.put(login)
 
@@ -316,7 +316,7 @@ class SecretClusters:
 
 def _cluster_of(
     known: _KnownSecret,
-    login: HeldLogin,
+    login: ReplaceableLogin,
     wanted: WantedCluster,
     config: SyncerConfig,
     common: object,

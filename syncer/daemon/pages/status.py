@@ -52,7 +52,7 @@ def hindered(process: Process, *, details: bool = True) -> dict[tuple[str, str],
         if reasons := _unread(pair, controller, details=details):
             found[pair.name, controller.name] = "; ".join(sorted(reasons))
     for pair in list(process.pairs.values()):
-        for deletions in list(pair.policies.breaker.held.values()):
+        for deletions in list(pair.policies.breaker.stopped.values()):
             found[pair.name, deletions.syncer] = str(deletions)
         # What hinders a syncer more has been named.
         kept = "copies of deleted objects that a pause on the host keeps"

@@ -15,7 +15,7 @@ from syncer.api import ClusterError, Exists, Key, Missing, Obj, dig, is_deleting
 from syncer.testing.objects import configmap, pod, secret, service
 
 #: The kinds of which nothing flows back, so that only the tenant ever writes to a virtual object.
-ONE_WAY = ("ConfigMap", "Secret")
+ONE_DIRECTION = ("ConfigMap", "Secret")
 #: A condition of a Pod that only a test reports.
 CONDITION = "example.com/Reported"
 
@@ -91,7 +91,7 @@ class Tenant:
         there = Written.of(found)
         if (there.uid, there.number) != (known.uid, known.number):
             return [f"{_named(object_id)} of the tenant is {there} and was {known}"]
-        if object_id[0] in ONE_WAY and there.version != known.version:
+        if object_id[0] in ONE_DIRECTION and there.version != known.version:
             return [f"{_named(object_id)} of the tenant was written to by somebody else"]
         return []
 

@@ -109,8 +109,8 @@ class Stage:
         self.foreign = [scene.host.create(each) for each in self._foreign()]
         scene.virtual.create(configmap(SQUATTED, namespace=self.namespaces[0]))
         self.kubelet = Kubelet(scene.host.cluster, scene.host_namespace, node=f"node-{scene.name}")
-        self.seen = Sightings(scene.host, "Pod", scene.host_namespace)
-        self._playing = [loop.start(self.kubelet.run()), loop.start(self.seen.run())]
+        self.sightings = Sightings(scene.host, "Pod", scene.host_namespace)
+        self._playing = [loop.start(self.kubelet.run()), loop.start(self.sightings.run())]
         for number in range(1 + self.pair):
             self.daemons.append(scene.daemon(self._config(number)))
 

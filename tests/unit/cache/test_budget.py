@@ -48,17 +48,17 @@ def test_store_that_is_emptied_takes_nothing() -> None:
 
 
 def test_budget_reports_when_it_is_exceeded_and_never_without_a_limit() -> None:
-    told = list[int]()
+    notified = list[int]()
     budget = MemoryBudget(most=2000)
-    budget.over = lambda: told.append(budget.used)
+    budget.over = lambda: notified.append(budget.used)
     store = stored(budget)
     store.keep(Key("shop", "x"), whole("x", text(100)))
-    assert told == []
+    assert notified == []
     store.keep(Key("shop", "x"), whole("x", text(3000)))
-    assert len(told) == 1
+    assert len(notified) == 1
     budget.most = 0
     store.keep(Key("shop", "y"), whole("y", text(3000)))
-    assert len(told) == 1
+    assert len(notified) == 1
 
 
 def test_namespace_alone_may_take_three_quarters_of_the_half_that_is_for_virtual_objects() -> None:

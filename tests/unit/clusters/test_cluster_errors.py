@@ -111,55 +111,55 @@ def test_refusal_of_etcd_by_size_is_one_of_the_api_server(message: str) -> None:
 
 
 def test_missing_right_names_the_rule() -> None:
-    said = (
+    text = (
         'deployments.apps "web" is forbidden: User "u" cannot patch resource "deployments/status" '
         'in API group "apps" in the namespace "ns"'
     )
     where = FailedRequest("host", Side.HOST, "patch", DEPLOYMENTS, Key("ns", "web"), "status")
-    assert str(from_response(reply(403, "Forbidden", said), where)) == (
+    assert str(from_response(reply(403, "Forbidden", text), where)) == (
         "host cluster: patch deployments.apps/status ns/web is forbidden. Missing RBAC rule for u: "
         '{apiGroups: ["apps"], resources: ["deployments/status"], verbs: ["patch"]} in namespace ns.'
     )
-    said = 'secrets is forbidden: User "u" cannot list resource "secrets" in API group "" at the cluster scope'
+    text = 'secrets is forbidden: User "u" cannot list resource "secrets" in API group "" at the cluster scope'
     everywhere = FailedRequest("host", Side.HOST, "list", SECRETS, Key("", ""))
-    assert str(from_response(reply(403, "Forbidden", said), everywhere)) == (
+    assert str(from_response(reply(403, "Forbidden", text), everywhere)) == (
         "host cluster: list secrets is forbidden. Missing RBAC rule for u: "
         '{apiGroups: [""], resources: ["secrets"], verbs: ["list"]}.'
     )
 
 
 def test_missing_right_may_be_another_than_the_request() -> None:
-    said = (
+    text = (
         'users "jane" is forbidden: User "u" cannot impersonate resource "users" in API group "" at the cluster scope'
     )
-    assert str(from_response(reply(403, "Forbidden", said), WHERE)).endswith(
+    assert str(from_response(reply(403, "Forbidden", text), WHERE)).endswith(
         '{apiGroups: [""], resources: ["users"], verbs: ["impersonate"]}.'
     )
 
 
 def test_missing_right_can_be_asked_about_again() -> None:
-    said = 'pods "a" is forbidden: User "u" cannot patch resource "pods/status" in API group "" in the namespace "ns"'
-    error = from_response(reply(403, "Forbidden", said), WHERE)
+    text = 'pods "a" is forbidden: User "u" cannot patch resource "pods/status" in API group "" in the namespace "ns"'
+    error = from_response(reply(403, "Forbidden", text), WHERE)
     assert isinstance(error, Forbidden)
     assert error.right == MissingRight("patch", "", "pods/status", "ns")
 
 
 def test_quota_without_room_is_no_missing_right_and_says_how_much_is_needed() -> None:
-    said = (
+    text = (
         'secrets "db" is forbidden: exceeded quota: small, requested: count/secrets=1,requests.cpu=500m, '
         "used: count/secrets=3,requests.cpu=1, limited: count/secrets=3,requests.cpu=1"
     )
-    error = from_response(reply(403, "Forbidden", said), WHERE)
+    error = from_response(reply(403, "Forbidden", text), WHERE)
     assert isinstance(error, QuotaExceeded)
     assert (error.quota, error.requested) == ("small", {"count/secrets": "1", "requests.cpu": "500m"})
-    assert str(error) == f"{REQUEST} is forbidden. {said}"
+    assert str(error) == f"{REQUEST} is forbidden. {text}"
     short = from_response(reply(403, "Forbidden", "exceeded quota: q"), WHERE)
     assert isinstance(short, QuotaExceeded)
     assert (short.quota, short.requested) == ("q", {})
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "text"),
     [
         (403, 'secrets "db" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false'),
         (403, 'secrets "db" is forbidden: failed quota: q: must specify limits.cpu'),
@@ -169,20 +169,20 @@ def test_quota_without_room_is_no_missing_right_and_says_how_much_is_needed() ->
         (422, "secrets \"db\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"),
     ],
 )
-def test_refusal_by_admission_is_no_missing_right(code: int, said: str) -> None:
-    error = from_response(reply(code, "Forbidden", said), WHERE)
+def test_refusal_by_admission_is_no_missing_right(code: int, text: str) -> None:
+    error = from_response(reply(code, "Forbidden", text), WHERE)
     assert type(error) is Denied
-    assert said in str(error)
+    assert text in str(error)
 
 
 def test_namespace_that_is_going_is_a_passing_trouble() -> None:
-    said = 'secrets "db" is forbidden: unable to create new content in namespace ns because it is being terminated'
-    assert type(from_response(reply(403, "Forbidden", said), WHERE)) is ClusterError
+    text = 'secrets "db" is forbidden: unable to create new content in namespace ns because it is being terminated'
+    assert type(from_response(reply(403, "Forbidden", text), WHERE)) is ClusterError
 
 
 def test_webhook_that_does_not_answer_is_a_passing_trouble() -> None:
-    said = 'Internal error occurred: failed calling webhook "policy.example.org": connection refused'
-    assert isinstance(from_response(reply(500, "InternalError", said), WHERE), Unreachable)
+    text = 'Internal error occurred: failed calling webhook "policy.example.org": connection refused'
+    assert isinstance(from_response(reply(500, "InternalError", text), WHERE), Unreachable)
 
 
 def test_forbidden_without_a_known_reason_is_an_unnamed_missing_right() -> None:
@@ -197,8 +197,8 @@ def test_invalid_fields_are_named_and_their_values_are_not() -> None:
         {"field": "type", "reason": "FieldValueRequired", "message": "Required value"},
         *({"field": f"f{n}", "message": "Forbidden: no"} for n in range(9)),
     ]
-    said = 'Secret "db" is invalid: data.pw: Invalid value: "hunter2: x": must be base64'
-    error = from_response(reply(422, "Invalid", said, details={"causes": causes, "name": "db"}), WHERE)
+    text = 'Secret "db" is invalid: data.pw: Invalid value: "hunter2: x": must be base64'
+    error = from_response(reply(422, "Invalid", text, details={"causes": causes, "name": "db"}), WHERE)
     assert isinstance(error, Invalid)
     assert str(error) == (
         f"{REQUEST} is not accepted: data.pw: Invalid value: must be base64; type: Required value; "
@@ -232,8 +232,8 @@ def test_reason_of_a_refusal_is_whole(field: str, message: str, kept: str) -> No
 
 @pytest.mark.parametrize("code", [400, 403, 422, 500, 600])
 def test_value_in_a_message_without_causes_is_not_shown_either(code: int) -> None:
-    said = 'Secret "db" is forbidden: data.pw: Invalid value: "hunter2: x": must be base64'
-    assert str(from_response(reply(code, "", said), WHERE)).count("data.pw: Invalid value: must be base64") == 1
+    text = 'Secret "db" is forbidden: data.pw: Invalid value: "hunter2: x": must be base64'
+    assert str(from_response(reply(code, "", text), WHERE)).count("data.pw: Invalid value: must be base64") == 1
 
 
 def test_value_that_is_longer_than_a_message_is_left_out_too() -> None:

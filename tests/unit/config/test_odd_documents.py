@@ -40,12 +40,12 @@ def test_configuration_with_any_contents_loads_or_has_all_problems_named(
     odd: tuple[Any, tuple[str | int, ...]], junk: str
 ) -> None:
     whole, found = odd
-    said = "read"
+    message = "read"
     try:
         build(Document("odd.yaml", data=replaced(whole, found, JUNK[junk])), installed())
     except SyncerError as error:
-        said = str(error)
-    assert said
+        message = str(error)
+    assert message
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ class Host(SingleRequests):
 
     def __init__(self, page: bytes, status: int = 200) -> None:
         self.page, self.status, self.asked = page, status, list[bytes]()
-        self.said: list[tuple[str, str]] = []
+        self.reported: list[tuple[str, str]] = []
 
     async def __aenter__(self) -> HostKubelets:
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -93,7 +93,7 @@ class Host(SingleRequests):
         cluster = SideClient(
             "host", Side.HOST, self, dialer=Dialer(Endpoint("127.0.0.1", port, tls=False), Bearer(None))
         )
-        return HostKubelets(cluster, lambda node: COPIES, lambda *said: self.said.append(said))
+        return HostKubelets(cluster, lambda node: COPIES, lambda *reported: self.reported.append(reported))
 
     async def __aexit__(self, *error: object) -> None:
         self.server.close()
@@ -151,7 +151,7 @@ async def test_kubelet_that_refuses_is_reported_and_not_queried_again_at_once() 
                 await kubelets.metrics(NODE)
             assert (refused.value.status, "daemon" in refused.value.text) == (503, False)
     assert len(host.asked) == 1
-    assert host.said == [
+    assert host.reported == [
         ("the host's node gives no metrics of containers", f"{NODE}: its kubelet answers with status 403")
     ]
 

@@ -208,7 +208,7 @@ def refuses(status: str, body: str) -> Answer:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "said"),
+    ("status", "body", "text"),
     [
         ("400 Bad", '{"kind":"Status","message":"container in pod \\"NAME\\" waits"}', (400, b"container in pod")),
         ("404 Not Found", "pod NAME not found", (404, b"pod front not found")),
@@ -222,12 +222,12 @@ def refuses(status: str, body: str) -> Answer:
     ],
 )
 async def test_refusal_of_the_host_is_reported_in_words_for_the_tenant(
-    status: str, body: str, said: tuple[int, bytes]
+    status: str, body: str, text: tuple[int, bytes]
 ) -> None:
     async with scene(refuses(status, body.replace("NAME", HOST_KEY.name))) as here:
         found = await here.ask(EXEC, *UPGRADE, method="POST")
-    assert found[0] == said[0]
-    assert found[1].startswith(said[1])
+    assert found[0] == text[0]
+    assert found[1].startswith(text[1])
     assert HOST_KEY.name.encode() not in found[1]
     assert b"10.0.0.7" not in found[1]
 

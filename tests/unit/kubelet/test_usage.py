@@ -100,13 +100,13 @@ async def test_host_without_figures_is_reported_without_its_names(
             await usages.pods()
         assert (refused.value.status, refused.value.text) == (503, why)
     assert len(host.asked) == 1, "it is asked again only after a while"
-    public, details = host.said[-1]
+    public, details = host.reported[-1]
     assert public == why
     assert details.startswith("host cluster: list pods.metrics.k8s.io")
     host.status = 200
     await asyncio.sleep(0.1)
     assert len(await usages.pods()) == 2
-    assert host.said[-1] == ("", "")
+    assert host.reported[-1] == ("", "")
 
 
 async def test_malformed_figures_of_a_pod_cost_that_pod_alone() -> None:

@@ -60,7 +60,7 @@ class Measuring(SingleRequests):
     pods: dict[str, Obj] = field(default_factory=dict)
     status: int = 200
     asked: list[str] = field(default_factory=list)
-    said: list[tuple[str, str]] = field(default_factory=list)
+    reported: list[tuple[str, str]] = field(default_factory=list)
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         self.asked.append(request.path)
@@ -73,7 +73,7 @@ class Measuring(SingleRequests):
     def usages(self) -> Usages:
         """Return what reads its figures."""
         cluster = SideClient("host", Side.HOST, self)
-        return Usages(SETTINGS, cluster, self._copied, lambda *said: self.said.append(said))
+        return Usages(SETTINGS, cluster, self._copied, lambda *reported: self.reported.append(reported))
 
     def _copied(self, key: Key) -> Copied | None:
         """Return a Pod with those of its containers that it was created with."""

@@ -14,8 +14,8 @@ from worker_bench import (
     Act,
     Bench,
     Maps,
+    RecordedEvent,
     Statuses,
-    Told,
     act_of,
     play,
 )
@@ -178,12 +178,12 @@ def test_left_out_fields_are_reported_once_and_when_they_change() -> None:
         ):
             bench.see(configmap("a", metadata={"annotations": annotations}))
             await bench.work()
-        said = "not copied to the host, whose policy or version keeps it out: "
+        output = "not copied to the host, whose policy or version keeps it out: "
         first = ", ".join(f"metadata.annotations[{key}]" for key in list(many)[:10])
         assert bench.events == [
-            Told("NotCopied", f"{said}metadata.annotations[eks.amazonaws.com/00]", None),
-            Told("NotCopied", f"{said}{first} and 2 more", None),
-            Told("NotCopied", said + f"metadata.annotations[{long}"[:NAMED_LENGTH] + "…", None),
+            RecordedEvent("NotCopied", f"{output}metadata.annotations[eks.amazonaws.com/00]", None),
+            RecordedEvent("NotCopied", f"{output}{first} and 2 more", None),
+            RecordedEvent("NotCopied", output + f"metadata.annotations[{long}"[:NAMED_LENGTH] + "…", None),
         ]
 
     play(scenario)

@@ -131,7 +131,7 @@ def counts(scan: Scan) -> tuple[int, int, int]:
     return scan.skipped, scan.verified, scan.busy
 
 
-def told(scan: Scan) -> list[tuple[str, str, str, str]]:
+def reported(scan: Scan) -> list[tuple[str, str, str, str]]:
     """The name, class, outcome and reason of each finding."""
     return [(one.request.key.name, one.drift.kind, one.outcome.value, one.reason) for one in scan.findings]
 
