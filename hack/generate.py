@@ -9,7 +9,7 @@ from pathlib import Path
 from hack.chart_rights import rights_template
 from hack.chart_schema import text_of, values_schema, values_table
 from hack.kinds_page import kinds_page
-from hack.limits_table import constants, with_values
+from hack.limits_table import PAGE, constants, with_values
 from syncer.api.metadata_defaults import FAMILIES, Family
 from syncer.config import config_with
 from syncer.config.render import defaults, markdown, schema
@@ -20,6 +20,7 @@ from syncer.plugins import OURS, Installed
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
 DOCS = ROOT / "docs"
+LIMITS = ROOT / PAGE
 CHARTS = ROOT / "charts"
 SYNCER = CHARTS / "syncer"
 #: The charts that have values: all but the library.
@@ -157,7 +158,7 @@ def generated() -> dict[Path, str]:
         DOCS / "kinds.md": kinds_page(plugins.syncers()),
         DOCS / "metadata.md": metadata(),
         DOCS / "metrics.md": metrics(),
-        DOCS / "ARCHITECTURE.md": with_values((DOCS / "ARCHITECTURE.md").read_text(), constants(ROOT), model),
+        LIMITS: with_values(LIMITS.read_text(), constants(ROOT), model),
         SYNCER / "README.md": _between(SYNCER / "README.md", values_table(SYNCER)),
         CHARTS / "library" / "templates" / "_rights.tpl": rights_template(model, configuration),
         **{chart / "values.schema.json": text_of(values_schema(chart, configuration)) + "\n" for chart in WITH_VALUES},

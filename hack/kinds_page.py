@@ -12,9 +12,9 @@ from syncer.directions import Direction, direction_class
 HEAD = """\
 # Kinds
 
-Written by hack/generate from the built-in syncers. Each has a section below `sync` in the configuration; the options
-that every kind has are in [options.md](options.md), beside its own. `syncer rbac` prints the rights that the enabled
-ones need.
+Written by hack/generate from the built-in syncers. Each has a section below `sync` in the
+configuration; [options.md](options.md#options-of-every-kind) has the options of every kind, and
+those of each. `syncer rbac` prints the rights that the enabled ones need.
 
 *Down* means that the tenant's objects have copies on the host, which are deleted with them. *Up* means that objects
 of the host appear in the virtual cluster, where a tenant's changes are undone. A *stand-in* is made in the virtual

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hack.kubelet import is_ready
 from hack.webshop.databases import DATABASES
 from hack.webshop.samples import DEPLOYMENTS, Samples
-from syncer.api import Key, Marks, Missing, Obj, Resource, annotations_of, dig, key_of, labels_of
+from syncer.api import Key, Marks, NotFound, Obj, Resource, annotations_of, dig, key_of, labels_of
 from syncer.api.marks import kind_mark
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.clusters.client import SideClient
@@ -78,7 +78,7 @@ async def _list(cluster: SideClient, resource: Resource, namespace: str = "") ->
     """Return all objects; none of a kind that isn't served yet."""
     try:
         return await cluster.list(resource, namespace=namespace)
-    except Missing:
+    except NotFound:
         return []
 
 

@@ -31,7 +31,7 @@ class LiveClient(Protocol):
         """Read an object from the API server.
 
         Raises:
-            Missing: There is no such object.
+            NotFound: There is no such object.
         """
         ...
 
@@ -51,7 +51,7 @@ class LiveClient(Protocol):
         """Create an object, and return it as the API server stored it.
 
         Raises:
-            Exists: Another object has the name.
+            AlreadyExists: Another object has the name.
         """
         ...
 
@@ -72,7 +72,7 @@ class LiveClient(Protocol):
         """Delete an object; ``uid`` is a precondition, None for no precondition.
 
         Raises:
-            Missing: There is no such object.
+            NotFound: There is no such object.
             Conflict: The object has another uid.
         """
         ...

@@ -98,6 +98,10 @@ class Connections:
             del self._all[connection.name]
             self._cache.remove(connection.name)
 
+    async def removed(self, name: str) -> None:
+        """Wait until a connection that is no longer kept has ended, with its probe."""
+        await self._cache.removed(name)
+
     async def dialled(self, name: str) -> None:
         """Wait until a cluster has its turn to be dialled."""
         await self._cache.dialled(name)
@@ -251,6 +255,10 @@ class Connection:
     def end(self) -> None:
         """Keep the connection no longer, if it is kept."""
         self._among.end(self)
+
+    async def ended(self) -> None:
+        """Wait, after :meth:`end`, until nothing uses the client for the connection."""
+        await self._among.removed(self.name)
 
     def look(self) -> None:
         """Check the state of the connection, which may have changed."""

@@ -129,7 +129,10 @@ class Process:
         return served
 
     async def remove(self, name: str) -> None:
-        """Remove a virtual cluster that no longer runs, once the requests in work on it have ended."""
+        """Remove a virtual cluster that no longer runs, once the requests in work on it have ended.
+
+        Its client isn't used afterwards.
+        """
         served = self.served[name]
         self.queue.leave(name)
         for _ in range(LEAVE_LOOKS):
@@ -142,6 +145,7 @@ class Process:
         self.queue.leave(name)  # requests that have been added meanwhile
         self.metrics.drop(name)
         self.frozen_objects.thaw()
+        await served.connection.ended()
 
     def patrollers(self) -> list[Patroller]:
         """Return the patrollers of all virtual clusters."""

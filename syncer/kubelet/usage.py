@@ -11,7 +11,7 @@ from datetime import datetime
 
 from syncer.api.context import Settings
 from syncer.api.durations import seconds
-from syncer.api.errors import ClusterError, Forbidden, Missing
+from syncer.api.errors import ClusterError, Forbidden, NotFound
 from syncer.api.objects import Key, Obj, key_of, uid_of
 from syncer.api.paths import dig
 from syncer.clusters import codec
@@ -162,7 +162,7 @@ class Usages:
         """
         try:
             await self._host.fetch(f"/apis/{POD_METRICS.api_version}")
-        except Missing as error:
+        except NotFound as error:
             self._say(ABSENT, str(error))
             return False
         if self._why in ("", ABSENT):
@@ -328,7 +328,7 @@ def _by_node(pods: Mapping[Key, PodUsage], before: Mapping[str, NodeUsage]) -> d
 
 
 def _why(error: ClusterError) -> str:
-    if isinstance(error, Missing):
+    if isinstance(error, NotFound):
         return ABSENT
     if isinstance(error, Forbidden):
         return FORBIDDEN

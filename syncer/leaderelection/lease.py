@@ -18,13 +18,13 @@ from types import MappingProxyType
 from typing import Any
 
 from syncer.api import (
+    AlreadyExists,
     ClusterError,
     ConfigError,
     Conflict,
-    Exists,
     Key,
     LiveClient,
-    Missing,
+    NotFound,
     Obj,
     Problem,
     Resource,
@@ -331,7 +331,7 @@ class Lease:
         try:
             async with asyncio.timeout(limit):
                 return await self._take_or_renew(start)
-        except (Conflict, Exists):
+        except (Conflict, AlreadyExists):
             return False
         except (ClusterError, TimeoutError) as error:
             self._complain(reason(error))
@@ -341,7 +341,7 @@ class Lease:
         """Try once, and once more from fresh state after a conflict."""
         try:
             return await self._swap(start)
-        except (Conflict, Exists, Missing):
+        except (Conflict, AlreadyExists, NotFound):
             return await self._swap(start)
 
     async def _swap(self, start: float) -> bool:
@@ -366,7 +366,7 @@ class Lease:
         """Read the Lease. Only a change of it counts as a sign of life of its holder."""
         try:
             lease = await self._client.get(LEASES, self._key)
-        except Missing:
+        except NotFound:
             self._seen = None
             return
         self._note(lease)

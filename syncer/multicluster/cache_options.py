@@ -7,9 +7,8 @@ from typing import NamedTuple
 from syncer.api import selectors
 from syncer.api.objects import Json, Obj, Resource
 from syncer.multicluster.cluster_options import ClusterOptions
+from syncer.multicluster.kinds import NODES
 from syncer.multicluster.providers import ProvidedCluster
-
-NODES = Resource("v1", "Node", "nodes", namespaced=False)
 
 
 class FieldIndex(NamedTuple):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from syncer.api import selectors
-from syncer.api.errors import Missing, NotConnected, SyncerError
+from syncer.api.errors import NotConnected, NotFound, SyncerError
 from syncer.api.objects import Json, Key, Obj, Resource, key_of
 from syncer.clusters.api_requests import PatchKind, Propagation
 from syncer.clusters.client import Client, Objs, target_of
@@ -220,7 +220,7 @@ class Cluster:
         """
         self._caches.limited(resource, key.namespace)
         if self._is_live(resource):
-            with contextlib.suppress(Missing):
+            with contextlib.suppress(NotFound):
                 return await self.client.get(resource, key)
             return None
         return (await self._synced(resource)).get(key)
@@ -263,13 +263,13 @@ class Cluster:
         A name that isn't known is looked up again, so a CustomResourceDefinition may come later.
 
         Raises:
-            Missing: The API server has no such resource.
+            NotFound: The API server has no such resource.
             ClusterError: It can't be asked.
         """
         known = self._caches.discovery
         try:
             return known.find(name)
-        except Missing:
+        except NotFound:
             await known.refresh()
             return known.find(name)
 
@@ -289,7 +289,7 @@ class Cluster:
         With a ``subresource`` (``binding``, ``token``, ``eviction``), ``key`` is the parent object.
 
         Raises:
-            Exists: Another object has the name.
+            AlreadyExists: Another object has the name.
             ClusterError: The request failed.
         """
         if subresource:
@@ -355,7 +355,7 @@ class Cluster:
         Return None if it is gone at once, and the object if it is only marked.
 
         Raises:
-            Missing: There is no such object.
+            NotFound: There is no such object.
             Conflict: The object has another uid or version.
             ClusterError: The request failed.
         """

@@ -29,7 +29,7 @@ from syncer.multicluster.cluster_options import Part
 from syncer.multicluster.cluster_status import ClusterStatus, Health, State
 from syncer.multicluster.clusters import ClusterReader
 from syncer.multicluster.controller import Controller
-from syncer.multicluster.errors import NotRunning
+from syncer.multicluster.errors import ClusterNotFound, NotRunning
 from syncer.multicluster.kept_transport import KeptTransport
 from syncer.multicluster.lifecycles import Backoff, Lifecycles
 from syncer.multicluster.providers import LOOK_SECONDS, ProvidedCluster, Provider
@@ -524,7 +524,7 @@ class ClusterCache:
     def _known(self, name: str, what: str) -> ClusterConnection:
         found = self._connections.get(name)
         if found is None:
-            raise NotConnected(f"{what}: cluster {name} is not known", cluster=name)
+            raise ClusterNotFound(name, f"{what}: cluster {name} is not known")
         return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
-from syncer.api.errors import ClusterError, Missing, SyncerError, Unreachable
+from syncer.api.errors import ClusterError, NotFound, SyncerError, Unreachable
 from syncer.api.objects import Key, Obj, Resource, key_of
 from syncer.cache.budget import MemoryBudget
 from syncer.cache.reflector import Reflector
@@ -181,7 +181,7 @@ class Caches:
                 log.warning(text, cluster=self.name, error=str(error))
         elif type(error) is not type(before):
             about = {"cluster": self.name, "what": str(informer.resource), "error": str(error)}
-            if isinstance(error, Missing):
+            if isinstance(error, NotFound):
                 about["hint"] = "is its plural right, and is its CustomResourceDefinition there?"
             log.warning("a resource can't be listed or watched, will try again", **about)
 

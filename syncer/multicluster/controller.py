@@ -49,11 +49,10 @@ class ControllerOptions:
     one that isn't async goes on, though). ``annotation`` has the owner of an object in another
     cluster. ``queue`` and ``log`` replace the controller's own.
 
-    A reconcile that raises :class:`~syncer.multicluster.NotConnected` or
-    :class:`~syncer.multicluster.ClusterNotFound` of the very cluster of its request isn't retried:
-    the next change of the object is awaited, or the cluster's return to its
-    :class:`~syncer.multicluster.ClusterCache`. Without ``ignore_lost_clusters`` these are errors
-    like others.
+    A reconcile that raises :class:`~syncer.multicluster.NotConnected` of the very cluster of its
+    request isn't retried: the next change of the object is awaited, or the cluster's return to its
+    :class:`~syncer.multicluster.ClusterCache`. :class:`~syncer.multicluster.ClusterNotFound` is one
+    of these errors. Without ``ignore_lost_clusters`` they are errors like others.
     """
 
     name: str = ""
@@ -188,7 +187,11 @@ class Controller:
         known = self._engaged.get(cluster.name)
         if known is not None:
             if known.cluster.is_kept != cluster.is_kept:
-                raise ClusterNameTaken(cluster.name, self.name)
+                raise ClusterNameTaken(
+                    cluster.name,
+                    f"controller {self.name} has a cluster {cluster.name!r} already, which another one "
+                    "would replace: a Manager's cluster and one of a ClusterCache need different names",
+                )
             if known.cluster.is_alias_of(cluster):
                 if known.is_on_hold:
                     known.is_on_hold = False
@@ -309,7 +312,7 @@ class Controller:
         """
         engaged = self._engaged.get(name)
         if engaged is None:
-            raise ClusterNotFound(name, self.name)
+            raise ClusterNotFound(name, f"there is no cluster {name!r} in controller {self.name}")
         return engaged.cluster
 
     def is_ready(self, name: str) -> bool:
@@ -746,7 +749,7 @@ def _kind(result: Result) -> str:
 
 def _is_lost(cluster: str, error: BaseException) -> bool:
     """Return True if an error says that a cluster is lost."""
-    return isinstance(error, NotConnected | ClusterNotFound) and error.cluster == cluster
+    return isinstance(error, NotConnected) and error.cluster == cluster
 
 
 def _item(request: Request, controller: str) -> objects.SyncRequest:

@@ -21,7 +21,7 @@ from syncer.api import (
     uid_of,
 )
 from syncer.resources.kinds import EVENTS, PODS
-from syncer.resources.pods import containers
+from syncer.resources.pods import record
 
 #: Fields that are recomputed, or that name host objects which a tenant can't see.
 _NOT_COPIED = frozenset({"apiVersion", "kind", "metadata", "involvedObject", "message", "related"})
@@ -111,8 +111,7 @@ def _is_about_other_container(ctx: Context, event: Obj, subject: EventSubject) -
         return False
     if subject.copy is None:
         return True
-    sent = containers.recorded(ctx.marks, subject.copy)
-    return named["name"] not in sent.get(named["part"], ())
+    return not record.recorded(ctx.marks, subject.copy).has(named["part"], named["name"])
 
 
 def _by_name(ctx: Context, kind: CopiedKind, key: Key) -> EventSubject | None:

@@ -105,7 +105,7 @@ class NetworkPolicyConfig(Config):
     enforces them.
 
     Off by default: NetworkPolicies of a namespace add up, so those of the operator must leave out
-    the Pods that a tenant's isolate (docs/operating.md).
+    the Pods that a tenant's isolate (docs/operate/network.md).
     """
 
     allowed_cidrs: AllowedRanges = Field(default=AllowedRanges(), alias="allowedCIDRs")

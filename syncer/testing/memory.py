@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from syncer.api import (
+    AlreadyExists,
     ClusterError,
     Conflict,
-    Exists,
     Invalid,
     Key,
-    Missing,
+    NotFound,
     Obj,
     Resource,
     Side,
@@ -91,7 +91,7 @@ class MemoryCluster(SideClient):
         """Return the object.
 
         Raises:
-            Missing: There is none.
+            NotFound: There is none.
         """
         return copy.deepcopy(self._there(resource, key))
 
@@ -107,7 +107,7 @@ class MemoryCluster(SideClient):
         """Create an object, bind a Pod, or issue a token.
 
         Raises:
-            Exists: The name is taken.
+            AlreadyExists: The name is taken.
             Conflict: The Pod is bound already.
         """
         obj = obj if body is None else codec.decode(body)
@@ -118,7 +118,7 @@ class MemoryCluster(SideClient):
         if subresource == "binding":
             return self._bind(resource, key, obj)
         if self.find(resource, key) is not None:
-            raise Exists(f"{resource} {key} already exists on the {self.side.value} side")
+            raise AlreadyExists(f"{resource} {key} already exists on the {self.side.value} side")
         self._version += 1
         metadata = {
             "uid": f"{self.side.value}-uid-{self._version}",
@@ -142,7 +142,7 @@ class MemoryCluster(SideClient):
         """Apply a merge patch, or merge lists by the key of their items, or apply a JSON patch.
 
         Raises:
-            Missing: There is no such object.
+            NotFound: There is no such object.
             Conflict: The object has another uid.
         """
         before = self._there(resource, key)
@@ -182,7 +182,7 @@ class MemoryCluster(SideClient):
         terminating.
 
         Raises:
-            Missing: There is no such object.
+            NotFound: There is no such object.
             Conflict: The object has another uid or version.
         """
         self._note("delete", resource, key, "", {"uid": uid, "gracePeriodSeconds": grace})
@@ -209,7 +209,7 @@ class MemoryCluster(SideClient):
     def _there(self, resource: Resource, key: Key) -> Obj:
         obj = self.find(resource, key)
         if obj is None:
-            raise Missing(f"there is no {resource} {key} on the {self.side.value} side")
+            raise NotFound(f"there is no {resource} {key} on the {self.side.value} side")
         return obj
 
     def _note(self, verb: str, resource: Resource, key: Key, subresource: str, body: Obj) -> None:

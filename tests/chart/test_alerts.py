@@ -197,7 +197,7 @@ def test_alerts_are_valid(path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_alerts_say_what_to_do() -> None:
+def test_alerts_name_a_remedy() -> None:
     text = RUNBOOKS.read_text()
     sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE))
     for rule in rules():

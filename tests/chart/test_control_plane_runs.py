@@ -244,7 +244,7 @@ def test_tenant_may_do_everything_by_a_binding_that_can_be_taken_away_and_comes_
     plane.until(may)
 
 
-def test_api_server_may_do_at_kubelets_what_it_needs_and_nothing_else(plane: ChartPlane) -> None:
+def test_api_server_has_only_needed_rights_at_kubelets(plane: ChartPlane) -> None:
     plane.apply("05-access.yaml")
     document = yaml.safe_load(plane.super_admin.read_text())
     pki = plane.folder / "api-pki"
@@ -272,7 +272,7 @@ def test_audit_log_is_in_the_output_of_the_api_server(plane: ChartPlane) -> None
     assert {event["objectRef"]["resource"] for event in events} == {"namespaces"}
 
 
-def test_user_of_an_identity_provider_logs_in_and_nobody_does_without_credentials(plane: ChartPlane) -> None:
+def test_user_of_an_identity_provider_logs_in_only_with_credentials(plane: ChartPlane) -> None:
     claims = {"email": "jane@example.com", "groups": ["developers"]}
     plane.until(lambda: plane.groups_of(plane.issuer.token(**claims)) == ["oidc:developers", "system:authenticated"])
     assert plane.groups_of(plane.issuer.token(**claims, aud="another")) == []

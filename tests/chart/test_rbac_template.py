@@ -306,5 +306,5 @@ def test_roles_of_an_example_are_those_of_the_daemon(chart: Path, name: str) -> 
     ],
     ids=["unknown kind", "unknown translator", "authority without the named kind", "related without a namespace"],
 )
-def test_configuration_whose_rights_are_unknown_is_refused(chart: Path, sections: dict[str, Any], message: str) -> None:
+def test_configuration_with_unknown_rights_is_refused(chart: Path, sections: dict[str, Any], message: str) -> None:
     assert message in _refusal(chart, _least(**sections))

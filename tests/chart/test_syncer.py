@@ -228,7 +228,7 @@ def pod(found: Mapping[tuple[str, str], Obj]) -> Obj:
     return template
 
 
-def test_plugins_are_an_image_volume_or_what_an_init_container_writes_wherever_the_daemon_runs() -> None:
+def test_plugins_come_from_an_image_volume_or_an_init_container() -> None:
     values = yaml.safe_load((CHART / "ci" / "plugins.yaml").read_text())
     found = objects(**values, uninstall={"enabled": True})
     job = found["Job", "syncer-shop-uninstall"]["spec"]["template"]["spec"]
@@ -249,7 +249,7 @@ def test_plugins_are_an_image_volume_or_what_an_init_container_writes_wherever_t
             assert "emptyDir" in volumes["tmp"]
 
 
-def test_plugin_is_refused_whose_init_container_has_nothing_to_copy() -> None:
+def test_plugin_is_refused_if_its_init_container_copies_nothing() -> None:
     with pytest.raises(Unrenderable, match=r"plugins: foo\.subPath: name the folder"):
         objects(plugins=[{"name": "foo", "image": "example.org/foo:1", "initContainer": {}}])
 

@@ -111,7 +111,7 @@ def test_unknown_field_and_unknown_kind_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", [each for each in FILES if each not in (BY_HAND, WITHOUT_DAEMON)])
-def test_roles_on_the_host_are_what_the_daemon_prints(file: str, tmp_path: Path) -> None:
+def test_roles_on_the_host_equal_the_daemons_output(file: str, tmp_path: Path) -> None:
     expected: list[Obj] = []
     for name, configuration in daemons(file):
         subject = f"--service-account=shop/{name}"
@@ -151,7 +151,7 @@ def test_containers_keep_to_the_level_restricted(file: str) -> None:
 @pytest.mark.parametrize(
     "file", [each for each in FILES if each.startswith("virtual-cluster") and each != WITHOUT_DAEMON]
 )
-def test_roles_in_the_virtual_cluster_are_what_the_daemon_prints(file: str, tmp_path: Path) -> None:
+def test_roles_in_the_virtual_cluster_equal_the_daemons_output(file: str, tmp_path: Path) -> None:
     [texts] = [each["data"] for each in made(file) if each["kind"] == "ConfigMap" and "10-daemon.yaml" in each["data"]]
     found = [each for each in yaml.safe_load_all(texts["10-daemon.yaml"]) if each]
     [(_, configuration)] = daemons(file)

@@ -172,7 +172,7 @@ def test_values_that_cannot_work_are_refused(values: Obj, reason: str) -> None:
     assert reason in refusal(values)
 
 
-def test_configuration_is_passed_through_over_what_the_chart_knows() -> None:
+def test_configuration_is_passed_through_over_values_of_the_chart() -> None:
     given = {"sync": {"toHost": {"ingresses": {"enabled": True}}}, "kubelet": {"enabled": False}, "workers": 8}
     made = config(objects(syncer={"config": given}))
     assert {name: made[name] for name in given} == given
@@ -187,7 +187,7 @@ def test_change_of_the_configuration_restarts_the_daemon_alone() -> None:
     assert before["StatefulSet", f"{NAME}-control-plane"] == after["StatefulSet", f"{NAME}-control-plane"]
 
 
-def test_jobs_get_another_name_with_what_they_do_alone() -> None:
+def test_jobs_get_another_name_only_with_another_task() -> None:
     def jobs(found: Mapping[tuple[str, str], Obj]) -> set[str]:
         return {name for kind, name in found if kind == "Job" and f"{NAME}-uninstall" not in name}
 

@@ -10,10 +10,10 @@ from class_rows import ROWS as CLASSES
 from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY
 from custom_scene import CERTIFICATES, CLUSTER_ISSUERS, custom, definition, owned_by
 from harness import CLUSTER, HOME, NAMESPACE, Two, built_in, host_path, widget
-from sampled import MADE, define
+from sampled import MADE, config_model, define
 
 from syncer.api import Key, NameTranslator, Obj, is_deleting
-from syncer.config import SyncerConfig, config_with
+from syncer.config import SyncerConfig
 from syncer.names import PerNamespace, SingleNamespace
 from syncer.resources.kinds import NAMESPACES
 from syncer.testing import ApiServer
@@ -76,7 +76,7 @@ class Case:
         direction, _, name = self.section.partition(".")
         sync = merged(dict(self.sync), {direction: {name: options}} if options else {})
         host = {"namespace": HOME} if self.translator is SingleNamespace else {}
-        model = config_with(built_in(*self.syncers), translator=self.translator)
+        model = config_model(built_in(*self.syncers), self.translator)
         return model.model_validate({"cluster": CLUSTER, "host": host, "sync": sync})
 
     def stage(self) -> Two:

@@ -124,6 +124,19 @@ def test_cluster_that_comes_and_goes_disturbs_no_other(shared: Shared) -> None:
     play(scenario)
 
 
+def test_client_of_a_removed_cluster_is_used_no_more(shared: Shared) -> None:
+    async def scenario() -> None:
+        async with shared.daemon("configmaps") as daemon:
+            process, late = daemon.process, shared.server("late")
+            add(process, configured(Tenant(late, "late", HOME, ALL), built_in("configmaps")), late)
+            await process.served["late"].connection.reach(10)
+            probing = process.connections._cache._lifecycles._lifecycles["late"].task
+            await process.remove("late")
+            assert probing.done()
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("compacted", [False, True])
 def test_host_that_was_away_is_listed_and_watched_again(shared: Shared, compacted: bool) -> None:
     async def scenario() -> None:

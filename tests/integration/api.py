@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from kube_envtest import ControlPlane
-from syncer.api import ClusterError, Key, Missing, Obj, Resource, Side
+from syncer.api import ClusterError, Key, NotFound, Obj, Resource, Side
 from syncer.clusters import codec
 from syncer.clusters.api_requests import PatchKind
 from syncer.clusters.client import SideClient
@@ -107,7 +107,7 @@ class Api:
         """GET; None where there is none."""
         try:
             return self.loop.run(self.cluster.get(RESOURCES[kind], key))
-        except Missing:
+        except NotFound:
             return None
 
     def patch(self, kind: str, key: Key, patch: Obj, *, subresource: str = "", how: PatchKind = "merge") -> Obj:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from api import RESOURCES, Api
 
-from syncer.api import ClusterError, Exists, Key, Missing, Obj
+from syncer.api import AlreadyExists, ClusterError, Key, NotFound, Obj
 from syncer.testing.objects import configmap, pod, secret, service
 
 #: How likely an object that is there is deleted rather than changed.
@@ -51,9 +51,9 @@ class Load:
         verb = "create" if target not in self._there else "delete" if self._rng.random() < DELETED else "patch"
         try:
             await self._write(verb, *target)
-        except Missing:
+        except NotFound:
             self._there.discard(target)
-        except Exists:
+        except AlreadyExists:
             self._there.add(target)
         else:
             self.done[verb] += 1

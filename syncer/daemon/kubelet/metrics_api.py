@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NoReturn
 
-from syncer.api.errors import ClusterError, Missing
+from syncer.api.errors import ClusterError, NotFound
 from syncer.api.objects import Key, Obj, Resource, Side, labels_of
 from syncer.daemon.served_cluster import ServedCluster
 from syncer.kubelet import certificates, http, pages
@@ -210,7 +210,7 @@ class MetricsServer:
         virtual = self._pair.virtual
         try:
             found = await virtual.get(resource, key)
-        except Missing:
+        except NotFound:
             await virtual.create(resource, {"apiVersion": resource.api_version, "kind": resource.kind, **obj})
             return
         if not self._is_ours(found):
@@ -223,7 +223,7 @@ class MetricsServer:
         if not self._served.may_write():
             return
         for resource, key in OBJECTS:
-            with suppress(Missing):
+            with suppress(NotFound):
                 if self._is_ours(await self._pair.virtual.get(resource, key)):
                     await self._pair.virtual.delete(resource, key)
 
@@ -231,7 +231,7 @@ class MetricsServer:
         """Return True if the tenant's own APIService serves the API."""
         try:
             return not self._is_ours(await self._pair.virtual.get(API_SERVICES, API_SERVICE))
-        except Missing:
+        except NotFound:
             return False
 
     def _is_ours(self, obj: Obj) -> bool:

@@ -30,7 +30,7 @@ from syncer.kubelet.server import KubeletServer
 from syncer.kubelet.usage import Copied, Usages
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import NODES, PODS
-from syncer.resources.pods import containers
+from syncer.resources.pods import record
 
 #: The name under which it is degraded.
 NAME = "kubelet"
@@ -286,7 +286,7 @@ class NodeServer:
         virtual = informers.store(Side.VIRTUAL, PODS).get(key) if key else None
         if virtual is None or annotations_of(copy).get(settings.marks.uid) != uid_of(virtual):
             return None
-        return Copied(virtual, containers.names_of(containers.recorded(settings.marks, copy)))
+        return Copied(virtual, record.recorded(settings.marks, copy).names)
 
     def _copies(self, node: str) -> dict[Key, Own]:
         """Return the tenant's Pods on a node by the host keys of their copies."""

@@ -6,12 +6,12 @@ from typing import Protocol
 
 from syncer.api.decision import Precondition, Verb, Warned, Write
 from syncer.api.errors import (
+    AlreadyExists,
     Conflict,
     Denied,
-    Exists,
     Forbidden,
     Invalid,
-    Missing,
+    NotFound,
     QuotaExceeded,
     Refused,
     SyncerError,
@@ -233,9 +233,9 @@ class Applier:
                         return ServerAnswer(call, None, True)
                     case _:
                         return await self._patch(cluster, resource, key, call, writing, write.subresource)
-            except (Conflict, Exists, Missing) as error:
+            except (Conflict, AlreadyExists, NotFound) as error:
                 await self._refresh(cluster, resource, key, writing)
-                if write.subresource and isinstance(error, Missing) and store.entry(key):
+                if write.subresource and isinstance(error, NotFound) and store.entry(key):
                     why = f"the host doesn't serve {resource.plural}/{write.subresource}"
                     raise Refused(f"{why}; a newer version of Kubernetes may", reason="SyncFailed") from error
                 raise
@@ -307,7 +307,7 @@ class Applier:
             left = await cluster.delete(
                 resource, key, uid=uid, resource_version=version, grace=write.grace, propagation="Background"
             )
-        except Missing:
+        except NotFound:
             left = None
         if left is None:
             store.deleted(key, writing, uid)
@@ -378,7 +378,7 @@ class Applier:
         store = self.informers.store(cluster.side, resource)
         try:
             live = await cluster.get(resource, key)
-        except Missing:
+        except NotFound:
             store.gone_live(key, writing)
             return
         is_ours = labels_of(live).get(self.marks.cluster) == self.identity

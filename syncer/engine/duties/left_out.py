@@ -2,7 +2,7 @@
 
 import asyncio
 
-from syncer.api.errors import ClusterError, Missing
+from syncer.api.errors import ClusterError, NotFound
 from syncer.api.objects import Side
 from syncer.cache.informer import Informer
 from syncer.clusters.client import Client
@@ -40,5 +40,5 @@ async def _let_in(cluster: Client, store: Informer) -> None:
         if store.budget.has_room(key.namespace, size):
             try:
                 store.let_in(key, await cluster.get(store.resource, key))
-            except (Missing, DecodeError):
+            except (NotFound, DecodeError):
                 continue  # a watch will show what became of it

@@ -290,7 +290,7 @@ def _match(controller: "BoundSyncer", store: SideInformer, key: Key, host_key: K
     """Return whether the object at a host key stands for the virtual object of this key."""
     settings = controller.settings
     host = store.outline(host_key)
-    if host is not None and not settings.marks.is_in_place(host, cluster=settings.identity):
+    if host is not None and not settings.marks.is_at_own_key(host, cluster=settings.identity):
         host = store.get(host_key)  # whether the host made it for the tenant may depend on the whole
     return Match(False) if host is None else controller.match(key, host)
 
@@ -435,7 +435,7 @@ class BoundSyncer:
         the host made it for the tenant.
         """
         marks = self.settings.marks
-        if marks.is_in_place(host, cluster=self.settings.identity):
+        if marks.is_at_own_key(host, cluster=self.settings.identity):
             return Match(marks.virtual_key(host) == key)
         reads = self.view.reads()
         try:

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterable
 
 from syncer.api.context import Settings
-from syncer.api.errors import ConfigError, Exists, Forbidden, Missing, Problem, Refused
+from syncer.api.errors import AlreadyExists, ConfigError, Forbidden, NotFound, Problem, Refused
 from syncer.api.objects import Key, Obj, key_of
 from syncer.api.roles import Syncer
 from syncer.clusters import codec
@@ -70,8 +70,8 @@ async def must_be_claimed(virtual: SideClient, settings: Settings, *, translator
     if await _noted(virtual) != _wanted(settings, translator):
         why = (
             f"the virtual cluster has lost its ConfigMap {NOTE_KEY}, and so perhaps all its data: its copies stay. "
-            f"Restore the ConfigMap; or check that the virtual cluster is complete, restart the daemon, and follow its "
-            f"message"
+            f"Restore the ConfigMap; or check that the virtual cluster is complete, restart the daemon, and follow "
+            f"its message"
         )
         raise IdentityLost(why, reason="IdentityLost")
 
@@ -82,7 +82,7 @@ async def release(virtual: SideClient) -> None:
     Raises:
         ClusterError: The request failed.
     """
-    with contextlib.suppress(Missing):
+    with contextlib.suppress(NotFound):
         await virtual.delete(CONFIG_MAPS, NOTE_KEY)
 
 
@@ -102,7 +102,7 @@ def _compare(noted: Obj, wanted: Obj) -> None:
 async def _noted(virtual: SideClient) -> Obj | None:
     try:
         found = await virtual.get(CONFIG_MAPS, NOTE_KEY)
-    except Missing:
+    except NotFound:
         return None
     return found.get("data") or {}
 
@@ -113,7 +113,7 @@ async def _note(virtual: SideClient, wanted: Obj) -> Obj:
         await virtual.create(
             CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": wanted}
         )
-    except Exists:
+    except AlreadyExists:
         return await _noted(virtual) or {}
     return wanted
 
@@ -123,7 +123,7 @@ async def _must_have_no_copy(host: SideClient, settings: Settings, syncer: Synce
     selector = settings.marks.selector(settings.identity)
     namespaces = settings.names.host_namespaces() if resource.namespaced else None
     for namespace in namespaces or ("",):
-        with contextlib.suppress(Missing, Forbidden):  # then the daemon doesn't sync them either
+        with contextlib.suppress(NotFound, Forbidden):  # then the daemon doesn't sync them either
             async for page in host.list_pages(resource, namespace=namespace, selector=selector):
                 for obj in map(codec.observed, page.items):
                     if settings.marks.is_ours(obj, cluster=settings.identity, resource=syncer.resource):

@@ -209,7 +209,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         """
         if labels_of(host).get(ctx.marks.cluster, ctx.identity) != ctx.identity:
             return True
-        return ctx.marks.is_in_place(host, cluster=ctx.identity)
+        return ctx.marks.is_at_own_key(host, cluster=ctx.identity)
 
     def _holds(self, owner: Obj, host: Obj) -> bool:
         """Return True if an object's owner and labels are as configured.

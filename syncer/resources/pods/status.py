@@ -6,7 +6,7 @@ written, except for the conditions that the tenant's own controllers set.
 """
 
 from syncer.api import Obj, Pair
-from syncer.resources.pods.containers import SentContainers
+from syncer.resources.pods.record import PodRecord
 
 #: Conditions that the host's control plane and kubelet set. Of others, those that only the virtual
 #: Pod has are kept.
@@ -37,12 +37,12 @@ _STATUSES = (
 )
 
 
-def virtual_status(pair: Pair, sent: SentContainers, *, behind: bool = False) -> Obj | None:
+def virtual_status(pair: Pair, sent: PodRecord, *, behind: bool = False) -> Obj | None:
     """Return the status of the virtual Pod, or None if the host hasn't reported one yet.
 
     Args:
         pair: The Pod and its copy.
-        sent: The containers of the copy that were sent; of others, nothing comes up.
+        sent: What of the copy was sent; of other containers, nothing comes up.
         behind: The host pod lacks changes of the spec, so its kubelet hasn't observed them.
     """
     reported = pair.host.get("status") or {}
@@ -54,8 +54,7 @@ def virtual_status(pair: Pair, sent: SentContainers, *, behind: bool = False) ->
         status["conditions"] = conditions
     for part, containers in _STATUSES:
         if part in status:
-            names = sent.get(containers, ())
-            status[part] = [each for each in status[part] if each.get("name") in names]
+            status[part] = [each for each in status[part] if sent.has(containers, each.get("name"))]
     return status
 
 

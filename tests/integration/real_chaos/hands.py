@@ -11,7 +11,7 @@ from definitions import resource
 from scene import Scene
 
 from real_chaos.script import KINDS, SLOTS, Edit, Verb
-from syncer.api import ClusterError, Exists, Key, Missing, Obj, dig, is_deleting, labels_of, uid_of
+from syncer.api import AlreadyExists, ClusterError, Key, NotFound, Obj, dig, is_deleting, labels_of, uid_of
 from syncer.testing.objects import configmap, pod, secret, service
 
 #: The kinds of which nothing flows back, so that only the tenant ever writes to a virtual object.
@@ -125,7 +125,7 @@ class Tenant:
     def _make(self, object_id: ObjectId) -> Obj:
         try:
             made = self._api.create(self._object(*object_id))
-        except Exists:
+        except AlreadyExists:
             self.complaints.append(f"{_named(object_id)} is there, and the tenant has not made it")
             raise
         self.leaving.discard(object_id)
@@ -139,14 +139,14 @@ class Tenant:
         labels = {"metadata": {"labels": {**gone, **made["metadata"]["labels"]}}}
         try:
             return self._api.patch(kind, key, {**parts, **labels})
-        except Missing:
+        except NotFound:
             self._complain_of_loss(object_id)
             raise
 
     def _drop(self, kind: str, key: Key, *, grace: int | None) -> None:
         try:
             self._api.delete(kind, key, grace=grace if kind == "Pod" else None)
-        except Missing:
+        except NotFound:
             self._complain_of_loss((kind, key))
         self.known.pop((kind, key), None)
         if kind == "Pod" and grace is None:

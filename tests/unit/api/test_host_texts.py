@@ -88,7 +88,7 @@ def test_name_that_only_the_caller_can_tell_is_replaced_too() -> None:
     )
 
 
-def test_hashed_name_is_told_by_the_copy_that_has_it() -> None:
+def test_hashed_name_is_explained_by_its_copy() -> None:
     key = Key("shop", "x" * 250)
     for names in (SINGLE, COMPAT):
         host = names.to_host(PERSISTENT_VOLUME_CLAIMS, key)

@@ -263,7 +263,7 @@ def test_used_reference_counts_and_a_merely_named_one_does_not() -> None:
     }
 
 
-def test_class_may_say_itself_what_counts() -> None:
+def test_class_may_choose_the_references_that_count() -> None:
     assert naming({"spec.a": SECRETS}, refers_to=())().refers_to == ()
     assert naming({})().refers_to == ()
 
@@ -296,7 +296,7 @@ def test_name_comes_up_where_a_virtual_object_stands_for_it(there: str, here: st
     assert paths.to_virtual(context(), host, {"status": {"a": there}}, known=())["status"]["a"] == here
 
 
-def test_hashed_name_comes_up_by_what_the_virtual_object_names() -> None:
+def test_hashed_name_comes_up_by_names_in_the_virtual_object() -> None:
     long, paths = "long" * 63, ReferencePaths({"spec.a": SECRETS})
     virtual = widget({"a": long})
     host = {**host_copy(virtual), "spec": down({"spec.a": SECRETS}, {"a": long})}
@@ -430,7 +430,7 @@ def test_text_is_rewritten_both_ways() -> None:
 # -- classes that say it by a method ---------------------------------------------------------------
 
 
-def test_method_of_the_old_name_still_says_what_is_named() -> None:
+def test_method_of_the_old_name_still_gives_references() -> None:
     def references(self: Any, virtual: Obj) -> list[tuple[Resource, Key]]:
         return [(SECRETS, Key("shop", virtual["spec"]["a"]))]
 

@@ -76,7 +76,7 @@ def test_namespace_that_takes_all_it_may_leaves_room_for_others() -> None:
     assert [shares.has_room(each, 1) for each in "abc"] == [False, False, True]
 
 
-def test_copies_take_nothing_of_what_is_for_virtual_objects() -> None:
+def test_copies_take_no_room_of_virtual_objects() -> None:
     shares = Shares(MemoryBudget(most=800))
     shares.budget.take("a", 400)
     assert shares.has_room("a", 300)
@@ -98,7 +98,7 @@ def test_namespace_that_is_empty_again_is_forgotten() -> None:
     assert shares == Shares(MemoryBudget(most=10))
 
 
-def test_store_refuses_what_there_is_no_room_for_and_stays_as_it_was() -> None:
+def test_store_without_room_refuses_and_stays_unchanged() -> None:
     shares = Shares(MemoryBudget(most=10_000))
     store = stored(shares)
     store.keep(Key("shop", "x"), whole("x", text(100)))

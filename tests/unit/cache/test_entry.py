@@ -57,7 +57,7 @@ def test_text_that_does_not_repeat_itself_is_not_compressed_whole(monkeypatch: p
         packed(b"x" * LARGE)
 
 
-def test_room_is_asked_for_what_an_object_takes() -> None:
+def test_room_is_requested_for_the_size_of_an_object() -> None:
     budget = Shares(MemoryBudget(most=200_000))
     store, whole = Store(MAPS, budget), obj(1, data={"text": "x" * 1_000_000})
     store.keep(A, whole)

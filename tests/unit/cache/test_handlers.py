@@ -34,7 +34,7 @@ def test_index_follows_the_object(watched: Watched, informer: Informer) -> None:
     assert set(informer.indexer.values("uses")) == {"y"}
 
 
-def test_index_has_what_was_there_before_it_and_our_own_writes(watched: Watched, informer: Informer) -> None:
+def test_index_has_earlier_objects_and_our_own_writes(watched: Watched, informer: Informer) -> None:
     watched.event("ADDED", obj(1, uses=["x"]))
     informer.add_index("uses", uses)
     watched.wrote(obj(2, B, uses=["x"]))
@@ -98,7 +98,7 @@ def test_map_function_notifies_of_keys_named_now_or_before(
     assert heard == notified
 
 
-def test_map_function_takes_what_is_there_already(watched: Watched, informer: Informer) -> None:
+def test_map_function_gets_existing_objects(watched: Watched, informer: Informer) -> None:
     watched.event("ADDED", obj(1, uses=["x"]))
     heard: list[Any] = []
     informer.add_map_function(named, "keys", heard.append)

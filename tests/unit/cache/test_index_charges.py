@@ -119,7 +119,7 @@ def test_nothing_is_charged_for_when_all_objects_are_gone(
 
 
 @both
-def test_object_whose_values_have_no_room_is_left_out_until_there_is(kind: str) -> None:
+def test_object_without_room_for_its_values_is_left_out_meanwhile(kind: str) -> None:
     shares = Shares(MemoryBudget(most=200_000))
     watched = Watched(budget=shares)
     add(watched, kind)

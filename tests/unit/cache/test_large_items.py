@@ -75,7 +75,7 @@ def test_large_item_is_decoded(
     assert decoded == versions
 
 
-def test_list_of_what_is_stored_decodes_no_large_item(decoded: list[str]) -> None:
+def test_list_of_stored_objects_decodes_no_large_item(decoded: list[str]) -> None:
     async def scenario() -> None:
         lists = [page(version, large(4)) for version in ("5", "6")]
         async with running(Scene(lists, [[LIFE]])) as scene:

@@ -229,7 +229,7 @@ def test_index_keeps_the_values_of_an_object_that_it_cannot_compute_again(watche
     assert informer.is_certain("maps")
 
 
-def test_index_that_is_added_later_doubts_what_is_quarantined(watched: Watched, informer: Informer) -> None:
+def test_index_added_later_doubts_quarantined_objects(watched: Watched, informer: Informer) -> None:
     watched.listed(version=5)
     informer.event("ADDED", codec.Raw(MALFORMED["too deep"]))
     informer.add_index("uses", lambda value: ["x"], owner="maps")

@@ -54,9 +54,7 @@ def test_object_with_too_many_parts_keeps_its_earlier_values_unseen_until_it_has
     assert informer.is_certain("pods")
 
 
-def test_index_that_keeps_nothing_of_what_cannot_be_read_has_no_value_meanwhile(
-    watched: Watched, informer: Informer
-) -> None:
+def test_index_has_no_value_of_unreadable_objects(watched: Watched, informer: Informer) -> None:
     notified: list[str] = []
     informer.add_index("given", lambda value: value.get("uses", ()), keeps=False, notify=notified.extend)
     watched.listed(obj(5, uses=["x"]), version=5)

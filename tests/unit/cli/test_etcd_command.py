@@ -36,7 +36,7 @@ def test_empty_folder_is_no_failure(tmp_path: Path) -> None:
     assert good("etcd", "keep", str(tmp_path), "--newest", "1", "--prefix", "x-") == ""
 
 
-def test_snapshot_of_another_ca_is_told_and_a_renewed_certificate_is_the_same_ca(tmp_path: Path) -> None:
+def test_snapshot_of_another_ca_is_reported_and_a_renewed_one_is_not(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     ca, snapshots = tmp_path / "ca.crt", tmp_path / "backup"
     snapshots.mkdir()

@@ -52,7 +52,7 @@ def test_wrong_names_are_usage_errors(file: str, kind: str, key: str, message: s
     assert message in bad("names", "to-host", kind, key, "-c", file, code=2)
 
 
-def test_plugins_are_listed_with_what_they_do(file: str) -> None:
+def test_plugins_are_listed_with_their_roles(file: str) -> None:
     Path(file).write_text(CONFIG + "sync: {toHost: {services: {enabled: false}}}\n")
     plugins = {each["name"]: each for each in json.loads(good("plugins", "list", "-c", file, "-o", "json"))}
     assert plugins["configmaps"]["roles"] == ["SyncDown", "Sync"]

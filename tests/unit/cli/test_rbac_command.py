@@ -8,7 +8,7 @@ import yaml
 from cli_scene import CONFIG, LIST, bad, good
 
 
-def test_rbac_is_what_kubectl_takes(file: str) -> None:
+def test_rbac_output_is_accepted_by_kubectl(file: str) -> None:
     documents = list(yaml.safe_load_all(good("rbac", "-c", file, "--leader-elect")))
     assert {each["kind"] for each in documents} <= {"Role", "ClusterRole"}
     [lease] = [each for each in documents if each["metadata"]["name"].endswith(".lease")]

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from syncer.api.errors import (
+    AlreadyExists,
     ClusterError,
     Conflict,
     Denied,
-    Exists,
     Expired,
     Forbidden,
     Invalid,
-    Missing,
     MissingRight,
+    NotFound,
     QuotaExceeded,
     TooMany,
     Unauthorized,
@@ -48,18 +48,18 @@ TOO_LARGE = f"{REQUEST} is not accepted: {{}}. Make it smaller, or divide it int
 @pytest.mark.parametrize(
     ("answer", "kind", "message"),
     [
-        (reply(404, "NotFound", details={"kind": "secrets"}), Missing, f"{REQUEST}: not found"),
+        (reply(404, "NotFound", details={"kind": "secrets"}), NotFound, f"{REQUEST}: not found"),
         (
             reply(404, "NotFound", details={"kind": "namespaces", "name": "shop"}),
-            Missing,
+            NotFound,
             f"{REQUEST}: the namespace shop does not exist",
         ),
         (
             HttpResponse(404, {}, b"404 page not found\n"),
-            Missing,
+            NotFound,
             f"{REQUEST}: not found: the API server does not serve this",
         ),
-        (reply(409, "AlreadyExists"), Exists, f"{REQUEST}: another object has this name"),
+        (reply(409, "AlreadyExists"), AlreadyExists, f"{REQUEST}: another object has this name"),
         (
             reply(409, "Conflict"),
             Conflict,

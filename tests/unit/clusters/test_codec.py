@@ -125,7 +125,7 @@ def test_text_that_is_no_utf_8_is_malformed_wherever_it_stands() -> None:
         assert codec.UNREADABLE in codec.observed(text)
 
 
-def test_beginning_of_what_an_api_server_sends_is_enough() -> None:
+def test_beginning_of_an_api_servers_reply_is_enough() -> None:
     """Behind it nothing is read, so it costs the same for any size."""
     begun = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"7","x'
     assert codec.head(begun) == (Key("b", "a"), "u", "7", "Pod")
@@ -159,7 +159,7 @@ def test_object_that_cannot_be_read_is_there_without_its_contents(contents: byte
     assert seen == {name: value for name, value in codec.decode(_whole("web")).items() if name != "spec"}
 
 
-def test_object_without_its_contents_keeps_only_what_is_well_formed() -> None:
+def test_object_without_contents_keeps_only_well_formed_fields() -> None:
     metadata = {"name": "a", "uid": 5, "labels": {"b": "c"}, "annotations": {"d": 1}, "finalizers": "e"}
     error = codec.DecodeError("why")
     kept = {"name": "a", "resourceVersion": "", "labels": {"b": "c"}}
@@ -237,7 +237,7 @@ _JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=3), _JSON, max_size=3), st.booleans())
-def test_pieces_are_what_a_reader_makes_of_them(value: Obj, spaced: bool) -> None:
+def test_pieces_are_read_as_a_reader_splits_them(value: Obj, spaced: bool) -> None:
     text = json.dumps(value, indent=1 if spaced else None, ensure_ascii=spaced).encode()
     found = {json.loads(name): json.loads(piece) for name, piece in pieces.members(text).items()}
     assert found == value

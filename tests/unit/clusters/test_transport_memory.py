@@ -144,7 +144,7 @@ def answers_too_much(connection: Exchange) -> None:
         answers_too_much,
     ],
 )
-def test_what_waited_for_a_response_is_freed_when_there_is_none(fails: Callable[[Exchange], None]) -> None:
+def test_buffers_waiting_for_a_response_are_freed_without_one(fails: Callable[[Exchange], None]) -> None:
     """A frame that waits for the response to a large write holds its objects, too."""
 
     class Referent:

@@ -74,7 +74,7 @@ def test_syncer_that_does_not_apply_to_the_settings_is_not_enabled(
     assert [enabled.syncer.name for enabled in loaded(plugins, "").cluster.enabled()] == ["gadgets"]
 
 
-def test_syncer_whose_applies_to_raises_is_a_faulty_plugin(plugins: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_syncer_with_a_raising_applies_to_is_a_faulty_plugin(plugins: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Widgets, "applies_to", lambda self, settings: settings.nothing, raising=False)
     with pytest.raises(PluginError, match=r"widgets.*`applies_to` raised AttributeError"):
         loaded(plugins, "")

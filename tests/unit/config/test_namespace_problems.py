@@ -69,7 +69,7 @@ def test_listed_namespace_without_a_name_is_refused() -> None:
     assert "names.namespaces[0]: must not be empty" in problem
 
 
-def test_problem_of_an_entry_is_told_there() -> None:
+def test_problem_of_an_entry_names_the_entry() -> None:
     head = HEAD.partition("cluster:")[0]
     [problem] = problems(head + LISTED + "names: {namespaces: [a]}}]")
     assert problem.startswith(f"f.yaml:3: virtualClusters[0].names.namespaces: {NOTHING}")

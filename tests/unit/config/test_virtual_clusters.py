@@ -133,7 +133,7 @@ def test_two_of_the_same_name_are_refused(plugins: Any) -> None:
     ]
 
 
-def test_two_whose_copies_would_have_the_same_names_are_refused(plugins: Any) -> None:
+def test_two_entries_with_the_same_copy_names_are_refused(plugins: Any) -> None:
     translator = "names: {translator: straight}\n"
     assert problems(plugins, SEVERAL + translator) == [
         (
@@ -291,7 +291,7 @@ def test_entry_can_have_a_name_translator_of_its_own(plugins: Any) -> None:
     )
 
 
-def test_entry_with_an_unknown_translator_is_told_there(plugins: Any) -> None:
+def test_unknown_translator_is_reported_at_its_entry(plugins: Any) -> None:
     assert problems(plugins, LIST + "    names: {translator: anywere}\n") == [
         (
             "f.yaml:6: virtualClusters[0].names.translator: no name translator is called 'anywere'; "
@@ -326,7 +326,7 @@ def test_entry_that_names_a_plugin_has_it_loaded(plugins: Any) -> None:
         ),
     ],
 )
-def test_entry_problem_is_told_once_and_where_it_stands(plugins: Any, own: str, common: str, message: str) -> None:
+def test_entry_problem_is_reported_once_with_its_line(plugins: Any, own: str, common: str, message: str) -> None:
     [problem] = problems(plugins, f"{LIST}    {own}\n{common}\n")
     assert problem.startswith(message)
 

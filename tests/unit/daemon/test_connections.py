@@ -13,7 +13,7 @@ import pytest
 from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
 from syncer.api import Side
-from syncer.api.errors import Missing, NoCredentials, Unauthorized, Unreachable
+from syncer.api.errors import NoCredentials, NotFound, Unauthorized, Unreachable
 from syncer.clusters.client import SideClient
 from syncer.clusters.transport import ConnectionFailed, CredentialsAwaited, CredentialsFailed, HttpRequest, HttpResponse
 from syncer.daemon.connections import DIALS, LAST_PROBE, PROBE_INTERVAL, PROBE_SECONDS, PROBES_LOST, Connections
@@ -379,7 +379,7 @@ def test_cluster_that_answers_in_any_way_is_not_waited_for() -> None:
             one = Kept(made, "no-api-server")
             one.line.status = 404
             async with asyncio.timeout(SOON):
-                with pytest.raises(Missing):
+                with pytest.raises(NotFound):
                     await one.connection.reach(60)
             one = Kept(made, "unusable")
             one.line.complaint = "the exec plugin failed"

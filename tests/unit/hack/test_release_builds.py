@@ -152,7 +152,7 @@ def test_charts_are_the_same_and_have_their_dependencies(tree: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_dry_run_lists_what_is_built_and_what_is_still_to_do(
+def test_dry_run_lists_built_files_and_remaining_steps(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(release, "package_charts", lambda sources, into, *, epoch: None)

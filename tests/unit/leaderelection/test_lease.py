@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kube_envtest import virtual_time
-from syncer.api import ConfigError, Conflict, Exists, Key, Missing, Obj, Resource, Unreachable
+from syncer.api import AlreadyExists, ConfigError, Conflict, Key, NotFound, Obj, Resource, Unreachable
 from syncer.leaderelection import lease as lease_module
 from syncer.leaderelection.lease import AnotherLeads, Lease, LeaseLost
 
@@ -27,12 +27,12 @@ class Api:
 
     async def get(self, resource: Resource, key: Key) -> Obj:
         if self.lease is None:
-            raise Missing("no such lease")
+            raise NotFound("no such lease")
         return self.lease
 
     async def create(self, resource: Resource, obj: Obj) -> Obj:
         if self.lease is not None:
-            raise Exists("the lease exists")
+            raise AlreadyExists("the lease exists")
         return self.keep(obj)
 
     async def patch(self, resource: Resource, key: Key, patch: Obj) -> Obj:
@@ -40,7 +40,7 @@ class Api:
             act, self.before_patch = self.before_patch, None
             act()
         if self.lease is None:
-            raise Missing("no such lease")
+            raise NotFound("no such lease")
         if patch["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
             raise Conflict("the lease has changed")
         return self.keep({"metadata": {}, "spec": self.lease["spec"] | patch["spec"]})

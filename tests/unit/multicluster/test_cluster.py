@@ -11,7 +11,7 @@ import pytest
 from fleet_scene import CONFIG_MAPS, PODS, SECRETS, Site, eventually, in_virtual_time, running
 
 from kube_envtest import Rule
-from syncer.api import ConfigError, Conflict, Key, Missing, Obj, Resource, labels_of
+from syncer.api import ConfigError, Conflict, Key, NotFound, Obj, Resource, labels_of
 from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream
 from syncer.multicluster import (
@@ -164,7 +164,7 @@ async def test_index_finds_objects_whether_added_before_or_after_the_start() -> 
 async def test_resource_of_a_name_is_found_when_its_definition_comes_later() -> None:
     site = Site("eu")
     assert await site.cluster.resource("pods") == PODS
-    with pytest.raises(Missing, match=r"there is no resource foos\.example\.org"):
+    with pytest.raises(NotFound, match=r"there is no resource foos\.example\.org"):
         await site.cluster.resource("foos.example.org")
     site.server.put(crd("foos.example.org"))
     assert (await site.cluster.resource("foos.example.org")).kind == "Foo"
@@ -277,7 +277,7 @@ async def test_kubeconfig_that_cannot_be_used_is_refused_at_once(tmp_path: Path)
 @in_virtual_time
 async def test_cluster_speaks_with_its_own_name() -> None:
     site = Site("eu")
-    with pytest.raises(Missing, match=r"^cluster eu: get secrets shop/a"):
+    with pytest.raises(NotFound, match=r"^cluster eu: get secrets shop/a"):
         await site.cluster.client.get(SECRETS, A)
 
 

@@ -11,8 +11,9 @@ import pytest
 from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
 
 from kube_envtest import Rule
-from syncer.api import Conflict, Key, Obj, Resource, TooMany, Unreachable
+from syncer.api import Conflict, Key, Obj, TooMany, Unreachable
 from syncer.multicluster import (
+    DEPLOYMENTS,
     Cluster,
     Controller,
     ControllerOptions,
@@ -23,8 +24,6 @@ from syncer.multicluster import (
 )
 from syncer.testing.objects import pod, secret
 from syncer.workqueue.queue import Queue
-
-DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
 
 
 class Recorded:

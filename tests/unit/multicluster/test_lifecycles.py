@@ -176,6 +176,37 @@ async def test_cancellation_of_what_a_run_waits_for_is_a_failure() -> None:
     await scene.lifecycles.close()
 
 
+@in_virtual_time
+async def test_run_that_returns_at_once_begins_once_a_second() -> None:
+    scene = Scene()
+
+    async def returns() -> None:
+        """Return without awaiting anything."""
+        assert len(scene.happened) < 100, "it spins"
+
+    scene.does["a"] = returns
+    scene.lifecycles.put("a", "only")
+    await asyncio.sleep(2.5)
+    assert [time for time, text in scene.happened if "begins" in text] == [0.0, 1.0, 2.0]
+    await scene.lifecycles.close()
+
+
+@in_virtual_time
+async def test_cluster_runs_again_though_the_report_of_its_failure_raised() -> None:
+    scene = Scene()
+
+    def failed(name: str, cluster: str, error: Exception, seconds: float) -> None:
+        raise ValueError(f"no report of {name}")
+
+    scene.lifecycles._failed = failed
+    scene.does["a"] = scene.raises_after(1)
+    scene.lifecycles.put("a", "only")
+    await asyncio.sleep(12)
+    assert [time for time, text in scene.happened if "begins" in text] == [0.0, 11.0]
+    assert list(scene.lifecycles.names) == ["a"]
+    await scene.lifecycles.close()
+
+
 @pytest.mark.parametrize("raises", [True, False])
 def test_run_that_hides_its_cancellation_is_the_last_one(raises: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A group of tasks raises the error of one of them, and the cancellation is forgotten."""

@@ -10,7 +10,7 @@ from cache_scene import CacheScene
 from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, leaving_nothing, running
 
 from kube_envtest import Rule
-from syncer.api import Conflict, Exists, Key, Missing, Resource
+from syncer.api import AlreadyExists, Conflict, Key, NotFound, Resource
 from syncer.multicluster import (
     Cluster,
     ClusterNotFound,
@@ -44,10 +44,10 @@ class Foos(MultiClusterSyncer):
         obj = await self.cluster(request.cluster).get(FOOS, request.key)
         copy = Key(f"vc-{request.cluster}", request.name)
         if obj is None or obj["metadata"]["uid"] != request.uid:
-            with contextlib.suppress(Missing):
+            with contextlib.suppress(NotFound):
                 await self.host.delete(FOOS, copy)
             return
-        with contextlib.suppress(Exists):
+        with contextlib.suppress(AlreadyExists):
             await self.host.create(FOOS, foo(copy.name, copy.namespace, spec=obj.get("spec", {})))
 
     async def back_populate(self, request: Request) -> None:

@@ -52,7 +52,7 @@ def test_types_in_public_signatures_can_be_imported_from_the_package() -> None:
 
 
 def test_errors_that_controllers_catch_can_be_imported_from_the_package() -> None:
-    names = ["ClusterError", "ClusterNotFound", "ConfigError", "Conflict", "Exists", "Missing", "NotConnected"]
+    names = ["ClusterError", "ClusterNotFound", "ConfigError", "Conflict", "AlreadyExists", "NotFound", "NotConnected"]
     assert [
         name for name in [*names, "SyncerError", "Unreachable", "Obj", "Handler"] if name not in package.__all__
     ] == []

@@ -261,7 +261,7 @@ async def test_manager_without_controllers_says_so(capsys: pytest.CaptureFixture
 @in_virtual_time
 async def test_what_is_neither_controller_nor_cluster_is_refused() -> None:
     manager = Manager()
-    with pytest.raises(TypeError, match="added to a manager must be a Controller or ClusterCache, not <function"):
+    with pytest.raises(TypeError, match="added to a manager must be a Controller or ClusterCache or Cluster, not"):
         manager.add(lambda request: None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="what is engaged must be a Cluster, not 'eu'"):
         manager.engage("eu")  # type: ignore[arg-type]
@@ -371,6 +371,28 @@ async def test_cluster_of_a_cache_is_not_replaced_by_another_of_its_name() -> No
         with pytest.raises(ClusterNameTaken, match="need different names"):
             controller.engage(Site("eu").cluster)
         assert controller.cluster("eu").is_kept
+
+
+@in_virtual_time
+async def test_cluster_that_is_only_added_is_run_and_not_engaged() -> None:
+    home = Site("home", secret("s"))
+    late = Site("late", secret("s"))
+    engaged: list[str] = []
+    controller = Controller(Recorded())
+    controller.for_every_cluster(lambda cluster: engaged.append(cluster.name))
+    manager = Manager()
+    manager.add(home.cluster)
+    manager.add(home.cluster)
+    manager.add(controller)
+    async with running(manager):
+        assert await home.cluster.list(SECRETS)
+        manager.add(late.cluster)
+        assert await late.cluster.list(SECRETS)
+        manager.disengage("another")
+        await asyncio.sleep(1)
+        assert home.cluster.is_running
+        assert engaged == []
+    assert not home.cluster.is_running
 
 
 @pytest.mark.parametrize("leaves_first", [True, False])

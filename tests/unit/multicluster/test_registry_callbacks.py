@@ -8,14 +8,14 @@ from fleet_scene import PATIENCE, PODS, SECRETS, eventually, in_virtual_time, le
 from registry_scene import Scene, pod_a
 
 from kube_envtest import Rule
-from syncer.api import Exists, Key, Missing, Obj, Unreachable
+from syncer.api import AlreadyExists, Key, NotFound, Obj, Unreachable
 from syncer.multicluster import (
     CallbackTimeout,
     CannotStart,
     Cluster,
+    ClusterNotFound,
     ClusterRegistry,
     Controller,
-    NotExist,
     Spawned,
     callbacks,
 )
@@ -28,7 +28,7 @@ async def test_errors_of_a_callback_come_back_unchanged() -> None:
     scene = Scene()
     async with scene.playing() as registry:
         await scene.spawn("eu")
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await registry.with_client("eu", lambda eu: eu.client.get(PODS, Key("shop", "none")))
         mine = RuntimeError("mine")
 
@@ -38,7 +38,7 @@ async def test_errors_of_a_callback_come_back_unchanged() -> None:
         with pytest.raises(RuntimeError) as raised:
             await registry.with_client("eu", fail)
         assert raised.value is mine
-        with pytest.raises(Exists):
+        with pytest.raises(AlreadyExists):
             await registry.with_client("eu", lambda eu: eu.create(PODS, pod("a")))
 
 
@@ -101,7 +101,7 @@ async def test_callback_whose_cluster_is_stopped_meanwhile_gets_a_typed_error() 
         using = asyncio.create_task(registry.with_client("eu", slow))
         await asyncio.sleep(1)
         await registry.stop("eu")
-        with pytest.raises(NotExist, match="they were stopped meanwhile") as caught:
+        with pytest.raises(ClusterNotFound, match="they were stopped meanwhile") as caught:
             await using
         assert isinstance(caught.value.__cause__, Unreachable)
         await scene.spawn("us")
@@ -113,7 +113,7 @@ async def test_callback_whose_cluster_is_stopped_meanwhile_gets_a_typed_error() 
         using = asyncio.create_task(registry.with_client("us", read))
         await asyncio.sleep(1)
         await registry.stop("us")
-        with pytest.raises(NotExist, match="they were stopped meanwhile"):
+        with pytest.raises(ClusterNotFound, match="they were stopped meanwhile"):
             await using
         scene.sites["us"].server.faults.remove(hung)
         await scene.spawn("us")

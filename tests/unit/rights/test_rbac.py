@@ -155,7 +155,7 @@ def test_host_object_is_only_read_on_the_host() -> None:
     assert Source(Side.HOST, EVENTS, marked=False) in sources(Events())
 
 
-def test_tenants_are_told_by_events_and_the_lease_is_for_elections_only() -> None:
+def test_tenants_get_events_and_the_lease_serves_elections_only() -> None:
     assert allows(needed([]), Side.VIRTUAL, EVENTS, "create")
     assert not allows(needed([]), Side.HOST, LEASES, "create")
     assert allows(needed([], leader_election=True), Side.HOST, LEASES, "create")
@@ -334,7 +334,7 @@ class HostNodes(Mirror):
     resource = NODES
 
 
-def test_daemon_has_its_lease_and_what_is_in_the_whole_host_once_and_virtual_clusters_the_rest() -> None:
+def test_daemon_role_has_lease_and_host_rights_once_and_clusters_the_rest() -> None:
     shares = [
         Share("a", needed([Maps(), HostNodes()], leader_election=True), ("vc-a",)),
         Share("b", needed([Pods(), HostNodes()], leader_election=True), ("vc-b",)),
@@ -358,7 +358,7 @@ def test_daemon_without_anything_of_its_own_needs_no_role() -> None:
     assert daemon_manifests([Share("a", needed([Maps()]), ("vc-a",))], name="fleet", home="syncers") == []
 
 
-def test_daemon_role_for_the_whole_host_joins_what_virtual_clusters_need() -> None:
+def test_daemon_role_for_the_whole_host_joins_rights_of_virtual_clusters() -> None:
     reads, writes = (Right(Side.HOST, NODES, verbs) for verbs in (("list", "get"), ("patch", "get")))
     [role] = daemon_manifests([Share("a", [reads], ()), Share("b", [writes], ())], name="fleet", home="")
     assert role["metadata"] == {"name": "fleet"}

@@ -219,7 +219,7 @@ def test_laws_are_tested_only_if_they_concern_the_syncer() -> None:
     assert hasattr(laws_for(Good, objects=OBJECTS), "test_unknown_fields_are_kept")
 
 
-def test_sides_are_told_apart() -> None:
+def test_sides_are_distinguished() -> None:
     from syncer.testing.trial import Trial
     from syncer.testing.world import World
 

@@ -101,7 +101,7 @@ def test_differences_from_the_expectation_are_listed(tmp_path: Path, expect: str
     assert message in text
 
 
-def test_unexpected_refusal_is_said(tmp_path: Path) -> None:
+def test_unexpected_refusal_is_reported(tmp_path: Path) -> None:
     squatter = "{apiVersion: v1, kind: ConfigMap, metadata: {name: db-x-shop-x-vc, namespace: vc-ns}}"
     text = failure(tmp_path, "{calls: []}", f"    given: {{host: [{squatter}]}}\n")
     assert "refused: expected None, found 'the host" in text

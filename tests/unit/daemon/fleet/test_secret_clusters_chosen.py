@@ -50,7 +50,7 @@ def test_oldest_are_those_that_are_not_too_many() -> None:
     assert list(refused) == [("team", BEYOND)]
 
 
-def test_two_whose_copies_would_be_at_the_same_places_are_not_both_taken() -> None:
+def test_two_clusters_with_the_same_copy_keys_are_not_both_taken() -> None:
     config = configured(translator=Anonymous)
     found = [secret("a"), secret("b"), secret("c", {HOME: "more"})]
     assert names(config, *found) == ["a", "c"]
@@ -73,7 +73,7 @@ def test_version_differs_for_another_key() -> None:
     assert (one.version, other.version, one.secret) == (("7", "config"), ("7", "kubeconfig"), Key("team", "a"))
 
 
-def test_of_a_secret_only_what_chooses_is_kept_and_not_all_of_a_long_text() -> None:
+def test_secret_keeps_only_choosing_fields_and_bounded_texts() -> None:
     given = secret("a", {NAME: "x" * 100_000, "else": "y"})
     given["metadata"] |= {"labels": {"vsyncer.dev/cluster": "shop", "z": "z"}, "managedFields": [{}]}
     given["data"] = {"config": "c2VjcmV0"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Config, ConfigError, Forbidden, Key, Missing, Networking, Obj, Resource, Settings
+from syncer.api import Config, ConfigError, Forbidden, Key, Networking, NotFound, Obj, Resource, Settings
 from syncer.clusters.login import Login
 from syncer.clusters.proxy import Proxy
 from syncer.clusters.transport import Endpoint
@@ -96,9 +96,7 @@ def test_address_in_the_kubeconfig_is_used_and_names_of_the_hosts_dns_are_looked
         ("192.0.2.7", {"proxy": Proxy("proxy.example", 3128)}, "is reached through a proxy"),
     ],
 )
-def test_address_that_pods_cannot_reach_is_refused_with_what_to_set(
-    server: str, more: dict[str, Any], why: str
-) -> None:
+def test_unreachable_address_is_refused_with_the_option_to_set(server: str, more: dict[str, Any], why: str) -> None:
     output = refused(settings(), server, **more)
     assert output.startswith("networking.apiServer of virtual cluster shop: is required, as pods are synced")
     assert why in output
@@ -125,7 +123,7 @@ def test_address_of_the_host_service_is_used_with_its_https_port(ports: list[Obj
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
-        (Missing("no"), "the host has no Service infra/api. Create it"),
+        (NotFound("no"), "the host has no Service infra/api. Create it"),
         (Forbidden("no"), "may not read the Service infra/api. Apply what `syncer rbac --side host` prints"),
         ({"clusterIP": "None", "ports": [{"port": 443}]}, "has no address of its own"),
         ({"clusterIP": "10.96.0.9"}, "has no address of its own"),

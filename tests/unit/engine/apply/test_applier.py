@@ -7,10 +7,10 @@ from applier_bench import SETTINGS, Bench, copy, ours, play
 
 from kube_envtest import Rule
 from syncer.api import (
+    AlreadyExists,
     Config,
     Conflict,
     Decision,
-    Exists,
     Key,
     Mirror,
     NotConnected,
@@ -149,7 +149,7 @@ def test_foreign_object_that_stands_in_the_way_is_found_and_not_kept() -> None:
 def test_copy_of_ours_that_was_not_seen_yet_is_looked_at() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.host.put(copy(color="red"))
-        with pytest.raises(Exists):
+        with pytest.raises(AlreadyExists):
             await bench.apply(apply(host=copy()))
         stored = bench.stored(Side.HOST, CONFIG_MAPS, there)
         assert stored

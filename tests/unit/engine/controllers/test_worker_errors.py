@@ -7,17 +7,17 @@ from worker_bench import PARKED, SLOWLY, A, Bench, RecordedEvent, play
 
 from kube_envtest import Rule
 from syncer.api import (
+    AlreadyExists,
     Conflict,
     Decision,
     Denied,
-    Exists,
     Expired,
     Forbidden,
     Invalid,
     Key,
-    Missing,
     MissingRight,
     NotConnected,
+    NotFound,
     Obj,
     QuotaExceeded,
     Refused,
@@ -55,8 +55,8 @@ FAILING = RequestState.FAILING
         pytest.param(RecursionError(), 0, PARKED, SLOWLY, "Unreadable", False, id="too deep"),
         # a stale cache: at once, but only the first time
         pytest.param(Conflict("no", **HERE), 0, FAILING, 0.0, "", False, id="conflict"),
-        pytest.param(Exists("no", **HERE), 0, FAILING, 0.0, "", False, id="exists"),
-        pytest.param(Missing("no", **HERE), 0, FAILING, 0.0, "", False, id="missing"),
+        pytest.param(AlreadyExists("no", **HERE), 0, FAILING, 0.0, "", False, id="exists"),
+        pytest.param(NotFound("no", **HERE), 0, FAILING, 0.0, "", False, id="missing"),
         pytest.param(Conflict("no", **HERE), 1, FAILING, 0.1, "", False, id="conflict again"),
         # a server that says when
         pytest.param(TooMany("no", retry_after=7, **HERE), 0, FAILING, 7.0, "", False, id="too many"),

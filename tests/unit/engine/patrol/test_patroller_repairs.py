@@ -30,7 +30,7 @@ CLASSES = [
 @pytest.mark.parametrize(
     ("policy", "outcome"), [("repair", "repaired"), ("report", "reported"), ("ignore", "ignored"), (None, "repaired")]
 )
-def test_policy_of_a_class_decides_what_becomes_of_drift(
+def test_policy_of_a_class_decides_about_its_drift(
     kind: str, happens: Happens, policy: str | None, outcome: str
 ) -> None:
     async def scenario(bench: Bench) -> None:

@@ -147,7 +147,7 @@ def test_selector_wakes_the_objects_with_the_labels_that_it_wants(known: Known) 
     assert len(known.notified()) == 51
 
 
-def test_selector_wakes_objects_whose_labels_are_not_indexed_yet() -> None:
+def test_selector_wakes_objects_with_unindexed_labels() -> None:
     known = Known(claims=False)
     for number in range(150):
         known.put(CONFIG_MAPS, f"m{number}", metadata={"labels": {"app": "web"}})
@@ -164,7 +164,7 @@ def test_selector_wakes_only_objects_with_all_labels_that_it_wants(known: Known)
     assert known.notified() == {("configmaps", "both")}
 
 
-def test_owner_wakes_objects_whose_owners_are_not_indexed_yet() -> None:
+def test_owner_wakes_objects_with_unindexed_owners() -> None:
     known = Known(claims=False)
     for number in range(150):
         known.put(SECRETS, f"own{number}", metadata={"ownerReferences": [{"uid": "uid-c"}]})

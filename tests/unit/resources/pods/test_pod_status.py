@@ -3,7 +3,7 @@
 import pytest
 
 from syncer.api import Obj, Pair
-from syncer.resources.pods.containers import created
+from syncer.resources.pods.record import created
 from syncer.resources.pods.status import HOST_CLAIMS, gate_conditions, virtual_status
 from syncer.testing import World
 from syncer.testing.objects import pod, pod_mounting, secret, serviceaccount
