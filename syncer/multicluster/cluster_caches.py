@@ -203,7 +203,7 @@ class Caches:
         options = self.options
         limit = self.limited(resource, part.namespace)
         if part == Part():
-            part = options.parts.get(resource, part)
+            part = options.by_object.get(resource, part)
         part = part._replace(namespace=part.namespace or limit)
         known = self._informers.get((resource, part))
         if known is not None:

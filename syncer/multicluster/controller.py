@@ -397,7 +397,7 @@ class Controller:
 
         self._watch(cluster, resource, owner, options)
 
-    def watch_with(
+    def watch_map_func(
         self,
         cluster: Cluster,
         resource: Resource | ClusterInformer,

@@ -136,11 +136,11 @@ async def test_watch_of_owners_requests_the_controller_of_the_wanted_kind() -> N
 
 
 @in_virtual_time
-async def test_watch_with_a_function_requests_what_it_returns_of_engaged_clusters() -> None:
+async def test_watch_by_a_map_function_requests_what_it_returns_of_engaged_clusters() -> None:
     eu, us, seen = Site("eu", pod("a")), Site("us"), Recorded()
     controller = Controller(seen)
     controller.engage(us.cluster)
-    controller.watch_with(
+    controller.watch_map_func(
         eu.cluster, PODS, lambda obj: [Request(name, "", obj["metadata"]["name"]) for name in ("us", "unknown")]
     )
     async with running(eu, us, controller):
@@ -154,7 +154,7 @@ async def test_requests_of_a_cluster_wait_until_it_is_engaged_each_time() -> Non
     """Copies in one cluster are seen before their originals' clusters join: else none would go with its original."""
     home, us, seen = Site("home", pod("a"), pod("b")), Site("us"), Recorded()
     controller = Controller(seen)
-    controller.watch_with(home.cluster, PODS, lambda obj: [Request("us", "", obj["metadata"]["name"])])
+    controller.watch_map_func(home.cluster, PODS, lambda obj: [Request("us", "", obj["metadata"]["name"])])
     async with running(home, us, controller):
         await home.cluster.list(PODS)
         await asyncio.sleep(5)
@@ -350,7 +350,7 @@ async def test_clusters_join_and_leave_while_it_runs_and_get_every_watch_and_ind
         controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, SECRETS))
         controller.for_every_cluster(lambda cluster: cluster.add_index(SECRETS, "all", lambda obj: ["yes"]))
         await eventually(lambda: len(seen.names("us")) == 2)
-        assert len(await us.cluster.find(SECRETS, "all", "yes")) == 1
+        assert len(await us.cluster.by_index(SECRETS, "all", "yes")) == 1
         controller.disengage("us")
         controller.disengage("us")
         us.server.put(pod("c"))

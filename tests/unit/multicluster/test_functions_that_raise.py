@@ -68,7 +68,7 @@ def watched_by_predicate(seen: Seen, cluster: Cluster, faulty: Faulty) -> None:
 
 
 def watched_by_map_function(seen: Seen, cluster: Cluster, faulty: Faulty) -> None:
-    seen.controller.watch_with(cluster, PODS, faulty.requests)
+    seen.controller.watch_map_func(cluster, PODS, faulty.requests)
 
 
 WATCHES = pytest.mark.parametrize("watch", [watched_by_predicate, watched_by_map_function])

@@ -183,7 +183,7 @@ async def of_a_map_function(block: Callable[[], None]) -> None:
 
     site, seen = Site("eu", pod("a")), asyncio.Event()
     controller = Controller(reconcile, ControllerOptions(name="greeter"))
-    controller.watch_with(site.cluster, PODS, requests)
+    controller.watch_map_func(site.cluster, PODS, requests)
     async with running(site, controller):
         await seen.wait()
 
