@@ -286,7 +286,7 @@ class Kubelet(Section):
     """IP address to listen on. Empty: all addresses of the machine."""
 
     first_port: int = Field(default=20250, ge=1, le=65535)
-    """The first port; each Node has a port of its own."""
+    """The first port; each Node has a port of its own while a copy of a Pod runs there."""
 
     ports: int = Field(default=500, ge=1, le=20000)
     """Number of ports, from the first one on. Nodes beyond have no logs and no exec."""

@@ -140,6 +140,7 @@ def test_figures_are_of_the_containers_that_were_sent(two: Two) -> None:
             two.virtual.put(merged(original, {"spec": {"ephemeralContainers": [{"name": "proxy", "image": "i"}]}}))
             await daemon.settled()
             server = NodeServer(connected(daemon), Kubelet(), PortsInUse())
+            await server._subscribe()
             found = server._copied(key_of(there))
             assert found is not None
             assert found.containers == {"app"}

@@ -83,7 +83,8 @@ def test_address_of_a_kubelet_is_that_of_its_node() -> None:
 class Host(SingleRequests):
     """A host whose node has a kubelet on the loopback, in plain text."""
 
-    def __init__(self, page: bytes, status: int = 200) -> None:
+    def __init__(self, page: bytes, status: int = 200, copies: Mapping[Key, Own] = COPIES) -> None:
+        self.copies = copies
         self.page, self.status, self.asked = page, status, list[bytes]()
         self.reported: list[tuple[str, str]] = []
 
@@ -93,7 +94,7 @@ class Host(SingleRequests):
         cluster = SideClient(
             "host", Side.HOST, self, dialer=Dialer(Endpoint("127.0.0.1", port, tls=False), Bearer(None))
         )
-        return HostKubelets(cluster, lambda node: COPIES, lambda *reported: self.reported.append(reported))
+        return HostKubelets(cluster, lambda node: self.copies, lambda *reported: self.reported.append(reported))
 
     async def __aexit__(self, *error: object) -> None:
         self.server.close()
@@ -141,6 +142,14 @@ async def test_page_has_the_families_that_the_tenant_has_samples_of() -> None:
     [head] = host.asked
     assert head.startswith(b"GET /metrics/cadvisor HTTP/1.1\r\n")
     assert b"Authorization: Bearer of-the-daemon\r\n" in head
+
+
+async def test_kubelet_of_a_node_without_copies_is_not_asked() -> None:
+    """So nobody learns which nodes the host has."""
+    host = Host(PAGE, copies={})
+    async with host as kubelets:
+        assert await kubelets.metrics("any") == b""
+    assert (host.asked, host.said) == ([], [("", "")])
 
 
 async def test_kubelet_that_refuses_is_reported_and_not_queried_again_at_once() -> None:

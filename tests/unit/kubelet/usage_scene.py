@@ -8,7 +8,7 @@ from typing import Any
 from kubelet_scene import NODE, SETTINGS
 from single_requests import SingleRequests
 
-from syncer.api.objects import Key, Obj, Side
+from syncer.api.objects import Key, Obj, Side, key_of, uid_of
 from syncer.clusters.client import SideClient
 from syncer.clusters.transport import HttpRequest, HttpResponse
 from syncer.kubelet.usage import Copied, Usages
@@ -80,7 +80,8 @@ class Measuring(SingleRequests):
         found = self.pods.get(key.name)
         if found is None:
             return None
-        return Copied(found, frozenset(each["name"] for each in found["spec"]["containers"]))
+        names = frozenset(each["name"] for each in found["spec"]["containers"])
+        return Copied(key_of(found), uid_of(found), found, names)
 
 
 def measuring() -> Measuring:
