@@ -3,7 +3,7 @@ sides, and the time.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Generic, Protocol
 
@@ -12,7 +12,7 @@ from typing_extensions import TypeVar
 from syncer.api.config import Config
 from syncer.api.errors import Refused
 from syncer.api.marks import Marks, label_value
-from syncer.api.metadata_rules import MetadataFilter, MetadataRules, without_keys
+from syncer.api.metadata_rules import KeyRules, MetadataFilter, MetadataRules, without_keys
 from syncer.api.names import NameTranslator
 from syncer.api.networking import ApiServerAddress, Networking
 from syncer.api.objects import Json, Key, Obj, Resource, Side, annotations_of, key_of
@@ -362,6 +362,14 @@ class Context(Generic[C]):
             "kind": self.resource.kind,
             "metadata": metadata,
         }
+
+    def narrowed(self, annotations: KeyRules) -> "Context[C]":
+        """Return this context for an object of which other annotations cross than of its kind.
+
+        Args:
+            annotations: The rules instead of the kind's, a constant.
+        """
+        return replace(self, metadata=self.metadata.narrowed(annotations))
 
     def refuse_without(self, virtual: Obj, is_needed: Callable[[str], bool]) -> None:
         """Refuse an object with an annotation that it needs and that stays behind.

@@ -25,7 +25,7 @@ from syncer.api import (
     path_steps,
     path_text,
 )
-from syncer.api.metadata_defaults import with_defaults
+from syncer.api.metadata_defaults import of_every_kind
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.config.document import Mistake, Steps, as_list, as_mapping
 from syncer.directions import direction_class
@@ -201,8 +201,8 @@ def _problem_of_owner(path: str, kind: _Kind, section: Mapping[str, Any]) -> str
         if overlaps(path, own) and path_steps(own) != path_steps(path):
             return f"can't have another owner than {path_text(own)}, which both sides own."
 
-    rules = with_defaults(kind.metadata, goes_down=kind.goes_down)
-    if key and not MetadataFilter(rules, _rules(section)).crosses(*key):
+    every = of_every_kind(goes_down=kind.goes_down)
+    if key and not MetadataFilter(kind.metadata, _rules(section), every=every).crosses(*key):
         why = f"it stays behind, as the metadata rules of this kind say of {key[0]}."
         return f"can't have another owner: {why}"
 

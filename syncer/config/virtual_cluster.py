@@ -1,6 +1,6 @@
 """A virtual cluster to serve: its connection, and the sections that apply to it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -153,6 +153,12 @@ def probe_key(translator: NameTranslator) -> Key:
     Two name translators with the same host key put copies under the same names.
     """
     return translator.to_host(PODS, Key("one", "probe"))
+
+
+def name_problem(translator: NameTranslator, name: str) -> str:
+    """Return why a virtual cluster with this name translator can't have a name; ``""`` if it can."""
+    problem: Callable[[str], str] = getattr(translator, "name_problem", lambda given: "")
+    return problem(name)
 
 
 def _applies(syncer: Syncer, settings: Settings) -> bool:

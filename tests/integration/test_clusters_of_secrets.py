@@ -65,12 +65,16 @@ def test_virtual_cluster_of_a_secret_is_served_with_the_rights_that_are_printed(
     program = yaml.safe_load(tokens)
     program["users"][0]["user"] = {"exec": {"command": "id", "apiVersion": "client.authentication.k8s.io/v1"}}
     host.create(in_secret("program", team, yaml.safe_dump(program).encode()))
-    eventually(lambda: len(clusters(daemon)) == 3, "the bad ones are refused")
+    proxied = yaml.safe_load(tokens)
+    proxied["clusters"][0]["cluster"]["proxy-url"] = "http://user:pass@169.254.169.254:80"
+    host.create(in_secret("proxied", team, yaml.safe_dump(proxied).encode()))
+    eventually(lambda: len(clusters(daemon)) == 4, "the bad ones are refused")
     found = clusters(daemon)
     assert found[scene.name].startswith("served")
     assert "host namespace 'kube-system' is not assigned" in found[f"{team}/thief"]
     assert "exec and auth-provider run programs here" in found[f"{team}/program"]
-    assert f"[!]secrets/{team} degraded: Refused: 2" in daemon.readyz()[1]
+    assert "proxy-url connects to any address" in found[f"{team}/proxied"]
+    assert f"[!]secrets/{team} degraded: Refused: 3" in daemon.readyz()[1]
 
     renewed = {"data": {"config": base64.b64encode(admin).decode()}}
     host.patch("Secret", Key(team, "kubeconfig"), renewed)

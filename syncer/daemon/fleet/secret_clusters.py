@@ -24,7 +24,7 @@ from syncer.api.objects import Key, Obj, labels_of
 from syncer.cache.reflector import Reflector
 from syncer.clusters.connection import ReplaceableLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
-from syncer.config.virtual_cluster import probe_key
+from syncer.config.virtual_cluster import name_problem, probe_key
 from syncer.daemon.process import Process
 from syncer.daemon.start.connecting import SecretCluster
 from syncer.daemon.unserved import BEYOND, UNLISTED
@@ -155,7 +155,10 @@ def _cluster(config: SyncerConfig, entry: VirtualClusterSecretsSection, secret: 
     if home not in entry.host_namespaces:
         why = f"the host namespace {home!r} is not assigned to {entry.namespace}"
         raise CannotConnect(Reason.REFUSED, why)
-    return config.cluster_of(entry, name, home)
+    cluster = config.cluster_of(entry, name, home)
+    if problem := name_problem(cluster.translator, name):
+        raise CannotConnect(Reason.REFUSED, problem)
+    return cluster
 
 
 def _must_be_free(

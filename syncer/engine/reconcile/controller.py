@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from syncer.api.config import Config
 from syncer.api.context import Context, CopiedKind, Settings
 from syncer.api.errors import NotYet, Refused
-from syncer.api.metadata_defaults import is_note, with_defaults
+from syncer.api.metadata_defaults import is_note, of_every_kind
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, SyncRequest
 from syncer.api.optional_roles import Refers
@@ -408,9 +408,10 @@ class BoundSyncer:
             for section in self.settings.sections.values():
                 reserved.update(section.reserved_labels())
         return MetadataFilter(
-            with_defaults(self.syncer.metadata, goes_down=goes_down),
+            self.syncer.metadata,
             self.config.metadata,
             self.syncer.up if goes_down else (),
+            every=of_every_kind(goes_down=goes_down),
             prefix=self.settings.marks.prefix,
             is_note=is_note_or_patched,
             reserved=reserved,

@@ -41,6 +41,22 @@ def test_option_that_does_nothing_with_the_translator_is_refused(translator: str
 
 
 @pytest.mark.parametrize(
+    ("name", "translator", "count"),
+    [
+        ("a-x-b", "vcluster-compat", 1),
+        ("x-b", "vcluster-compat", 1),
+        ("a-xb", "vcluster-compat", 0),
+        ("a-x-b", "single-namespace", 0),
+    ],
+)
+def test_name_that_makes_the_names_of_vcluster_ambiguous_is_refused(name: str, translator: str, count: int) -> None:
+    found = problems(HEAD.replace("shop", name, 1) + f"names: {{translator: {translator}}}")
+    assert len(found) == count
+    for each in found:
+        assert "its copies could be taken for another one's: choose a name" in each
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "names: {namespaces: [], trustTenant: false}",
