@@ -50,10 +50,19 @@ class VirtualCluster:
     #: The most memory that its objects may take in the daemon, in MiB; 0 for no limit, None for the
     #: default.
     max_megabytes: int | None
+    #: The host namespace of the Secrets that it is one of; ``""`` if it is listed.
+    secrets_namespace: str
     #: The classes behind the sections of ``sync``.
     syncers: Sequence[type[Syncer]]
     #: The class behind ``names.translator``; None if the model was built without it.
     translator_class: type[NameTranslator] | None
+
+    @property
+    def owner(self) -> str:
+        """Who decides what it takes: the virtual cluster itself, or those who write Secrets in a namespace."""
+        if self.secrets_namespace:
+            return f"Secrets of {self.secrets_namespace}"
+        return self.name
 
     @cached_property
     def options(self) -> object:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from syncer.api import Key, Obj, Resource
-from syncer.cache.budget import Account
+from syncer.byte_budget import ByteBudget
 from syncer.cache.informer import Informer
 from syncer.clusters import codec
 
@@ -21,10 +21,15 @@ def raw(value: Obj) -> codec.Raw:
     return codec.Raw(json.dumps(value).encode())
 
 
+def of_namespaces(most: int = 0) -> ByteBudget:
+    """Return the half for virtual objects of a budget, divided between namespaces."""
+    return ByteBudget(most // 2, parent=ByteBudget(most), divided=True)
+
+
 class Watched:
     """An informer, and what its handlers hear: one of a syncer, and one of the engine."""
 
-    def __init__(self, *, ordered: bool = True, trusted: bool = True, budget: Account | None = None) -> None:
+    def __init__(self, *, ordered: bool = True, trusted: bool = True, budget: ByteBudget | None = None) -> None:
         self.now = 0.0
         self.notified: list[tuple[Key, str]] = []
         self.engine_notified: list[Key] = []
