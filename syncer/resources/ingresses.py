@@ -189,7 +189,8 @@ def _check_class(ctx: Context[IngressConfig], virtual: Obj) -> None:
     """Refuse an Ingress whose class isn't allowed, in any annotation that a controller may take it
     from.
     """
-    named = {"spec.ingressClassName": (virtual.get("spec") or {}).get("ingressClassName")}
+    spec = virtual.get("spec") or {}
+    named: dict[str, str | None] = {"spec.ingressClassName": spec.get("ingressClassName")}
     crossing = dict(named)
     for key, name in annotations_of(virtual).items():
         if key.endswith(_CLASS_ENDING):

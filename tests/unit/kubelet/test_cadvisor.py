@@ -149,7 +149,7 @@ async def test_kubelet_of_a_node_without_copies_is_not_asked() -> None:
     host = Host(PAGE, copies={})
     async with host as kubelets:
         assert await kubelets.metrics("any") == b""
-    assert (host.asked, host.said) == ([], [("", "")])
+    assert (host.asked, host.reported) == ([], [("", "")])
 
 
 async def test_kubelet_that_refuses_is_reported_and_not_queried_again_at_once() -> None:

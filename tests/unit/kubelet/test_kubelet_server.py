@@ -163,7 +163,7 @@ async def test_pod_is_not_reached_while_the_owner_of_its_host_namespace_is_unkno
 async def test_pod_of_another_node_is_not_reached(side: str) -> None:
     async with scene() as here:
         server = here.virtual if side == "virtual" else here.host
-        [found] = [each for path, each in server.objects.items() if path.endswith((f"/pods/{POD.name}", PLACE.name))]
+        [found] = [each for path, each in server.objects.items() if path.endswith((f"/pods/{POD.name}", HOST_KEY.name))]
         found["spec"]["nodeName"] = "node2"
         assert (await here.ask(LOGS))[0] == 404
         assert here.reached == []
