@@ -192,12 +192,12 @@ def _check_class(ctx: Context[IngressConfig], virtual: Obj) -> None:
     spec = virtual.get("spec") or {}
     named: dict[str, str | None] = {"spec.ingressClassName": spec.get("ingressClassName")}
     crossing = dict(named)
-    for key, name in annotations_of(virtual).items():
+    for key, value in annotations_of(virtual).items():
         if key.endswith(_CLASS_ENDING):
             path = f"metadata.annotations[{key}]"
-            named[path] = name
+            named[path] = value
             if ctx.metadata.crosses("annotations", key):
-                crossing[path] = name
+                crossing[path] = value
 
     allowed = ctx.config.allowed_classes
     how = f"use {' or '.join(allowed)}"
