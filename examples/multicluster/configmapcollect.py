@@ -82,7 +82,7 @@ async def main() -> None:
     options = parser.parse_args()
 
     provider = ContextsProvider(options.kubeconfig, contexts=options.sources.split(","))
-    parts = ClusterOptions(parts={CONFIG_MAPS: COLLECTED})  # nothing else is read or kept
+    parts = ClusterOptions(by_object={CONFIG_MAPS: COLLECTED})  # nothing else is read or kept
     cache = ClusterCache([provider], ClusterCacheOptions(user_agent="configmapcollect", clusters=parts))
     connection = ConnectionSettings(options.kubeconfig, options.home)
     home = Cluster("(home)", connection, options=ClusterOptions(namespace=options.namespace))

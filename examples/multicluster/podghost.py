@@ -37,7 +37,7 @@ class Ghosts:
     async def reconcile(self, request: Request) -> None:
         """Bring the ghost of a pod in step."""
         pod = await self.sources[request.cluster].get(PODS, request.key)
-        ghosts = await self.destination.find(GHOSTS, BY_POD, request)
+        ghosts = await self.destination.by_index(GHOSTS, BY_POD, request)
         ghost = next((each for each in ghosts if pod is not None and each["spec"]["uid"] == uid_of(pod)), None)
         for each in ghosts:
             if each is not ghost:

@@ -57,14 +57,14 @@ def _run(chosen: Sequence[Stage], folder: Path) -> Iterator[Ran]:
             for beside in [each for each in besides if each.stage.before == stage.name]:
                 yield _shown(beside.stage, beside.ran)
                 besides.remove(beside)
-            place = folder / str(number)
-            place.mkdir()
+            run_folder = folder / str(number)
+            run_folder.mkdir()
             nice = NICE * len(besides)
             if stage.before:
                 print(f"── {stage.name}: runs beside the next ones, and is shown before: {stage.before}", flush=True)
-                besides.append(Beside(stage, place, nice=nice))
+                besides.append(Beside(stage, run_folder, nice=nice))
             else:
-                yield _shown(stage, partial(run, stage, place, nice=nice))
+                yield _shown(stage, partial(run, stage, run_folder, nice=nice))
         while besides:
             yield _shown(besides[0].stage, besides[0].ran)
             besides.pop(0)

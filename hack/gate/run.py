@@ -110,7 +110,7 @@ class Beside:
 _running: set["subprocess.Popen[str]"] = set()
 
 
-def execute(command: Sequence[str], folder: Path, place: Path, say: Callable[[str], None] = show) -> Done:
+def execute(command: Sequence[str], folder: Path, cwd: Path, say: Callable[[str], None] = show) -> Done:
     """Run a command for an hour at most.
 
     Its temporary files are in a folder of its own, which goes with it. Its path is short, as it is a part of sockets'.
@@ -119,7 +119,7 @@ def execute(command: Sequence[str], folder: Path, place: Path, say: Callable[[st
     temporary.mkdir(exist_ok=True)
     process = subprocess.Popen(
         command,
-        cwd=place,
+        cwd=cwd,
         env={**stages.environment(), "VSYNCER_GATE": str(folder), "TMPDIR": str(temporary)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -40,11 +40,11 @@ class Verdict:
             return
         for number, one in enumerate(real):
             print(f"── once more, alone: {one.test}", flush=True)
-            place = folder / f"again-{number}"
-            place.mkdir()
+            run_folder = folder / f"again-{number}"
+            run_folder.mkdir()
             command, where = stages.again(one.test)
-            code = execute(command, place, where).code
-            found = read(place).results.get(one.test)
+            code = execute(command, run_folder, where).code
+            found = read(run_folder).results.get(one.test)
             if code == 0 and found and found.outcome == "passed":
                 self.flaky.append(one)
 

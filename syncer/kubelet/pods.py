@@ -62,7 +62,9 @@ class Pods:
         async with self._lookups:
             virtual, host = await asyncio.gather(_get(self._virtual, route.pod), self._copy(key))
         gone = _gone(route.pod)
-        if virtual is None or host is None or dig(virtual, "spec.nodeName") != node:
+        if virtual is None or host is None:
+            raise gone
+        if any(dig(pod, "spec.nodeName") != node for pod in (virtual, host)):
             raise gone
         marks = self._settings.marks
         identity = self._settings.identity

@@ -25,7 +25,7 @@ _NOBODY = "; nobody runs this cluster: add it to a Manager or a ClusterCache, or
 class Cluster:
     """A cluster with a name of its owner's choice.
 
-    :meth:`get`, :meth:`list` and :meth:`find` read from caches; ``client`` reads from the API
+    :meth:`get`, :meth:`list` and :meth:`by_index` read from caches; ``client`` reads from the API
     server. Writes go to the API server, and their result is in the caches before they return, so
     that the next decision is made from it.
 
@@ -203,7 +203,7 @@ class Cluster:
         """Index the objects of a resource by the values of a function, such as fields or labels; at
         any time.
 
-        A live resource is listed by each :meth:`find`.
+        A resource without a cache is listed by each :meth:`by_index`.
         """
         if self._is_live(resource):
             self._caches.live_indexes[resource, name] = values
@@ -243,7 +243,7 @@ class Cluster:
             return await self.client.list(resource, namespace=limited, selector=written)
         return (await self._synced(resource)).objects(namespace=namespace, selector=selector)
 
-    async def find(self, resource: Resource, index: str, value: Hashable) -> Sequence[Obj]:
+    async def by_index(self, resource: Resource, index: str, value: Hashable) -> Sequence[Obj]:
         """Return private copies of the cached objects that have a value in an index.
 
         Raises:
@@ -283,10 +283,8 @@ class Cluster:
         subresource: str = "",
         key: Key | None = None,
     ) -> Obj:
-        """Create an object, and return it as the server stored it, mostly without
-        ``managedFields``.
-
-        With a ``subresource`` (``binding``, ``token``, ``eviction``), ``key`` is the parent object.
+        """Create an object as :meth:`Client.create` does; without a subresource, the caches have it
+        before this returns.
 
         Raises:
             AlreadyExists: Another object has the name.
@@ -372,7 +370,7 @@ class Cluster:
         return marked
 
     def _is_live(self, resource: Resource) -> bool:
-        return resource in self._caches.options.live
+        return resource in self._caches.options.disable_for
 
     @property
     def _is_lost(self) -> bool:

@@ -132,7 +132,7 @@ class RemoteClusters:
         )
         self._manage.add_index(resource, _INDEX, lambda obj: [_secret_of(obj)])
         self.controller.watch_object(self._manage, resource)
-        self.controller.watch_with(self._manage, secrets, self._users)
+        self.controller.watch_map_func(self._manage, secrets, self._users)
 
     async def reconcile(self, request: Request) -> Result:
         """Bring the controllers of an object's cluster in step; they are looked after again, as

@@ -240,8 +240,8 @@ def test_dashboard_is_valid() -> None:
     panels = dashboard["panels"]
     ids = [panel["id"] for panel in panels]
     assert len(set(ids)) == len(ids)
-    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
-    assert len(set(places)) == len(places)
+    positions = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
+    assert len(set(positions)) == len(positions)
     assert all(panel["title"] for panel in panels)
     assert {variable["name"] for variable in dashboard["templating"]["list"]} == {
         "datasource",

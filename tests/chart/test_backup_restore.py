@@ -168,14 +168,14 @@ def test_notes_name_the_next_step_of_a_restore() -> None:
     def notes(**restore: Any) -> str:
         values = {"restore": {"snapshot": "one", **restore}, "backup": {"enabled": True}}
         chart = str(built("virtual-cluster"))
-        said = helm("install", "shop", chart, "--namespace=shop", "--dry-run=client", values=values)
-        return said.partition("\nNOTES:\n")[2]
+        output = helm("install", "shop", chart, "--namespace=shop", "--dry-run=client", values=values)
+        return output.partition("\nNOTES:\n")[2]
 
     running = notes(running=True)
     assert "vsyncer.dev/part=restore" in running
     assert "rollout status" not in running
     assert "syncer patrol --confirm" not in running
-    held = notes(hold=True)
-    assert "rollout status" in held
-    assert "syncer patrol --confirm" in held
+    restored = notes(hold=True)
+    assert "rollout status" in restored
+    assert "syncer patrol --confirm" in restored
     assert "patrol" not in notes(hold=False)

@@ -81,11 +81,11 @@ def test_further_virtual_cluster_gets_a_daemon_of_its_own_and_changes_nothing_of
     alone, both = objects(**ALL_PARTS), objects(virtualClusters=[BANK, SHOP], **ALL_PARTS)
     for each in (*alone.values(), *both.values()):
         each["metadata"].get("annotations", {}).pop("helm.sh/hook-weight", None)  # they go one after the other
-    assert {place: each for place, each in both.items() if place in alone} == alone
-    added = {place: each for place, each in both.items() if place not in alone}
+    assert {identity: each for identity, each in both.items() if identity in alone} == alone
+    added = {identity: each for identity, each in both.items() if identity not in alone}
     assert sorted(kind for kind, _ in added) == sorted(kind for kind, _ in alone)
-    said = yaml.safe_dump(list(added.values()))
-    assert "shop" not in said, "nothing of it names the first one, its Secret or its namespace"
+    output = yaml.safe_dump(list(added.values()))
+    assert "shop" not in output, "nothing of it names the first one, its Secret or its namespace"
     [cluster] = build(parse(added["ConfigMap", "syncer-bank"]["data"]["syncer.yaml"]), installed()).config.clusters()
     assert (cluster.name, cluster.host_namespace) == ("bank", "vc-bank")
 
@@ -365,16 +365,16 @@ def test_network_policy_opens_the_metrics_and_the_kubelets_ports_alone() -> None
 def notes(**values: Any) -> str:
     """Return what Helm prints after an install."""
     given = {"virtualClusters": [SHOP], **values}
-    said = helm("install", "syncer", str(built("syncer")), "--dry-run=client", values=given)
-    return said.partition("\nNOTES:\n")[2]
+    output = helm("install", "syncer", str(built("syncer")), "--dry-run=client", values=given)
+    return output.partition("\nNOTES:\n")[2]
 
 
 def test_notes_say_how_to_give_rights_to_check_the_configuration_and_to_see_that_it_works() -> None:
-    said = notes()
-    assert "syncer rbac --side virtual --user NAME | kubectl --kubeconfig VIRTUAL apply -f -" in said
-    assert "syncer config validate" in said
-    assert "syncer status" in said
-    assert "removes all copies" not in said
+    output = notes()
+    assert "syncer rbac --side virtual --user NAME | kubectl --kubeconfig VIRTUAL apply -f -" in output
+    assert "syncer config validate" in output
+    assert "syncer status" in output
+    assert "removes all copies" not in output
     assert "removes all copies" in notes(uninstall={"enabled": True})
     both = notes(virtualClusters=[SHOP, BANK])
     assert all(f"exec deployment/syncer-{name} -- syncer rbac" in both for name in ("shop", "bank"))

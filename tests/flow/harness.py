@@ -188,19 +188,19 @@ async def between(
     the virtual clusters.
     """
     here = SideClient("host", Side.HOST, host.transport(user))
-    held = lease(here) if lease else None
+    elected = lease(here) if lease else None
     process = Process(
         host=here,
         metrics=Metrics(version="test"),
         workers=workers,
-        until=lambda cluster: held.until if held else math.inf,
+        until=lambda cluster: elected.until if elected else math.inf,
         utcnow=utcnow,
         rng=random.Random("engine"),
     )
     for config, server in served:
         add(process, config, server, user=tenant)
     await process.prepare()
-    doing = held.lead(process.work) if held else process.work()
+    doing = elected.lead(process.work) if elected else process.work()
     async with process.running(), helped_by(doing) as [working]:
         try:
             yield Daemon(process, working)

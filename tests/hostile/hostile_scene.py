@@ -69,8 +69,8 @@ def eventually(look: Callable[[], T | None], what: str, *, seconds: float = PATI
 class Server(BackgroundApiServer):
     """An API server, in whose name a test acts without a request: `put`, `patch`, `delete`."""
 
-    def __init__(self, seed: str) -> None:
-        super().__init__(seed=seed, tokens=TOKENS)
+    def __init__(self, seed: str, *, tls: bool = False) -> None:
+        super().__init__(seed=seed, tokens=TOKENS, tls=tls)
 
     def patch(self, resource: str | Resource, key: str, **parts: Any) -> Obj:
         """Merge parts over an object, which must exist; None removes a field."""
@@ -179,6 +179,13 @@ class HostileScene:
         """Return the command `syncer` that notes long steps of its event loop in a file; see `longest_step`."""
         python = str(Path(installation()).with_name("python"))
         return (*self.environment, python, "-P", loop_steps.__file__, str(records))
+
+    def limited(self, most: int) -> Sequence[str]:
+        """Return the command `syncer` of a daemon whose container has a limit of memory, in bytes."""
+        file = self.folder / "memory.max"
+        file.write_text(f"{most}\n")
+        python = str(Path(installation()).with_name("python"))
+        return (*self.environment, python, "-P", str(Path(__file__).with_name("limited.py")), str(file))
 
     def output_of(self, *command: str) -> str:
         """Return the output of another command with the daemon's configuration."""

@@ -45,21 +45,21 @@ class Replica(Process):
         self._volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
         self._files = files
         self._mounted = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
-        self._places = {path: folder / path.strip("/") for path in self._mounted}
-        self._there = re.compile(rf"(?<![\w/])({'|'.join(map(re.escape, self._places))})(?![\w-])")
-        for place in self._places.values():
-            place.mkdir(parents=True)
+        self._folders = {path: folder / path.strip("/") for path in self._mounted}
+        self._there = re.compile(rf"(?<![\w/])({'|'.join(map(re.escape, self._folders))})(?![\w-])")
+        for mounted in self._folders.values():
+            mounted.mkdir(parents=True)
         self.mount()
 
     def mount(self) -> None:
         """Write the contents of the volumes as they are now."""
-        for path, place in self._places.items():
+        for path, folder in self._folders.items():
             for name, content in self._files(self._volumes[self._mounted[path]]).items():
-                (place / name).write_text(self._here(content))
+                (folder / name).write_text(self._here(content))
 
     def share(self, path: str, other: "Replica") -> None:
         """Show another container of the pod what this one has written into a volume that both have at this path."""
-        shutil.copytree(self._places[path], other._places[path], dirs_exist_ok=True)
+        shutil.copytree(self._folders[path], other._folders[path], dirs_exist_ok=True)
 
     def run_pip(self, wheels: Path) -> None:
         """Run the container's command, which is pip's, with these wheels as the index."""
@@ -72,7 +72,7 @@ class Replica(Process):
 
     def _here(self, text: str) -> str:
         """Return a text with the paths of this machine instead of those in the container."""
-        return self._there.sub(lambda found: str(self._places[found[1]]), text)
+        return self._there.sub(lambda found: str(self._folders[found[1]]), text)
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the container, where the host's login is a kubeconfig instead of mounted files."""
@@ -197,7 +197,7 @@ class Release:
                     made = {**each, "metadata": {"name": f"{metadata['name']}-too", **placed}, "subjects": subjects}
                     self.kubectl(
                         "create",
-                        *(f"--namespace={place}" for place in placed.values()),
+                        *(f"--namespace={namespace}" for namespace in placed.values()),
                         "-f",
                         "-",
                         stdin=yaml.safe_dump(made),

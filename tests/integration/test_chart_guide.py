@@ -110,7 +110,7 @@ class Reader:
 
     def __init__(self, scenes: Mapping[str, Scene], kubelet: Kubelet, folder: Path) -> None:
         self._scenes, self._kubelet, self._folder = scenes, kubelet, folder
-        self._places: dict[str, str] = {}
+        self._namespaces: dict[str, str] = {}
         shutil.copytree(CHART.parent, folder / "charts")
         for name, scene in scenes.items():
             admin = "admin" if name == "shop" else f"{name}-admin"
@@ -133,13 +133,13 @@ class Reader:
 
     def make(self, cluster: str) -> None:
         """Make a Service and a ConfigMap in a virtual cluster."""
-        place = self._places[cluster] = self._scenes[cluster].namespace("guide")
-        for obj in (service("before", namespace=place), configmap("before", namespace=place)):
+        namespace = self._namespaces[cluster] = self._scenes[cluster].namespace("guide")
+        for obj in (service("before", namespace=namespace), configmap("before", namespace=namespace)):
             self._scenes[cluster].virtual.create(obj)
 
     def copied(self, cluster: str) -> list[str]:
         """Return which of them have copies."""
-        key = Key(f"vc-{cluster}", f"before-x-{self._places[cluster]}-x-{cluster}")
+        key = Key(f"vc-{cluster}", f"before-x-{self._namespaces[cluster]}-x-{cluster}")
         return [kind for kind in ("ConfigMap", "Service") if self._scenes[cluster].host.get(kind, key) is not None]
 
     def sees_copies(self, cluster: str) -> bool:
@@ -241,7 +241,7 @@ def test_each_command_of_the_guide_works_as_it_is_typed(
             assert "not finished" not in text
             assert reader.copied("bank") == []
             assert reader.sees_copies("shop"), "the copies of the other one stay"
-            assert bank.virtual.get("ConfigMap", claim.PLACE) is None
+            assert bank.virtual.get("ConfigMap", claim.NOTE_KEY) is None
             assert bank.host.get("Lease", Key("vc-bank", "vsyncer-bank")) is None
         uninstalled += command.startswith("helm uninstall")
     assert uninstalled == 2

@@ -293,8 +293,8 @@ def test_uninstall_leaves_the_copies_and_nothing_else(release: Release) -> None:
     release.helm("uninstall", RELEASE)
     eventually(lambda: not release.pods(), "the pods are gone")
     assert release.scene.copy("ConfigMap", Key(shop, "settings")) is not None
-    for place in (release.namespace, release.scene.host_namespace):
-        assert parts(release, place) == []
+    for namespace in (release.namespace, release.scene.host_namespace):
+        assert parts(release, namespace) == []
 
 
 def test_uninstall_hook_ends_one_daemon_after_the_other_and_removes_its_copies_before_the_release_goes(
@@ -322,5 +322,5 @@ def test_uninstall_hook_ends_one_daemon_after_the_other_and_removes_its_copies_b
         kept = each.scene.virtual.get("ConfigMap", Key(shop, "settings"))
         assert kept is not None, "the tenant's own stays"
         assert each.leases() == []
-        for place in (each.namespace, each.scene.host_namespace):
-            nothing_left(partial(parts, each, place), f"nothing of the release is in {place}")
+        for namespace in (each.namespace, each.scene.host_namespace):
+            nothing_left(partial(parts, each, namespace), f"nothing of the release is in {namespace}")

@@ -73,8 +73,8 @@ def test_files_of_where_to_look_exist(question: str, cells: str) -> None:
     last = ROOT
     missing = []
     for name in _NAMED.findall(cells):
-        places = (ROOT / name, ROOT / "syncer" / name, last / name)
-        found = [place for place in places if place.exists()]
+        candidates = (ROOT / name, ROOT / "syncer" / name, last / name)
+        found = [path for path in candidates if path.exists()]
         if not found:
             missing.append(name)
             continue

@@ -27,7 +27,7 @@ QUARANTINE = TOP / "tests" / "quarantine.txt"
 #: Begins the reason of a test that is skipped, as it may hang or crash.
 SKIP = "skip:"
 
-_LINE = re.compile(r"(?P<test>\S.*?)\s+(?P<date>\d{4}-\d\d-\d\d)\s+(?P<seen>\S.*)")
+_LINE = re.compile(r"(?P<test>\S.*?)\s+(?P<date>\d{4}-\d\d-\d\d)\s+(?P<symptom>\S.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Quarantined:
 
     test: str
     date: str
-    seen: str
+    symptom: str
 
     @classmethod
     def parse(cls, line: str) -> "Quarantined | None":
@@ -287,8 +287,8 @@ def watch_for_deaths(config: pytest.Config) -> None:
 
 def _prefix(config: pytest.Config) -> str:
     """Return what stands before an id, so that it counts from the top of the checkout."""
-    place = config.rootpath.resolve()
-    return f"{place.relative_to(TOP).as_posix()}/" if TOP in place.parents else ""
+    root = config.rootpath.resolve()
+    return f"{root.relative_to(TOP).as_posix()}/" if TOP in root.parents else ""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -298,5 +298,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     prefix = _prefix(config)
     for item in items:
         if one := known.get(prefix + item.nodeid):
-            reason = f"in quarantine since {one.date}: {one.seen}"
-            item.add_marker(pytest.mark.skip(reason) if one.seen.startswith(SKIP) else pytest.mark.xfail(reason=reason))
+            reason = f"in quarantine since {one.date}: {one.symptom}"
+            item.add_marker(
+                pytest.mark.skip(reason) if one.symptom.startswith(SKIP) else pytest.mark.xfail(reason=reason)
+            )

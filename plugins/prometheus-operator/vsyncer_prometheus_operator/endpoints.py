@@ -100,17 +100,17 @@ def _refuse_other_targets(relabelings: Any, path: str) -> None:
     Raises:
         Refused: There is one.
     """
-    for place, each in enumerate(relabelings if isinstance(relabelings, list) else ()):
+    for index, each in enumerate(relabelings if isinstance(relabelings, list) else ()):
         if not isinstance(each, dict):
             continue
         action = str(each.get("action") or "replace").lower()
         if action in _WRITES and not _WRITABLE.match(str(each.get("targetLabel") or "")):
             raise Refused(
-                "may not write a label that begins with __, but for __tmp", path=f"{path}[{place}].targetLabel"
+                "may not write a label that begins with __, but for __tmp", path=f"{path}[{index}].targetLabel"
             )
         if action == "labelmap" and not _maps_safely(each):
             why = "is only possible from labels, as in __meta_kubernetes_pod_label_(.+), or to a fixed beginning"
-            raise Refused(f"labelmap {why}", path=f"{path}[{place}].regex")
+            raise Refused(f"labelmap {why}", path=f"{path}[{index}].regex")
 
 
 def _maps_safely(relabeling: Obj) -> bool:

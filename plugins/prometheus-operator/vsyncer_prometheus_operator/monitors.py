@@ -7,7 +7,7 @@ from typing import ClassVar
 from syncer.api import AllowedFields, Config, Context, Mirror, Obj, Resource, key_of
 from vsyncer_prometheus_operator.endpoints import FIELDS, NAMES, named_in, refuse
 from vsyncer_prometheus_operator.kinds import POD_MONITORS, PODS, SERVICE_MONITORS, SERVICES
-from vsyncer_prometheus_operator.selection import narrowed, places
+from vsyncer_prometheus_operator.selection import namespace_selector, narrowed
 
 #: The fields that tenants may set beside the endpoints. (The API reference of prometheus-operator, v1.)
 _FIELDS = (
@@ -53,8 +53,8 @@ class _Monitor(Mirror[MonitorConfig]):
         """
         given = virtual.get("spec") or {}
         listed = given.get(self.endpoints)
-        for place, endpoint in enumerate(listed if isinstance(listed, list) else ()):
-            refuse(endpoint, f"spec.{self.endpoints}[{place}]", token_urls=ctx.config.token_urls)
+        for index, endpoint in enumerate(listed if isinstance(listed, list) else ()):
+            refuse(endpoint, f"spec.{self.endpoints}[{index}]", token_urls=ctx.config.token_urls)
         self.allowed.refuse_others(given, at="spec")
         host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
         spec = host.get("spec") or {}
@@ -62,7 +62,7 @@ class _Monitor(Mirror[MonitorConfig]):
         endpoints = [each | {"followRedirects": False} for each in spec.get(self.endpoints) or []]
         copied = {
             "selector": narrowed(ctx, spec, namespace),
-            "namespaceSelector": places(ctx, spec, namespace, self.selected),
+            "namespaceSelector": namespace_selector(ctx, spec, namespace, self.selected),
             self.endpoints: endpoints,
         }
         return host | {"spec": spec | copied}

@@ -113,7 +113,7 @@ def _spec(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
     spec |= dns.fields(ctx, virtual) | classes.priority(ctx, virtual)
     _identify(ctx, virtual, spec)
     _name_api_server(ctx, virtual, spec)
-    _place(ctx, virtual, spec)
+    _narrow_scheduling(ctx, virtual, spec)
     _fill(ctx, virtual, spec, variables)
     return spec
 
@@ -131,7 +131,7 @@ def _identify(ctx: Context, virtual: Obj, spec: Obj) -> None:
         spec["hostname"] = dns.hostname(metadata["name"])
 
 
-def _place(ctx: Context, virtual: Obj, spec: Obj) -> None:
+def _narrow_scheduling(ctx: Context, virtual: Obj, spec: Obj) -> None:
     """Narrow the Pod's affinity and spread constraints to the tenant's Pods."""
     if given := spec.get("affinity"):
         spec["affinity"] = scheduling.affinity(ctx, virtual, given)

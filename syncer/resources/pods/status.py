@@ -8,8 +8,8 @@ written, except for the conditions that the tenant's own controllers set.
 from syncer.api import Obj, Pair
 from syncer.resources.pods.record import PodRecord
 
-#: Conditions that the host's control plane and kubelet set. Of others, those that only the virtual
-#: Pod has are kept.
+#: Conditions that the host's control plane and kubelet set, and that no readiness gate may write
+#: there. Of others, those that only the virtual Pod has are kept.
 HOST_CONDITIONS = frozenset(
     {
         "PodScheduled",
@@ -19,8 +19,12 @@ HOST_CONDITIONS = frozenset(
         "Ready",
         "PodResizePending",
         "PodResizeInProgress",
+        "DisruptionTarget",
     }
 )
+#: Those of them that the virtual cluster's own control plane sets, too, as it evicts a Pod: it stays
+#: if the host has none, for a Job's policy on failures.
+_OF_BOTH = frozenset({"DisruptionTarget"})
 
 #: Fields with the names of claims for devices that the host's own controllers made. Those of the
 #: virtual cluster's stay.
@@ -117,7 +121,7 @@ def _conditions(pair: Pair, *, behind: bool) -> list[Obj]:
         else:
             result.append(_translated(condition, pair, mine, behind=behind))
     for kind, mine in own.items():
-        if kind in gates or kind not in HOST_CONDITIONS:
+        if kind in gates or kind in _OF_BOTH or kind not in HOST_CONDITIONS:
             result.append(mine)
     return result
 

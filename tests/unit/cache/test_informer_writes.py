@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from informer_scene import A, B, Watched, obj
 
-from syncer.cache.assumed import ECHO_SECONDS, MOST_HELD, MOST_VERSIONS
+from syncer.cache.assumed import ECHO_SECONDS, MOST_DEFERRED, MOST_VERSIONS
 
 # -- the reply, then the event ---------------------------------------------------------------------
 
@@ -166,25 +166,25 @@ def test_event_notifies_without_a_reply(either: Watched) -> None:
 def test_oldest_of_many_changes_beside_our_write_notify_at_once(either: Watched) -> None:
     either.listed(obj(1), version=1)
     either.heard()
-    ours, last = 5 + MOST_HELD, 10 + MOST_HELD
+    ours, last = 5 + MOST_DEFERRED, 10 + MOST_DEFERRED
     with either.informer.writing(A) as writing:
         for version in range(5, last):
             either.event("MODIFIED", obj(version))
-        assert len(writing.deferred) == MOST_HELD
-        assert either.heard() == [(A, str(version)) for version in range(5, last - MOST_HELD)]
+        assert len(writing.deferred) == MOST_DEFERRED
+        assert either.heard() == [(A, str(version)) for version in range(5, last - MOST_DEFERRED)]
         assert either.informer.wrote(A, writing, obj(ours))
-    assert either.heard() == [(A, str(version)) for version in range(last - MOST_HELD, last) if version != ours]
+    assert either.heard() == [(A, str(version)) for version in range(last - MOST_DEFERRED, last) if version != ours]
     assert either.version() == str(last - 1)
 
 
 def test_reply_after_its_event_has_notified_does_not_undo_later_events(either: Watched) -> None:
     either.listed(obj(1), version=1)
-    events = [("MODIFIED", obj(version)) for version in range(5, 7 + MOST_HELD)]
+    events = [("MODIFIED", obj(version)) for version in range(5, 7 + MOST_DEFERRED)]
     assert either.wrote(obj(5), *events)
-    assert either.version() == str(6 + MOST_HELD)
-    assert [version for _, version in either.heard()] == ["1", *map(str, range(5, 7 + MOST_HELD))]
-    either.event("MODIFIED", obj(8 + MOST_HELD))
-    assert either.version() == str(8 + MOST_HELD)
+    assert either.version() == str(6 + MOST_DEFERRED)
+    assert [version for _, version in either.heard()] == ["1", *map(str, range(5, 7 + MOST_DEFERRED))]
+    either.event("MODIFIED", obj(8 + MOST_DEFERRED))
+    assert either.version() == str(8 + MOST_DEFERRED)
 
 
 def test_index_and_waiter_follow_before_handlers_are_called(either: Watched) -> None:

@@ -168,14 +168,14 @@ def _labels(value: Obj) -> Iterable[Any]:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ADDED", "MODIFIED", "DELETED", "list", "compare"]), _items()), max_size=8))
-def test_informer_survives_any_answer_of_an_api_server(said: list[tuple[str, bytes]]) -> None:
+def test_informer_survives_any_answer_of_an_api_server(message: list[tuple[str, bytes]]) -> None:
     watched = Watched()
     informer = watched.informer
     informer.add_index("labels", _labels, owner="maps")
     informer.add_map_function(lambda value: value["data"]["keys"], "change", lambda keys: None, owner="maps")
     other = Key("shop", "other")
     watched.listed(obj(1, other), version=1)
-    for kind, item in said:
+    for kind, item in message:
         items = [codec.Raw(item), codec.Raw(json.dumps(obj(1, other)).encode())]
         if kind == "list":
             with informer.replacing() as add:

@@ -396,8 +396,8 @@ def test_relist_that_cannot_be_compared_ends_the_watch(
             assert scene.server.open == 1
             await asyncio.sleep(2)
             assert scene.versions() == {"a": "33"}
-            told = ["went back"] if ordered else []
-            assert scene.heard.calls == ["synced", "watching", *told, "synced", "watching"]
+            notified = ["went back"] if ordered else []
+            assert scene.heard.calls == ["synced", "watching", *notified, "synced", "watching"]
 
     play(scenario)
 

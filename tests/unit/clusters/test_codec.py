@@ -100,13 +100,13 @@ def test_head_is_the_same_in_whatever_order_the_fields_come(metadata: Obj, kind:
 
 @pytest.mark.parametrize("order", ["built-in", "custom"])
 @pytest.mark.parametrize(
-    "place",
+    "fields",
     [{"name": name} for name in ("", ".", "..", "a/b", "a%2fb", "a\nb", "x" * 254, "\x1b[31m")]
     + [{"name": "a", "namespace": namespace} for namespace in ("a/b", "..", "A", "x" * 64, "\u00e9")],
 )
-def test_head_refuses_names_that_no_object_can_have(place: Obj, order: str) -> None:
+def test_head_refuses_names_that_no_object_can_have(fields: Obj, order: str) -> None:
     known = {"uid": "u", "resourceVersion": "7"}
-    metadata = {**place, **known} if order == "built-in" else {**known, **place}
+    metadata = {**fields, **known} if order == "built-in" else {**known, **fields}
     with pytest.raises(codec.DecodeError):
         codec.head(msgspec.json.encode({"metadata": metadata}))
 
@@ -119,8 +119,8 @@ def test_head_keeps_the_names_that_api_servers_allow() -> None:
 def test_text_that_is_no_utf_8_is_malformed_wherever_it_stands() -> None:
     with pytest.raises(codec.DecodeError):
         codec.head(b'{"metadata":{"name":"\xff","uid":"u","resourceVersion":"7"}}')
-    for place in (b'"uid":"\xff","resourceVersion":"7"', b'"uid":"u","resourceVersion":"\xff"'):
-        text = b'{"metadata":{"name":"a",%s}}' % place
+    for fields in (b'"uid":"\xff","resourceVersion":"7"', b'"uid":"u","resourceVersion":"\xff"'):
+        text = b'{"metadata":{"name":"a",%s}}' % fields
         assert codec.head(text).key == Key("", "a")
         assert codec.UNREADABLE in codec.observed(text)
 
@@ -144,8 +144,8 @@ def _whole(name: str, contents: bytes = b'"x"') -> bytes:
     they must not count.
     """
     notes = rb'"annotations":{"a":"{[\"]"},"labels":{"b":"c"}'
-    place = b'"name":"%s","namespace":"shop","resourceVersion":"7","uid":"u1"' % name.encode()
-    return b'{"apiVersion":"example.org/v1","kind":"Widget","metadata":{%s,%s},"spec":%s}' % (notes, place, contents)
+    fields = b'"name":"%s","namespace":"shop","resourceVersion":"7","uid":"u1"' % name.encode()
+    return b'{"apiVersion":"example.org/v1","kind":"Widget","metadata":{%s,%s},"spec":%s}' % (notes, fields, contents)
 
 
 @pytest.mark.parametrize("contents", UNREADABLE, ids=["too deep", "too large", "half a character"])

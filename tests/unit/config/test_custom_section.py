@@ -70,9 +70,9 @@ def test_kind_with_a_section_of_its_own_is_sent_there() -> None:
     own = f"{name}: {name} has rules of its own in sync.toHost.ingresses"
     assert problems(f"{name}: {{}}") == [f"{own}, set enabled to true there. Remove this entry."]
     for entry in ("pods: {}", "pods: {builtIn: true}"):
-        [misnamed, said] = problems(entry)
+        [misnamed, message] = problems(entry)
         assert "expected a plural and its group" in misnamed
-        assert said == "pods: pods has rules of its own in sync.toHost.pods, where it is on. Remove this entry."
+        assert message == "pods: pods has rules of its own in sync.toHost.pods, where it is on. Remove this entry."
 
 
 def test_kind_of_another_group_below_k8s_io_is_a_custom_one() -> None:
@@ -120,7 +120,7 @@ WIDGET = "widgets.example.org"
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ("{downn: [spec]}", ".downn: no such option. Did you mean down?"),
         ("{down: spec}", ".down: expected a list, found 'spec'."),
@@ -231,9 +231,9 @@ WIDGET = "widgets.example.org"
         ),
     ],
 )
-def test_entry_mistake_is_reported_with_its_place(options: str, said: str) -> None:
+def test_entry_mistake_is_reported_with_its_place(options: str, message: str) -> None:
     [problem] = problems(f"{WIDGET}: {options}")
-    assert problem.startswith(WIDGET + said)
+    assert problem.startswith(WIDGET + message)
 
 
 @pytest.mark.parametrize("name", ["Widgets.example.org", "widgets", "widgets.", ".example.org", "widgets_x.org"])

@@ -103,7 +103,7 @@ def test_section_help_is_its_own_or_its_syncers_first_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("metrcs", "Did you mean metrics?"),
         ("log.levl", "Did you mean level?"),
@@ -111,9 +111,9 @@ def test_section_help_is_its_own_or_its_syncers_first_sentence() -> None:
         ("workers.x", ""),
     ],
 )
-def test_path_that_leads_nowhere_gets_a_guess(path: str, said: str) -> None:
+def test_path_that_leads_nowhere_gets_a_guess(path: str, message: str) -> None:
     assert option_at(MODEL, path) is None
-    assert nearest(MODEL, path) == said
+    assert nearest(MODEL, path) == message
 
 
 def test_table_has_a_line_for_each_option() -> None:

@@ -123,20 +123,20 @@ async def test_namespace_of_the_options_limits_what_is_asked_and_read() -> None:
 
 @in_virtual_time
 async def test_live_resource_is_read_in_the_namespace_of_the_options_alone_and_never_cached() -> None:
-    options = ClusterOptions(namespace="shop", live=frozenset([SECRETS, NODES]))
+    options = ClusterOptions(namespace="shop", disable_for=frozenset([SECRETS, NODES]))
     site = Site(
         "eu", thing("a"), thing("b", {"color": "red"}), thing("a", namespace="bank"), node("n1"), options=options
     )
     site.cluster.add_index(SECRETS, "colour", lambda obj: [colour(obj)])
     async with running(site):
         assert len(await site.cluster.list(SECRETS)) == len(await site.cluster.list(SECRETS, namespace="shop")) == 2
-        assert [each["metadata"]["name"] for each in await site.cluster.find(SECRETS, "colour", "red")] == ["b"]
+        assert [each["metadata"]["name"] for each in await site.cluster.by_index(SECRETS, "colour", "red")] == ["b"]
         assert len(await site.cluster.list(NODES)) == 1
         assert set(site.requests("list", SECRETS)) == {"/api/v1/namespaces/shop/secrets"}
         assert site.requests("watch", SECRETS) == []
         assert list(site.cluster.informers()) == []
         with pytest.raises(KeyError):
-            await site.cluster.find(SECRETS, "unknown", "red")
+            await site.cluster.by_index(SECRETS, "unknown", "red")
         for resource in (SECRETS, CONFIG_MAPS):
             with pytest.raises(ValueError, match="caches namespace shop alone; read 'bank' by its client"):
                 await site.cluster.list(resource, namespace="bank")
@@ -148,16 +148,16 @@ async def test_index_finds_objects_whether_added_before_or_after_the_start() -> 
     site = Site("eu", *many)
     site.cluster.add_index(SECRETS, "before", lambda obj: [colour(obj)])
     async with running(site):
-        assert len(await site.cluster.find(SECRETS, "before", "red")) == 150
+        assert len(await site.cluster.by_index(SECRETS, "before", "red")) == 150
         site.cluster.add_index(SECRETS, "after", lambda obj: [colour(obj)])
-        assert len(await site.cluster.find(SECRETS, "after", "red")) == 150
+        assert len(await site.cluster.by_index(SECRETS, "after", "red")) == 150
         site.server.put(thing("c1", {"color": "green"}))
         site.server.delete("secrets", Key("shop", "c3"))
         await eventually(lambda: len(site.cluster.informer(SECRETS)) == 299)
-        assert len(await site.cluster.find(SECRETS, "before", "red")) == 148
-        assert len(await site.cluster.find(SECRETS, "after", "red")) == 148
+        assert len(await site.cluster.by_index(SECRETS, "before", "red")) == 148
+        assert len(await site.cluster.by_index(SECRETS, "after", "red")) == 148
         with pytest.raises(KeyError):
-            await site.cluster.find(SECRETS, "unknown", "red")
+            await site.cluster.by_index(SECRETS, "unknown", "red")
 
 
 @in_virtual_time
@@ -406,10 +406,10 @@ async def test_resource_that_is_not_served_is_named_in_the_log_once_with_a_hint(
     site.cluster.informer(Resource("v1", "Pod", "podz"))
     async with running(site):
         await asyncio.sleep(600)
-    said = [line for line in capsys.readouterr().err.splitlines() if "can't be listed or watched" in line]
-    assert len(said) == 1
-    assert "podz" in said[0]
-    assert "is its plural right" in said[0]
+    output = [line for line in capsys.readouterr().err.splitlines() if "can't be listed or watched" in line]
+    assert len(output) == 1
+    assert "podz" in output[0]
+    assert "is its plural right" in output[0]
 
 
 @in_virtual_time

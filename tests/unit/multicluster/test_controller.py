@@ -136,11 +136,11 @@ async def test_watch_of_owners_requests_the_controller_of_the_wanted_kind() -> N
 
 
 @in_virtual_time
-async def test_watch_with_a_function_requests_what_it_returns_of_engaged_clusters() -> None:
+async def test_watch_by_a_map_function_requests_what_it_returns_of_engaged_clusters() -> None:
     eu, us, seen = Site("eu", pod("a")), Site("us"), Recorded()
     controller = Controller(seen)
     controller.engage(us.cluster)
-    controller.watch_with(
+    controller.watch_map_func(
         eu.cluster, PODS, lambda obj: [Request(name, "", obj["metadata"]["name"]) for name in ("us", "unknown")]
     )
     async with running(eu, us, controller):
@@ -154,7 +154,7 @@ async def test_requests_of_a_cluster_wait_until_it_is_engaged_each_time() -> Non
     """Copies in one cluster are seen before their originals' clusters join: else none would go with its original."""
     home, us, seen = Site("home", pod("a"), pod("b")), Site("us"), Recorded()
     controller = Controller(seen)
-    controller.watch_with(home.cluster, PODS, lambda obj: [Request("us", "", obj["metadata"]["name"])])
+    controller.watch_map_func(home.cluster, PODS, lambda obj: [Request("us", "", obj["metadata"]["name"])])
     async with running(home, us, controller):
         await home.cluster.list(PODS)
         await asyncio.sleep(5)
@@ -350,7 +350,7 @@ async def test_clusters_join_and_leave_while_it_runs_and_get_every_watch_and_ind
         controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, SECRETS))
         controller.for_every_cluster(lambda cluster: cluster.add_index(SECRETS, "all", lambda obj: ["yes"]))
         await eventually(lambda: len(seen.names("us")) == 2)
-        assert len(await us.cluster.find(SECRETS, "all", "yes")) == 1
+        assert len(await us.cluster.by_index(SECRETS, "all", "yes")) == 1
         controller.disengage("us")
         controller.disengage("us")
         us.server.put(pod("c"))
@@ -505,9 +505,9 @@ async def test_controller_that_watches_nothing_says_so(capsys: pytest.CaptureFix
         await asyncio.sleep(1)
         late.watch_object(site.cluster, PODS)  # as a listener does, once the cluster's caches are filled
         await asyncio.sleep(1)
-    said = [line for line in capsys.readouterr().err.splitlines() if "watches nothing" in line]
-    assert len(said) == 1
-    assert "idle" in said[0]
+    output = [line for line in capsys.readouterr().err.splitlines() if "watches nothing" in line]
+    assert len(output) == 1
+    assert "idle" in output[0]
 
 
 @in_virtual_time
@@ -523,10 +523,10 @@ async def test_cluster_without_an_answer_is_named_once_a_minute_whatever_needs_i
     controller.watch_object(site.cluster, PODS)
     async with running(site, controller):
         await asyncio.sleep(90)
-    said = [line for line in capsys.readouterr().err.splitlines() if "connection refused" in line]
-    assert len(said) == 2
-    assert "others_before" not in said[0]
-    assert "others_before" in said[1]
+    output = [line for line in capsys.readouterr().err.splitlines() if "connection refused" in line]
+    assert len(output) == 2
+    assert "others_before" not in output[0]
+    assert "others_before" in output[1]
 
 
 @in_virtual_time
@@ -534,7 +534,7 @@ async def test_argument_of_another_type_is_refused_where_it_is_given() -> None:
     site, controller = Site("eu"), Controller(nothing, ControllerOptions(name="pods"))
     untyped: list[Any] = ["eu", "pods", "context", PODS]
     eu, pods, context, setup = untyped
-    for mistake, said in (
+    for mistake, output in (
         (lambda: controller.engage(eu), "controller pods: what is engaged must be a Cluster, not 'eu'"),
         (lambda: controller.watch_object(eu, PODS), "where a resource is watched must be a Cluster, not 'eu'"),
         (lambda: controller.watch_object(site.cluster, pods), "must be a Resource or ClusterInformer, not 'pods'"),
@@ -542,5 +542,5 @@ async def test_argument_of_another_type_is_refused_where_it_is_given() -> None:
         (lambda: site.cluster.informer(pods), "what is read from cluster eu must be a Resource, not 'pods'"),
         (lambda: Cluster("eu", context), "the connection of cluster eu must be a Client, not 'context'"),
     ):
-        with pytest.raises(TypeError, match=said):
+        with pytest.raises(TypeError, match=output):
             mistake()

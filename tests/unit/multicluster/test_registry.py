@@ -197,7 +197,7 @@ async def test_watches_in_the_management_cluster_end_with_the_controllers_and_le
 
     def factory(of: Spawned) -> Controller:
         controller = scene.pods(of)
-        controller.watch_with(of.manage, SECRETS, lambda obj: [Request(of.name, "", obj["metadata"]["name"])])
+        controller.watch_map_func(of.manage, SECRETS, lambda obj: [Request(of.name, "", obj["metadata"]["name"])])
         return controller
 
     manage.use(scene.manage.new_client())

@@ -237,8 +237,8 @@ def test_pods_on_a_node_end_with_time_and_others_at_once() -> None:
 
 def test_finalizer_keeps_a_deleted_object() -> None:
     world = World([ConfigMaps]).given(virtual=[configmap("db")])
-    held = host_copy(configmap("db"), metadata={"finalizers": ["example.org/wait"]})
-    world.given(host=[held])
+    with_finalizer = host_copy(configmap("db"), metadata={"finalizers": ["example.org/wait"]})
+    world.given(host=[with_finalizer])
     world.apply(delete(host=world.copy_of(ConfigMaps, "shop/db"), reason="over"), by=ConfigMaps)
     assert "deletionTimestamp" in (world.copy_of(ConfigMaps, "shop/db") or {})["metadata"]
 

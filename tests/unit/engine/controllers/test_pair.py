@@ -43,7 +43,7 @@ from syncer.testing.merge import merged
 from syncer.workqueue.queue import Queue
 
 WEB = Key("shop", "web")
-PLACE = Key("vc-ns", "web-x-shop-x-vc")
+HOST_KEY = Key("vc-ns", "web-x-shop-x-vc")
 
 
 class Notes(Queue):
@@ -310,7 +310,7 @@ def test_syncer_that_leaves_with_its_stores_raises_nothing(
     namespace: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raised: list[object] = []
-    monkeypatch.setattr(fan_out.log, "exception", lambda *said, **fields: raised.append(said))
+    monkeypatch.setattr(fan_out.log, "exception", lambda *message, **fields: raised.append(message))
 
     def change(made: ClusterPair) -> None:
         if made.controllers:

@@ -91,7 +91,7 @@ def test_same_settings_are_welcome_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "translator", "place"),
+    ("changed", "translator", "path"),
     [
         (settings(cluster="other"), "single-namespace", "name and host namespace"),
         (settings(namespace="other"), "single-namespace", "name and host namespace"),
@@ -99,12 +99,12 @@ def test_same_settings_are_welcome_again() -> None:
         (settings(), "unchanged", "names.translator"),
     ],
 )
-def test_change_that_would_lose_every_copy_is_refused(changed: Settings, translator: str, place: str) -> None:
+def test_change_that_would_lose_every_copy_is_refused(changed: Settings, translator: str, path: str) -> None:
     server = ApiServer()
     claimed(server, settings())
     with pytest.raises(ConfigError, match="its copies would be lost") as caught:
         claimed(server, changed, translator)
-    assert [problem.path for problem in caught.value.problems] == [place]
+    assert [problem.path for problem in caught.value.problems] == [path]
     assert "delete the ConfigMap kube-system/vsyncer" in str(caught.value)
 
 

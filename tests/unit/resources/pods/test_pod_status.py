@@ -77,6 +77,19 @@ def test_kubernetes_condition_cannot_be_made_the_tenants_by_a_gate() -> None:
     assert reported(pair.virtual, pair.host)["conditions"] == [condition("Ready", "False")]
 
 
+def test_disruption_of_the_hosts_is_not_written_by_a_gate() -> None:
+    """The host's disruption controller sets the condition; a virtual one of its own stays here."""
+    gates = {"readinessGates": [{"conditionType": "DisruptionTarget"}]}
+    evicted = condition("DisruptionTarget", "True", reason="EvictionByEvictionAPI")
+    virtual = pod("web", spec=gates, status={"conditions": [evicted]})
+    running = pod("web", status={"phase": "Running", "conditions": [condition("Ready")]})
+    assert gate_conditions(Pair(virtual, running)) == []
+    assert evicted in reported(virtual, running)["conditions"]
+    ended = condition("DisruptionTarget", "False")
+    elsewhere = pod("web", status={"phase": "Running", "conditions": [ended]})
+    assert reported(virtual, elsewhere)["conditions"] == [ended]
+
+
 def test_conditions_flow_down_only_for_gates() -> None:
     conditions = [condition("example.org/lb", observedGeneration=3), condition("Ready")]
     virtual = pod("web", spec=GATES, status={"conditions": conditions})
