@@ -99,11 +99,11 @@ def test_commands_without_the_daemon_find_the_virtual_cluster_by_its_secret(scen
     scene.copied("ConfigMap", key)
     daemon.stop()
 
-    place = scene.host_key("ConfigMap", key)
+    copy_key = scene.host_key("ConfigMap", key)
     command = [*daemon.command, "names", "to-host", "--config", str(daemon.file), "--cluster", scene.name]
     named = subprocess.run([*command, "configmaps", str(key)], capture_output=True, text=True, check=True, timeout=600)
-    assert named.stdout == f"{place}\n"
-    scene.host.delete("ConfigMap", place)
+    assert named.stdout == f"{copy_key}\n"
+    scene.host.delete("ConfigMap", copy_key)
     patrolled = daemon.run("patrol", "--once", "configmaps", "--cluster", scene.name)
     assert patrolled.returncode == 0, patrolled
     assert scene.copy("ConfigMap", key)

@@ -233,11 +233,11 @@ def test_a_kind_without_namespaces_and_with_a_webhook(platform: Scene, shop: str
     key = Key("", f"{platform.name}-pool")
     platform.virtual.create(resource(POOLS, key.name, spec=spec))
     host = platform.copied("StoragePool", key)
-    place = platform.host_key("Secret", Key(shop, "pool"))
+    copy_key = platform.host_key("Secret", Key(shop, "pool"))
     assert host["spec"] == {
         "capacity": {"storage": "1Ti"},
         "class": "cheap",
-        "credentials": {"name": place.name, "namespace": place.namespace},
+        "credentials": {"name": copy_key.name, "namespace": copy_key.namespace},
         "reclaim": "Retain",
     }
     platform.host.patch("StoragePool", key_of(host), {"status": {"phase": "Ready"}}, subresource="status")

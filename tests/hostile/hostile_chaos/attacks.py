@@ -458,10 +458,10 @@ def pause_namespace_and_delete(stage: Stage, rng: random.Random, name: str) -> N
 @attack("marks")
 def forged_marks(stage: Stage, rng: random.Random, name: str) -> None:
     """Write our marks on objects of the tenant's own."""
-    place = Key(HOME, f"{CANARY}-secret")
+    copy_key = Key(HOME, f"{CANARY}-secret")
     marks, wanted = Marks(), secret(name)
-    wanted["metadata"]["annotations"] = marks.annotations(SECRETS, wanted, place)
+    wanted["metadata"]["annotations"] = marks.annotations(SECRETS, wanted, copy_key)
     if rng.random() < 0.5:
-        wanted["metadata"]["labels"] = marks.labels(f"{CLUSTER}.{HOME}", place)
+        wanted["metadata"]["labels"] = marks.labels(f"{CLUSTER}.{HOME}", copy_key)
     stage.put(wanted)
     stage.put(pod_mounting(name, secret=name))

@@ -169,9 +169,9 @@ class Stage:
         self.beside.daemon.start()
         if not self.single:
             for name in (NAMESPACE, WIDE):
-                place = self.scene.names.to_host(NAMESPACES, Key("", name)).name
-                eventually(partial(self.operator.get, "namespaces", place), f"{place} is there")
-                self._put_canaries(place)
+                copy_name = self.scene.names.to_host(NAMESPACES, Key("", name)).name
+                eventually(partial(self.operator.get, "namespaces", copy_name), f"{copy_name} is there")
+                self._put_canaries(copy_name)
         self.squat()
 
     def squat(self) -> None:
@@ -179,11 +179,11 @@ class Stage:
         names = set()
         for kind in (secret, configmap, serviceaccount):
             virtual = kind(TAKEN, namespace=NAMESPACE)
-            place = self.scene.host_key(virtual)
-            names.add(place.name)
-            metadata = {"name": place.name, "namespace": place.namespace}
+            copy_key = self.scene.host_key(virtual)
+            names.add(copy_key.name)
+            metadata = {"name": copy_key.name, "namespace": copy_key.namespace}
             stored = self.operator.put(merged(virtual, {"metadata": metadata}))
-            self._canaries[str(resource_of(stored)), str(place)] = stored["metadata"]["resourceVersion"]
+            self._canaries[str(resource_of(stored)), str(copy_key)] = stored["metadata"]["resourceVersion"]
         self.squatted = frozenset(names)
 
     # -- the tenant's acts -------------------------------------------------------------------------
