@@ -116,11 +116,11 @@ class Node(Reached):
         outside.inside(self.site, ["sh", "-c", f"kill -KILL {pid}"])
 
 
-def until(what: str, is_so: Callable[[], bool]) -> None:
+def until(expectation: str, is_so: Callable[[], bool]) -> None:
     """Wait until it is so; fail if that takes too long."""
     deadline = time.monotonic() + PATIENCE
     while not is_so():
-        assert time.monotonic() < deadline, f"not within {PATIENCE:g} s: {what}"
+        assert time.monotonic() < deadline, f"not within {PATIENCE:g} s: {expectation}"
         time.sleep(0.2)
 
 

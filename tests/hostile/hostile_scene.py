@@ -53,7 +53,7 @@ PATIENCE, QUIET = 60.0, 0.5
 COPIED = {"annotations": {"vsyncer.dev/force-sync": "true"}}
 
 
-def eventually(look: Callable[[], T | None], what: str, *, seconds: float = PATIENCE) -> T:
+def eventually(look: Callable[[], T | None], expectation: str, *, seconds: float = PATIENCE) -> T:
     """Return the result of `look` as soon as it is true.
 
     Raises:
@@ -61,7 +61,7 @@ def eventually(look: Callable[[], T | None], what: str, *, seconds: float = PATI
     """
     deadline = time.monotonic() + seconds
     while not (found := look()):
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {expectation}"
         time.sleep(0.02)
     return found
 

@@ -2,7 +2,6 @@
 
 import base64
 import itertools
-import json
 import os
 import re
 import shutil
@@ -20,7 +19,7 @@ from scene import API_SERVER, Scene
 from hack.bench.daemon import SYNCER, Process
 from hack.realnode import builds
 from kube_envtest.controlplane.processes import spawn
-from syncer.api import Obj, annotations_of, dig
+from syncer.api import Key, Obj, annotations_of, dig
 
 CHART = Path(__file__).parents[2] / "charts" / "syncer"
 #: As the chart names them.
@@ -175,14 +174,15 @@ class Release:
         return str(self.scene.host.plane.kubectl(*command, stdin=stdin).stdout)
 
     def objects(self, kind: str, selector: str = "") -> list[Obj]:
-        """Return the objects of a kind in the namespace of the release."""
-        found = yaml.safe_load(self.kubectl("get", kind, f"--selector={selector}", "--output=yaml"))
-        return list(found["items"])
+        """Return the objects of a kind, such as ``Pod``, in the namespace of the release.
+
+        It is polled, and a process of kubectl for each time would take the CPU from the daemons.
+        """
+        return self.scene.host.list(kind, namespace=self.namespace, selector=selector)
 
     def leases(self) -> list[Obj]:
         """Return the Leases beside the copies."""
-        home = self.scene.host_namespace
-        return list(yaml.safe_load(self.kubectl("--namespace", home, "get", "leases", "--output=yaml"))["items"])
+        return self.scene.host.list("Lease", namespace=self.scene.host_namespace)
 
     def bind(self, other: "Release", account: str) -> None:
         """Give a ServiceAccount of this release the roles of another one."""
@@ -205,7 +205,7 @@ class Release:
 
     def pods(self) -> list[Obj]:
         """Return the pods of the virtual cluster's Deployment that aren't being deleted."""
-        found = self.objects("pods", f"vsyncer.dev/part=syncer,vsyncer.dev/serves={self.scene.name}")
+        found = self.objects("Pod", f"vsyncer.dev/part=syncer,vsyncer.dev/serves={self.scene.name}")
         return [each for each in found if "deletionTimestamp" not in each["metadata"]]
 
     def pods_with(self, config: str) -> list[Obj]:
@@ -214,7 +214,7 @@ class Release:
 
     def config(self) -> str:
         """Return the checksum of the configuration of the Deployment."""
-        [deployment] = self.objects("deployments")
+        [deployment] = self.objects("Deployment")
         return str(annotations_of(deployment["spec"]["template"])["vsyncer.dev/config"])
 
     def made(self, count: int) -> list[Obj]:
@@ -222,7 +222,7 @@ class Release:
         try:
             return eventually(lambda: found if len(found := self.pods()) == count else None, f"there are {count} pods")
         except AssertionError as error:
-            output = [each["message"] for each in self.objects("events") if each["reason"] == "FailedCreate"]
+            output = [each["message"] for each in self.objects("Event") if each["reason"] == "FailedCreate"]
             raise AssertionError(f"{error}; {output}") from None
 
     # -- as a kubelet ------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ class Release:
 
     def pod_of(self, job: str) -> Obj:
         """Return the pod of a Job as soon as there is one."""
-        [pod] = eventually(lambda: self.objects("pods", f"batch.kubernetes.io/job-name={job}"), f"{job} has a pod")
+        [pod] = eventually(lambda: self.objects("Pod", f"batch.kubernetes.io/job-name={job}"), f"{job} has a pod")
         return pod
 
     def run_kubectl(self, pod: Obj, container: Obj) -> None:
@@ -276,7 +276,11 @@ class Release:
         self.scene.host.plane.kubectl(f"--kubeconfig={login}", *container["args"])
 
     def report(self, name: str, phase: str, *, ready: bool = False) -> None:
-        """Say how a pod is, or has ended, as its kubelet does."""
+        """Report how a pod is, or has ended, as its kubelet does.
+
+        Raises:
+            Missing: The pod is gone.
+        """
         conditions = [{"type": "Ready", "status": "True"}] if ready else []
-        patch = json.dumps({"status": {"phase": phase, "conditions": conditions}})
-        self.kubectl("patch", "pod", name, "--subresource=status", "--type=merge", f"--patch={patch}")
+        patch: Obj = {"status": {"phase": phase, "conditions": conditions}}
+        self.scene.host.patch("Pod", Key(self.namespace, name), patch, subresource="status")

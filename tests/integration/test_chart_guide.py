@@ -18,7 +18,7 @@ from scene import API_SERVER, Scene
 
 from hack.bench.daemon import SYNCER
 from hack.realnode import builds
-from syncer.api import Key, Obj
+from syncer.api import Key, Missing, Obj
 from syncer.engine.stores import identity as claim
 from syncer.testing.objects import configmap, service
 
@@ -71,7 +71,7 @@ class Kubelet(threading.Thread):
                 return
 
     def _look(self) -> None:
-        pods = {str(each["metadata"]["uid"]): each for each in self._release.objects("pods")}
+        pods = {str(each["metadata"]["uid"]): each for each in self._release.objects("Pod")}
         for uid in self._daemons.keys() - pods.keys():
             self._daemons.pop(uid).stop()
         for uid, pod in pods.items():
@@ -92,7 +92,7 @@ class Kubelet(threading.Thread):
             self._report(name, ready=True)
 
     def _report(self, name: str, *, ready: bool = False) -> None:
-        with suppress(AssertionError):  # a pod may have gone meanwhile
+        with suppress(Missing):  # a pod may have gone meanwhile
             self._release.report(name, "Running", ready=ready)
 
     def _run(self, pod: Obj) -> None:
@@ -221,7 +221,7 @@ def test_each_command_of_the_guide_works_as_it_is_typed(
             for each in again:
                 reader.type(each)
         if found := re.search(r" wait pod --selector (\S+) .*Running", command):
-            selected = partial(release.objects, "pods", found[1])
+            selected = partial(release.objects, "Pod", found[1])
             eventually(selected, "there are pods, as nobody types so fast")
         if command.startswith("syncer uninstall"):
             assert reader.sees_copies("bank"), "the copies stay without the daemon"

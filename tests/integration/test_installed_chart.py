@@ -198,7 +198,7 @@ def test_chart_tests_each_virtual_cluster_with_the_rights_of_its_daemon(both: li
         try:
             for each in both:
                 selector = f"vsyncer.dev/part=test,vsyncer.dev/serves={each.scene.name}"
-                [pod] = eventually(partial(each.objects, "pods", selector), "Helm has made the pod")
+                [pod] = eventually(partial(each.objects, "Pod", selector), "Helm has made the pod")
                 assert pod["spec"]["serviceAccountName"] == each.daemon
                 for container in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):
                     done = each.replica(pod, container).once()
@@ -271,7 +271,7 @@ def test_further_virtual_cluster_of_a_release_leaves_the_pods_of_the_first_alone
     values["virtualClusters"].append(entry)
     release.helm("upgrade", RELEASE, str(built("syncer")), values=values)
     selector = "vsyncer.dev/part=syncer,vsyncer.dev/serves=further"
-    eventually(lambda: len(release.objects("pods", selector)) == 2, "the further one has two pods of its own")
+    eventually(lambda: len(release.objects("Pod", selector)) == 2, "the further one has two pods of its own")
     assert {each["metadata"]["uid"] for each in release.pods()} == before
 
 

@@ -223,6 +223,6 @@ def _is_reported(daemon: Process, status: int, named: str) -> bool:
     return code == status and named in text
 
 
-def until(look: Callable[[], object], what: str) -> None:
+def until(look: Callable[[], object], expectation: str) -> None:
     """Wait for it, with patience."""
-    eventually(look, what, seconds=PATIENCE)
+    eventually(look, expectation, seconds=PATIENCE)
