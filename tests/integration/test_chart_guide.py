@@ -18,7 +18,7 @@ from scene import API_SERVER, Scene
 
 from hack.bench.daemon import SYNCER
 from hack.realnode import builds
-from syncer.api import Key, Missing, Obj
+from syncer.api import Key, NotFound, Obj
 from syncer.engine.stores import identity as claim
 from syncer.testing.objects import configmap, service
 
@@ -92,7 +92,7 @@ class Kubelet(threading.Thread):
             self._report(name, ready=True)
 
     def _report(self, name: str, *, ready: bool = False) -> None:
-        with suppress(Missing):  # a pod may have gone meanwhile
+        with suppress(NotFound):  # a pod may have gone meanwhile
             self._release.report(name, "Running", ready=ready)
 
     def _run(self, pod: Obj) -> None:
