@@ -1,40 +1,24 @@
 """What a tenant reaches of a host pod is what was sent there, and nothing that the host has put in."""
 
-import http.client
-import json
-import ssl
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
-from hostile_scene import CLUSTER, HOME, NAMESPACE, PATIENCE, TOKENS, HostileScene, Server, eventually
+from hostile_scene import CLUSTER, HOME, NAMESPACE, TOKENS, HostileScene, Server, eventually
+from kubelet_client import OF_CONTAINERS, UPGRADE, KubeletClient, ReviewingServer
 
-from hack.ports import free_port
 from kube_envtest import ApiServer, Rule
-from kube_envtest.apiserver.request import Request, Response, reply
-from kube_envtest.apiserver.watch import Watch
 from syncer.api import Marks, Obj, dig
-from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.merge import merged
-from syncer.testing.objects import build, pod
+from syncer.testing.objects import pod
 
 NODE = "node-1"
 #: What the host and its operator have put into the pod: a sidecar with a token, and a debugger.
 SIDECAR, DEBUGGER, TOKEN = "istio-proxy", "debugger-7xk2p", "istio-token"
 POD = pod("web", spec={"containers": [{"name": "app", "image": "i"}]})
 KEY = f"{NAMESPACE}/web"
-
-
-class ReviewingServer(ApiServer):
-    """An API server that lets every user do everything."""
-
-    async def serve(self, request: Request) -> Response | Watch:
-        if request.path.endswith("/subjectaccessreviews"):
-            return reply(201, {**json.loads(request.body), "status": {"allowed": True}})
-        return await super().serve(request)
 
 
 class Reviewing(Server):
@@ -48,23 +32,13 @@ class Reviewing(Server):
 class RelayScene(HostileScene):
     """A scene whose daemon serves as the kubelet of the virtual Nodes."""
 
-    ca: trustme.CA
+    client: KubeletClient
 
     def serve(self, *, ports: int = 10) -> None:
         """Start the daemon with the kubelet's server."""
-        self.ca = trustme.CA()
-        data = {"client-ca-file": self.ca.cert_pem.bytes().decode()}
-        name = "extension-apiserver-authentication"
-        self.tenant.put(build(CONFIG_MAPS, name, namespace="kube-system", data=data))
-        kubelet = {
-            "enabled": True,
-            "address": "127.0.0.1",
-            "listen": "127.0.0.1",
-            "firstPort": free_port(),
-            "ports": ports,
-            "metrics": False,
-        }
-        self.start(kubelet=kubelet)
+        self.client = KubeletClient()
+        self.tenant.put(self.client.authority())
+        self.start(kubelet=self.client.section(ports))
 
     def run(self) -> Obj:
         """Run the Pod on the host, where it gets a sidecar, a volume and a debugger; return the copy."""
@@ -83,23 +57,10 @@ class RelayScene(HostileScene):
         """Return the port of a virtual Node's kubelet; 0 if there is none."""
         return dig(self.tenant.get("nodes", node) or {}, "status.daemonEndpoints.kubeletEndpoint.Port") or 0
 
-    def ask(self, path: str, port: int, **headers: str) -> int:
-        """Return the status of a request of the virtual API server's to a kubelet."""
-        trusting = ssl.create_default_context()
-        trusting.check_hostname = False
-        trusting.verify_mode = ssl.CERT_NONE
-        self.ca.issue_cert(common_name="apiserver", organization_name="masters").configure_cert(trusting)
-        connection = http.client.HTTPSConnection("127.0.0.1", port, context=trusting, timeout=PATIENCE)
-        try:
-            connection.request("GET", path, headers=headers)
-            return connection.getresponse().status
-        finally:
-            connection.close()
-
     def relayed(self) -> list[str]:
         """Return the paths of the requests about a pod's containers that have reached the host."""
         paths = [each.path for each in self.operator.requests()]
-        return [path for path in paths if path.endswith(("/log", "/exec", "/attach"))]
+        return [path for path in paths if path.endswith(OF_CONTAINERS)]
 
     def debug(self, *containers: Obj) -> None:
         """Show ephemeral containers in the virtual Pod, as its API server likes."""
@@ -127,14 +88,14 @@ def test_containers_of_the_host_are_not_reached_by_their_names(relay: RelayScene
     message = relay.event_message(POD, "EphemeralContainerRefused")
     assert f"{DEBUGGER}: the host has a container of this name in the pod already" in message
     port = eventually(relay.port, "the node has a port")
-    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
-    upgrade["Sec-WebSocket-Key"] = "dGhlIHNhbXBsZSBub25jZQ=="
-    eventually(lambda: relay.ask(f"/containerLogs/{KEY}/app", port) and relay.relayed(), "the host is asked for app")
+    eventually(
+        lambda: relay.client.ask(f"/containerLogs/{KEY}/app", port) and relay.relayed(), "the host is asked for app"
+    )
     before = relay.relayed()
     for name in (DEBUGGER, SIDECAR):
-        assert relay.ask(f"/containerLogs/{KEY}/{name}", port) == 404
-        assert relay.ask(f"/exec/{KEY}/{name}?command=id&output=1", port, **upgrade) == 404
-        assert relay.ask(f"/attach/{KEY}/{name}?output=1", port, **upgrade) == 404
+        assert relay.client.ask(f"/containerLogs/{KEY}/{name}", port) == 404
+        assert relay.client.ask(f"/exec/{KEY}/{name}?command=id&output=1", port, **UPGRADE) == 404
+        assert relay.client.ask(f"/attach/{KEY}/{name}?output=1", port, **UPGRADE) == 404
     assert relay.relayed() == before, "the host isn't asked"
 
 
@@ -214,5 +175,5 @@ def test_forged_nodes_take_no_kubelet_ports(relay: RelayScene) -> None:
     assert [relay.port(name) for name in forged] == [0] * most
     relay.run()
     port = eventually(partial(relay.port, NODE), "the node that runs a Pod has a port")
-    assert relay.ask("/healthz", port) == 200
+    assert relay.client.ask("/healthz", port) == 200
     assert [relay.port(name) for name in forged] == [0] * most
