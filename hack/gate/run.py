@@ -20,8 +20,9 @@ from hack.gate.stages import PATIENCE, TOP, Stage
 
 #: Lines of output that are shown again at the end, of a failed stage without a failing test.
 _TAIL = 15
-#: How nice a stage is to each that runs beside it and was started before: those get the processor when they need it.
-NICE = 5
+#: How nice a stage is to each that runs beside it and was started before. The third gets a fifth of the processor while
+#: both others want all of it: tests with programs of their own give up after a minute.
+NICE = 2
 #: Runs a command that is so nice. A stage has a session of its own, and Linux shares the processor between sessions
 #: first (autogroup in sched(7)): how nice a process is counts within its session alone.
 _NICE = '{ echo "$0" >/proc/self/autogroup; } 2>/dev/null; exec nice -n "$0" "$@"'

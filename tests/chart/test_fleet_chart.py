@@ -16,6 +16,9 @@ from syncer.config import SyncerConfig, build, parse
 from syncer.daemon.fleet.config_file import PROCESS
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 CHART = CHARTS / "syncer"
 TEAM = {"namespace": "team-a", "hostNamespaces": ["team-a-pods", "team-a-more"]}
 SHOP = {"name": "shop", "hostNamespace": "vc-shop", "kubeconfigSecret": {"name": "shop-kubeconfig", "key": "value"}}
@@ -51,7 +54,7 @@ def text(found: Objects) -> str:
 
 def config(**values: Any) -> SyncerConfig:
     """Return what the daemons make of their configuration."""
-    return build(parse(text(objects(**values))), installed()).config
+    return build(parse(text(objects(**values))), INSTALLED).config
 
 
 def pod(found: Objects) -> Obj:

@@ -251,7 +251,7 @@ def test_roles_of_any_configuration_are_those_of_the_daemon(chart: Path) -> None
 def _examples() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the example configurations; parts of one are put into the least that there can be."""
     for file in sorted((CHARTS.parent / "examples").rglob("*.yaml")):
-        for number, found in enumerate(yaml.safe_load_all(file.read_text())):
+        for number, found in enumerate(yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader)):
             if isinstance(found, dict) and (found.get("kind") == "SyncerConfig" or "sync" in found):
                 yield f"{file.stem}-{number}", found if found.get("kind") else _least(**found)
 

@@ -14,6 +14,9 @@ from syncer.config import build, parse
 from syncer.plugins import installed
 from syncer.version import VERSION
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 CHART = CHARTS / "syncer"
 SHOP: Mapping[str, Any] = {
     "name": "shop",
@@ -38,7 +41,7 @@ def objects(**values: Any) -> dict[tuple[str, str], Obj]:
 
 def test_virtual_cluster_is_served_with_the_kubeconfig_of_its_secret() -> None:
     found = objects(config={"workers": 8})
-    config = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), installed()).config
+    config = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), INSTALLED).config
     [cluster] = config.clusters()
     assert (cluster.name, cluster.host_namespace, config.workers) == ("shop", "vc-shop", 8)
     assert cluster.networking.api_server.host == "10.0.0.1"
@@ -52,7 +55,7 @@ def test_virtual_cluster_is_served_with_the_kubeconfig_of_its_secret() -> None:
 @pytest.mark.parametrize("given", [{}, {"waitForKubeconfig": False}])
 def test_secret_with_the_kubeconfig_may_come_later_unless_the_entry_says_otherwise(given: Obj) -> None:
     found = objects(virtualClusters=[{**SHOP, **given}])
-    [cluster] = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), installed()).config.clusters()
+    [cluster] = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), INSTALLED).config.clusters()
     [secret] = [
         each["secret"]
         for each in found["Deployment", "syncer-shop"]["spec"]["template"]["spec"]["volumes"]
@@ -65,7 +68,7 @@ def test_secret_with_the_kubeconfig_may_come_later_unless_the_entry_says_otherwi
 def test_address_of_the_virtual_cluster_may_be_another_than_the_kubeconfigs() -> None:
     server = "https://api.vc-shop-plane.svc:6443"
     found = objects(virtualClusters=[{**SHOP, "server": server}])
-    [cluster] = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), installed()).config.clusters()
+    [cluster] = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), INSTALLED).config.clusters()
     assert cluster.connection.server == server
 
 
@@ -86,7 +89,7 @@ def test_further_virtual_cluster_gets_a_daemon_of_its_own_and_changes_nothing_of
     assert sorted(kind for kind, _ in added) == sorted(kind for kind, _ in alone)
     output = yaml.safe_dump(list(added.values()))
     assert "shop" not in output, "nothing of it names the first one, its Secret or its namespace"
-    [cluster] = build(parse(added["ConfigMap", "syncer-bank"]["data"]["syncer.yaml"]), installed()).config.clusters()
+    [cluster] = build(parse(added["ConfigMap", "syncer-bank"]["data"]["syncer.yaml"]), INSTALLED).config.clusters()
     assert (cluster.name, cluster.host_namespace) == ("bank", "vc-bank")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from chart_rendering import CHARTS, bound, granted, helm, rendered
+from chart_rendering import CHARTS, bound, granted, helm, loaded, rendered
 from click.testing import CliRunner
 from kubernetes_schemas import LOCATION, write
 from test_monitoring import OPERATOR
@@ -56,7 +56,7 @@ def printed(folder: Path, configuration: Obj, *options: str) -> list[Obj]:
     file.write_text(yaml.safe_dump(configuration))
     done = CliRunner().invoke(app, ["rbac", "--config", str(file), *options])
     assert done.exit_code == 0, done.output
-    return list(yaml.safe_load_all(done.output))
+    return loaded(done.output)
 
 
 def installed(configuration: Obj) -> Obj:
@@ -153,7 +153,7 @@ def test_containers_keep_to_the_level_restricted(file: str) -> None:
 )
 def test_roles_in_the_virtual_cluster_equal_the_daemons_output(file: str, tmp_path: Path) -> None:
     [texts] = [each["data"] for each in made(file) if each["kind"] == "ConfigMap" and "10-daemon.yaml" in each["data"]]
-    found = [each for each in yaml.safe_load_all(texts["10-daemon.yaml"]) if each]
+    found = loaded(texts["10-daemon.yaml"])
     [(_, configuration)] = daemons(file)
     expected = printed(tmp_path, installed(configuration), "--side", "virtual", "--user", "vsyncer")
     assert granted(found) == granted(expected)

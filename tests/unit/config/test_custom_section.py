@@ -14,13 +14,16 @@ from syncer.names import PerNamespace, SingleNamespace
 from syncer.plugins import installed
 from syncer.resources.custom import CustomConfig
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
 CERTIFICATE = "certificates.cert-manager.io"
-MODEL = config_with(installed().syncers(), translator=SingleNamespace)
+MODEL = config_with(INSTALLED.syncers(), translator=SingleNamespace)
 
 
 def loaded(entry: str, *, head: str = HEAD) -> Loaded:
-    return build(parse(f"{head}sync:\n  custom:\n    {entry}\n", "f.yaml"), installed())
+    return build(parse(f"{head}sync:\n  custom:\n    {entry}\n", "f.yaml"), INSTALLED)
 
 
 def problems(entry: str, *, head: str = HEAD) -> list[str]:
@@ -283,10 +286,10 @@ def test_template_of_a_referenced_kind_must_name_the_cluster(template: str, refe
     entries = f"{{{CERTIFICATE}: {{references: {{{references}}}}}, {ISSUER}: {{name: '{template}'}}}}"
     text = f"{HEAD}sync: {{custom: {entries}}}\n"
     if is_fine:
-        assert build(parse(text, "f.yaml"), installed())
+        assert build(parse(text, "f.yaml"), INSTALLED)
         return
     with pytest.raises(ConfigError) as caught:
-        build(parse(text, "f.yaml"), installed())
+        build(parse(text, "f.yaml"), INSTALLED)
     [problem] = map(str, caught.value.problems)
     assert problem.startswith(f"f.yaml:5: sync.custom.{ISSUER}.name: must have {{cluster}} in it, since objects of ")
     assert f"sync.custom.{CERTIFICATE} refer to this kind" in problem

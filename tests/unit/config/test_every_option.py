@@ -14,6 +14,9 @@ from syncer.directions import direction_class
 from syncer.plugins import installed
 from syncer.testing.merge import merged
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 #: A value of each option for which its type doesn't say one, by its path in the section.
 VALUES: dict[str, Any] = {
     "allow": ["*.example.org"],
@@ -143,7 +146,7 @@ def test_options_reach_the_syncer(syncer: type[Syncer]) -> None:
     given: dict[str, Any] = {}
     for option in taken(syncer):
         given = merged(given, at(option.path, value_of(option, syncer)))
-    loaded = build(document(syncer, given), installed())
+    loaded = build(document(syncer, given), INSTALLED)
     [section] = [each.section for each in loaded.cluster.enabled() if each.syncer.name == syncer.name]
     assert isinstance(section, syncer.config)
     found = section.model_dump(mode="json", by_alias=True)
@@ -156,20 +159,20 @@ def test_options_reach_the_syncer(syncer: type[Syncer]) -> None:
 @pytest.mark.parametrize("syncer", KINDS)
 def test_kind_is_on_or_off_as_its_option_says(syncer: type[Syncer]) -> None:
     for enabled in (True, False):
-        loaded = build(document(syncer, {"enabled": enabled}), installed())
+        loaded = build(document(syncer, {"enabled": enabled}), INSTALLED)
         assert enabled is any(each.syncer.name == syncer.name for each in loaded.cluster.enabled())
 
 
 @pytest.mark.parametrize(("syncer", "option"), REFUSALS)
 def test_option_that_a_kind_does_not_take_is_refused(syncer: type[Syncer], option: Option) -> None:
     with pytest.raises(ConfigError, match=r"can't be|can't have|nothing of this kind does"):
-        build(document(syncer, at(option.path, value_of(option, syncer))), installed())
+        build(document(syncer, at(option.path, value_of(option, syncer))), INSTALLED)
 
 
 @pytest.mark.parametrize("syncer", KINDS)
 def test_unknown_option_is_refused(syncer: type[Syncer]) -> None:
     with pytest.raises(ConfigError, match="no such option"):
-        build(document(syncer, {"noSuchOption": 1}), installed())
+        build(document(syncer, {"noSuchOption": 1}), INSTALLED)
 
 
 def test_only_options_that_every_kind_has_are_refused() -> None:

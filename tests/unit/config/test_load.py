@@ -10,6 +10,9 @@ from syncer.api import ConfigError, PluginError
 from syncer.config import Loaded, Override, build, load, parse
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
 
 
@@ -290,7 +293,7 @@ def test_override_does_not_hide_that_the_file_has_no_section_there(plugins: Any)
 def test_unchanged_names_need_a_trusted_tenant(names: str, location: str) -> None:
     head = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n" + ("" if "- name" in names else "cluster: vc\n")
     with pytest.raises(ConfigError) as caught:
-        build(parse(head + names, "f.yaml"), installed())
+        build(parse(head + names, "f.yaml"), INSTALLED)
     [problem] = map(str, caught.value.problems)
     assert problem.startswith(f"{location}.translator: leaves names and namespaces as the tenant chooses them")
     assert "Set names.trustTenant to true" in problem
@@ -298,7 +301,7 @@ def test_unchanged_names_need_a_trusted_tenant(names: str, location: str) -> Non
 
 def test_unchanged_names_are_fine_for_a_trusted_tenant() -> None:
     head = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: vc\n"
-    assert build(parse(f"{head}names: {{translator: unchanged, trustTenant: true}}\n", "f.yaml"), installed())
+    assert build(parse(f"{head}names: {{translator: unchanged, trustTenant: true}}\n", "f.yaml"), INSTALLED)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +312,7 @@ def test_mark_is_no_label_for_host_namespaces(head: str, key: str, part: str) ->
     head += "names: {translator: per-namespace}\n"
     text = HEAD + head + f"sync: {{toHost: {{namespaces: {{{part}: {{{key}: x}}}}}}}}\n"
     with pytest.raises(ConfigError) as caught:
-        build(parse(text, "f.yaml"), installed())
+        build(parse(text, "f.yaml"), INSTALLED)
     [problem] = map(str, caught.value.problems)
     assert f"sync.toHost.namespaces.{part}: {key} is a mark" in problem
 
@@ -318,10 +321,10 @@ def test_mark_is_no_label_for_host_namespaces(head: str, key: str, part: str) ->
 def test_mark_can_not_be_allowed_to_cross(kind: str) -> None:
     text = f"sync: {{{kind}: {{metadata: {{labels: {{allow: [team, vsyncer.dev/cluster]}}}}}}}}}}\n"
     with pytest.raises(ConfigError) as caught:
-        build(parse(HEAD + text, "f.yaml"), installed())
+        build(parse(HEAD + text, "f.yaml"), INSTALLED)
     [problem] = map(str, caught.value.problems)
     assert "metadata.labels.allow: vsyncer.dev/cluster is a mark" in problem
-    assert build(parse(HEAD + text.replace("vsyncer.dev/cluster", "example.org/*"), "f.yaml"), installed())
+    assert build(parse(HEAD + text.replace("vsyncer.dev/cluster", "example.org/*"), "f.yaml"), INSTALLED)
 
 
 def test_translator_can_be_chosen_by_a_flag(plugins: Any) -> None:

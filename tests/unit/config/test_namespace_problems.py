@@ -6,6 +6,9 @@ from syncer.api import ConfigError
 from syncer.config import build, parse
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
 NOTHING = "does nothing with this names.translator"
 LISTED = "virtualClusters: [{name: shop, hostNamespace: vc-shop, "
@@ -13,7 +16,7 @@ LISTED = "virtualClusters: [{name: shop, hostNamespace: vc-shop, "
 
 def problems(text: str) -> list[str]:
     try:
-        build(parse(text, "f.yaml"), installed())
+        build(parse(text, "f.yaml"), INSTALLED)
     except ConfigError as error:
         return [str(problem) for problem in error.problems]
     return []

@@ -18,6 +18,9 @@ from syncer.cli.app import app
 from syncer.config import Document, build, parse
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 WHOLE = [
     yaml.safe_load(path.read_text()) for path in (EXAMPLES / "full.yaml", *sorted((EXAMPLES / "custom").glob("*.yaml")))
@@ -42,7 +45,7 @@ def test_configuration_with_any_contents_loads_or_has_all_problems_named(
     whole, found = odd
     message = "read"
     try:
-        build(Document("odd.yaml", data=replaced(whole, found, JUNK[junk])), installed())
+        build(Document("odd.yaml", data=replaced(whole, found, JUNK[junk])), INSTALLED)
     except SyncerError as error:
         message = str(error)
     assert message
@@ -67,7 +70,7 @@ def test_configuration_with_any_contents_loads_or_has_all_problems_named(
 )
 def test_text_of_any_characters_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(ConfigError):
-        build(parse(text, "odd.yaml"), installed())
+        build(parse(text, "odd.yaml"), INSTALLED)
 
 
 def test_file_of_any_bytes_is_refused_with_a_sentence(tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ from syncer.api import ConfigError
 from syncer.config import Loaded, build, parse
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\nsync:\n  "
 NO_FIXED = "can't have another owner; nothing in apiVersion, kind, metadata, status can"
 
 
 def loaded(sync: str) -> Loaded:
-    return build(parse(HEAD + sync + "\n", "f.yaml"), installed())
+    return build(parse(HEAD + sync + "\n", "f.yaml"), INSTALLED)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,15 @@ from syncer.api import ConfigError
 from syncer.config import build, parse
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
 
 
 def problems(option: str) -> list[str]:
     try:
-        build(parse(f"{HEAD}sync: {{toHost: {{pods: {{{option}}}}}}}\n", "f.yaml"), installed())
+        build(parse(f"{HEAD}sync: {{toHost: {{pods: {{{option}}}}}}}\n", "f.yaml"), INSTALLED)
     except ConfigError as error:
         return [str(problem).removeprefix("f.yaml:5: sync.toHost.pods.") for problem in error.problems]
     return []

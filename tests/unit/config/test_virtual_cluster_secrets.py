@@ -11,6 +11,9 @@ from syncer.config import Loaded, Override, build, config_with, parse
 from syncer.config.render import schema
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n"
 SECRETS = HEAD + "virtualClusterSecrets:\n- namespace: team\n  hostNamespaces: [pods, more]\n"
 MODEL = config_with([Widgets, Gadgets], translator=Straight)
@@ -101,7 +104,7 @@ def test_wrong_entry_is_refused_where_it_is(plugins: Any, text: str, expected: s
 
 def test_translator_that_lets_tenants_name_host_namespaces_is_refused() -> None:
     for where in ("names: {translator: per-namespace}\n", "  names: {translator: per-namespace}\n"):
-        [problem] = problems(installed(), SECRETS + where)
+        [problem] = problems(INSTALLED, SECRETS + where)
         assert "names.translator: puts copies into host namespaces that tenants name, so a Secret could" in problem
 
 
