@@ -60,7 +60,7 @@ class KubeletClient:
             "metrics": False,
         }
 
-    def ask(self, path: str, port: int, *, timeout: float = 60.0, headers: Mapping[str, str] | None = None) -> int:
+    def ask(self, path: str, port: int, headers: Mapping[str, str] = {}, *, timeout: float = 60.0) -> int:
         """Return the status of a request to the kubelet at a port.
 
         Raises:
@@ -68,7 +68,7 @@ class KubeletClient:
         """
         connection = http.client.HTTPSConnection("127.0.0.1", port, context=self._context, timeout=timeout)
         try:
-            connection.request("GET", path, headers=headers or {})
+            connection.request("GET", path, headers=dict(headers))
             return connection.getresponse().status
         except http.client.HTTPException as error:
             raise OSError(f"no answer: {error!r}") from error

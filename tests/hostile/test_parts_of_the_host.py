@@ -94,8 +94,8 @@ def test_containers_of_the_host_are_not_reached_by_their_names(relay: RelayScene
     before = relay.relayed()
     for name in (DEBUGGER, SIDECAR):
         assert relay.client.ask(f"/containerLogs/{KEY}/{name}", port) == 404
-        assert relay.client.ask(f"/exec/{KEY}/{name}?command=id&output=1", port, headers=UPGRADE) == 404
-        assert relay.client.ask(f"/attach/{KEY}/{name}?output=1", port, headers=UPGRADE) == 404
+        assert relay.client.ask(f"/exec/{KEY}/{name}?command=id&output=1", port, UPGRADE) == 404
+        assert relay.client.ask(f"/attach/{KEY}/{name}?output=1", port, UPGRADE) == 404
     assert relay.relayed() == before, "the host isn't asked"
 
 

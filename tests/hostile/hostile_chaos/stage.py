@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,11 +21,12 @@ from typing import Any
 
 from click.testing import CliRunner
 from hostile_scene import FOREIGN, HOME, NAMESPACE, OTHER, HostileScene, eventually
+from kubelet_client import KubeletClient
 
 from hostile_chaos.audit import CANARY, Report
 from hostile_chaos.pulse import PREFERRED, Beside
 from hostile_chaos.servers import RemoteServer, StagedServer
-from syncer.api import Key, Marks, Obj, Resource, annotations_of, key_of
+from syncer.api import Key, Marks, Obj, Resource, annotations_of, dig, key_of
 from syncer.cli.app import app
 from syncer.resources.kinds import NAMESPACES
 from syncer.testing.merge import merged
@@ -56,6 +57,8 @@ MOST_REMADE = 3
 #: Other virtual namespaces, each with labels that a selector may ask for.
 SPACES = 120
 #: The namespace of wide Pods, and the ports of its Services: of some too many for variables, and of others few.
+#: The node of the host that runs Pods, and the ports of kubelets.
+NODE, KUBELETS = "node-1", 20
 WIDE, PORTS = "wide", (*[400] * 6, *[3] * 40)
 
 CUSTOM: dict[str, Any] = {
@@ -110,6 +113,7 @@ class Stage:
         self.report = report
         self.tenant, self.operator = RemoteServer("virtual"), RemoteServer("host")
         self.scene = HostileScene(translator, folder, self.tenant, self.operator)
+        self.kubelet = KubeletClient()
         self.beside = Beside(folder / "beside", self.operator)
         self.single = self.scene.names.host_namespaces() is not None
         self.records = folder / "steps.jsonl"
@@ -165,7 +169,9 @@ class Stage:
         loaded = self.scene.add_plugins("cert-manager", "prometheus-operator")
         self.scene.plugins = {"issuers": {}, "serviceMonitors": {}} if loaded else {}
         custom = CUSTOM if self.single else merged(CUSTOM, {"vouchers.example.com": {"related": None}})
-        self.scene.start(command=(*PREFERRED, *self.scene.measured(self.records)), sync={"custom": custom})
+        self.tenant.put(self.kubelet.authority())
+        command = (*PREFERRED, *self.scene.measured(self.records))
+        self.scene.start(command=command, sync={"custom": custom}, kubelet=self.kubelet.section(KUBELETS))
         self.beside.daemon.start()
         if not self.single:
             for name in (NAMESPACE, WIDE):
@@ -202,6 +208,17 @@ class Stage:
     def pause(self, seconds: float) -> None:
         """Wait for some seconds."""
         time.sleep(seconds)
+
+    def kubelet_port(self, node: str) -> int:
+        """Return the port of a virtual Node's kubelet; 0 if it has none."""
+        found: int = dig(self.tenant.get("nodes", node) or {}, "status.daemonEndpoints.kubeletEndpoint.Port") or 0
+        return found
+
+    def ask_kubelet(self, path: str, headers: Mapping[str, str] = {}) -> None:
+        """Ask the kubelet of the node that runs Pods, if it answers."""
+        if port := self.kubelet_port(NODE):
+            with contextlib.suppress(OSError):
+                self.kubelet.ask(path, port, headers, timeout=2.0)
 
     def must_go(self, obj: Obj, kind: str) -> None:
         """Let `wait_gone` look for the copy of what was just deleted."""
