@@ -170,8 +170,8 @@ class Kubelet:
     async def _go_through(self, key: Key, pod: Obj) -> None:
         if not dig(pod, "spec.nodeName"):
             await self.cluster.create(PODS, self._binding(key), subresource="binding", key=key)
-            place = f"Successfully assigned {key} to {self.node}"
-            await self._record_event(pod, "default-scheduler", "Scheduled", place)
+            message = f"Successfully assigned {key} to {self.node}"
+            await self._record_event(pod, "default-scheduler", "Scheduled", message)
         await asyncio.sleep(self.pause)
         await self._report(key, pod, ready="False")
         await self._record_event(pod, "kubelet", "Started", "Started container")

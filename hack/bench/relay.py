@@ -37,7 +37,7 @@ from syncer.resources.kinds import PODS
 
 SETTINGS = Settings("shop", "vc-shop", SingleNamespace(cluster="shop", namespace="vc-shop"))
 NODE, POD = "node", Key("web", "front")
-PLACE = SETTINGS.names.to_host(PODS, POD)
+HOST_KEY = SETTINGS.names.to_host(PODS, POD)
 REQUEST = f"GET /containerLogs/{POD.namespace}/{POD.name}/main?follow=true HTTP/1.1\r\nHost: node\r\n\r\n".encode()
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
 PIECE = b"x" * (32 << 10)
@@ -55,7 +55,7 @@ class Answers:
         """Answer a review or a read."""
         if request.method == "POST":
             return HttpResponse(201, {}, b'{"status":{"allowed":true}}')
-        pod = _copy() if PLACE.name in request.path else _virtual()
+        pod = _copy() if HOST_KEY.name in request.path else _virtual()
         return HttpResponse(200, {}, json.dumps(pod).encode())
 
     def stream(self, request: HttpRequest) -> Any:
@@ -75,10 +75,10 @@ def _virtual() -> Obj:
 def _copy() -> Obj:
     marks = SETTINGS.marks
     metadata = {
-        "name": PLACE.name,
-        "namespace": PLACE.namespace,
+        "name": HOST_KEY.name,
+        "namespace": HOST_KEY.namespace,
         "labels": marks.labels(SETTINGS.identity, POD),
-        "annotations": marks.annotations(PODS, _virtual(), PLACE),
+        "annotations": marks.annotations(PODS, _virtual(), HOST_KEY),
     }
     return {**_virtual(), "metadata": metadata}
 
@@ -105,7 +105,7 @@ async def serve(kind: str, folder: Path, upstream: int) -> None:
             virtual,
             host,
             tls=lambda: tls,
-            to_virtual_text=lambda place, text: text,
+            to_virtual_text=lambda pod, text: text,
             pods_of=lambda node: (),
             holds_copies=anywhere,
         )

@@ -57,7 +57,7 @@ class Precondition:
     """
 
     #: The object that the decision was made from.
-    seen: ObjectRef
+    observed: ObjectRef
     #: The uid that the object must still have; ``""``: no such object must exist.
     uid: str = ""
     #: A time (RFC 3339), or ``""`` for no check. The object's namespace must exist, must not be

@@ -130,11 +130,11 @@ class Marks:
         A copy of our copy, made by a host controller, is not: its ``host_name`` mark differs from
         its name.
         """
-        if not self.is_in_place(host, cluster=cluster):
+        if not self.is_at_own_key(host, cluster=cluster):
             return False
         return annotations_of(host).get(self.kind) == kind_mark(resource)
 
-    def is_in_place(self, host: Obj, *, cluster: str) -> bool:
+    def is_at_own_key(self, host: Obj, *, cluster: str) -> bool:
         """Return True if a host object bears the marks of a copy of ours at its own key, of
         whatever resource.
         """

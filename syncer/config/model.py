@@ -152,7 +152,7 @@ class SyncerConfig(Section, defer_build=True):
         It has the sections that apply to it, and no login.
         """
         connection = ConnectionSection(qps=given.qps, burst=given.burst)
-        return self._cluster(given, name, host_namespace, connection)
+        return self._cluster(given, name, host_namespace, connection, secrets_namespace=given.namespace)
 
     def _cluster(
         self,
@@ -160,6 +160,8 @@ class SyncerConfig(Section, defer_build=True):
         name: str,
         host_namespace: str,
         connection: ConnectionSection,
+        *,
+        secrets_namespace: str = "",
     ) -> VirtualCluster:
         """Return a virtual cluster; sections that it doesn't have itself are those at the top."""
         names = given.names or self.names
@@ -176,6 +178,7 @@ class SyncerConfig(Section, defer_build=True):
             marks=Marks(self.marks.prefix),
             weight=given.weight,
             max_megabytes=given.max_megabytes,
+            secrets_namespace=secrets_namespace,
             syncers=self.syncers,
             translator_class=type(self).translators(names.translator),
         )

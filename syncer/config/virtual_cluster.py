@@ -1,6 +1,6 @@
 """A virtual cluster to serve: its connection, and the sections that apply to it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -50,10 +50,19 @@ class VirtualCluster:
     #: The most memory that its objects may take in the daemon, in MiB; 0 for no limit, None for the
     #: default.
     max_megabytes: int | None
+    #: The host namespace of the Secrets that it is one of; ``""`` if it is listed.
+    secrets_namespace: str
     #: The classes behind the sections of ``sync``.
     syncers: Sequence[type[Syncer]]
     #: The class behind ``names.translator``; None if the model was built without it.
     translator_class: type[NameTranslator] | None
+
+    @property
+    def owner(self) -> str:
+        """Who decides what it takes: the virtual cluster itself, or those who write Secrets in a namespace."""
+        if self.secrets_namespace:
+            return f"Secrets of {self.secrets_namespace}"
+        return self.name
 
     @cached_property
     def options(self) -> object:
@@ -147,12 +156,18 @@ class VirtualCluster:
         )
 
 
-def place_of(translator: NameTranslator) -> Key:
+def probe_key(translator: NameTranslator) -> Key:
     """Return the host key of an object that each virtual cluster may have.
 
     Two name translators with the same host key put copies under the same names.
     """
     return translator.to_host(PODS, Key("one", "probe"))
+
+
+def name_problem(translator: NameTranslator, name: str) -> str:
+    """Return why a virtual cluster with this name translator can't have a name; ``""`` if it can."""
+    problem: Callable[[str], str] = getattr(translator, "name_problem", lambda given: "")
+    return problem(name)
 
 
 def _applies(syncer: Syncer, settings: Settings) -> bool:

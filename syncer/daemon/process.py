@@ -12,7 +12,7 @@ from syncer.api.context import Settings
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Obj, Side, SyncRequest
 from syncer.api.roles import Syncer
-from syncer.cache.budget import MemoryBudget
+from syncer.byte_budget import ByteBudget
 from syncer.cache.shared import SharedWatches
 from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Discovery
@@ -110,7 +110,7 @@ class Process:
         entries: Iterable[LateSyncers] = (),
         contention: ContentionRules = OFF,
         weight: float = 1.0,
-        budget: MemoryBudget | None = None,
+        budget: ByteBudget | None = None,
     ) -> ServedCluster:
         """Add a virtual cluster. It is served once it has been prepared and runs.
 

@@ -9,7 +9,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wai
 
 from syncer.api.errors import ClusterError, NotFound, SyncerError, Unreachable
 from syncer.api.objects import Key, Obj, Resource, key_of
-from syncer.cache.budget import MemoryBudget
+from syncer.byte_budget import ByteBudget
 from syncer.cache.reflector import Reflector
 from syncer.clusters import codec, discovery
 from syncer.clusters.client import Client
@@ -46,7 +46,7 @@ class Caches:
         #: The functions of the indexes of resources that have no cache.
         self.live_indexes: dict[tuple[Resource, str], Callable[[Obj], Iterable[Hashable]]] = {}
         #: The memory of the cached objects; more than that ends the cluster.
-        self._budget = MemoryBudget(options.max_bytes, over=self._is_too_large)
+        self._budget = ByteBudget(options.max_bytes, over=self._is_too_large)
         self._limit = asyncio.timeout(None)
         self._informers: dict[tuple[Resource, Part], ClusterInformer] = {}
         self._reflectors: dict[ClusterInformer, Reflector] = {}

@@ -79,7 +79,7 @@ class _Engaged:
     names: set[str] = field(default_factory=set)
     is_ready: bool = False
     #: True while its requests wait for it to be engaged again.
-    is_held: bool = False
+    is_on_hold: bool = False
     #: How often its requests had to wait so.
     holds: int = 0
     settling: "asyncio.Task[None] | None" = None
@@ -193,8 +193,8 @@ class Controller:
                     "would replace: a Manager's cluster and one of a ClusterCache need different names",
                 )
             if known.cluster.is_alias_of(cluster):
-                if known.is_held:
-                    known.is_held = False
+                if known.is_on_hold:
+                    known.is_on_hold = False
                     self._settle(known)
                 return
             self.disengage(cluster.name)
@@ -244,8 +244,8 @@ class Controller:
         """
         engaged = self._engaged.get(name)
         if engaged is not None:
-            engaged.holds += not engaged.is_held
-            engaged.is_held = True
+            engaged.holds += not engaged.is_on_hold
+            engaged.is_on_hold = True
             self._settle(engaged)
 
     def disengage(self, name: str) -> None:
@@ -550,7 +550,7 @@ class Controller:
         if engaged.raised_setups:
             if engaged.setting_up is None or engaged.setting_up.done():
                 engaged.setting_up = self._tasks.create_task(self._set_up_again(engaged))
-        elif not engaged.is_held:
+        elif not engaged.is_on_hold:
             engaged.settling = self._tasks.create_task(self._when_filled(engaged))
 
     async def _when_filled(self, engaged: _Engaged) -> None:
@@ -685,7 +685,7 @@ class Controller:
         meanwhile.
         """
         engaged = self._engaged.get(item.cluster)
-        is_kept = is_back or (engaged is not None and engaged.is_held)
+        is_kept = is_back or (engaged is not None and engaged.is_on_hold)
         self._queue.forget(item)
         if is_kept:
             self._queue.add(item)

@@ -105,7 +105,7 @@ class NetworkPolicyConfig(Config):
     enforces them.
 
     Off by default: NetworkPolicies of a namespace add up, so those of the operator must leave out
-    the Pods that a tenant's isolate (docs/operating.md).
+    the Pods that a tenant's isolate (docs/operate/network.md).
     """
 
     allowed_cidrs: AllowedRanges = Field(default=AllowedRanges(), alias="allowedCIDRs")
@@ -275,7 +275,7 @@ class _Copy:
         ctx = self.ctx
         given = self.virtual.get("spec") or {}
         own = key_of(self.virtual).namespace
-        if ctx.host_key(key_of(self.virtual)).namespace != _place(ctx, own):
+        if ctx.host_key(key_of(self.virtual)).namespace != _host_namespace(ctx, own):
             why = "the Pods of its namespace are in another namespace of the host"
             raise Refused(f"{why} than the policy would be")
         if is_too_long(self.virtual):
@@ -378,12 +378,12 @@ class _Copy:
             is_of_these = selectors.one_of(ctx.marks.namespace_label, namespaces)
             selector = selectors.required(selector, is_of_these)
 
-        places = ctx.names.host_namespaces()
-        if places is not None and len(places) == 1:
+        host_namespaces = ctx.names.host_namespaces()
+        if host_namespaces is not None and len(host_namespaces) == 1:
             return {"podSelector": selector}
         if namespaces is None:
             namespaces = self._selected({})
-        homes = {_place(ctx, each) for each in namespaces}
+        homes = {_host_namespace(ctx, each) for each in namespaces}
         is_there = {"matchExpressions": [selectors.one_of(_NAME, homes)]}
         return {"podSelector": selector, "namespaceSelector": is_there}
 
@@ -411,7 +411,7 @@ class _Copy:
         return result
 
 
-def _place(ctx: Context, namespace: str) -> str:
+def _host_namespace(ctx: Context, namespace: str) -> str:
     """Return the host namespace of the Pods of a virtual one."""
     return ctx.names.to_host(PODS, Key(namespace, "any")).namespace
 

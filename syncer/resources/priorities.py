@@ -128,7 +128,7 @@ def _warned(ctx: Context[TenantPriorityConfig], virtual: Obj, decision: Decision
     return decision.warn("PriorityLowered", why)
 
 
-def place(ctx: Context, name: str) -> Key | None:
+def class_key(ctx: Context, name: str) -> Key | None:
     """Return the host key of the copy of a tenant's class; None if the tenant has no such class."""
     config = ctx.settings.section(TenantPrioritySyncer.name, TenantPriorityConfig)
     if config is None or is_reserved(name):
@@ -154,7 +154,7 @@ def missing(ctx: Context, name: str) -> Decision | None:
         reference = ObjectRef(Side.VIRTUAL, PRIORITY_CLASSES, key)
         return wait(f"there is no PriorityClass {name}", on=(reference,))
 
-    at = place(ctx, name)
+    at = class_key(ctx, name)
     if at is None:
         return None
     host = ctx.host(PRIORITY_CLASSES, at)

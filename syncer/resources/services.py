@@ -40,6 +40,7 @@ from syncer.api import (
     wait,
 )
 from syncer.resources import service_addresses as same
+from syncer.resources.harmless_annotations import LOAD_BALANCERS, refuse_odd_values, rules_of
 from syncer.resources.kinds import PODS, SERVICES
 from syncer.resources.service_addresses import HEADLESS, MOST_DRAWS, NO_NOTE, Note
 from syncer.resources.service_ranges import SERVICE_CIDRS, Obstacle, obstacle_to_same
@@ -52,6 +53,8 @@ _ONLY_A_NAME = "it is only a DNS name; see sync.toHost.services.allow.externalNa
 
 #: Returns True for the key of an annotation that makes a load balancer internal, for example.
 _configures_load_balancer = key_family("Load balancers")
+#: The annotations of Services of type LoadBalancer that cross.
+_OF_LOAD_BALANCERS = rules_of(LOAD_BALANCERS)
 
 #: Seconds between two requests for the ranges while they aren't known, or don't fit.
 LOOK_SECONDS = 60.0
@@ -225,11 +228,15 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, 
 
     def translate(self, ctx: Context[ServiceConfig], virtual: Obj) -> Obj:
         """Return the copy; it selects only this tenant's Pods of this namespace."""
-        host = super().translate(ctx, virtual)
         given = virtual.get("spec") or {}
+        is_balanced = given.get("type") == "LoadBalancer"
+        if is_balanced:
+            ctx = ctx.narrowed(_OF_LOAD_BALANCERS)
+        host = super().translate(ctx, virtual)
         spec = host.setdefault("spec", {})
-        if given.get("type") == "LoadBalancer":
+        if is_balanced:
             _refuse_open(ctx, virtual)
+            refuse_odd_values(ctx, virtual, LOAD_BALANCERS)
 
         for field in _kept_back(ctx.config.allow):
             if spec.pop(field, None):

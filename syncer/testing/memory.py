@@ -111,14 +111,14 @@ class MemoryCluster(SideClient):
             Conflict: The Pod is bound already.
         """
         obj = obj if body is None else codec.decode(body)
-        place = key or key_of(obj)
-        self._note("create", resource, place, subresource, obj)
+        key = key or key_of(obj)
+        self._note("create", resource, key, subresource, obj)
         if subresource == "token":
-            return self._token(place, obj)
+            return self._token(key, obj)
         if subresource == "binding":
-            return self._bind(resource, place, obj)
-        if self.find(resource, place) is not None:
-            raise AlreadyExists(f"{resource} {place} already exists on the {self.side.value} side")
+            return self._bind(resource, key, obj)
+        if self.find(resource, key) is not None:
+            raise AlreadyExists(f"{resource} {key} already exists on the {self.side.value} side")
         self._version += 1
         metadata = {
             "uid": f"{self.side.value}-uid-{self._version}",
@@ -282,6 +282,6 @@ def _allocated(obj: Obj, number: int) -> Obj:
     spec["clusterIPs"] = [spec["clusterIP"]]
     spec["ports"] = [{"protocol": "TCP", "targetPort": port["port"], **port} for port in spec.get("ports") or ()]
     if spec.get("type") in ("NodePort", "LoadBalancer"):
-        for place, port in enumerate(spec["ports"]):
-            port.setdefault("nodePort", 30000 + number % 1000 + place)
+        for index, port in enumerate(spec["ports"]):
+            port.setdefault("nodePort", 30000 + number % 1000 + index)
     return obj

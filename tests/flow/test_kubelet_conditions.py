@@ -140,6 +140,7 @@ def test_figures_are_of_the_containers_that_were_sent(two: Two) -> None:
             two.virtual.put(merged(original, {"spec": {"ephemeralContainers": [{"name": "proxy", "image": "i"}]}}))
             await daemon.settled()
             server = NodeServer(connected(daemon), Kubelet(), PortsInUse())
+            await server._subscribe()
             found = server._copied(key_of(there))
             assert found is not None
             assert found.containers == {"app"}
@@ -157,7 +158,7 @@ def test_refusal_of_the_host_is_reported_without_names_of_the_host(two: Two) -> 
                 NodeServer(connected(daemon), Kubelet(), PortsInUse()),
                 key_of(two.copy("pods", "web") or {}),
             )
-            place = HostedPod(key, "h-1", Key("default", "web"), "v-1")
+            hosted = HostedPod(key, "h-1", Key("default", "web"), "v-1")
             for text, expected in (
                 (
                     f'path "/var/log/pods/{key.namespace}_{key.name}_h-1/c/0.log"',
@@ -166,7 +167,7 @@ def test_refusal_of_the_host_is_reported_without_names_of_the_host(two: Two) -> 
                 (f"pod {key.name}_{key.namespace} not found", "pod web_default not found"),
                 (f"pods {key} of {key.namespace}: h-1", "pods default/web of default: v-1"),
             ):
-                assert server._for_tenant(place, text) == expected
+                assert server._for_tenant(hosted, text) == expected
 
     play(scenario)
 

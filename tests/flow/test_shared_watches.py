@@ -196,9 +196,9 @@ def test_mark_in_a_tenants_object_leads_to_no_other_cluster(shared: Shared) -> N
         async with shared.daemon("configmaps", "secrets") as daemon:
             await daemon.settled()
             mark = {"vsyncer.dev/cluster": f"two.{HOME}"}
-            for place_of_mark in ("labels", "annotations"):
-                forged = configmap(f"in-{place_of_mark}", {"text": f'"labels":{{"vsyncer.dev/cluster":"two.{HOME}"}}'})
-                forged["metadata"][place_of_mark] = mark
+            for mark_key in ("labels", "annotations"):
+                forged = configmap(f"in-{mark_key}", {"text": f'"labels":{{"vsyncer.dev/cluster":"two.{HOME}"}}'})
+                forged["metadata"][mark_key] = mark
                 shared.servers["one"].put(forged)
             data = configmap("in-data", {"vsyncer.dev.cluster": f"two.{HOME}"})
             shared.servers["one"].put(data)

@@ -36,7 +36,7 @@ from syncer.engine.apply.tokens import with_tokens
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.nulls import has_nulls, json_patch
-from syncer.engine.reconcile.plan import HeldFields, Plan, PlannedWrite, ServerAnswer
+from syncer.engine.reconcile.plan import Plan, PlannedWrite, PostponedFields, ServerAnswer
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import Informers
 
@@ -57,13 +57,13 @@ class WriteRecorder(Protocol):
     def futile(self, side: Side) -> None:
         """Count an API call that changed nothing."""
 
-    def held(self, held: HeldFields) -> None:
+    def postponed(self, postponed: PostponedFields) -> None:
         """Note fields of an object that are held back: another manager writes them too, or they were refused."""
 
     def warned(self, warning: Warned) -> None:
         """Note the event of a write that changed something."""
 
-    def refused(self, held: HeldFields, error: SyncerError) -> None:
+    def refused(self, postponed: PostponedFields, error: SyncerError) -> None:
         """Note a merge that was refused just now; it is held back for some time."""
 
 
@@ -162,14 +162,14 @@ class Applier:
                 else:
                     recorder.futile(write.side)
 
-            if planned.held:
-                for hold in results.held:
-                    hold(planned.held)
-                await name_others(planned.held, self._cluster(write.side))
+            if planned.frozen:
+                for hold in results.frozen:
+                    hold(planned.frozen)
+                await name_others(planned.frozen, self._cluster(write.side))
                 for report in results.named:
-                    recorder.held(report(planned.held))
+                    recorder.postponed(report(planned.frozen))
             if planned.refused:
-                recorder.held(planned.refused)
+                recorder.postponed(planned.refused)
 
             has_created = bool(planned.calls) and planned.calls[-1].kind is Operation.CREATE
             if not has_created or "status" not in write.obj:
@@ -321,7 +321,7 @@ class Applier:
             Conflict: The object is another one than was last seen.
             Refused: The object's namespace or kind is not as it was.
         """
-        side, resource, key = precondition.seen
+        side, resource, key = precondition.observed
         mark = self.marks.copied
         if side is Side.HOST and not precondition.uid and not await self._may_hold(controller, key):
             if precondition.since:

@@ -37,7 +37,7 @@ async def _let_in(cluster: Client, store: Informer) -> None:
         ClusterError: A request failed.
     """
     for key, size in list(store.left_out.items()):
-        if store.budget.has_room(key.namespace, size):
+        if store.budget.of(key.namespace).has_room(size):
             try:
                 store.let_in(key, await cluster.get(store.resource, key))
             except (NotFound, DecodeError):

@@ -291,7 +291,7 @@ class Patroller:
                 resource, notes = planned.ref.resource, (marks.fields, marks.base)
                 write, live = planned.write, planned.live
                 yield from drifts(write, planned.calls, live, resource=resource, owner=owner, notes=notes)
-            elif not planned.held:
+            elif not planned.frozen:
                 for settle in plan.results.settled:
                     settle(planned)
 
@@ -320,7 +320,7 @@ class Patroller:
                 room = STEP
                 await asyncio.sleep(0)
         for one in doomed:
-            stopped = breaker.held.get((controller.syncer.name, one.drift.side))
+            stopped = breaker.stopped.get((controller.syncer.name, one.drift.side))
             if stopped and (one.drift.key, one.drift.uid) in stopped.objects:
                 one.outcome = FindingOutcome.HELD
                 one.reason = str(stopped)

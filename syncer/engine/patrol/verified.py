@@ -52,7 +52,7 @@ class VerifiedPairs:
 
     def right(self, request: SyncRequest) -> None:
         """Record that both objects of a request, as they are now, are in step."""
-        host_key = request.host_key or self.controller.place(request.key)
+        host_key = request.host_key or self.controller.host_key(request.key)
         virtual = self._version(Side.VIRTUAL, request.key)
         host = self._version(Side.HOST, host_key)
         if request.host_key is None and (self._direction.fakes or (self._direction.by_virtual and virtual)):
@@ -73,7 +73,7 @@ class VerifiedPairs:
             host_key = key
             host_version = ""
             if host is not None:
-                host_key = self.controller.place(key)
+                host_key = self.controller.host_key(key)
                 host_entry = host.entry(host_key)
                 if host_entry is not None:
                     host_version = host_entry.version
@@ -88,7 +88,7 @@ class VerifiedPairs:
         store = self._store(Side.VIRTUAL)
         named = self._pair.watched_keys(self.controller)
         for key in named - set(store.keys()):
-            host_version = self._version(Side.HOST, self.controller.place(key))
+            host_version = self._version(Side.HOST, self.controller.host_key(key))
             if self._virtual.get(key) == ("", host_version):
                 yield None
             else:

@@ -25,7 +25,7 @@ from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.reconcile.policies.limits import refuse_unreadable
 from syncer.engine.reconcile.policies.ownership import Ownership
 from syncer.engine.reconcile.policies.pause import Pause
-from syncer.engine.reconcile.policies.placement import refuse_other_place
+from syncer.engine.reconcile.policies.placement import refuse_other_key
 from syncer.engine.reconcile.policies.preconditions import add_preconditions
 from syncer.engine.reconcile.policies.refusals import Refusals
 from syncer.engine.reconcile.policies.revocation import Revocation
@@ -128,7 +128,7 @@ def _pipeline(
     return Pipeline(
         gates=() if scan else (policies.room.admit, policies.write_pace.admit, policies.confirmations.admit),
         revocation=revocation,
-        answers=(refuse_unreadable, policies.pause.answer, refuse_other_place),
+        answers=(refuse_unreadable, policies.pause.answer, refuse_other_key),
         substitutes=(leave_to_the_host,) if controller.direction.goes_down else (),
         role_substitutes=(deselect,) if selects else (),
         decisions=_those_on(
@@ -156,8 +156,8 @@ def _pipeline(
                 policies.write_pace.sent,
                 policies.contention.sent if policies.contention.is_on else None,
             ),
-            held=(policies.contention.freeze,),
-            named=(policies.contention.held,),
+            frozen=(policies.contention.freeze,),
+            named=(policies.contention.report,),
             settled=(policies.drift.settled,) if is_lenient else (),
             refused=(policies.refusals.note,),
         ),

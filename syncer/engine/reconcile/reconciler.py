@@ -108,7 +108,7 @@ class Reconciler:
         if from_virtual and controller.has(Side.VIRTUAL, request.key):
             return False
         if direction.goes_down:
-            host_key = request.host_key or controller.place(request.key)
+            host_key = request.host_key or controller.host_key(request.key)
             if not controller.has(Side.HOST, host_key):
                 return True
         return self._observe(controller, request, self.view.reads()).host is None
@@ -272,7 +272,7 @@ class Reconciler:
         ctx = controller.context(reads)
         if pipeline.revocation is None:
             return Observed(controller, request, ctx, None, None, request.key, error=error)
-        host_key = request.host_key or controller.place(request.key)
+        host_key = request.host_key or controller.host_key(request.key)
         is_unreadable = False
         try:
             host = _cached(controller.host, host_key)

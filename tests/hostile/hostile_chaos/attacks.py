@@ -77,8 +77,8 @@ def host_objects_by_name(stage: Stage, rng: random.Random, name: str) -> None:
         {"containers": [{"name": "c", "image": "i", "envFrom": [{"secretRef": {"name": one}}]}]},
         {"containers": [{"name": "c", "image": "i", "env": [{"name": "K", **key}]}]},
     ]
-    place = rng.choice([NAMESPACE, NAMESPACE, WIDE, SYSTEM])
-    stage.put(pod(name, spec=rng.choice(references), namespace=place))
+    chosen = rng.choice([NAMESPACE, NAMESPACE, WIDE, SYSTEM])
+    stage.put(pod(name, spec=rng.choice(references), namespace=chosen))
 
 
 def _started(name: str, *, namespace: str) -> Obj:
@@ -89,11 +89,11 @@ def _started(name: str, *, namespace: str) -> Obj:
 @attack("foreign")
 def host_namespaces(stage: Stage, rng: random.Random, name: str) -> None:
     """Create objects in a virtual namespace that is called like one of the host's."""
-    place = rng.choice([FOREIGN, SYSTEM, "default"])
-    if place == FOREIGN:
-        stage.tenant.put(namespace(place))
+    chosen = rng.choice([FOREIGN, SYSTEM, "default"])
+    if chosen == FOREIGN:
+        stage.tenant.put(namespace(chosen))
     kind: Callable[..., Obj] = rng.choice([pod, _started, service, serviceaccount])
-    stage.put(kind(name, namespace=place))
+    stage.put(kind(name, namespace=chosen))
 
 
 @attack("squatted")
@@ -156,14 +156,14 @@ def marks_in_templates(stage: Stage, rng: random.Random, name: str) -> None:
 def deletions_that_come_back(stage: Stage, rng: random.Random, name: str) -> bool:
     """Let an operator of the host make an object again that has our marks, whenever it is deleted."""
     virtual = {**secret(name), "metadata": {"name": name, "namespace": NAMESPACE, "uid": "1"}}
-    place, marks = stage.scene.host_key(virtual), Marks()
+    host_key, marks = stage.scene.host_key(virtual), Marks()
     metadata = {
-        "name": place.name,
-        "namespace": place.namespace,
+        "name": host_key.name,
+        "namespace": host_key.namespace,
         "labels": marks.labels(f"{CLUSTER}.{HOME}", key_of(virtual)),
-        "annotations": marks.annotations(SECRETS, virtual, place),
+        "annotations": marks.annotations(SECRETS, virtual, host_key),
     }
-    if stage.operator.get("namespaces", place.namespace) is None:
+    if stage.operator.get("namespaces", host_key.namespace) is None:
         return False
     stage.make_again(merged(secret(name), {"metadata": metadata}))
     return True
@@ -353,8 +353,8 @@ def health_page(stage: Stage, rng: random.Random, name: str) -> None:
         opened = contextlib.ExitStack()
         for _ in range(CONNECTIONS):
             with contextlib.suppress(OSError):
-                place = "127.0.0.1", stage.scene.daemon.health
-                one = opened.enter_context(socket.create_connection(place, timeout=0.02))
+                address = "127.0.0.1", stage.scene.daemon.health
+                one = opened.enter_context(socket.create_connection(address, timeout=0.02))
                 one.sendall(b"GET /readyz HTTP/1.1\r\n")
         stage.later(0.3, stage.read_page)
         stage.later(0.5, opened.close)
@@ -458,10 +458,10 @@ def pause_namespace_and_delete(stage: Stage, rng: random.Random, name: str) -> N
 @attack("marks")
 def forged_marks(stage: Stage, rng: random.Random, name: str) -> None:
     """Write our marks on objects of the tenant's own."""
-    place = Key(HOME, f"{CANARY}-secret")
+    canary_key = Key(HOME, f"{CANARY}-secret")
     marks, wanted = Marks(), secret(name)
-    wanted["metadata"]["annotations"] = marks.annotations(SECRETS, wanted, place)
+    wanted["metadata"]["annotations"] = marks.annotations(SECRETS, wanted, canary_key)
     if rng.random() < 0.5:
-        wanted["metadata"]["labels"] = marks.labels(f"{CLUSTER}.{HOME}", place)
+        wanted["metadata"]["labels"] = marks.labels(f"{CLUSTER}.{HOME}", canary_key)
     stage.put(wanted)
     stage.put(pod_mounting(name, secret=name))

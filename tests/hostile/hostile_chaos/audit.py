@@ -66,7 +66,7 @@ _NAMESPACED = re.compile(
 )
 #: The mark that a container reads, and a namespace in a message.
 _READ = re.compile(rf"\['{PREFIX}([^']*)'\]")
-_PLACE = re.compile(r"(?<=namespace )[\w-]+|(?<= )[\w-]+(?=/)")
+_NAMESPACE = re.compile(r"(?<=namespace )[\w-]+|(?<= )[\w-]+(?=/)")
 
 
 #: Gets the attack, or the part of the daemon, that something wrong is of; what is wrong; an example.
@@ -89,7 +89,7 @@ class Audit:
     #: Names of copies at whose place the host has an object of its own.
     squatted: frozenset[str] = frozenset()
     #: Host namespaces that are the tenant's, or were.
-    places: set[str] = field(default_factory=lambda: {HOME})
+    namespaces: set[str] = field(default_factory=lambda: {HOME})
     deletions: Counter[str] = field(default_factory=Counter)
     _levels: dict[str, str] = field(default_factory=dict)
     _writes: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
@@ -116,7 +116,7 @@ class Audit:
         if change.before is not None and is_unmarked(change.before):
             self.report(self._owner(key), f"{resource} that aren't copies are written", key)
         elif resource == "namespaces" and change.before is None:
-            self.places.add(metadata["name"])
+            self.namespaces.add(metadata["name"])
         if resource == "namespaces":
             self._levels[metadata["name"]] = labels_of(change.obj).get(LEVEL, "")
         if change.after is None:
@@ -212,8 +212,8 @@ class Audit:
             self.report("tokens", "the Secret of a Pod's tokens comes up", key)
         if CANARY in json.dumps([annotations_of(obj), obj.get("spec")]) and "classes" in change.resource:
             self.report("notes", "a host object shows what the host hides", key)
-        hidden = self.places - {metadata.get("namespace")}
-        if change.resource == "pods" and not hidden.isdisjoint(_PLACE.findall(json.dumps(obj.get("status")))):
+        hidden = self.namespaces - {metadata.get("namespace")}
+        if change.resource == "pods" and not hidden.isdisjoint(_NAMESPACE.findall(json.dumps(obj.get("status")))):
             self.report("hostnames", "the status of a virtual Pod names a host namespace", key)
         if change.resource == "events" and _names_host(json.dumps([obj.get("message"), obj.get("note")])):
             self.report("events", "an event names a host namespace", f"{key}: {obj.get('message')}")
@@ -231,7 +231,7 @@ class Audit:
         if each.verb in ("list", "watch"):
             if self.single and namespace != HOME and _NAMESPACED.match(each.resource):
                 self.report("place", f"{wanted} leaves the host namespace", _asked(each))
-        elif namespace and each.resource != "namespaces" and namespace not in self.places:
+        elif namespace and each.resource != "namespaces" and namespace not in self.namespaces:
             self.report(self._owner(each.path), f"{wanted} in a host namespace that isn't the tenant's", _asked(each))
 
 

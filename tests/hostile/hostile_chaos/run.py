@@ -241,10 +241,10 @@ def _steps(stage: Stage, turn: Turn) -> None:
         taken = found.get("cpu", 0.0)
         turn.longest_step = max(turn.longest_step, taken)
         if taken > STEP:
-            what = f"a step of over {STEP * 1e3:g} ms of CPU in {_place(found['stack'])}"
+            what = f"a step of over {STEP * 1e3:g} ms of CPU in {_location(found['stack'])}"
             turn.report("loop", what, f"{taken * 1e3:.0f} ms in {found['callback']}")
 
 
-def _place(stack: list[str]) -> str:
+def _location(stack: list[str]) -> str:
     """Return the functions of a stack without lines, so that the same ones count as one."""
     return " < ".join(each.split(" ")[0] for each in stack[:5]) or "(not looked at)"

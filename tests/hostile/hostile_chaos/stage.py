@@ -82,15 +82,15 @@ CUSTOM: dict[str, Any] = {
 }
 
 
-def canaries(place: str) -> list[Obj]:
+def canaries(namespace: str) -> list[Obj]:
     """Return the host's own objects in a host namespace."""
     return [
-        secret(f"{CANARY}-secret", {"key": "host"}, namespace=place),
-        configmap(f"{CANARY}-config", namespace=place),
-        serviceaccount(f"{CANARY}-account", namespace=place),
-        service(f"{CANARY}-service", namespace=place),
-        build(CLAIMS, f"{CANARY}-claim", namespace=place, spec=CLAIM),
-        build(ISSUERS, f"{CANARY}-issuer", namespace=place, spec={"ca": {}}),
+        secret(f"{CANARY}-secret", {"key": "host"}, namespace=namespace),
+        configmap(f"{CANARY}-config", namespace=namespace),
+        serviceaccount(f"{CANARY}-account", namespace=namespace),
+        service(f"{CANARY}-service", namespace=namespace),
+        build(CLAIMS, f"{CANARY}-claim", namespace=namespace, spec=CLAIM),
+        build(ISSUERS, f"{CANARY}-issuer", namespace=namespace, spec={"ca": {}}),
     ]
 
 
@@ -138,16 +138,16 @@ class Stage:
             server.put(crd(str(CLASSES), scope="Cluster", spec={"names": {"kind": "Class", "listKind": "ClassList"}}))
             for name, one in PLUGIN_KINDS.items():
                 server.put(crd(name, spec={"names": {"kind": one, "listKind": f"{one}List"}}))
-        for place in (HOME, FOREIGN, SYSTEM):
-            self._put_canaries(place)
+        for each in (HOME, FOREIGN, SYSTEM):
+            self._put_canaries(each)
         self.operator.put(build(CLASSES, "gold", spec={"password": f"{CANARY}-password"}))
         for number in range(SPACES):
             self.tenant.put(namespace(f"space-{number}", metadata={"labels": {"tier": "one", "n": str(number)}}))
         for number, ports in enumerate(PORTS):
             self.tenant.put(service(f"s{number}", range(1000, 1000 + ports), namespace=WIDE))
 
-    def _put_canaries(self, place: str) -> None:
-        for obj in canaries(place):
+    def _put_canaries(self, namespace: str) -> None:
+        for obj in canaries(namespace):
             stored = self.operator.put(obj)
             self._canaries[str(resource_of(obj)), str(key_of(obj))] = stored["metadata"]["resourceVersion"]
 
@@ -169,9 +169,9 @@ class Stage:
         self.beside.daemon.start()
         if not self.single:
             for name in (NAMESPACE, WIDE):
-                place = self.scene.names.to_host(NAMESPACES, Key("", name)).name
-                eventually(partial(self.operator.get, "namespaces", place), f"{place} is there")
-                self._put_canaries(place)
+                copy = self.scene.names.to_host(NAMESPACES, Key("", name)).name
+                eventually(partial(self.operator.get, "namespaces", copy), f"{copy} is there")
+                self._put_canaries(copy)
         self.squat()
 
     def squat(self) -> None:
@@ -179,11 +179,11 @@ class Stage:
         names = set()
         for kind in (secret, configmap, serviceaccount):
             virtual = kind(TAKEN, namespace=NAMESPACE)
-            place = self.scene.host_key(virtual)
-            names.add(place.name)
-            metadata = {"name": place.name, "namespace": place.namespace}
+            host_key = self.scene.host_key(virtual)
+            names.add(host_key.name)
+            metadata = {"name": host_key.name, "namespace": host_key.namespace}
             stored = self.operator.put(merged(virtual, {"metadata": metadata}))
-            self._canaries[str(resource_of(stored)), str(place)] = stored["metadata"]["resourceVersion"]
+            self._canaries[str(resource_of(stored)), str(host_key)] = stored["metadata"]["resourceVersion"]
         self.squatted = frozenset(names)
 
     # -- the tenant's acts -------------------------------------------------------------------------

@@ -30,7 +30,7 @@ INTERNAL |= {
     "MetadataFilter",
     "is_note",
     "matcher",
-    "with_defaults",
+    "of_every_kind",
     "without_keys",
 }
 #: Names of types, of which the interpreter does not know where they are defined.

@@ -216,7 +216,7 @@ def test_write_that_the_daemon_never_makes_is_not_sent_either(request_: HttpRequ
     async def main() -> None:
         async with dry(configmap("a")) as (_, run):
             assert (await run.send(request_)).status == status
-            said = ["deletecollection configmaps shop/"] if status == 200 else []
-            assert [str(write) for write in run.writes] == said
+            output = ["deletecollection configmaps shop/"] if status == 200 else []
+            assert [str(write) for write in run.writes] == output
 
     virtual_time.run(main())

@@ -10,7 +10,7 @@ from sampled import registry
 
 from syncer.api import Config, ConfigError, Syncer, dig, is_within, path_text
 from syncer.config import Document, Option, build, options
-from syncer.directions import way_of
+from syncer.directions import direction_class
 from syncer.plugins import installed
 from syncer.testing.merge import merged
 
@@ -111,12 +111,12 @@ def at(path: str, value: Any) -> dict[str, Any]:
 
 def refused(syncer: type[Syncer]) -> list[Option]:
     """Return the options that a kind doesn't take, as their help says."""
-    way = way_of(syncer)
+    direction = direction_class(syncer)
     by_kind = {
-        "authority": not way.goes_down,
-        "metadata": not way.goes_down and not way.comes_up,
-        "onHostDeletion": not way.goes_down or syncer.own_deletion,
-        "selector": not way.goes_down,
+        "authority": not direction.goes_down,
+        "metadata": not direction.goes_down and not direction.comes_up,
+        "onHostDeletion": not direction.goes_down or syncer.own_deletion,
+        "selector": not direction.goes_down,
     }
     found = [option for option in options(syncer.config) if by_kind.get(option.path)]
     return [option for option in found if REFUSED[option.path] in " ".join(option.help.split())]

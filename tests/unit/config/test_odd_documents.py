@@ -24,13 +24,13 @@ WHOLE = [
 ]
 
 
-def places(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+def paths(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """Return every place in a document."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [place for step, below in steps for place in ((*path, step), *places(below, (*path, step)))]
+    return [found for step, below in steps for found in ((*path, step), *paths(below, (*path, step)))]
 
 
-ODD = [(whole, place) for whole in WHOLE for place in places(whole)]
+ODD = [(whole, found) for whole in WHOLE for found in paths(whole)]
 
 
 @example(({"sync": {"custom": {"widgets.example.org": {}}}}, ("sync", "custom", "widgets.example.org")), "null")
@@ -39,13 +39,13 @@ ODD = [(whole, place) for whole in WHOLE for place in places(whole)]
 def test_configuration_with_any_contents_loads_or_has_all_problems_named(
     odd: tuple[Any, tuple[str | int, ...]], junk: str
 ) -> None:
-    whole, place = odd
-    said = "read"
+    whole, found = odd
+    message = "read"
     try:
-        build(Document("odd.yaml", data=replaced(whole, place, JUNK[junk])), installed())
+        build(Document("odd.yaml", data=replaced(whole, found, JUNK[junk])), installed())
     except SyncerError as error:
-        said = str(error)
-    assert said
+        message = str(error)
+    assert message
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_right_owners_load(sync: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sync", "said"),
+    ("sync", "message"),
     [
         ("toHost: {configMaps: {authority: {metadata.labels: both}}}", NO_FIXED),
         ("toHost: {services: {authority: {status: both}}}", NO_FIXED),
@@ -85,9 +85,9 @@ def test_right_owners_load(sync: str) -> None:
         ("toHost: {configMaps: {onHostDeletion: delete}}", "'delete' is not one of recreate, propagate, report"),
     ],
 )
-def test_wrong_owner_is_a_problem(sync: str, said: str) -> None:
+def test_wrong_owner_is_a_problem(sync: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         loaded(sync)
     [problem] = caught.value.problems
-    assert said in str(problem)
+    assert message in str(problem)
     assert str(problem).startswith("f.yaml:6: sync.")

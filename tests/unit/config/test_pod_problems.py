@@ -18,7 +18,7 @@ def problems(option: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "message"),
     [
         ("allowVolumes: [hostpath]", "allowVolumes[0]: hostpath is no type of volume. Did you mean hostPath?"),
         ("allowVolumes: [projected.podcertificate]", "Did you mean projected.podCertificate?"),
@@ -33,9 +33,9 @@ def problems(option: str) -> list[str]:
         ("runtimeClassName: gVisor", "runtimeClassName: expected a DNS name: lower-case letters"),
     ],
 )
-def test_option_that_no_pod_could_have_is_refused(option: str, said: str) -> None:
+def test_option_that_no_pod_could_have_is_refused(option: str, message: str) -> None:
     [problem] = problems(option)
-    assert said in problem
+    assert message in problem
 
 
 @pytest.mark.parametrize(

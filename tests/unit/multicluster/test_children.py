@@ -156,8 +156,8 @@ async def test_child_is_repaired_and_made_again() -> None:
 async def test_parent_goes_after_its_child_and_keeps_foreign_finalizers() -> None:
     scene = Scene()
     async with scene.settled() as child:
-        held = {**child, "metadata": {**child["metadata"], "finalizers": ["example.org/slow"]}}
-        scene.us.server.put(held)
+        with_finalizer = {**child, "metadata": {**child["metadata"], "finalizers": ["example.org/slow"]}}
+        scene.us.server.put(with_finalizer)
         await asyncio.sleep(5)
         await scene.delete_parent()
         await eventually(lambda: "deletionTimestamp" in scene.child_objects()[0]["metadata"])

@@ -406,10 +406,10 @@ async def test_resource_that_is_not_served_is_named_in_the_log_once_with_a_hint(
     site.cluster.informer(Resource("v1", "Pod", "podz"))
     async with running(site):
         await asyncio.sleep(600)
-    said = [line for line in capsys.readouterr().err.splitlines() if "can't be listed or watched" in line]
-    assert len(said) == 1
-    assert "podz" in said[0]
-    assert "is its plural right" in said[0]
+    output = [line for line in capsys.readouterr().err.splitlines() if "can't be listed or watched" in line]
+    assert len(output) == 1
+    assert "podz" in output[0]
+    assert "is its plural right" in output[0]
 
 
 @in_virtual_time

@@ -329,7 +329,7 @@ async def test_token_of_the_cluster_in_which_the_process_runs_is_swapped_in_plac
             assert cache.get_connection("a").token == f"token-{number}"
         assert cache.get_uncached_client("a") is client
         assert site.closed == closed
-        assert len(site.seen) > 5, "the probes had the new tokens"
+        assert len(site.used_tokens) > 5, "the probes had the new tokens"
 
 
 @in_virtual_time
@@ -461,7 +461,7 @@ async def test_token_is_swapped_in_place_with_no_list_no_watch_and_no_event() ->
         assert list(dict.fromkeys(handler.names)) == [f"p{number}" for number in range(30)]
         assert [(one.verb, one.path) for one in site.server.requests if one.verb in ("list", "watch")] == before
         assert waiting(source) == []
-        assert len(site.seen) > 5, "the probes had the new tokens"
+        assert len(site.used_tokens) > 5, "the probes had the new tokens"
 
 
 @in_virtual_time

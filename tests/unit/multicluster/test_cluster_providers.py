@@ -27,7 +27,7 @@ from syncer.multicluster import (
     SecretsProvider,
     parsed,
 )
-from syncer.multicluster.logins import LARGEST, MOST_PARTS
+from syncer.multicluster.logins import LARGEST, MOST_PARTS, of_files
 from syncer.testing.objects import crd, crd_version, secret
 
 CA = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n").decode()
@@ -77,6 +77,8 @@ class RecordedFleet:
         ({}, {"certificate-authority-data": "", "certificate-authority": "/etc/shadow"}, "names a file"),
         ({}, {"certificate-authority-data": "", "insecure-skip-tls-verify": True}, "lets anybody be the server"),
         ({}, {"server": "http://10.0.0.1"}, "without TLS"),
+        ({}, {"proxy-url": "http://user:pass@169.254.169.254:80"}, "proxy-url connects to any address"),
+        ({}, {"proxy-url": "https://10.0.0.1"}, "proxy-url connects to any address"),
     ],
 )
 def test_kubeconfig_of_others_gets_no_program_or_file_of_ours(
@@ -86,6 +88,26 @@ def test_kubeconfig_of_others_gets_no_program_or_file_of_ours(
         parsed(config(user, cluster).encode(), source="Secret a/b", environ={})
     assert caught.value.reason is Reason.REFUSED
     assert "Secret a/b" in str(caught.value)
+
+
+def test_kubeconfig_of_others_is_reached_through_the_proxy_of_the_environment() -> None:
+    found = parsed(config().encode(), source="x", environ={"HTTPS_PROXY": "http://p:3128"}).endpoint.proxy
+    assert found
+    assert (found.host, found.source) == ("p", "HTTPS_PROXY")
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_kubeconfig_file_names_a_proxy_if_it_is_trusted(tmp_path: Path, trusted: bool) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(config({}, {"proxy-url": "http://p:3128"}))
+    if trusted:
+        found = of_files([file], context="", environ={}, trusted=True).endpoint.proxy
+        assert found
+        assert found.host == "p"
+        return
+    with pytest.raises(CannotConnect, match="proxy-url connects to any address") as caught:
+        of_files([file], context="", environ={}, trusted=False)
+    assert caught.value.reason is Reason.REFUSED
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"a: {", b"\xff\xfe\x00", b"clusters: 1"])

@@ -505,9 +505,9 @@ async def test_controller_that_watches_nothing_is_logged(capsys: pytest.CaptureF
         await asyncio.sleep(1)
         late.watch_object(site.cluster, PODS)  # as a listener does, once the cluster's caches are filled
         await asyncio.sleep(1)
-    said = [line for line in capsys.readouterr().err.splitlines() if "watches nothing" in line]
-    assert len(said) == 1
-    assert "idle" in said[0]
+    output = [line for line in capsys.readouterr().err.splitlines() if "watches nothing" in line]
+    assert len(output) == 1
+    assert "idle" in output[0]
 
 
 @in_virtual_time
@@ -523,10 +523,10 @@ async def test_silent_cluster_is_logged_once_a_minute(
     controller.watch_object(site.cluster, PODS)
     async with running(site, controller):
         await asyncio.sleep(90)
-    said = [line for line in capsys.readouterr().err.splitlines() if "connection refused" in line]
-    assert len(said) == 2
-    assert "others_before" not in said[0]
-    assert "others_before" in said[1]
+    output = [line for line in capsys.readouterr().err.splitlines() if "connection refused" in line]
+    assert len(output) == 2
+    assert "others_before" not in output[0]
+    assert "others_before" in output[1]
 
 
 @in_virtual_time
@@ -534,7 +534,7 @@ async def test_argument_of_another_type_is_refused_where_it_is_given() -> None:
     site, controller = Site("eu"), Controller(nothing, ControllerOptions(name="pods"))
     untyped: list[Any] = ["eu", "pods", "context", PODS]
     eu, pods, context, setup = untyped
-    for mistake, said in (
+    for mistake, output in (
         (lambda: controller.engage(eu), "controller pods: what is engaged must be a Cluster, not 'eu'"),
         (lambda: controller.watch_object(eu, PODS), "where a resource is watched must be a Cluster, not 'eu'"),
         (lambda: controller.watch_object(site.cluster, pods), "must be a Resource or ClusterInformer, not 'pods'"),
@@ -542,5 +542,5 @@ async def test_argument_of_another_type_is_refused_where_it_is_given() -> None:
         (lambda: site.cluster.informer(pods), "what is read from cluster eu must be a Resource, not 'pods'"),
         (lambda: Cluster("eu", context), "the connection of cluster eu must be a Client, not 'context'"),
     ):
-        with pytest.raises(TypeError, match=said):
+        with pytest.raises(TypeError, match=output):
             mistake()

@@ -71,13 +71,13 @@ def watched_by_map_function(seen: Seen, cluster: Cluster, faulty: Faulty) -> Non
     seen.controller.watch_map_func(cluster, PODS, faulty.requests)
 
 
-WAYS = pytest.mark.parametrize("watch", [watched_by_predicate, watched_by_map_function])
+WATCHES = pytest.mark.parametrize("watch", [watched_by_predicate, watched_by_map_function])
 
 
 # -- map functions and predicates ----------------------------------------------------------------------
 
 
-@WAYS
+@WATCHES
 @in_virtual_time
 async def test_object_for_which_a_function_raises_is_asked_about_until_it_does_not(
     watch: Callable[[Seen, Cluster, Faulty], None],

@@ -39,7 +39,7 @@ from syncer.testing.objects import pod, secret
 Send = Callable[[bytes], None]
 MEGABYTE = 1 << 20
 #: What may be on its way, in buffers of both ends, beside what is read.
-ON_ITS_WAY = 64 * MEGABYTE
+IN_TRANSIT = 64 * MEGABYTE
 
 
 class Host:
@@ -163,9 +163,9 @@ HOSTS: list[tuple[Reply, str]] = [
 LABEL = {"labels": {"sigs.k8s.io/multicluster-runtime-kubeconfig": "true"}}
 
 
-@pytest.mark.parametrize(("reply", "said"), HOSTS, ids=[reply.__name__ for reply, _ in HOSTS])
+@pytest.mark.parametrize(("reply", "expected"), HOSTS, ids=[reply.__name__ for reply, _ in HOSTS])
 def test_host_of_a_secret_that_answers_oddly_is_unreachable_and_read_no_further_than_a_reply_may_be(
-    reply: Reply, said: str, tmp_path: object
+    reply: Reply, expected: str, tmp_path: object
 ) -> None:
     async def main(odd: str) -> None:
         good = ApiServer()
@@ -182,7 +182,7 @@ def test_host_of_a_secret_that_answers_oddly_is_unreachable_and_read_no_further_
         cache = ClusterCache([provider], options, environ={})
         async with running(management, cache):
             await eventually(lambda: cache.get_status("fleet/odd").reason == Reason.UNREACHABLE)
-            assert said in cache.get_status("fleet/odd").message
+            assert expected in cache.get_status("fleet/odd").message
             await eventually(lambda: host.asked > 1, "it is tried again")
             await eventually(lambda: cache.get_status("fleet/good").state is State.CONNECTED)
             assert await cache.get_client("fleet/good").list(PODS)
@@ -191,7 +191,7 @@ def test_host_of_a_secret_that_answers_oddly_is_unreachable_and_read_no_further_
     host = Host(reply)
     with host.running() as kubeconfig:
         asyncio.run(leaving_nothing(main(kubeconfig)))
-    assert host.most < ON_ITS_WAY
+    assert host.most < IN_TRANSIT
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_object_reports_a_host_that_answers_too_much_and_others_run(
     host = Host(reply)
     with host.running() as kubeconfig:
         asyncio.run(leaving_nothing(main(kubeconfig)))
-    assert host.most < ON_ITS_WAY
+    assert host.most < IN_TRANSIT
 
 
 @in_virtual_time

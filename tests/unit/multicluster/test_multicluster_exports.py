@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 import syncer.multicluster as package
-from syncer.cache.budget import MemoryBudget
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.transport import Transport
 from syncer.multicluster.cluster_connection import ClusterConnection
 
 #: What a cluster cache and its own connections tell each other, or a test gives it.
-INTERNAL = {MemoryBudget, LoginCredentials, Transport, ClusterConnection}
+INTERNAL = {ByteBudget, LoginCredentials, Transport, ClusterConnection}
 
 
 def types_in(hint: object) -> Iterator[type]:

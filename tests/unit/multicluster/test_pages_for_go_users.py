@@ -34,10 +34,10 @@ def program_of(page: str, file: Path) -> Path:
 
 def printed(program: Path, text: str) -> bool:
     """Run a program until it prints a text."""
-    with example(str(program), folder=program.parent) as said:
+    with example(str(program), folder=program.parent) as output:
         deadline = time.monotonic() + PATIENCE
-        while text not in said():
-            assert time.monotonic() < deadline, said()
+        while text not in output():
+            assert time.monotonic() < deadline, output()
             time.sleep(0.05)
     return True
 

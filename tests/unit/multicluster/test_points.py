@@ -63,5 +63,5 @@ def test_points_without_a_test_have_a_reason_and_are_few() -> None:
 
 
 def test_rows_of_the_tables_differ() -> None:
-    twice = [said for said, number in Counter(row[1] for row in rows_of(TABLES)).items() if number > 1]
+    twice = [row for row, number in Counter(row[1] for row in rows_of(TABLES)).items() if number > 1]
     assert twice == []

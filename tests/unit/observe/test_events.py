@@ -96,7 +96,7 @@ def play(scene: Callable[[EventRecorder, Api], Awaitable[Any]]) -> Api:
     return virtual_time.run(main())
 
 
-def test_event_says_what_happened_to_which_object() -> None:
+def test_event_names_the_object_and_the_occurrence() -> None:
     async def scene(recorder: EventRecorder, api: Api) -> None:
         recorder.warning(PODS, pod(), "SyncRefused", "hostPath is not allowed")
 

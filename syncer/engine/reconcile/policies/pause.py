@@ -15,7 +15,7 @@ from syncer.api.decision import Decision, wait
 from syncer.api.objects import Key, Obj, ObjectRef, Side, SyncRequest, annotations_of, is_deleting, key_of, uid_of
 from syncer.api.sources import Source
 from syncer.engine.reconcile.plan import Observed
-from syncer.engine.stores.identity import PLACE
+from syncer.engine.stores.identity import NOTE_KEY
 from syncer.engine.stores.informers import Informers, WatchedSelection
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
 
@@ -26,7 +26,7 @@ YES = "true"
 #: Maximum number of syncer names that are read from the mark on the ConfigMap.
 MOST_NAMES = 100
 _INDEX = "paused"
-_NOTE = ObjectRef(Side.VIRTUAL, CONFIG_MAPS, PLACE)
+_NOTE = ObjectRef(Side.VIRTUAL, CONFIG_MAPS, NOTE_KEY)
 
 #: Receives the virtual namespace whose pause begins or ends; None is the whole virtual cluster.
 Changed = Callable[[str | None], None]
@@ -43,7 +43,7 @@ class Pause:
         #: objects themselves count.
         self.namespaces = informers.want(Source(Side.VIRTUAL, NAMESPACES), owner=OWNER)
         self.notes = informers.want(
-            Source(Side.VIRTUAL, CONFIG_MAPS), WatchedSelection((PLACE.namespace,)), owner=OWNER
+            Source(Side.VIRTUAL, CONFIG_MAPS), WatchedSelection((NOTE_KEY.namespace,)), owner=OWNER
         )
         #: True while the whole virtual cluster is paused.
         self.is_on = False
@@ -85,7 +85,7 @@ class Pause:
 
         def noted(note: Obj) -> Iterable[str]:
             names = self._mark_of(note)
-            if not names or key_of(note) != PLACE:
+            if not names or key_of(note) != NOTE_KEY:
                 return ()
             return filter(None, map(str.strip, names.split(",", MOST_NAMES)[:MOST_NAMES]))
 

@@ -21,13 +21,13 @@ EVENT = "GrantRevoked"
 class Revocation:
     """Takes out of the copies of a syncer what is no longer granted.
 
-    ``is_held`` returns True for a copy that the host's operator has paused.
+    ``is_paused`` returns True for a copy that the host's operator has paused.
     """
 
-    def __init__(self, syncer: Grants, patcher: Patcher, is_held: Callable[[Obj], bool]) -> None:
+    def __init__(self, syncer: Grants, patcher: Patcher, is_paused: Callable[[Obj], bool]) -> None:
         self._syncer = syncer
         self._patcher = patcher
-        self._is_held = is_held
+        self._is_paused = is_paused
 
     def revoked(self, observed: Observed) -> Decision | None:
         """Return the decision that takes it out of the copy, or deletes the copy; None if all is granted.
@@ -35,7 +35,7 @@ class Revocation:
         A copy without contents, as it can't be read, is deleted.
         """
         host = observed.host
-        if host is None or self._is_held(host) or not observed.controller.direction.is_real(observed.ctx, host):
+        if host is None or self._is_paused(host) or not observed.controller.direction.is_real(observed.ctx, host):
             return None
         if observed.unreadable_host:
             why = "its copy on the host can't be read, so the access that it grants isn't known"

@@ -91,17 +91,17 @@ def test_comparison_without_an_answer_goes_by_the_addresses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("uid", "said"),
+    ("uid", "message"),
     [
         ("a", None),
         (NotFound("no"), "the namespace vc-ns doesn't exist on the host. Create it, or correct the name."),
         (Forbidden("no"), "the daemon may not read the namespace vc-ns of the host: it doesn't exist, or"),
     ],
 )
-def test_host_namespace_that_is_not_there_is_a_problem(uid: str | Exception, said: str | None) -> None:
+def test_host_namespace_that_is_not_there_is_a_problem(uid: str | Exception, message: str | None) -> None:
     problem = asyncio.run(sides.namespace_problem(Stub("a:1", uid), SETTINGS))  # type: ignore[arg-type]
-    assert (problem is None) == (said is None)
-    assert (said or "") in str(problem)
+    assert (problem is None) == (message is None)
+    assert (message or "") in str(problem)
     assert problem is None or str(problem).startswith("host namespace of virtual cluster vc: ")
 
 
@@ -112,7 +112,7 @@ def test_comparison_refuses_a_missing_host_namespace() -> None:
 
 
 @pytest.mark.parametrize(
-    ("login", "side", "said"),
+    ("login", "side", "message"),
     [
         (Login(Endpoint("a", 443)), Side.VIRTUAL, []),
         (Login(Endpoint("a", 443), insecure=True), Side.HOST, ["insecure-skip-tls-verify is set"]),
@@ -121,10 +121,10 @@ def test_comparison_refuses_a_missing_host_namespace() -> None:
         (Login(Endpoint("a", 443), plugin=ExecPlugin("aws")), Side.HOST, []),
     ],
 )
-def test_dangerous_login_is_warned_of(login: Login, side: Side, said: list[str]) -> None:
+def test_dangerous_login_is_warned_of(login: Login, side: Side, message: list[str]) -> None:
     found = list(sides.warnings_of(login, side, "virtual.kubeconfig", may_run_programs=True))
-    assert len(found) == len(said)
-    assert all(part in warning for part, warning in zip(said, found, strict=True))
+    assert len(found) == len(message)
+    assert all(part in warning for part, warning in zip(message, found, strict=True))
 
 
 @pytest.mark.parametrize("plugin", [ExecPlugin("aws"), LegacyProvider("gcp", {})])

@@ -82,8 +82,8 @@ def test_merge_that_is_refused_holds_up_no_other_write() -> None:
         assert await bench.apply(refused) == [path, "create host vc-ns/configmaps"]
         [error] = bench.refusals
         assert 'targetContainerName: Not found: "nowhere"' in str(error)
-        [held] = bench.helds
-        assert "pods/ephemeralcontainers is refused" in held.reason
+        [postponed] = bench.postponements
+        assert "pods/ephemeralcontainers is refused" in postponed.reason
 
     play(scenario)
 

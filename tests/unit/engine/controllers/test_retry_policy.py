@@ -63,7 +63,7 @@ from syncer.engine.stores.identity import IdentityLost
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_class_of_the_error_says_what_comes_next(error: Exception, failures: int, becomes: Retry) -> None:
+def test_class_of_an_error_decides_the_next_step(error: Exception, failures: int, becomes: Retry) -> None:
     assert retry_for(error, failures) == becomes
 
 

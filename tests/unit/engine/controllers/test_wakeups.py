@@ -163,7 +163,7 @@ def test_request_is_woken_when_its_quota_is_gone_but_not_for_another() -> None:
     play(scenario)
 
 
-def test_refusal_that_does_not_say_what_is_needed_waits_for_the_slow_timer() -> None:
+def test_refusal_without_named_needs_waits_for_the_slow_timer() -> None:
     async def scenario(scene: Scene) -> None:
         scene.park(A, no_room("q"))
         scene.server.quotas = [quota(hard={"pods": "9"}, used={"pods": "1"})]
