@@ -56,7 +56,7 @@ class Connections:
             probe_timeout=PROBE_SECONDS,
             probe_threshold=PROBES_LOST,
             answers=_is_answer,
-            retry=LAST_PROBE,
+            max_retry_delay=LAST_PROBE,
             dials=DIALS,
         )
         self._cache = ClusterCache([], options, environ={}, clock=clock, rng=rng)

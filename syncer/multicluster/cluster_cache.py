@@ -101,7 +101,7 @@ class ClusterCache:
         self._vary = (rng or random.Random()).uniform  # noqa: S311 — jitter, not a secret
         self._members: dict[str, ProvidedCluster] = {}
         self._connections: dict[str, ClusterConnection] = {}
-        self._backoff = Backoff(first=1.0, last=options.retry, least=LEAST_DELAY)
+        self._backoff = Backoff(first=1.0, last=options.max_retry_delay, least=LEAST_DELAY)
         self._lifecycles = Lifecycles(self._keep, failed=self._connection_failed, retry_delay=self.retry_delay)
         self._sources: list[ClusterSource] = []
         self._controllers: list[Controller] = []

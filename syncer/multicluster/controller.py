@@ -43,7 +43,7 @@ class ControllerOptions:
     limit), so that a slow cluster leaves workers to the others. ``rate`` is the most reconciles a
     second, of all clusters (0: no limit), and as many at once after a pause. ``weights`` gives a
     cluster another weight than 1, above 0: busy clusters share the workers' time in proportion, and
-    none holds all of them. ``last_retry`` is the longest delay of a retry, in seconds: of a
+    none holds all of them. ``max_retry_delay`` is the longest delay of a retry, in seconds: of a
     reconcile, and of a map function, predicate or setup that has raised. ``timeout`` is the longest
     time of a reconcile, in seconds; one that takes longer is cancelled, and retried (the thread of
     one that isn't async goes on, though). ``annotation`` has the owner of an object in another
@@ -60,7 +60,7 @@ class ControllerOptions:
     cluster_workers: int = 4
     rate: float = 0.0
     weights: Mapping[str, float] = field(default_factory=dict)
-    last_retry: float = LAST_RETRY
+    max_retry_delay: float = LAST_RETRY
     timeout: float | None = None
     annotation: str = REFERENCE_ANNOTATION
     ignore_lost_clusters: bool = True
@@ -225,7 +225,7 @@ class Controller:
     async def _set_up_again(self, engaged: _Engaged) -> None:
         """Call the setups that have raised for a cluster again, until none does."""
         while engaged.raised_setups:
-            delay = self._queue.backoff(engaged.setup_failures, at_most=self.options.last_retry)
+            delay = self._queue.backoff(engaged.setup_failures, at_most=self.options.max_retry_delay)
             await asyncio.sleep(delay)
             engaged.setup_failures += 1
             again = engaged.raised_setups
@@ -439,7 +439,7 @@ class Controller:
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 — as for a setup
                 seconds = self._queue.backoff(
                     failures[event.cluster],
-                    at_most=self.options.last_retry,
+                    at_most=self.options.max_retry_delay,
                 )
                 failures[event.cluster] += 1
                 asyncio.get_running_loop().call_later(seconds, source.repeat, event)
@@ -491,7 +491,7 @@ class Controller:
         def again(key: Key, error: Exception) -> None:
             seconds = self._queue.retry(
                 objects.SyncRequest(cluster.name, owner, key),
-                at_most=self.options.last_retry,
+                at_most=self.options.max_retry_delay,
             )
             about = {
                 "cluster": cluster.name,
@@ -672,7 +672,7 @@ class Controller:
             self._queue.forget(item)
             self._queue.add(item, after=result.requeue_after)
         elif result.requeue:
-            self._queue.retry(item, at_most=self.options.last_retry)
+            self._queue.retry(item, at_most=self.options.max_retry_delay)
         else:
             self._queue.forget(item)
 
@@ -700,7 +700,7 @@ class Controller:
     def _failed(self, item: objects.SyncRequest, error: BaseException) -> None:
         self._results[item.cluster, "error"] += 1
         at_least = error.retry_after if isinstance(error, TooMany) else 0.0
-        seconds = self._queue.retry(item, at_least=at_least, at_most=self.options.last_retry)
+        seconds = self._queue.retry(item, at_least=at_least, at_most=self.options.max_retry_delay)
         about = {
             "cluster": item.cluster,
             "controller": self.name,

@@ -108,7 +108,7 @@ async def test_informer_begins_when_it_is_asked_for_while_the_cluster_runs_and_n
 
 
 @in_virtual_time
-async def test_namespace_of_the_options_limits_what_is_asked_and_read() -> None:
+async def test_namespace_of_the_options_limits_requests_and_reads() -> None:
     site = Site("eu", thing("a"), node("n1"), options=ClusterOptions(namespace="shop"))
     async with running(site):
         assert await site.cluster.get(SECRETS, A)
@@ -285,7 +285,7 @@ async def test_cluster_speaks_with_its_own_name() -> None:
 
 
 @in_virtual_time
-async def test_deletions_missed_while_the_watch_was_broken_are_told() -> None:
+async def test_deletions_missed_by_a_broken_watch_are_notified() -> None:
     site = Site("eu", *(thing(f"c{number}") for number in range(100)))
     changes = Changes()
     async with running(site):
@@ -302,7 +302,7 @@ async def test_deletions_missed_while_the_watch_was_broken_are_told() -> None:
 
 
 @in_virtual_time
-async def test_deletions_missed_while_the_cluster_did_not_run_are_told_with_another_client_too() -> None:
+async def test_deletions_missed_by_a_stopped_cluster_are_notified_over_another_client() -> None:
     site = Site("eu", thing("a"), thing("b"))
     changes = Changes()
     cluster = site.cluster
@@ -393,7 +393,7 @@ async def test_selector_that_is_none_is_refused_instead_of_selecting_everything(
 
 
 @in_virtual_time
-async def test_read_of_a_cluster_that_nobody_runs_says_so() -> None:
+async def test_read_of_a_cluster_that_does_not_run_names_the_remedy() -> None:
     with pytest.raises(NotSynced, match="aren't listed after 5 s; nobody runs this cluster"):
         await Site("eu").cluster.list(PODS)
 

@@ -50,7 +50,7 @@ async def test_clusters_without_the_label_are_never_dialled() -> None:
 
 
 @in_virtual_time
-async def test_filter_function_says_which_clusters_there_are() -> None:
+async def test_filter_function_selects_clusters() -> None:
     scene = CacheScene("a", "b", select=lambda name, member: name != "b" or "on" in member.labels)
     async with scene.running() as cache:
         assert list(cache) == ["a"]
@@ -101,7 +101,7 @@ async def test_live_resources_are_never_cached() -> None:
 
 
 @in_virtual_time
-async def test_parts_limit_what_is_cached_on_the_server() -> None:
+async def test_parts_limit_caches_on_the_server() -> None:
     parts = {PODS: Part(namespace="shop", selector="app=web", fields="spec.nodeName=n1")}
     scene = CacheScene("a", clusters=ClusterOptions(by_object=parts))
     web = {"labels": {"app": "web"}}
@@ -201,8 +201,8 @@ async def test_cached_read_ends_at_the_timeout_of_the_options_unless_its_cluster
 
 
 @in_virtual_time
-async def test_probe_options_change_what_is_asked_and_when() -> None:
-    scene = CacheScene("a", probe_path="/readyz", probe_interval=3.0, probe_threshold=2, retry=4.0)
+async def test_probe_options_change_path_and_time_of_probes() -> None:
+    scene = CacheScene("a", probe_path="/readyz", probe_interval=3.0, probe_threshold=2, max_retry_delay=4.0)
     async with scene.running() as cache:
         await until(7)
         assert scene["a"].at("/readyz") == [0.0, 3.0, 6.0]

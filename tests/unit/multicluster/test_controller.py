@@ -136,7 +136,7 @@ async def test_watch_of_owners_requests_the_controller_of_the_wanted_kind() -> N
 
 
 @in_virtual_time
-async def test_watch_by_a_map_function_requests_what_it_returns_of_engaged_clusters() -> None:
+async def test_watch_by_a_map_function_requests_its_results_in_engaged_clusters() -> None:
     eu, us, seen = Site("eu", pod("a")), Site("us"), Recorded()
     controller = Controller(seen)
     controller.engage(us.cluster)
@@ -223,7 +223,7 @@ async def test_watch_of_a_part_of_a_resource_asks_the_api_server_for_no_more() -
 async def test_failed_request_is_retried_after_growing_delays_and_its_worker_goes_on() -> None:
     site = Site("eu", *(pod(f"good{number}") for number in range(20)), pod("bad"))
     seen = Recorded(lambda request: boom(request) if request.name == "bad" else None)
-    controller = Controller(seen, ControllerOptions(workers=1, last_retry=8.0))
+    controller = Controller(seen, ControllerOptions(workers=1, max_retry_delay=8.0))
     controller.watch_object(site.cluster, PODS)
     async with running(site, controller):
         await eventually(lambda: len(set(seen.names())) == 21)
@@ -241,7 +241,7 @@ async def test_failed_request_is_retried_after_growing_delays_and_its_worker_goe
 async def test_cluster_with_many_failures_delays_no_retry_of_another() -> None:
     flood, other = Site("flood", *(pod(f"bad{number}") for number in range(300))), Site("other", pod("bad"))
     seen = Recorded(boom)
-    controller = Controller(seen, ControllerOptions(workers=2, last_retry=8.0, log=Mock()))
+    controller = Controller(seen, ControllerOptions(workers=2, max_retry_delay=8.0, log=Mock()))
     for site in (flood, other):
         controller.watch_object(site.cluster, PODS)
     async with running(flood, other, controller):
@@ -254,7 +254,7 @@ async def test_cluster_with_many_failures_delays_no_retry_of_another() -> None:
 
 
 @in_virtual_time
-async def test_requeue_backs_off_and_requeue_after_begins_anew() -> None:
+async def test_requeue_backs_off_and_requeue_after_resets_the_delay() -> None:
     site = Site("eu", pod("a"))
     results = iter([Result(requeue=True)] * 5 + [Result(requeue_after=30.0), Result(requeue=True), None])
     seen = Recorded(lambda request: next(results))
@@ -496,7 +496,7 @@ async def test_controller_that_is_stopped_and_run_again_loses_no_request() -> No
 
 
 @in_virtual_time
-async def test_controller_that_watches_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_controller_that_watches_nothing_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
     site, idle, busy = Site("eu"), Controller(nothing, ControllerOptions(name="idle")), Controller(nothing)
     late = Controller(nothing, ControllerOptions(name="late"))
     idle.engage(site.cluster)
@@ -511,7 +511,7 @@ async def test_controller_that_watches_nothing_says_so(capsys: pytest.CaptureFix
 
 
 @in_virtual_time
-async def test_cluster_without_an_answer_is_named_once_a_minute_whatever_needs_it(
+async def test_silent_cluster_is_logged_once_a_minute(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     site, home = Site("eu", *(pod(f"p{number}") for number in range(20))), Site("home")
@@ -519,7 +519,7 @@ async def test_cluster_without_an_answer_is_named_once_a_minute_whatever_needs_i
     async def reconcile(request: Request) -> None:
         raise Unreachable("connection refused", cluster=home.cluster.name)
 
-    controller = Controller(reconcile, ControllerOptions(last_retry=5.0))
+    controller = Controller(reconcile, ControllerOptions(max_retry_delay=5.0))
     controller.watch_object(site.cluster, PODS)
     async with running(site, controller):
         await asyncio.sleep(90)

@@ -96,8 +96,8 @@ async def test_object_for_which_a_function_raises_is_asked_about_until_it_does_n
 
 
 @in_virtual_time
-async def test_delays_grow_up_to_the_last_retry_and_begin_anew_after_a_success() -> None:
-    site, seen, faulty = Site("eu", pod("a")), Seen(last_retry=30.0), Faulty("a")
+async def test_delays_grow_up_to_the_last_retry_and_reset_after_a_success() -> None:
+    site, seen, faulty = Site("eu", pod("a")), Seen(max_retry_delay=30.0), Faulty("a")
     watched_by_predicate(seen, site.cluster, faulty)
     async with running(site, seen.controller):
         await asyncio.sleep(300)

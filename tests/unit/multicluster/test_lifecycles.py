@@ -133,7 +133,7 @@ async def test_failed_cluster_begins_again_after_a_delay_that_counts_the_failure
 
 
 @in_virtual_time
-async def test_cluster_whose_run_returns_begins_again_at_once() -> None:
+async def test_run_that_returns_begins_again_at_once() -> None:
     scene = Scene()
     scene.does["a"] = lambda: asyncio.sleep(1)
     scene.lifecycles.put("a", "only")
@@ -158,7 +158,7 @@ async def test_failed_cluster_that_waits_for_its_next_attempt_is_removed_at_once
 
 
 @in_virtual_time
-async def test_cancellation_of_what_a_run_waits_for_is_a_failure() -> None:
+async def test_cancelled_wait_of_a_run_is_a_failure() -> None:
     scene = Scene()
     waited_for = asyncio.get_running_loop().create_future()
     scene.does["a"] = lambda: waited_for

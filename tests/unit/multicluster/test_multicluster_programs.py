@@ -100,7 +100,7 @@ def test_deploymentcopy_keeps_copies_in_step_and_leaves_others_alone(
         assert taken["spec"]["replicas"] == 1
 
 
-def test_configmapcollect_copies_what_is_labelled_and_deletes_what_has_gone_while_it_was_away(
+def test_configmapcollect_copies_labelled_ones_and_deletes_those_gone_meanwhile(
     eu: BackgroundApiServer, us: BackgroundApiServer, kubeconfig: Path, tmp_path: Path
 ) -> None:
     arguments = ("eu", "eu,us", "--namespace", "collected")
@@ -221,7 +221,7 @@ def test_remotecluster_runs_a_controller_in_each_cluster_that_an_object_names(tm
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_programs_end_well_when_they_are_told_to(
+def test_programs_end_well_on_a_signal(
     number: signal.Signals, eu: BackgroundApiServer, kubeconfig: Path, tmp_path: Path
 ) -> None:
     eu.put(pod("first"))

@@ -90,7 +90,7 @@ def test_names_of_a_page_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [*PAGES, README], ids=lambda page: page.stem)
-def test_programs_of_a_page_compile_and_import_what_there_is(page: Path) -> None:
+def test_programs_of_a_page_compile_and_their_imports_exist(page: Path) -> None:
     programs = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     assert programs
     for program in programs:

@@ -99,7 +99,7 @@ async def test_reconciler_that_waits_is_not_named_however_long(time: Time) -> No
 
 
 @in_virtual_time
-async def test_block_that_goes_on_is_told_again_whenever_its_time_has_doubled(time: Time) -> None:
+async def test_lasting_block_is_reported_whenever_its_time_has_doubled(time: Time) -> None:
     async def block() -> None:
         for _ in range(64):
             time.pass_while_blocked(0.125)
