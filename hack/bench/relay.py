@@ -22,6 +22,7 @@ import uvloop
 
 from hack.endings import interrupt_on_sigterm
 from syncer.api import Key, Obj, Settings, Side
+from syncer.byte_budget import ByteBudget
 from syncer.cli.run import spare_memory
 from syncer.clusters.client import SideClient
 from syncer.clusters.credentials import LoginCredentials
@@ -30,7 +31,7 @@ from syncer.clusters.login import Login, Material
 from syncer.clusters.transport import Endpoint, HttpRequest, HttpResponse
 from syncer.kubelet import certificates
 from syncer.kubelet.certificates import Serving
-from syncer.kubelet.listener import room
+from syncer.kubelet.listener import Bounds, connections
 from syncer.kubelet.server import KubeletServer
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import PODS
@@ -108,6 +109,7 @@ async def serve(kind: str, folder: Path, upstream: int) -> None:
             to_virtual_text=lambda pod, text: text,
             pods_of=lambda node: (),
             holds_copies=anywhere,
+            bounds=Bounds(ByteBudget()),
         )
         server.listen(NODE, "127.0.0.1", 0)
         port = server.nodes[NODE].port
@@ -324,7 +326,7 @@ async def _follow(port: int, tls: ssl.SSLContext) -> asyncio.StreamWriter:
 def main(context: click.Context, megabytes: int, turns: int, logs: int) -> None:
     """Measure the kubelet's relay beside a bare one, and print JSON."""
     if context.invoked_subcommand is None:
-        room()  # this process has both ends of each log
+        connections()  # this process has both ends of each log
         print(json.dumps(uvloop.run(measure(megabytes, turns, logs)), indent=2))
 
 

@@ -17,6 +17,7 @@ from syncer.api import (
     Obj,
     ObjectRef,
     Pair,
+    Refused,
     Resource,
     Right,
     Settings,
@@ -28,6 +29,7 @@ from syncer.api import (
     skip,
     wait,
 )
+from syncer.resources import shares
 from syncer.resources.kinds import LIMIT_RANGES, NAMESPACES, PODS, RESOURCE_QUOTAS
 from syncer.resources.namespace_values import ENFORCE, Annotations, LabelsOption, LimitSpec, QuotaSpec
 from syncer.resources.pods.security import SecurityLevel
@@ -74,6 +76,11 @@ class NamespaceConfig(Config):
     made, and one that is there is left alone.
     """
 
+    most: int = Field(default=1000, ge=0)
+    """The most host namespaces of the virtual cluster; further Namespaces are parked. Each has the
+    whole `quota`.
+    """
+
     @property
     def given(self) -> Mapping[Resource, Mapping[str, Any]]:
         """The objects that each host namespace gets: their specs by resource."""
@@ -114,9 +121,17 @@ class NamespaceSyncer(Mirror[NamespaceConfig]):
         return host
 
     def sync_down(self, ctx: Context[NamespaceConfig], virtual: Obj) -> Decision:
-        """Create the host namespace if copies need it."""
+        """Create the host namespace if copies need it.
+
+        Raises:
+            Refused: There are too many.
+        """
         if decision := _not_needed(ctx, virtual):
             return decision
+        most = ctx.config.most
+        if len(ctx.reader.keys(Side.HOST, NAMESPACES)) >= most and len(shares.copied(ctx, NAMESPACES)) >= most:
+            why = f"this virtual cluster has {most} namespaces where Pods run already"
+            raise Refused(f"{why}: delete others", reason="TooManyNamespaces")
         decision = super().sync_down(ctx, virtual)
         # What belongs into it follows once it is there.
         if ctx.config.given:

@@ -31,6 +31,7 @@ from syncer.api import (
     key_of,
     selectors,
 )
+from syncer.resources import shares
 from syncer.resources.endpointslices import AddressRange
 from syncer.resources.kinds import NAMESPACES, NETWORK_POLICIES, PODS
 from syncer.resources.selected_namespaces import (
@@ -118,6 +119,9 @@ class NetworkPolicyConfig(Config):
 
     most: int = Field(default=100, ge=0)
     """The most copies; further policies are parked. Every node of the host works with all of them.
+
+    A namespace may have one, and up to three times as many as are left, so that it takes none from
+    the others.
     """
 
 
@@ -159,10 +163,10 @@ class NetworkPolicySyncer(
             Refused: There are too many, or the policy has no equivalent on the host.
             TooLarge: It has too many parts.
         """
-        if len(ctx.reader.keys(Side.HOST, NETWORK_POLICIES)) >= ctx.config.most:
-            most = ctx.config.most
-            why = f"this virtual cluster has {most} NetworkPolicies where Pods run already"
-            raise Refused(f"{why}: delete others", reason="TooManyPolicies")
+        most = ctx.config.most
+        if not shares.may_add(ctx, virtual, NETWORK_POLICIES, most):
+            why = f"this namespace has its share of the {most} NetworkPolicies that a virtual cluster may have"
+            raise Refused(f"{why} where Pods run: delete others", reason="TooManyPolicies")
         return _Copy(ctx, virtual).decided("the virtual object has no copy on the host yet")
 
     def sync(self, ctx: Context[NetworkPolicyConfig], pair: Pair) -> Decision:

@@ -55,6 +55,7 @@ class ServedFleet:
         self._backoff = Backoff(first=FIRST_DELAY, last=LAST_DELAY, least_part=0.5)
         #: The addresses and ports at which kubelets of the virtual clusters answer.
         self._kubelet_ports = PortsInUse()
+        self._kubelet_ports.shared = not self._is_alone()
         self._memory = FleetMemory(is_alone=self._is_alone())
         self._changed = asyncio.Event()
         #: Why the only virtual cluster can't be served.
@@ -97,6 +98,7 @@ class ServedFleet:
         keeps = self._keeps
         self._wanted = {name: each for name, each in self._all.items() if keeps is None or keeps(name)}
         self._memory.limit(is_alone=self._is_alone())
+        self._kubelet_ports.shared = not self._is_alone()
         for name, cluster in self._wanted.items():
             pair = self._process.pairs.get(name)
             if pair is not None:
@@ -190,7 +192,8 @@ class ServedFleet:
                     # Imported late: it takes some megabytes.
                     from syncer.daemon.kubelet.node_server import answering
 
-                    kubelets = answering(served, cluster.kubelet, self._kubelet_ports)
+                    connections = self._memory.connections(memory)
+                    kubelets = answering(served, cluster.kubelet, self._kubelet_ports, connections)
                     await stack.enter_async_context(kubelets)
                 await _ends_before(_served(served, cluster), ended)
 

@@ -63,6 +63,13 @@ class FleetMemory:
         finally:
             part.close()
 
+    def connections(self, part: ByteBudget) -> ByteBudget:
+        """Return what the connections of clients may take of the part of a virtual cluster.
+
+        It is a quarter of the container's memory: its objects may have half of it.
+        """
+        return ByteBudget(memory_limit() // 4, parent=part, divided=True)
+
     def reason(self, objects: ByteBudget, cluster: VirtualCluster) -> str:
         """Return why a virtual cluster has ended whose objects take so much."""
         if objects.used > objects.most > 0:

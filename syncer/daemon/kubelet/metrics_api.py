@@ -19,7 +19,6 @@ from syncer.daemon.served_cluster import ServedCluster
 from syncer.kubelet import certificates, http, pages
 from syncer.kubelet.certificates import Serving
 from syncer.kubelet.client import ClientConnection
-from syncer.kubelet.errors import RefusedRequest
 from syncer.kubelet.http import MessageHead
 from syncer.kubelet.listener import Bounds, KubeletPort, listen
 from syncer.kubelet.metrics_api import GROUP, VERSION, FrontProxy, MetricsApi
@@ -32,7 +31,7 @@ from syncer.translate.alike import covers
 
 #: Seconds between two checks of both clusters; fewer until the virtual API server reaches the daemon.
 LOOK_SECONDS, SOON_SECONDS = 60.0, 5.0
-#: The name for the clients of this API among those of nodes; no node has it.
+#: The name for the clients of this API among those of Pods' namespaces: that of clients of a node.
 CLIENTS = ""
 _KINDS = {"pods": PODS, "nodes": NODES}
 
@@ -147,8 +146,7 @@ class MetricsServer:
         return self._tls
 
     async def _answer(self, client: ClientConnection, head: MessageHead) -> None:
-        if not self._bounds.trust(client, CLIENTS):
-            raise RefusedRequest(503, "there are too many connections; try again later")
+        self._bounds.trust(client, CLIENTS)
         try:
             status, body = await self._api.answer(client.certificate, head)
             await self._bounds.send(client, http.reply(status, body, pages.JSON))

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeGuard
 from syncer.api.errors import ClusterError, ConfigError, Problem
 from syncer.api.objects import Key, Obj, Resource, Side, annotations_of, key_of, uid_of
 from syncer.api.paths import dig
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.transport import Endpoint
 from syncer.config.options import Kubelet
 from syncer.daemon.kubelet.metrics_api import MetricsServer
@@ -24,6 +25,7 @@ from syncer.engine.stores.informers import SideInformer
 from syncer.kubelet import certificates
 from syncer.kubelet.cadvisor import HostKubelets, Own
 from syncer.kubelet.certificates import NotSigned, Serving
+from syncer.kubelet.listener import Bounds, connections
 from syncer.kubelet.pods import HostedPod
 from syncer.kubelet.ports import PortsInUse, choose, port_of
 from syncer.kubelet.server import KubeletServer
@@ -67,7 +69,7 @@ class _Node:
 class NodeServer:
     """The kubelet's server of a virtual cluster."""
 
-    def __init__(self, served: ServedCluster, section: Kubelet, in_use: PortsInUse) -> None:
+    def __init__(self, served: ServedCluster, section: Kubelet, in_use: PortsInUse, bounds: Bounds) -> None:
         """``in_use`` are the ports of all virtual clusters of the process."""
         pair = served.pair
         self._served = served
@@ -106,8 +108,9 @@ class NodeServer:
             holds_copies=partial(holds_copies, pair.host, pair.policies.homes),
             usages=usages if section.metrics else None,
             kubelets=kubelets,
+            bounds=bounds,
         )
-        self._metrics = MetricsServer(served, usages, self._server.bounds, partial(self._report, "metrics API"))
+        self._metrics = MetricsServer(served, usages, bounds, partial(self._report, "metrics API"))
 
     async def run(self) -> NoReturn:
         """Serve until cancelled, whatever happens; an error ends all connections, and the server restarts."""
@@ -348,7 +351,9 @@ class NodeServer:
         now = asyncio.get_running_loop().time()
         self._taken = {port: since for port, since in self._taken.items() if now < since + TAKEN_SECONDS}
         wanted = {name: node.port for name, node in nodes.items()}
-        chosen = choose(wanted, self._serving, self._ports, {*self._taken, *self._ports_of_siblings()})
+        siblings = self._ports_of_siblings()
+        most = self._in_use.share(self._ports, siblings)
+        chosen = choose(wanted, self._serving, self._ports, {*self._taken, *siblings}, most=most)
         for name, port in chosen.items():
             if name not in self._serving and (wanted[name] == port or self._served.may_write()):
                 self._listen(name, port)
@@ -388,6 +393,8 @@ class NodeServer:
         why = ""
         if left:
             why = f"no port is left for {len(left)} nodes: kubelet.ports is {len(self._ports)}"
+            if self._in_use.shared:
+                why += ", and a quarter of what others leave of it stays free for them"
         elif self._taken:
             why = f"ports that others have: {', '.join(map(str, sorted(self._taken)))}"
         if left and ("ports" not in self._conditions or self._conditions["ports"].public != why):
@@ -438,8 +445,12 @@ class NodeServer:
 
 
 @asynccontextmanager
-async def answering(served: ServedCluster, section: Kubelet, in_use: PortsInUse) -> AsyncIterator[None]:
-    """Answer as the kubelet of a virtual cluster's Nodes while the block runs; ``in_use`` are ports of others, too.
+async def answering(
+    served: ServedCluster, section: Kubelet, in_use: PortsInUse, memory: ByteBudget
+) -> AsyncIterator[None]:
+    """Answer as the kubelet of a virtual cluster's Nodes while the block runs.
+
+    ``in_use`` are ports of others, too, and ``memory`` is for the connections, divided between namespaces.
 
     Raises:
         ConfigError: The virtual cluster is reached through a proxy, and no address is given.
@@ -448,7 +459,7 @@ async def answering(served: ServedCluster, section: Kubelet, in_use: PortsInUse)
     if dialer is not None and dialer.endpoint.proxy is not None and not section.address:
         why = "is required, as the virtual cluster is reached through a proxy"
         raise ConfigError(Problem(why, path="kubelet.address", hint="Write where its API server reaches the daemon."))
-    server = NodeServer(served, section, in_use)
+    server = NodeServer(served, section, in_use, Bounds(memory, most=connections()))
     served.add_duty(server.lead)
     task = asyncio.create_task(server.run())
     try:

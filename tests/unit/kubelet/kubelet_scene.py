@@ -15,6 +15,7 @@ from single_requests import SingleRequests
 from syncer.api.context import Settings
 from syncer.api.errors import ClusterError
 from syncer.api.objects import Key, Obj, Side
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.client import SideClient
 from syncer.clusters.credentials import Access
 from syncer.clusters.dialer import Dialer
@@ -220,7 +221,7 @@ async def scene(
         SideClient("host", Side.HOST, host, dialer=Dialer(endpoint, credentials)),
         tls=lambda: tls,
         to_virtual_text=lambda pod, text: text.replace(pod.key.name, pod.virtual.name),
-        bounds=bounds,
+        bounds=bounds or Bounds(ByteBudget()),
         holds_copies=in_home,
         pods_of=lambda node: [json.dumps(virtual_pod()).encode()] if node == NODE else [],
         usages=usages,

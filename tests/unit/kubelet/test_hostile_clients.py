@@ -28,6 +28,7 @@ from kubelet_scene import (
     wait_until,
 )
 
+from syncer.byte_budget import ByteBudget
 from syncer.kubelet.listener import Bounds
 
 UPGRADE = ("Connection: Upgrade", "Upgrade: SPDY/3.1")
@@ -234,7 +235,7 @@ async def silent(tls: ssl.SSLContext, port: int, data: bytes) -> Streams:
 
 
 async def test_answered_connections_that_the_client_leaves_open_are_bounded() -> None:
-    async with scene(bounds=Bounds(young=20)) as here:
+    async with scene(bounds=Bounds(ByteBudget(), young=20)) as here:
         tls, before = here.tls(), open_files()
         kept = [await silent(tls, here.port, request("/healthz")) for _ in range(60)]
         await asyncio.sleep(0.3)

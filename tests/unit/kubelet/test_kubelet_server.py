@@ -1,6 +1,7 @@
 """A request reaches the tenant's own Pod on the host and nothing else, whoever asks and whatever the path."""
 
 import asyncio
+import math
 import os
 import resource
 import socket
@@ -28,7 +29,8 @@ from kubelet_scene import (
 
 from syncer.api.errors import Unreachable
 from syncer.api.objects import Obj
-from syncer.kubelet.listener import Bounds, room
+from syncer.byte_budget import ByteBudget
+from syncer.kubelet.listener import CONNECTION_OVERHEAD, Bounds, connections
 
 UPGRADE = ("Connection: Upgrade", "Upgrade: SPDY/3.1", "X-Stream-Protocol-Version: v4.channel.k8s.io")
 
@@ -377,7 +379,7 @@ async def test_malformed_request_is_refused(data: bytes, status: int) -> None:
 
 
 async def test_half_open_connections_are_bounded_and_others_are_served() -> None:
-    async with scene(bounds=Bounds(young=20)) as here:
+    async with scene(bounds=Bounds(ByteBudget(), young=20)) as here:
         before = open_files()
         silent = [await asyncio.open_connection("127.0.0.1", here.port) for _ in range(300)]
         await asyncio.sleep(0.2)
@@ -393,25 +395,31 @@ def test_bound_leaves_files_for_all_else_and_raises_the_limit_of_the_process(mon
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
     for limits, most, expected in (
         ((1024, 2048), 768, [(2048, 2048)]),
-        ((1024, 1 << 20), 1000, [(2512, 1 << 20)]),
-        ((1 << 20, 1 << 20), 1000, []),
+        ((100, 256), 1, [(256, 256)]),
+        ((1 << 20, 1 << 20), 524_032, []),
+        ((1024, resource.RLIM_INFINITY), math.inf, [(resource.RLIM_INFINITY, resource.RLIM_INFINITY)]),
     ):
         monkeypatch.setattr(resource, "getrlimit", lambda _, limits=limits: limits)
         raised.clear()
-        assert (room(), raised) == (most, expected)
+        assert (connections(), raised) == (most, expected)
 
 
 async def test_trusted_connections_are_bounded() -> None:
-    async with scene(upgraded, bounds=Bounds(of_node=2)) as here:
+    """They are refused with the reason, by the memory of their namespace; other namespaces have some left."""
+    budget = ByteBudget(7 * CONNECTION_OVERHEAD // 2, divided=True)
+    async with scene(upgraded, bounds=Bounds(budget)) as here:
         writers = []
         for _ in range(2):
             reader, writer = await here.connect()
             writer.write(request(EXEC, *UPGRADE, method="POST"))
             await reader.readuntil(b"\r\n\r\n")
             writers.append(writer)
-        assert (await here.ask(LOGS))[0] == 503
+        status, text = await here.ask(LOGS)
+        assert status == 503
+        assert b"there are too many connections of the namespace web for the daemon's memory" in text
+        assert (await here.ask("/healthz"))[0] == 200
         writers[0].transport.abort()
-        await wait_until(lambda: here.server.bounds.trusted == {NODE: 1})
+        await wait_until(lambda: here.server.bounds.trusted == {POD.namespace: 1})
         for writer in writers:
             writer.transport.abort()
 
