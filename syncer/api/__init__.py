@@ -110,6 +110,7 @@ from syncer.api.paths import (
     path_text,
 )
 from syncer.api.patrol import Patrol
+from syncer.api.pauses import Pauses
 from syncer.api.reference_paths import Named, ReferencePaths, Untranslated
 from syncer.api.references import (
     TOKENS_ENDING,
@@ -204,6 +205,7 @@ __all__ = [
     "Patches",
     "Paths",
     "Patrol",
+    "Pauses",
     "PluginError",
     "Precondition",
     "Problem",

@@ -17,6 +17,7 @@ from syncer.api.names import NameTranslator
 from syncer.api.networking import ApiServerAddress, Networking
 from syncer.api.objects import Json, Key, Obj, Resource, Side, annotations_of, key_of
 from syncer.api.patrol import Patrol
+from syncer.api.pauses import Pauses
 from syncer.api.values import value_class
 
 C = TypeVar("C", bound=Config, default=Config, covariant=True)
@@ -131,6 +132,8 @@ class Settings:
     namespaces: frozenset[str] = frozenset()
     #: The ``patrol`` section; None if no patroller runs.
     patrol: Patrol | None = None
+    #: The ``pause`` section.
+    pause: Pauses = field(default_factory=Pauses)
     #: True if the daemon answers as the kubelet of the virtual Nodes, whose addresses and ports are
     #: its own then (``kubelet.enabled``).
     kubelet: bool = False

@@ -13,6 +13,7 @@ from syncer.api import (
     NameTranslator,
     Networking,
     Patrol,
+    Pauses,
     Problem,
     Section,
     Syncer,
@@ -71,8 +72,8 @@ class SyncerConfig(Section, defer_build=True):
     """The virtual clusters to serve; may be empty with `virtualClusterSecrets`. An error in one of
     them delays no other.
 
-    Each may have its own `names`, `networking`, `sync`, `patrol`, `fights` and `kubelet`; those at
-    the top are the defaults for all.
+    Each may have its own `names`, `networking`, `sync`, `patrol`, `pause`, `fights` and `kubelet`;
+    those at the top are the defaults for all.
     """
 
     virtual_cluster_secrets: tuple[VirtualClusterSecretsSection, ...] = ()
@@ -96,6 +97,7 @@ class SyncerConfig(Section, defer_build=True):
     metrics: MetricsOptions = MetricsOptions()
     health: HealthOptions = HealthOptions()
     control: ControlOptions = ControlOptions()
+    pause: Pauses = Pauses()
     fights: Fights = Fights()
     kubelet: Kubelet = Kubelet()
     patrol: Patrol = Patrol()
@@ -173,6 +175,7 @@ class SyncerConfig(Section, defer_build=True):
             networking=given.networking or self.networking,
             sync=given.sync or self.sync,
             patrol=given.patrol or self.patrol,
+            pause=given.pause or self.pause,
             fights=given.fights or self.fights,
             kubelet=given.kubelet or self.kubelet,
             marks=Marks(self.marks.prefix),

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from syncer.api import Marks, Networking, Patrol, Section
+from syncer.api import Marks, Networking, Patrol, Pauses, Section
 from syncer.api.dns_names import PLURAL_GROUP, ClusterName, CustomName, Label, Subdomain
 from syncer.api.durations import Duration
 from syncer.api.marks import CLUSTER_SECRET
@@ -426,6 +426,12 @@ class ClusterSections(Section):
 
     patrol: Patrol | None = None
     """The `patrol` of this virtual cluster.
+
+    Options that this section doesn't set are taken from the section at the top.
+    """
+
+    pause: Pauses | None = None
+    """The `pause` of this virtual cluster.
 
     Options that this section doesn't set are taken from the section at the top.
     """

@@ -12,6 +12,7 @@ from syncer.api import (
     NameTranslator,
     Networking,
     Patrol,
+    Pauses,
     PluginError,
     Settings,
     Syncer,
@@ -42,6 +43,7 @@ class VirtualCluster:
     networking: Networking
     sync: SyncOptions
     patrol: Patrol
+    pause: Pauses
     fights: Fights
     kubelet: Kubelet
     marks: Marks
@@ -71,8 +73,8 @@ class VirtualCluster:
         They are comparable with those of another load, in which sections have other classes.
         """
         connection = self.connection.model_dump(exclude={"max_megabytes"})
-        sections = (self.names, self.networking, self.sync, self.patrol, self.fights, self.kubelet)
-        values = [section.model_dump() for section in sections]
+        common = (self.names, self.networking, self.sync, self.patrol, self.pause, self.fights, self.kubelet)
+        values = [section.model_dump() for section in common]
         syncers = [(syncer.__module__, syncer.__qualname__) for syncer in self.syncers]
         return connection, values, self.marks, syncers
 
@@ -150,6 +152,7 @@ class VirtualCluster:
             networking=self.networking,
             namespaces=frozenset(self.names.namespaces),
             patrol=self.patrol,
+            pause=self.pause,
             kubelet=self.kubelet.enabled,
             metrics=self.kubelet.enabled and self.kubelet.metrics,
             cadvisor=self.kubelet.enabled and self.kubelet.cadvisor,

@@ -116,6 +116,7 @@ class EndpointSliceSyncer(
         f"/metadata/labels/{SERVICE_NAME.replace('/', '~1')}": Reference(SERVICES, use="named")
     }
     virtual_selector = f"{MANAGED_BY}!={CONTROLLER}"
+    grants = ("endpoints",)
 
     def indexes(self) -> Sequence[Index]:
         """Return indexes by address: of the slices, of their copies, and of the host's Pods.
@@ -150,6 +151,9 @@ class EndpointSliceSyncer(
 
         The others name the Pods that have them now.
         """
+        if labels_of(host).get(MANAGED_BY) != ctx.marks.prefix:
+            labels = {**labels_of(host), MANAGED_BY: ctx.marks.prefix}
+            host = {**host, "metadata": {**host["metadata"], "labels": labels}}
         endpoints = host.get("endpoints") or []
         left = []
         for endpoint in endpoints:

@@ -1,7 +1,7 @@
 """Copies of virtual Ingresses on the host; the host's addresses are copied up."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator
@@ -10,6 +10,7 @@ from syncer.api import (
     Config,
     Context,
     Decision,
+    Grants,
     MetadataRules,
     Mirror,
     Obj,
@@ -95,7 +96,7 @@ class IngressConfig(Config):
     """
 
 
-class IngressSyncer(Mirror[IngressConfig]):
+class IngressSyncer(Mirror[IngressConfig], Grants[IngressConfig]):
     """Copies Ingresses; the virtual side owns the routes, the host the addresses.
 
     The class is one of the host's. The Secrets of the certificates are synced with an Ingress, and
@@ -108,6 +109,8 @@ class IngressSyncer(Mirror[IngressConfig]):
     metadata: ClassVar[MetadataRules] = MetadataRules(annotations=rules_of(HARMLESS))
     down = ("spec",)
     up = ("status",)
+    grants = ("spec", *_CLASSES)
+    fixed_grants = tuple(_CLASSES)
     references: ClassVar[References] = {
         "spec.defaultBackend.service.name": SERVICES,
         "spec.rules[].http.paths[].backend.service.name": SERVICES,
@@ -134,6 +137,23 @@ class IngressSyncer(Mirror[IngressConfig]):
         if waiting := classes.obstacle(ctx, _CLASSES, pair.virtual, pair.host):
             return apply(virtual=self.reflect(ctx, pair)).then(waiting)
         return super().sync(ctx, pair)
+
+    def still_granted(self, ctx: Context[IngressConfig], host: Obj) -> Obj | None:
+        """Return the copy without the rules for hosts that aren't allowed, and without a class that
+        isn't; None if nothing is left to serve.
+        """
+        config = ctx.config
+        if config.allowed_classes and _is_refused(_check_class, config.allowed_classes, host):
+            host = _without_class(host)
+        if not config.allowed_hosts:
+            return host
+        spec = host.get("spec") or {}
+        left = _of_allowed_hosts(config.allowed_hosts, spec)
+        if left == spec:
+            return host
+        if not left.get("rules") and not left.get("defaultBackend"):
+            return None
+        return {**host, "spec": left}
 
     def translate(self, ctx: Context[IngressConfig], virtual: Obj) -> Obj:
         """Return the copy; one that would lack its authentication, for example, is refused.
@@ -231,6 +251,36 @@ def _check_hosts(allowed: tuple[str, ...], spec: Obj) -> None:
         if not host:
             why = f"the Ingress would serve any host; {why}"
         raise Refused(why, path=path, reason="NotAllowed")
+
+
+def _is_refused(check: Callable[[tuple[str, ...], Obj], None], allowed: tuple[str, ...], part: Obj) -> bool:
+    """Return True if a check refuses a part of an Ingress."""
+    try:
+        check(allowed, part)
+    except Refused:
+        return True
+    return False
+
+
+def _of_allowed_hosts(allowed: tuple[str, ...], spec: Obj) -> Obj:
+    """Return a spec with the rules, certificates and default backend for allowed hosts alone."""
+    left: Obj = {}
+    for field, value in spec.items():
+        if field == "defaultBackend":
+            if not _is_refused(_check_hosts, allowed, {field: value}):
+                left[field] = value
+        elif field in ("rules", "tls"):
+            left[field] = [each for each in value or () if not _is_refused(_check_hosts, allowed, {field: [each]})]
+        else:
+            left[field] = value
+    return left
+
+
+def _without_class(host: Obj) -> Obj:
+    """Return a copy that names no class."""
+    spec = {field: value for field, value in (host.get("spec") or {}).items() if field != "ingressClassName"}
+    annotations = {key: value for key, value in annotations_of(host).items() if key != _CLASS}
+    return {**host, "metadata": {**host["metadata"], "annotations": annotations}, "spec": spec}
 
 
 def _is_of(host: str, allowed: str) -> bool:

@@ -13,6 +13,7 @@ from syncer.api import (
     Config,
     Context,
     Decision,
+    Grants,
     Index,
     Indexes,
     Json,
@@ -97,6 +98,10 @@ class AllowedRanges(Section):
     egress: tuple[AllowedRange, ...] = ()
     """Those to which connections may be let out."""
 
+    def of(self, direction: str) -> tuple[AllowedRange, ...]:
+        """Return the ranges of a direction, ``ingress`` or ``egress``."""
+        return self.ingress if direction == "ingress" else self.egress
+
 
 class NetworkPolicyConfig(Config):
     """The options of NetworkPolicies."""
@@ -126,7 +131,11 @@ class NetworkPolicyConfig(Config):
 
 
 class NetworkPolicySyncer(
-    Syncer[NetworkPolicyConfig], SyncDown[NetworkPolicyConfig], Sync[NetworkPolicyConfig], Indexes
+    Syncer[NetworkPolicyConfig],
+    SyncDown[NetworkPolicyConfig],
+    Sync[NetworkPolicyConfig],
+    Grants[NetworkPolicyConfig],
+    Indexes,
 ):
     """Copies NetworkPolicies; the copy selects Pods of this tenant and namespace, and names no
     others.
@@ -146,6 +155,7 @@ class NetworkPolicySyncer(
     translates = ("spec.podSelector", "spec.policyTypes", "spec.ingress", "spec.egress")
     exact = down
     reads = (Source(Side.VIRTUAL, NAMESPACES),)
+    grants = ("spec.ingress", "spec.egress")
 
     def indexes(self) -> Sequence[Index]:
         """Return indexes that requeue a policy when its selectors find other Namespaces."""
@@ -155,6 +165,17 @@ class NetworkPolicySyncer(
             Index(policies, _BY_LABEL, _decisive),
             Index(namespaces, _BY_LABEL, _namespace_values, requeues=_BY_LABEL),
         ]
+
+    def still_granted(self, ctx: Context[NetworkPolicyConfig], host: Obj) -> Obj:
+        """Return the copy with the address ranges that are still allowed."""
+        spec = host.get("spec") or {}
+        left = dict(spec)
+        for _, direction, peers in DIRECTIONS:
+            if spec.get(direction):
+                left[direction] = _allowed_rules(spec[direction], peers, ctx.config.allowed_cidrs.of(direction))
+        if left == spec:
+            return host
+        return {**host, "spec": left}
 
     def sync_down(self, ctx: Context[NetworkPolicyConfig], virtual: Obj) -> Decision:
         """Create the copy.
@@ -177,6 +198,33 @@ class NetworkPolicySyncer(
             TooLarge: It has too many parts.
         """
         return _Copy(ctx, pair.virtual).decided("")
+
+
+def _allowed_rules(given: list[Obj], peers: str, allowed: Sequence[AllowedRange]) -> list[Obj]:
+    """Return the rules of a copy with the parts of their address ranges that are allowed.
+
+    A rule that has no peers left is dropped, as one without any is for all.
+    """
+    left = []
+    for rule in given:
+        of_rule: list[Obj] = []
+        for peer in rule.get(peers) or ():
+            of_rule.extend(_allowed_peers(peer, allowed))
+        if of_rule:
+            left.append({**rule, peers: of_rule})
+    return left
+
+
+def _allowed_peers(peer: Obj, allowed: Sequence[AllowedRange]) -> list[Obj]:
+    """Return the peers that are left of one; the peer itself unless it is a range that isn't allowed as a whole."""
+    if "ipBlock" not in peer:
+        return [peer]
+    try:
+        block = _block(peer["ipBlock"], "ipBlock")
+    except Refused:
+        return []
+    parts = [part for each in allowed if (part := block.within(each.block)) is not None]
+    return [peer] if block in parts else [part.peer for part in parts]
 
 
 def is_too_long(policy: Obj) -> bool:
@@ -317,7 +365,7 @@ class _Copy:
         else:
             self.cut.append(path)
             made.append(self._pods({}, None))
-            made.extend(each.block.peer for each in self._allowed(direction))
+            made.extend(each.block.peer for each in self.ctx.config.allowed_cidrs.of(direction))
         if not made:
             return None
 
@@ -356,10 +404,9 @@ class _Copy:
     def _blocks(self, given: Obj, direction: str, path: str) -> Iterator[Obj]:
         """Yield the parts of a range of addresses that are allowed."""
         _check_known(given, ("cidr", "except"), path)
-        excepted = [_network(each, path) for each in given.get("except") or ()]
-        block = Block(_network(given.get("cidr"), path), tuple(_collapsed(excepted)))
+        block = _block(given, path)
         left = []
-        for each in self._allowed(direction):
+        for each in self.ctx.config.allowed_cidrs.of(direction):
             part = block.within(each.block)
             if part is not None:
                 left.append(part)
@@ -367,12 +414,6 @@ class _Copy:
             self.cut.append(path)
         for part in left:
             yield part.peer
-
-    def _allowed(self, direction: str) -> tuple[AllowedRange, ...]:
-        allowed = self.ctx.config.allowed_cidrs
-        if direction == "ingress":
-            return allowed.ingress
-        return allowed.egress
 
     def _pods(self, selector: Obj, namespaces: list[str] | None) -> Obj:
         """Return the peer for Pods of this tenant in some virtual namespaces; None for all."""
@@ -451,6 +492,16 @@ def _check_selector(selector: Json, path: str) -> None:
             raise Refused("is no label selector", path=path)
         if not {"key", "operator"} <= each.keys() <= _EXPRESSION:
             raise Refused("is no label selector", path=path)
+
+
+def _block(given: Obj, path: str) -> Block:
+    """Parse an ``ipBlock``.
+
+    Raises:
+        Refused: A range of it is none.
+    """
+    excepted = [_network(each, path) for each in given.get("except") or ()]
+    return Block(_network(given.get("cidr"), path), tuple(_collapsed(excepted)))
 
 
 def _network(text: Json, path: str) -> Network:

@@ -56,7 +56,7 @@ class Pipeline:
     #: Policies that let the calls of a plan go out now; the first that doesn't defers them all.
     gates: tuple[AdmissionGate, ...]
     #: Takes what is no longer granted out of a copy, before anything else is asked, and also if the
-    #: virtual object can't be read; None for a syncer whose copies grant nothing.
+    #: virtual object can't be read; None for a syncer whose copies grant nothing, and that has no selector.
     revocation: Answer | None
     #: Policies that may answer instead of the syncer; the first answer is final. First of all, objects that are too
     #: large, or can't be read, are refused.
@@ -123,8 +123,8 @@ def _pipeline(
     is_lenient = bool(policies.drift.lenient(controller.name))
     drop_contended = policies.contention.drop_frozen if scan else policies.contention.drop_contended
     revocation = None
-    if isinstance(controller.syncer, Grants) and controller.direction.goes_down:
-        revocation = Revocation(controller.syncer, patcher, policies.pause.holds).revoked
+    if controller.direction.goes_down and (selects or isinstance(controller.syncer, Grants)):
+        revocation = Revocation(controller, patcher, policies.pause.holds).revoked
     return Pipeline(
         gates=() if scan else (policies.room.admit, policies.write_pace.admit, policies.confirmations.admit),
         revocation=revocation,

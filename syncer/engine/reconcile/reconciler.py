@@ -257,12 +257,15 @@ class Reconciler:
         return Observed(controller, request, ctx, virtual, host, host_key)
 
     def _revoked(self, observed: Observed, revocation: Answer, pipeline: Pipeline) -> Decision | None:
-        """Return the decision that takes out of a copy what is no longer granted; None if it changes nothing."""
+        """Return the decision that takes out of a copy what is no longer granted; None if it changes nothing.
+
+        It follows from the copy and from the configuration, so the policies for deletions have no say in it.
+        """
         revoked = revocation(observed)
         if revoked is None:
             return None
         calls = [self.planned(observed, write, pipeline, is_latest=True).calls for write in revoked.writes]
-        return _with_deletions(observed, revoked, pipeline) if any(calls) else None
+        return revoked if any(calls) else None
 
     def _in_part(
         self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline, error: Refused

@@ -310,7 +310,7 @@ class CircuitBreaker:
         except Exception:  # noqa: BLE001 — it deletes nothing either, and its own request reports it
             return
         for write in decision.writes:
-            if write.verb is Verb.DELETE:
+            if write.verb is Verb.DELETE and not write.revokes:
                 yield PlannedDeletion(write.side, key_of(write.obj), uid_of(write.obj), request)
 
     def _suspects(self, controller: BoundSyncer, side: Side) -> Iterator[tuple[SyncRequest | None, int]]:

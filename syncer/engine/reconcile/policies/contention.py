@@ -101,12 +101,14 @@ class Contention:
         return self._without_frozen(planned, self._frozen_now(planned.ref))
 
     def drop_contended(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
-        """Return the write without fields that are frozen, or that it would set once too often.
+        """Return the write without fields that are frozen, or that it would set once too often; a revocation is whole.
 
         The latter are frozen when the write is made (:meth:`freeze`).
         """
         ref = planned.ref
         if ref not in self._past and (not self._frozen or ref not in self._frozen):
+            return planned
+        if planned.write.revokes:
             return planned
         due = {one.path: one for one in self._due(planned, request)}
         frozen = [one for one in self._frozen_now(ref) if one.path not in due]
