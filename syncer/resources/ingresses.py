@@ -143,8 +143,10 @@ class IngressSyncer(Mirror[IngressConfig], Grants[IngressConfig]):
         isn't; None if nothing is left to serve.
         """
         config = ctx.config
-        if config.allowed_classes and _is_refused(_check_class, config.allowed_classes, host):
-            host = _without_class(host)
+        if config.allowed_classes:
+            crossing = _named_classes(ctx, host, crossing=True)
+            if any(name not in config.allowed_classes for name in crossing.values()):
+                host = _without_class(host)
         if not config.allowed_hosts:
             return host
         spec = host.get("spec") or {}
@@ -209,24 +211,30 @@ def _check_class(ctx: Context[IngressConfig], virtual: Obj) -> None:
     """Refuse an Ingress whose class isn't allowed, in any annotation that a controller may take it
     from.
     """
-    spec = virtual.get("spec") or {}
-    named: dict[str, str | None] = {"spec.ingressClassName": spec.get("ingressClassName")}
-    crossing = dict(named)
-    for key, value in annotations_of(virtual).items():
-        if key.endswith(_CLASS_ENDING):
-            path = f"metadata.annotations[{key}]"
-            named[path] = value
-            if ctx.metadata.crosses("annotations", key):
-                crossing[path] = value
-
     allowed = ctx.config.allowed_classes
     how = f"use {' or '.join(allowed)}"
-    for path, name in named.items():
-        if name and name not in allowed:
+    for path, name in _named_classes(ctx, virtual).items():
+        if name not in allowed:
             raise Refused(f"this class isn't allowed: {how}", path=path, reason="NotAllowed")
-    if not any(crossing.values()):
+    if not _named_classes(ctx, virtual, crossing=True):
         why = f"a class is required: {how}"
         raise Refused(why, path="spec.ingressClassName", reason="NotAllowed")
+
+
+def _named_classes(ctx: Context[IngressConfig], ingress: Obj, *, crossing: bool = False) -> dict[str, str]:
+    """Return the classes that an Ingress names, by their paths; ``crossing`` leaves out those in
+    annotations that stay behind.
+    """
+    named = {}
+    name = (ingress.get("spec") or {}).get("ingressClassName")
+    if name:
+        named["spec.ingressClassName"] = name
+    for key, value in annotations_of(ingress).items():
+        if not value or not key.endswith(_CLASS_ENDING):
+            continue
+        if not crossing or ctx.metadata.crosses("annotations", key):
+            named[f"metadata.annotations[{key}]"] = value
+    return named
 
 
 def _check_paths(spec: Obj) -> None:
@@ -279,7 +287,7 @@ def _of_allowed_hosts(allowed: tuple[str, ...], spec: Obj) -> Obj:
 def _without_class(host: Obj) -> Obj:
     """Return a copy that names no class."""
     spec = {field: value for field, value in (host.get("spec") or {}).items() if field != "ingressClassName"}
-    annotations = {key: value for key, value in annotations_of(host).items() if key != _CLASS}
+    annotations = {key: value for key, value in annotations_of(host).items() if not key.endswith(_CLASS_ENDING)}
     return {**host, "metadata": {**host["metadata"], "annotations": annotations}, "spec": spec}
 
 

@@ -23,7 +23,7 @@ from syncer.api import (
 )
 from syncer.cache.parts import MOST_KEYS
 from syncer.clusters import codec
-from syncer.engine.stores.identity import PLACE
+from syncer.engine.stores.identity import NOTE_KEY
 from syncer.names import PerNamespace, SingleNamespace
 from syncer.resources.kinds import (
     NETWORK_POLICIES,
@@ -280,7 +280,7 @@ class Frozen:
 
 def _pause_all(frozen: Frozen, value: str) -> None:
     frozen.world.given(
-        virtual=[configmap(PLACE.name, namespace=PLACE.namespace, metadata={"annotations": {PAUSED: value}})]
+        virtual=[configmap(NOTE_KEY.name, namespace=NOTE_KEY.namespace, metadata={"annotations": {PAUSED: value}})]
     )
 
 
@@ -406,7 +406,7 @@ def _goes_down() -> Iterable[type[Any]]:
 
 
 def _granting() -> set[str]:
-    return {syncer.name for syncer in registry() if issubclass(syncer, Grants)}  # type: ignore[attr-defined]
+    return {syncer.name for syncer in registry() if issubclass(syncer, Grants)}
 
 
 def test_every_kind_that_grants_has_a_row() -> None:
