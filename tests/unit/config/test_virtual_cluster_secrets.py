@@ -134,6 +134,13 @@ def test_one_that_is_listed_must_be_named_beside_secrets(plugins: Any) -> None:
         _ = loaded(plugins, SECRETS + "virtualClusters: [{name: shop, hostNamespace: vc}]\n").cluster
 
 
+def test_unnamed_entry_gets_the_selected_name_beside_secrets(plugins: Any) -> None:
+    listed = SECRETS + "virtualClusters: [{hostNamespace: vc}]\n"
+    found = loaded(plugins, listed, Override("cluster", "shop", "--cluster"))
+    assert found.chosen == "shop"
+    assert found.cluster.host_namespace == "vc"
+
+
 def test_control_socket_is_named_by_the_namespace_of_the_secrets(plugins: Any) -> None:
     assert loaded(plugins, SECRETS).config.control_socket({"TMPDIR": "/x"}).endswith("/team.pods.sock")
 
