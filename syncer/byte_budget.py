@@ -7,14 +7,14 @@ namespaces and users parts of these. What is taken counts at a node and at all a
 from collections.abc import Callable
 
 #: A part of a divided budget may take so many times what all its parts leave free.
-TIMES = 3
+SHARE_TIMES = 3
 
 
 class ByteBudget:
     """A node of the tree: bytes that are taken, and their limit; ``most`` 0 is no limit.
 
     A budget that is ``divided`` has parts by name (:meth:`of`), such as those of namespaces. A part
-    may take :data:`TIMES` as much as all parts leave free: three quarters if it is alone. So a
+    may take :data:`SHARE_TIMES` as much as all parts leave free: three quarters if it is alone. So a
     large one can't use up what others need: the larger it is, the less is free, and a smaller one
     still has room. Network switches share a buffer between ports by such dynamic thresholds.
 
@@ -105,7 +105,7 @@ class ByteBudget:
 
     def _leaves(self, wanted: int, part: "ByteBudget", size: int) -> bool:
         """Return True if a part that takes ``size`` more, ``wanted`` in all, leaves enough to the others."""
-        if wanted <= TIMES * (self.most - self.used - size):
+        if wanted <= SHARE_TIMES * (self.most - self.used - size):
             return True
         if not self.ends_largest:
             return False

@@ -139,6 +139,7 @@ from syncer.api.section import Section
 from syncer.api.selection import LabelRequirement, Selector
 from syncer.api.sources import Index, Right, Source, Watch
 from syncer.api.texts import shortened
+from syncer.byte_budget import SHARE_TIMES
 
 __all__ = [
     "API_VERSION",
@@ -148,6 +149,7 @@ __all__ = [
     "LONGEST_LABEL",
     "LONGEST_NAME",
     "NOTES_OF_TOOLS",
+    "SHARE_TIMES",
     "TOKENS_ENDING",
     "AllowedFields",
     "AlreadyExists",

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from syncer.api.objects import Obj
 from syncer.api.paths import dig
-from syncer.byte_budget import TIMES
+from syncer.byte_budget import SHARE_TIMES
 
 
 class PortsInUse:
@@ -30,13 +30,13 @@ class PortsInUse:
     def share(self, ports: range, others: Collection[int]) -> int:
         """Return how many of these ports the nodes of a virtual cluster may have beside ``others``.
 
-        If there may be several virtual clusters, it is :data:`~syncer.byte_budget.TIMES` as many as
+        If there may be several virtual clusters, it is :data:`~syncer.byte_budget.SHARE_TIMES` as many as
         it leaves free: three quarters if no other has any.
         """
         left = sum(1 for port in ports if port not in others)
         if not self.shared:
             return left
-        return max(left * TIMES // (TIMES + 1), 1)
+        return max(left * SHARE_TIMES // (SHARE_TIMES + 1), 1)
 
 
 def port_of(node: Obj) -> int | None:

@@ -1,25 +1,23 @@
 """Counts that all namespaces of a virtual cluster share, so that none takes them from the others."""
 
-from syncer.api import Context, Obj, Refused, Resource, Side, key_of
-from syncer.api.objects import Key
-from syncer.byte_budget import TIMES
+from syncer.api import SHARE_TIMES, Context, Key, Obj, Refused, Resource, Side, key_of
 
 
 def may_add(ctx: Context, virtual: Obj, resource: Resource, most: int) -> bool:
     """Return True if a virtual object may have a copy, of at most so many of the virtual cluster.
 
-    Its namespace may have one, and up to :data:`~syncer.byte_budget.TIMES` as many as are left then:
+    Its namespace may have one, and up to :data:`~syncer.api.SHARE_TIMES` as many as are left then:
     three quarters if no other has any.
     """
     copies = ctx.reader.keys(Side.HOST, resource)
     left = most - len(copies) - 1
     if left < 0:
         return False
-    if len(copies) < TIMES * left:
+    if len(copies) < SHARE_TIMES * left:
         return True
     namespace = key_of(virtual).namespace
     own = sum(1 for key in copied(ctx, resource) if key.namespace == namespace)
-    return own < max(TIMES * left, 1)
+    return own < max(SHARE_TIMES * left, 1)
 
 
 def copied(ctx: Context, resource: Resource) -> list[Key]:
@@ -28,9 +26,9 @@ def copied(ctx: Context, resource: Resource) -> list[Key]:
     found: list[Key] = []
     for key in ctx.reader.keys(Side.VIRTUAL, resource):
         try:
-            place = ctx.names.to_host(resource, key)
+            host_key = ctx.names.to_host(resource, key)
         except Refused:
             continue
-        if place in copies:
+        if host_key in copies:
             found.append(key)
     return found

@@ -63,14 +63,14 @@ class VerifiedPairs:
     # -- inside ------------------------------------------------------------------------------------
 
     def _from_virtual(self, reached: set[Key]) -> Iterator[SyncRequest | None]:
-        """Yield the requests of virtual objects, and note which host keys they lead to."""
+        """Like :meth:`look`, for virtual objects; add the host keys that they lead to to ``reached``."""
         virtual = self._store(Side.VIRTUAL)
         host = self._host_store()
         for key in list(virtual.keys()):
             entry = virtual.entry(key)
             if entry is None:
                 continue
-            host_key = key
+            host_key = key  # without a host store, nothing reads it
             host_version = ""
             if host is not None:
                 host_key = self.controller.host_key(key)

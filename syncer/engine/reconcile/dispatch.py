@@ -46,7 +46,10 @@ def _decided(observed: Observed, substitutes: Sequence[Callable[[Observed], Deci
         reason = _excluded(syncer, ctx, virtual, host)
         if reason:
             # Its tenant may have an object excluded, which doesn't keep the copy of one that isn't selected.
-            return _first(observed, substitutes) or skip(reason)
+            instead = None
+            if host is not None and ctx.marks.virtual_key(host) == key:
+                instead = _first(observed, substitutes)
+            return instead or skip(reason)
 
     answered = direction.answer(ctx, key, virtual=virtual, host=host)
     if answered is not None:
