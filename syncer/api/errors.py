@@ -86,7 +86,8 @@ class PluginError(SyncerError):
 class Refused(SyncerError):
     """The syncer refuses to sync this object as it is.
 
-    The request is parked until the object changes.
+    The request is parked until the object, or another one that the decision read, changes. It is also
+    retried now and then without a change.
     """
 
     def __init__(

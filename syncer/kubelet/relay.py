@@ -101,7 +101,7 @@ class Relay:
         self._open -= 1
         if self._open == 0:
             self._end()
-        elif self._open == 1:
+        elif self._open == 1:  # it is negative after _abandon
             self._timer = asyncio.get_running_loop().call_later(
                 LINGER_SECONDS,
                 self._abandon,

@@ -223,8 +223,9 @@ def home_sources(settings: Settings) -> Iterable[Source]:
 
 
 def unready_home(ctx: Context, namespace: str) -> Decision | None:
-    """Return a wait while the host namespace of a virtual one lacks labels, a quota or limits, or has
-    others than those of today.
+    """Return a wait while the host namespace of a virtual one isn't as configured; None otherwise.
+
+    It must have today's labels, and a quota and limits that the host enforces.
 
     A host namespace that the daemon didn't make is the operator's own matter, and so are labels that
     a patch of theirs writes.
@@ -234,7 +235,7 @@ def unready_home(ctx: Context, namespace: str) -> Decision | None:
         return None
     host_key = ctx.names.to_host(NAMESPACES, Key("", namespace))
     home = ctx.host(NAMESPACES, host_key)
-    if home is None:
+    if home is None:  # not there yet, or not made by the daemon: only marked ones are watched
         return None
 
     if not _has_labels(config, home):
@@ -246,7 +247,7 @@ def unready_home(ctx: Context, namespace: str) -> Decision | None:
         if given is None:
             return wait(f"its host namespace has no {kind} yet", on=(reference,))
         if not covers(config.given[reference.resource], given.get("spec")):
-            return wait(f"its host namespace has an earlier {kind} still", on=(reference,))
+            return wait(f"its host namespace still has an earlier {kind}", on=(reference,))
         if not _is_enforced(given):
             why = f"the host doesn't enforce the {kind} of its host namespace yet"
             return wait(why, on=(reference,))

@@ -70,19 +70,19 @@ class Sweep:
                 break
         return left
 
-    async def _all(self, works: Iterator[Coroutine[Any, Any, None]]) -> None:
-        """Run all coroutines, a bounded number at a time."""
+    async def _all(self, coroutines: Iterator[Coroutine[Any, Any, None]]) -> None:
+        """Run all coroutines, a bounded number at a time: the tasks take them from one iterator."""
 
-        async def some() -> None:
-            for work in works:
+        async def take() -> None:
+            for coroutine in coroutines:
                 try:
-                    await work
+                    await coroutine
                 except ClusterError as error:
                     self.problems.append(str(error))
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(WRITES):
-                tasks.create_task(some())
+                tasks.create_task(take())
 
     async def _gone(self, items: Sequence[Item]) -> bool:
         """Wait until deleted objects are gone. Return True if they are."""
