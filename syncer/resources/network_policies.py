@@ -203,12 +203,16 @@ class NetworkPolicySyncer(
 def _allowed_rules(given: list[Obj], peers: str, allowed: Sequence[AllowedRange]) -> list[Obj]:
     """Return the rules of a copy with the parts of their address ranges that are allowed.
 
-    A rule that has no peers left is dropped, as one without any is for all.
+    A rule that has no peers left is dropped, as one without any is for all. A copy is never made with
+    such a rule: somebody on the host has added it, which is drift, and no grant of ours.
     """
     left = []
     for rule in given:
+        if not rule.get(peers):
+            left.append(rule)
+            continue
         of_rule: list[Obj] = []
-        for peer in rule.get(peers) or ():
+        for peer in rule[peers]:
             of_rule.extend(_allowed_peers(peer, allowed))
         if of_rule:
             left.append({**rule, peers: of_rule})
