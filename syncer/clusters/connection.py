@@ -20,7 +20,7 @@ from syncer.clusters.transport import REQUEST_SECONDS, USER_AGENT, Transport
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """How to reach a cluster.
+    """The settings of a connection to a cluster.
 
     Without ``kubeconfig``, kubectl's files are used, or the Pod's service account; ``in_cluster``
     requires the latter. ``server`` is a URL to use instead of the kubeconfig's. ``qps`` and

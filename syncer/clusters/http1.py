@@ -1,5 +1,6 @@
-"""An HTTP/1.1 connection on asyncio: httptools parses the responses, a lazy timer enforces the
-deadlines.
+"""An HTTP/1.1 connection on asyncio.
+
+httptools parses the responses, and a lazy timer enforces the deadlines.
 """
 
 import asyncio
@@ -44,7 +45,8 @@ class Deadline:
     def __init__(self, loop: asyncio.AbstractEventLoop, expired: Callable[[], None]) -> None:
         self._loop = loop
         self._expired = expired
-        self._at = self._armed = NEVER
+        self._at = NEVER
+        self._armed = NEVER
         self._handle: asyncio.TimerHandle | None = None
 
     def set(self, at: float) -> None:
@@ -62,14 +64,16 @@ class Deadline:
         """Cancel the loop's timer."""
         if self._handle is not None:
             self._handle.cancel()
-        self._handle, self._armed = None, NEVER
+        self._handle = None
+        self._armed = NEVER
 
     def _arm(self, at: float) -> None:
         self._armed = at
         self._handle = self._loop.call_at(at, self._fire)
 
     def _fire(self) -> None:
-        self._handle, self._armed = None, NEVER
+        self._handle = None
+        self._armed = NEVER
         if self._at == NEVER:
             return
         if self._loop.time() < self._at:
@@ -99,8 +103,9 @@ GONE = _Gone()
 
 
 class Http1Connection(asyncio.BufferedProtocol):
-    """The common base of an exchange and a watch: the parser, the head of the response, the end of
-    the connection.
+    """The common base of an exchange and a watch.
+
+    It has the parser, the head of the response, and the end of the connection.
     """
 
     def __init__(
@@ -134,7 +139,7 @@ class Http1Connection(asyncio.BufferedProtocol):
         self.open = True
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where a part of a response is to be read to."""
+        """Return the buffer into which asyncio reads a part of a response."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -153,13 +158,12 @@ class Http1Connection(asyncio.BufferedProtocol):
             self.fail(error)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Notify those who wait for a response."""
+        """Notify the waiters for a response."""
         self.open = False
         self._deadline.close()
         self._transport = GONE
-        self._lost(
-            self._failure or ConnectionFailed(f"connection lost: {exc or 'closed by the server'}"),
-        )
+        reason = exc or "closed by the server"
+        self._lost(self._failure or ConnectionFailed(f"connection lost: {reason}"))
 
     # Called by the parser.
 
@@ -185,12 +189,11 @@ class Http1Connection(asyncio.BufferedProtocol):
         self._lost(failure)
 
     def hand_over(self, heir: "Http1Connection") -> None:
-        """Let another object read what comes next on this connection, over which no request is in
-        progress.
-        """
+        """Let another object read from this connection, which has no request in progress."""
         self.open = False
         self._deadline.close()
-        heir._transport, heir.open = self._transport, True
+        heir._transport = self._transport
+        heir.open = True
         self._transport.set_protocol(heir)
         self._transport = GONE
 
@@ -209,7 +212,9 @@ class Http1Connection(asyncio.BufferedProtocol):
     def _until_closed(self) -> bool:
         """Return True if the body of this response ends with the connection."""
         headers = Headers(self._headers)
-        return "content-length" not in headers and headers.get("transfer-encoding", "").lower() != "chunked"
+        if "content-length" in headers:
+            return False
+        return headers.get("transfer-encoding", "").lower() != "chunked"
 
 
 class Exchange(Http1Connection):
@@ -221,7 +226,8 @@ class Exchange(Http1Connection):
         access_tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(loop, access_tls)
-        self.used_before = self._used = False
+        self.used_before = False
+        self._used = False
         #: A response has stretched the buffers of the connection.
         self.stretched = False
         self.idle_since = 0.0
@@ -246,9 +252,12 @@ class Exchange(Http1Connection):
         Raises:
             ReplyTooLarge: The body is larger than ``most`` bytes.
         """
-        self.answered = self._complete_head = False
-        self.used_before, self._used = self._used, True
-        self._head_only, self._most = head_only, most
+        self.answered = False
+        self._complete_head = False
+        self.used_before = self._used
+        self._used = True
+        self._head_only = head_only
+        self._most = most
         waiter: asyncio.Future[HttpResponse] = self._loop.create_future()
         self._waiter = waiter
         self._deadline.set(deadline)
@@ -261,10 +270,11 @@ class Exchange(Http1Connection):
         finally:
             self._waiter = None
             self._deadline.clear()
-            del waiter  # else its exception would refer to this frame, this frame to it, and both stay for long
+            # Else its exception and this frame would refer to each other, and both stay for long.
+            del waiter
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Notify who waits for a response, and forget why."""
+        """Notify the waiter for a response, and forget the reason."""
         super().connection_lost(exc)
         self._failure = None
 
@@ -273,7 +283,8 @@ class Exchange(Http1Connection):
         self._complete_head = True
         self._head_size = 0
         if self._head_only:
-            done, self._parser = self._parser, httptools.HttpResponseParser(self)
+            done = self._parser
+            self._parser = httptools.HttpResponseParser(self)
             self._answer(done, b"")
 
     def on_body(self, piece: bytes) -> None:
@@ -290,7 +301,8 @@ class Exchange(Http1Connection):
         if self._parser.get_status_code() < 200:
             self._complete_head = False
             return
-        body, self._body = self._body, io.BytesIO()
+        body = self._body
+        self._body = io.BytesIO()
         self.stretched = self.stretched or body.tell() > STRETCHING
         self._answer(self._parser, body.getvalue())
 
@@ -320,7 +332,8 @@ class Exchange(Http1Connection):
         if waiter is None or waiter.done():
             return
         if self._failure is None and self._complete_head and self._until_closed():
-            headers, body = Headers(self._headers), self._body.getvalue()
-            waiter.set_result(HttpResponse(self._parser.get_status_code(), headers, body))
+            status = self._parser.get_status_code()
+            body = self._body.getvalue()
+            waiter.set_result(HttpResponse(status, Headers(self._headers), body))
         else:
             waiter.set_exception(failure)

@@ -1,4 +1,4 @@
-"""An HTTP/1.1 connection whose response is read line by line: a watch."""
+"""An HTTP/1.1 connection for a response that is read line by line: a watch."""
 
 import asyncio
 import ssl
@@ -30,7 +30,9 @@ class LineStream(Http1Connection):
         self.idle_timeout: float | None = None
         self._received = LineSplitter()
         self._pieces: list[bytes] = []
-        self._ended = self._paused = self._more = False
+        self._ended = False
+        self._paused = False
+        self._more = False
         self._body_size = 0
         self._waiter: asyncio.Future[None] | None = None
 
@@ -40,8 +42,9 @@ class LineStream(Http1Connection):
         return Headers(self._headers)
 
     async def start(self, data: bytes, *, deadline: float) -> None:
-        """Send the request and wait for the head of the response until ``deadline`` on the loop's
-        clock.
+        """Send the request, and wait for the head of the response.
+
+        ``deadline`` is on the loop's clock.
         """
         self._transport.write(data)
         while not self.status:
@@ -71,7 +74,9 @@ class LineStream(Http1Connection):
         return b"".join(self._pieces)
 
     def _idle_deadline(self) -> float:
-        return NEVER if self.idle_timeout is None else self._loop.time() + self.idle_timeout
+        if self.idle_timeout is None:
+            return NEVER
+        return self._loop.time() + self.idle_timeout
 
     async def _wait(self, deadline: float) -> None:
         if self._failure is not None:

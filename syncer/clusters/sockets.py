@@ -1,17 +1,19 @@
-"""The options of TCP sockets: small messages go out at once, and a peer that has vanished is
-noticed.
+"""The options of TCP sockets.
+
+Small messages go out at once, and a peer that has vanished is noticed.
 """
 
 import asyncio
 import socket
 
-#: Seconds without a byte of the peer after which the kernel asks whether it is there, and between
-#: two such questions.
-KEEPALIVE_SECONDS, KEEPALIVE_AGAIN = 20, 10
-#: How many questions in a row may stay unanswered.
+#: Seconds without a byte of the peer after which the kernel sends a probe.
+KEEPALIVE_SECONDS = 20
+#: Seconds between two probes.
+KEEPALIVE_AGAIN = 10
+#: How many probes in a row may stay unanswered.
 KEEPALIVE_MOST = 3
-#: Seconds after which a connection fails whose peer acknowledges neither questions nor data: no
-#: watch shows that by itself, and what was sent would be sent again for a quarter of an hour.
+#: Seconds after which a connection fails if the peer acknowledges neither probes nor data: no watch
+#: shows that by itself, and the kernel would send the data again for a quarter of an hour.
 VANISHED_SECONDS = KEEPALIVE_SECONDS + KEEPALIVE_AGAIN * KEEPALIVE_MOST
 
 _OPTIONS = {

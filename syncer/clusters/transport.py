@@ -52,9 +52,9 @@ class HttpRequest:
     for :meth:`Transport.send`, until its head for :meth:`Transport.stream`. ``idle_timeout`` is the
     number of seconds without a byte after which a stream fails; None for no limit. ``most`` is the
     largest body of the response that is read by :meth:`Transport.send`, in bytes. ``may_send`` is
-    asked by :meth:`Transport.send` right before the request is written to a connection. An
-    ``urgent`` request waits neither for a limit of requests nor for a free connection: a probe asks
-    whether the server answers, not how busy we are.
+    called by :meth:`Transport.send` right before the request is written to a connection. An
+    ``urgent`` request waits neither for a limit of requests nor for a free connection: a probe
+    checks whether the server answers, not how busy we are.
 
     Raises:
         ValueError: The path would break the request line.
@@ -147,7 +147,7 @@ class Transport(Protocol):
         Raises:
             ConnectionFailed: There was no response.
             DeadlineExceeded: There was no response within the request's ``timeout``, or
-            ``may_send`` said no.
+                ``may_send`` returned False.
             ReplyTooLarge: The body is larger than the request's ``most``.
         """
 
@@ -184,11 +184,12 @@ class Endpoint:
     @property
     def url(self) -> str:
         """The URL without a trailing slash."""
-        return f"{'https' if self.tls else 'http'}://{self.authority}{self.prefix}"
+        scheme = "https" if self.tls else "http"
+        return f"{scheme}://{self.authority}{self.prefix}"
 
 
 class Headers(Mapping[str, str]):
-    """A copy of the headers from the parser, whose names become lower-case on first use."""
+    """A copy of the parser's headers; their names become lower-case on first use."""
 
     __slots__ = ("_found", "_names")
 
@@ -198,8 +199,9 @@ class Headers(Mapping[str, str]):
 
     def _mapping(self) -> dict[str, str]:
         if self._names is None:
-            found = self._found.items()
-            self._names = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in found}
+            self._names = {}
+            for name, value in self._found.items():
+                self._names[name.decode("latin-1").lower()] = value.decode("latin-1")
         return self._names
 
     def __getitem__(self, name: str) -> str:
@@ -213,8 +215,9 @@ class Headers(Mapping[str, str]):
 
 
 class LineSplitter:
-    """Splits a body that arrives in pieces into lines; a long line costs a single copy, however
-    many pieces it has.
+    """Splits a body that arrives in pieces into lines.
+
+    A long line costs a single copy, however many pieces it has.
     """
 
     __slots__ = ("_tail", "_tail_size", "ready", "size")
@@ -237,7 +240,8 @@ class LineSplitter:
     def feed(self, piece: bytes) -> None:
         """Add a piece; complete lines are added to ``ready`` and their memory to ``size``."""
         end = piece.find(b"\n")
-        if 0 < end == len(piece) - 1 and end <= self.LONGEST and not self._tail.tell():  # the usual case of an event
+        # The usual case of an event: a piece is a line.
+        if 0 < end == len(piece) - 1 and end <= self.LONGEST and not self._tail.tell():
             self._add(piece[:end])
             return
         first, *rest = piece.split(b"\n")
@@ -264,7 +268,7 @@ class LineSplitter:
             self._add(tail.getvalue())
 
     def take(self) -> list[bytes]:
-        """Return and remove complete lines: all, unless there are many; more are left in ``ready``."""
+        """Return and remove complete lines; if there are many, some are left in ``ready``."""
         if len(self.ready) == 1:
             self.size = 0
             return [self.ready.popleft()]
@@ -274,7 +278,8 @@ class LineSplitter:
             room -= len(self.ready[0])
             if taken and room < 0:
                 break
-            taken.append(line := self.ready.popleft())
+            line = self.ready.popleft()
+            taken.append(line)
             self.size -= len(line) + self.OVERHEAD
         return taken
 

@@ -11,7 +11,8 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+from operator import attrgetter
 from typing import Literal, Protocol
 
 from cachetools import LRUCache, TTLCache
@@ -21,7 +22,7 @@ from syncer.api.texts import shortened
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import EVENTS
 from syncer.token_bucket import TokenBucket
-from syncer.translate.times import written
+from syncer.translate.times import utcnow, written
 
 #: Events about an object at once; this and the next are client-go's limits.
 BURST = 25
@@ -124,7 +125,7 @@ class EventRecorder:
         component: str = "vsyncer",
         instance: str = "",
         clock: Callable[[], float] = time.monotonic,
-        utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
+        utcnow: Callable[[], datetime] = utcnow,
     ) -> None:
         self._client = client
         self._cluster = cluster
@@ -136,7 +137,7 @@ class EventRecorder:
             SERIES_BYTES,
             SERIES_LIFE,
             timer=clock,
-            getsizeof=lambda series: series.size,
+            getsizeof=attrgetter("size"),
         )
         self._limit = TokenBucket(rate=CLUSTER_RATE, burst=CLUSTER_BURST, now=clock())
         #: By the hash of an object, for objects with recent events.
@@ -198,7 +199,8 @@ class EventRecorder:
         now = self._clock()
         limit = self._limits.get(about)
         if limit is None:
-            limit = self._limits[about] = TokenBucket(rate=1 / REFILL, burst=BURST, now=now)
+            limit = TokenBucket(rate=1 / REFILL, burst=BURST, now=now)
+            self._limits[about] = limit
         return limit.take_now(now)
 
     async def _write(self, note: EventNote, times: int) -> None:
@@ -211,14 +213,14 @@ class EventRecorder:
 
     async def _count_up_or_create(self, note: EventNote, times: int) -> None:
         series = self._series.get(note)
-        if series:
-            try:
-                await self._count_up(series, times)
-            except NotFound:
-                self._series.pop(note, None)
-            else:
-                return
-        await self._create(note, times)
+        if series is None:
+            await self._create(note, times)
+            return
+        try:
+            await self._count_up(series, times)
+        except NotFound:
+            self._series.pop(note, None)
+            await self._create(note, times)
 
     async def _count_up(self, series: _Series, times: int) -> None:
         count = series.count + times
@@ -265,16 +267,16 @@ class EventRecorder:
 
         Without the right to create events, all fail.
         """
-        if not self._complained:
-            self._complained = True
-            key = str(Key(note.namespace, note.name))
-            about = {"cluster": self._cluster, "key": key}
-            log.warning(
-                "an event could not be written",
-                **about,
-                reason=note.reason,
-                error=str(error) or "no answer",
-            )
+        if self._complained:
+            return
+        self._complained = True
+        log.warning(
+            "an event could not be written",
+            cluster=self._cluster,
+            key=str(Key(note.namespace, note.name)),
+            reason=note.reason,
+            error=str(error) or "no answer",
+        )
 
 
 def note_about(
@@ -284,7 +286,7 @@ def note_about(
     reason: str,
     message: str,
 ) -> EventNote:
-    """Return a note about an object, of which only the identity is used."""
+    """Return a note about an object; only the identity of the object is used."""
     metadata = obj["metadata"]
     return EventNote(
         resource.api_version,

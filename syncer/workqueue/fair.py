@@ -3,7 +3,7 @@
 A request is never in two workers; a request that is added while it is worked on is handed out again
 afterwards. Each virtual cluster has a lane. The next request is taken from the lane that has used
 the least worker time for its weight (start-time fair queueing), so a tenant that floods the queue,
-or whose requests are slow, delays others by no more than what it has in work. Requests of low
+or sends slow requests, delays others by no more than its requests in work. Requests of low
 priority wait in the same lane, after its others; one in every few requests is of low priority
 nevertheless, so that no flood starves them. Requests of a syncer with its own limits wait at a gate
 before they enter the lane.
@@ -12,7 +12,7 @@ before they enter the lane.
 of the workers by its weight among the lanes that aren't paused, at least one worker. Within its
 share it may take any free worker. Beyond it, only while more than a reserve is free: a quarter of
 the workers, or three quarters if the requests of the lane are slow. So a lane that becomes busy
-finds workers, also while all others wait for something that doesn't answer. The only virtual
+finds workers, even while all others wait for a server that doesn't answer. The only virtual
 cluster of a daemon has all workers as its share.
 
 **Memory in use.** A worker holds the objects of its request until the API server has answered,
@@ -21,9 +21,9 @@ is room for it; others of the lane go on.
 
 **Cost.** Lanes with ready requests are in a heap, so a request costs O(log n) for n of them,
 whatever the number of idle lanes. Deficit round robin would be O(1), but only with a quantum as
-long as the longest request, and what a request takes is known only afterwards; and a lane that
+long as the longest request, and the cost of a request is known only afterwards; and a lane that
 becomes busy waits there for the quanta of all others. Here it is the next one, and no lane is ahead
-of another by more than what it has in work. Lanes that may not take a worker are kept outside of
+of another by more than its requests in work. Lanes that may not take a worker are kept outside of
 the heap. Each has a request in work, so there are at most as many as workers, and they are only
 looked through while more than the reserve is free.
 """
@@ -55,6 +55,10 @@ class QueueClosed(Exception):
     """The queue is closed."""
 
 
+def uncounted(_cluster: str) -> None:
+    """Count no added request."""
+
+
 class FairQueue:
     """The requests that are ready.
 
@@ -69,7 +73,7 @@ class FairQueue:
         clock: Callable[[], float],
         weights: Mapping[str, float] | None = None,
         workers: float = math.inf,
-        added: Callable[[str], None] = lambda cluster: None,
+        added: Callable[[str], None] = uncounted,
     ) -> None:
         self._clock = clock
         self._weights = {} if weights is None else weights
@@ -155,7 +159,8 @@ class FairQueue:
         if not _fits(size, others):
             self._too_heavy[request] = size
             return False
-        lane.weighed, self._weighed[request] = others + size, size
+        lane.weighed = others + size
+        self._weighed[request] = size
         if lane.let_in == request:
             lane.let_in = None
         self._let_in(lane)
@@ -164,7 +169,8 @@ class FairQueue:
     def done(self, request: SyncRequest, *, seconds: float = 0.0, writes: int = 0) -> None:
         """Finish a request that took so many seconds of a worker and so many writes."""
         del self._running[request]
-        weighed, too_heavy = self._weighed.pop(request, 0), self._too_heavy.pop(request, 0)
+        weighed = self._weighed.pop(request, 0)
+        too_heavy = self._too_heavy.pop(request, 0)
         lane = self._lanes.get(request.cluster)
         if lane is not None:
             lane.weighed -= weighed
@@ -244,7 +250,10 @@ class FairQueue:
             lane.listed = False
 
     def resume(self, cluster: str, why: str = "") -> None:
-        """Hand out the requests of a virtual cluster again, unless it is paused for other reasons."""
+        """Hand out the requests of a virtual cluster again.
+
+        If it is paused for other reasons, too, it stays paused.
+        """
         lane = self._lane(cluster)
         lane.reasons.discard(why)
         if lane.reasons:
@@ -345,7 +354,8 @@ class FairQueue:
 
     def _admit(self, gate: Gate, *, all_of_them: bool = False) -> None:
         """Admit the requests that may enter now, and set a timer for the next ones."""
-        now, lane = self._clock(), self._lane(gate.cluster)
+        now = self._clock()
+        lane = self._lane(gate.cluster)
         while admitted := gate.admit(now, all_of_them=all_of_them):
             lane.put(admitted[0], low=admitted[1])
             self._offer(lane)
@@ -384,10 +394,9 @@ class FairQueue:
         return self._workers - len(self._running) > self._workers * reserve
 
     def _release(self, ended: Lane | None) -> None:
-        """Put lanes back into the order that may take a worker, after a request of a lane has
-        ended.
+        """Put lanes that may take a worker back into the order, after a request has ended.
 
-        These are this lane, and of the others the one that has used the least.
+        These are the lane of the request, and of the others the one that has used the least.
         """
         if ended in self._limited and self._may_take(ended):
             self._put_back(ended)

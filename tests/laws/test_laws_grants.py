@@ -413,7 +413,7 @@ def test_every_kind_that_grants_has_a_row() -> None:
     assert {grant.syncer for grant in GRANTS.values()} == _granting()
 
 
-def test_every_kind_with_options_of_its_own_grants_or_says_why_not() -> None:
+def test_every_kind_with_own_options_grants_or_explains() -> None:
     plain = Config.model_fields.keys()
     with_options = {syncer.name for syncer in _goes_down() if syncer.config.model_fields.keys() - plain}
     assert with_options - _granting() == NOT_WITHDRAWN.keys()

@@ -87,7 +87,7 @@ _TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 
 
 @given(st.dictionaries(_FIELDS, _TEXT), st.booleans(), st.booleans())
-def test_head_is_the_same_in_whatever_order_the_fields_come(metadata: Obj, kind: bool, sort: bool) -> None:
+def test_head_is_the_same_in_any_order_of_fields(metadata: Obj, kind: bool, sort: bool) -> None:
     order = {"name": 0, "generateName": 1, "namespace": 2, "uid": 3, "resourceVersion": 4, "labels": 5}
     metadata = dict(sorted(metadata.items(), key=lambda item: item[0] if sort else str(order[item[0]])))
     obj: Obj = {"kind": "Pod", "apiVersion": "v1"} if kind else {}
@@ -335,7 +335,7 @@ def test_large_object_with_many_parts_is_never_decoded_whole(
     assert "brackets" in found[codec.UNREADABLE]
 
 
-def test_reply_with_more_parts_than_an_object_may_have_is_decoded_with_a_higher_limit() -> None:
+def test_reply_with_many_parts_is_decoded_with_a_higher_limit() -> None:
     text = b'{"resources":[%s0]}' % (b"1," * codec.MOST_PARTS)
     assert len(text) <= codec.UNCOUNTED
     assert codec.decode(text)["resources"]

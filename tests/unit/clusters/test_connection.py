@@ -157,7 +157,7 @@ def test_insisting_on_the_service_account(tmp_path: Path) -> None:
         connect(ConnectionSettings(in_cluster=True), side=Side.HOST, environ={"KUBECONFIG": path})
 
 
-def test_other_address_of_a_server_is_asked_there_or_else_its_certificate() -> None:
+def test_other_address_is_checked_there_or_else_in_the_certificate() -> None:
     ca, other = trustme.CA(), trustme.CA()
 
     async def why(certificate: trustme.LeafCert, own: str, host: str, port: int = 0) -> str:

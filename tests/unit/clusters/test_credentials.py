@@ -69,7 +69,7 @@ def test_secrets_do_not_appear_in_texts() -> None:
     assert "s3cret" not in f"{login!r} {login} {access!r}"
 
 
-def test_token_file_is_looked_at_every_ten_seconds(tmp_path: Path) -> None:
+def test_token_file_is_checked_every_ten_seconds(tmp_path: Path) -> None:
     file, clock = tmp_path / "token", Clock()
     file.write_text("one")
 
@@ -266,7 +266,7 @@ def test_refused_credentials_stay_refused_while_a_plugin_hangs(tmp_path: Path) -
     asyncio.run(main())
 
 
-def test_refused_token_is_asked_for_again_but_not_by_every_request(tmp_path: Path) -> None:
+def test_refused_token_is_renewed_but_not_by_every_request(tmp_path: Path) -> None:
     clock = Clock()
     plugin = script(tmp_path, "give(token='same' if n < 3 else 'new')")
 
@@ -334,7 +334,7 @@ def test_plugin_gets_the_cluster_and_its_environment(tmp_path: Path) -> None:
     assert (mine, stdin) == ("yes", "")
 
 
-def test_plugin_that_talks_too_much_does_not_hang_and_only_its_end_is_kept(tmp_path: Path) -> None:
+def test_long_output_of_a_plugin_is_read_and_its_end_kept(tmp_path: Path) -> None:
     plugin = script(tmp_path, "sys.stderr.write('x' * 3_000_000 + ' the end'); sys.exit(3)")
     with pytest.raises(PluginFailed) as caught:
         asyncio.run(issue(plugin))

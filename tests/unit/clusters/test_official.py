@@ -275,7 +275,7 @@ def test_request_that_our_connection_cannot_send_is_refused() -> None:
     asyncio.run(main())
 
 
-def test_package_is_imported_only_where_it_is_asked_for() -> None:
+def test_package_is_imported_only_on_first_use() -> None:
     code = (
         "import sys\n"
         "import syncer.daemon.runner, syncer.clusters.connection, syncer.api\n"

@@ -190,7 +190,7 @@ def test_idle_connection_that_dies_under_a_stream_is_replaced_once(kind: Kind) -
     kind.run(main())
 
 
-def test_idle_connection_that_dies_in_the_middle_of_an_answer_is_not_tried_again(kind: Kind) -> None:
+def test_request_is_not_repeated_if_a_connection_dies_within_the_answer(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             if call.path == "/":

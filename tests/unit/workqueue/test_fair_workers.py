@@ -89,7 +89,7 @@ def test_busy_cluster_leaves_workers_for_idle_ones_more_if_it_is_slow(seconds: f
     play(scenario)
 
 
-def test_requests_without_work_do_not_let_a_slow_cluster_pass_for_a_fast_one() -> None:
+def test_idle_requests_do_not_make_a_slow_cluster_count_as_fast() -> None:
     async def scenario() -> None:
         scene = Scene()
         ended = itertools.count()
@@ -150,7 +150,7 @@ def test_cluster_within_its_share_takes_the_reserve_too() -> None:
     play(scenario)
 
 
-def test_workers_of_a_cluster_that_has_left_or_is_paused_go_to_the_others() -> None:
+def test_workers_of_a_removed_or_paused_cluster_go_to_others() -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.join("a", "b", "c", seconds=1.0)
@@ -322,7 +322,7 @@ def test_large_requests_wait_until_there_is_room_and_are_not_tried_before() -> N
     play(scenario)
 
 
-def test_large_requests_hold_up_no_small_ones_of_their_cluster_and_no_change_of_theirs_is_lost() -> None:
+def test_large_requests_delay_no_small_ones_and_lose_no_change() -> None:
     async def scenario() -> None:
         heavy = Heavy(4, uneven=True, small=3)
         assert await heavy.work() == ["n0", "small0", "small1", "small2"]
@@ -352,7 +352,7 @@ def test_request_that_is_alone_may_hold_any_number_of_bytes_and_counts_once() ->
     play(scenario)
 
 
-def test_request_that_is_let_in_and_holds_nothing_by_then_lets_in_the_next() -> None:
+def test_request_let_in_without_bytes_lets_in_the_next() -> None:
     async def scenario() -> None:
         heavy = Heavy(4, uneven=True)
         assert await heavy.work() == ["n0"]
