@@ -37,7 +37,7 @@ log = get_logger(__name__)
 
 
 class ServedFleet:
-    """Serves virtual clusters. What is wrong with one delays no other."""
+    """Serves virtual clusters. A fault of one delays no other."""
 
     def __init__(self, process: Process, clusters: Sequence[VirtualCluster]) -> None:
         self._process = process
@@ -51,7 +51,11 @@ class ServedFleet:
         #: Returns True for those that are served here; None if all are.
         self._keeps: Callable[[str], bool] | None = None
         process.unserved.expect(self._wanted)
-        self._lifecycles = Lifecycles(self._serve, failed=self._failed, retry_delay=self._retry_delay)
+        self._lifecycles = Lifecycles(
+            self._serve,
+            failed=self._failed,
+            retry_delay=self._retry_delay,
+        )
         self._backoff = Backoff(first=FIRST_DELAY, last=LAST_DELAY, least_part=0.5)
         #: The addresses and ports at which kubelets of the virtual clusters answer.
         self._kubelet_ports = PortsInUse()
@@ -96,7 +100,10 @@ class ServedFleet:
     def assign(self) -> None:
         """Serve those that are kept here from now on."""
         keeps = self._keeps
-        self._wanted = {name: each for name, each in self._all.items() if keeps is None or keeps(name)}
+        wanted = dict(self._all)
+        if keeps is not None:
+            wanted = {name: each for name, each in wanted.items() if keeps(name)}
+        self._wanted = wanted
         self._memory.limit(is_alone=self._is_alone())
         self._kubelet_ports.shared = not self._is_alone()
         for name, cluster in self._wanted.items():
@@ -199,12 +206,12 @@ class ServedFleet:
 
             if not moved.is_set():
                 raise OverBudget(self._memory.reason(objects, cluster))
-        text = "a virtual cluster begins again, as its kubeconfig is now of another server or program"
+        text = "kubeconfig now leads to another server or program; restarting the virtual cluster"
         log.warning(text, cluster=name)
 
 
 async def _served(served: ServedCluster, cluster: VirtualCluster) -> None:
-    """Serve a prepared virtual cluster until cancelled, and warn of what is odd about it."""
+    """Serve a prepared virtual cluster until cancelled, and warn about its settings."""
     pair = served.pair
     async with (
         beside(warn_of_selectors(pair.host, pair.settings)),
@@ -216,7 +223,7 @@ async def _served(served: ServedCluster, cluster: VirtualCluster) -> None:
 
 def _custom_kinds(pair: ClusterPair) -> list[Resource]:
     """Return the host resources of the kinds of `sync.custom` that go to the host."""
-    syncers = (each.syncer for each in pair.controllers.values() if each.direction.goes_down)
+    syncers = [each.syncer for each in pair.controllers.values() if each.direction.goes_down]
     return [syncer.host_resource for syncer in syncers if syncer.section.startswith("custom.")]
 
 

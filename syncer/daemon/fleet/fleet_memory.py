@@ -71,15 +71,18 @@ class FleetMemory:
         return ByteBudget(memory_limit() // 4, parent=part, divided=True)
 
     def reason(self, objects: ByteBudget, cluster: VirtualCluster) -> str:
-        """Return why a virtual cluster has ended whose objects take so much."""
+        """Return why a virtual cluster has ended because of the memory of its objects."""
         if objects.used > objects.most > 0:
             most = f"more than {objects.most >> 20} MB of the daemon's memory (maxMegabytes)"
             return f"its objects take {most}; delete some, or raise the limit"
-        return f"its objects take {objects.used >> 20} MB: {self._taken(self._process.of(cluster.owner))}"
+        taken = self._taken(self._process.of(cluster.owner))
+        return f"its objects take {objects.used >> 20} MB: {taken}"
 
     def _taken(self, owner: ByteBudget) -> str:
         """Return how much is taken, and what to do."""
-        together = f"the virtual clusters take {self._process.used >> 20} of {self._process.most >> 20} MB together"
+        used = self._process.used >> 20
+        most = self._process.most >> 20
+        together = f"the virtual clusters take {used} of {most} MB together"
         limit = "half of the memory limit of the daemon's container"
         own = f"those of this owner {owner.used >> 20}"
         return f"{together}, {limit}, {own}; delete objects, or raise the limit"

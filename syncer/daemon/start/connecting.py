@@ -11,7 +11,13 @@ from functools import cached_property
 from syncer.api.errors import ConfigError, Problem
 from syncer.api.objects import Side
 from syncer.clusters.client import SideClient
-from syncer.clusters.connection import ConnectionSettings, ReplaceableLogin, connect, connect_with_login, read_login
+from syncer.clusters.connection import (
+    ConnectionSettings,
+    ReplaceableLogin,
+    connect,
+    connect_with_login,
+    read_login,
+)
 from syncer.clusters.login import Login
 from syncer.config import ConnectionSection, SyncerConfig, VirtualCluster
 from syncer.daemon.connections import Connections
@@ -81,7 +87,12 @@ class SecretCluster(VirtualCluster):
     common: object
 
     @classmethod
-    def of(cls, cluster: VirtualCluster, login: ReplaceableLogin, common: object) -> "SecretCluster":
+    def of(
+        cls,
+        cluster: VirtualCluster,
+        login: ReplaceableLogin,
+        common: object,
+    ) -> "SecretCluster":
         """Return a virtual cluster with its login."""
         given = {each.name: getattr(cluster, each.name) for each in fields(cluster)}
         return cls(**given, login=login, common=common)
@@ -220,7 +231,11 @@ def _connect(
     return client
 
 
-def _connect_with_login(cluster: SecretCluster, metrics: Metrics, moved: Callable[[], None]) -> SideClient:
+def _connect_with_login(
+    cluster: SecretCluster,
+    metrics: Metrics,
+    moved: Callable[[], None],
+) -> SideClient:
     """Return a client by the login of a Secret."""
     settings = ConnectionSettings(qps=cluster.connection.qps, burst=cluster.connection.burst)
     side = Side.VIRTUAL
