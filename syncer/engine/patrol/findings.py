@@ -8,7 +8,8 @@ from typing import Any
 
 from syncer.api.drift import Policy
 from syncer.api.objects import SyncRequest
-from syncer.engine.reconcile.drift import Change, Drift, is_hidden, path_text, value_text
+from syncer.engine.reconcile.drift import Drift, is_hidden, path_text, value_text
+from syncer.engine.reconcile.patch_fields import Change
 from syncer.engine.reconcile.managed_fields import FieldManager, PathStep
 
 

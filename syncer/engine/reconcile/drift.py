@@ -12,6 +12,7 @@ from syncer.clusters import codec
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.managed_fields import FieldManager, PathStep, holders
+from syncer.engine.reconcile.patch_fields import Change, changes
 from syncer.translate.alike import same
 from syncer.translate.three_way import ABSENT
 
@@ -20,15 +21,6 @@ LONGEST_VALUE = 120
 #: Fields of a Secret whose values are shown; of all others only names and sizes.
 _OPEN = ("type", "immutable")
 _plain = re.compile(r"[A-Za-z0-9_-]+").fullmatch
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A path, its wanted value, and its live value."""
-
-    path: tuple[PathStep, ...]
-    wanted: Any
-    found: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +107,7 @@ def _of(call: Call, live: Obj, owner: Change | None) -> Iterator[tuple[DriftClas
         case Operation.CONDITIONS:
             yield from (("status", change) for change in _of_conditions(call.body, live))
         case Operation.PATCH | Operation.PATCH_STATUS | Operation.MERGE:
-            for change in changes(call.body, live):
+            for change in differences(call.body, live):
                 yield _class_of(change.path), change
 
 
@@ -136,38 +128,21 @@ def patch_of(body: Obj) -> Obj:
     return {**rest, "metadata": metadata} if metadata else rest
 
 
-def changes(body: Obj, live: Obj) -> Iterator[Change]:
-    """Yield the paths that a merge patch changes; in lists of the same length those of the elements."""
-    for name, value in patch_of(body).items():
-        yield from _patched(value, live.get(name, ABSENT), (name,))
+def differences(patch: Obj, live: Obj) -> Iterator[Change]:
+    """Yield the fields that a merge patch changes; in lists of the same length those of the elements.
 
-
-def _patched(wanted: Any, found: Any, path: tuple[PathStep, ...]) -> Iterator[Change]:
-    if wanted is None:
-        if found is not ABSENT:
-            yield Change(path, ABSENT, found)
-    elif isinstance(wanted, dict) and (isinstance(found, dict) or path[0] == "metadata"):
-        below = found if isinstance(found, dict) else {}
-        for name, value in wanted.items():
-            yield from _patched(value, below.get(name, ABSENT), (*path, name))
-    elif isinstance(wanted, list) and isinstance(found, list):
-        yield from _elements(wanted, found, path)
-    elif not same(wanted, found):
-        yield Change(path, wanted, found)
-
-
-def _elements(wanted: list[Any], found: list[Any], path: tuple[PathStep, ...]) -> Iterator[Change]:
-    """Yield the changed fields of a list's elements: a list is written whole, but seldom changes as
-    a whole.
+    A wanted value of ``ABSENT`` stands for a field that the patch removes.
     """
-    pairs = list(zip(wanted, found, strict=False))
-    if len(wanted) != len(found) or not all(isinstance(one, dict) and isinstance(two, dict) for one, two in pairs):
-        yield Change(path, wanted, found)
-        return
-    for index, (one, two) in enumerate(pairs):
-        for name, value in one.items():
-            if value is not None:
-                yield from _patched(value, two.get(name, ABSENT), (*path, index, name))
+    for change in changes(patch_of(patch), live):
+        if change.wanted is None:
+            if change.found is not ABSENT:
+                yield Change(change.path, ABSENT, change.found)
+        elif _is_list(change) or not same(change.wanted, change.found):
+            yield change
+
+
+def _is_list(change: Change) -> bool:
+    return isinstance(change.wanted, list) and isinstance(change.found, list)
 
 
 def _of_conditions(body: Obj, live: Obj) -> Iterator[Change]:
