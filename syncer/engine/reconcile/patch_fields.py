@@ -18,7 +18,9 @@ class Change:
     found: Any
 
 
-def changes(patch: Obj, live: Any, *, depth: int | None = None, above: tuple[PathStep, ...] = ()) -> Iterator[Change]:
+def changes(
+    patch: Obj, live: Any, *, depth: int | None = None, above: tuple[PathStep, ...] = ()
+) -> Iterator[Change]:
     """Yield the fields of a merge patch, each with its wanted and its live value.
 
     A wanted value of None removes the field. Fields that are equal on both sides are among them.
@@ -50,7 +52,9 @@ def _split(change: Change) -> Iterator[Change]:
         if isinstance(found, dict) or change.path[0] == "metadata":
             yield from changes(wanted, found, above=change.path)
             return
-    elif isinstance(wanted, list) and isinstance(found, list) and _have_like_elements(wanted, found):
+    elif (
+        isinstance(wanted, list) and isinstance(found, list) and _have_like_elements(wanted, found)
+    ):
         # A list is written whole, but seldom changes as a whole.
         for index, (wanted_element, element) in enumerate(zip(wanted, found, strict=True)):
             written = {name: value for name, value in wanted_element.items() if value is not None}

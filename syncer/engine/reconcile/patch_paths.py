@@ -102,7 +102,9 @@ def _contents(obj: Obj) -> Obj:
     for name in ("apiVersion", "kind", "status"):
         contents.pop(name, None)
     metadata = contents.pop("metadata")
-    contents["metadata"] = {name: value for name, value in metadata.items() if name in ("labels", "annotations")}
+    contents["metadata"] = {
+        name: value for name, value in metadata.items() if name in ("labels", "annotations")
+    }
     return contents
 
 
@@ -151,7 +153,7 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _cut(body: Obj, path: Path) -> Obj:
-    """Return the patch without a field, and without what is then empty."""
+    """Return the patch without a field, and without mappings that are then empty."""
     name, *below = path
     rest = {key: value for key, value in body.items() if key != name}
     if below:
