@@ -1,6 +1,6 @@
 """Marks: our labels and annotations.
 
-They say whose copy an object is; an unmarked object is never written or deleted.
+They identify the original of a copy; an unmarked object is never written or deleted.
 """
 
 import hashlib
@@ -57,8 +57,8 @@ class Marks:
     #: Annotation on virtual objects, where ``onHostDeletion`` is not ``recreate``: the uid of the
     #: copy, the uid of the virtual object, and the time at which the copy was created.
     copied: str = field(init=False)
-    #: Annotation on a virtual Service whose addresses aren't those of its copy yet: what is known
-    #: of them, and its spec while it is changed.
+    #: Annotation on a virtual Service that doesn't have the addresses of its copy yet: the known
+    #: addresses, and its spec while it is changed.
     address: str = field(init=False)
     #: Annotation that pauses writes: on objects of either side, on virtual Namespaces, and on the
     #: ConfigMap that represents the virtual cluster. A user sets ``"true"``; on a copy, we set
@@ -136,8 +136,9 @@ class Marks:
         return annotations_of(host).get(self.kind) == kind_mark(resource)
 
     def is_at_own_key(self, host: Obj, *, cluster: str) -> bool:
-        """Return True if a host object bears the marks of a copy of ours at its own key, of
-        whatever resource.
+        """Return True if a host object has the marks of a copy of ours at its own key.
+
+        The copy may be of any resource.
         """
         metadata = host["metadata"]
         labels = metadata.get("labels")

@@ -11,8 +11,8 @@ from syncer.api.dns_names import ServiceKey, Subdomain
 from syncer.api.durations import OptionType
 from syncer.api.section import Section
 
-#: Addresses of API servers of which it is remembered whether they are IP addresses: asked for each
-#: Pod, of as many as there are virtual clusters.
+#: Number of addresses of API servers in the cache of whether they are IP addresses: it is read for
+#: each Pod, and has an address for each virtual cluster.
 _REMEMBERED = 64
 
 

@@ -13,7 +13,7 @@ Json = Any
 #: A Kubernetes object as the JSON that the API server sent. Nothing is converted, so nothing is
 #: lost.
 Obj = dict[str, Json]
-#: Groups with their versions of which it is remembered whether they are Kubernetes' own.
+#: Number of groups with versions in the cache of whether they are Kubernetes' own.
 _REMEMBERED = 1024
 
 

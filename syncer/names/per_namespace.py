@@ -10,10 +10,10 @@ from syncer.names.single_namespace import REMEMBERED, SingleNamespace, is_rememb
 
 
 class PerNamespace:
-    """Translates ``db`` in ``shop`` of the virtual cluster ``vc`` to ``db`` in the host namespace
-    ``shop-x-vc-x-vc-ns``.
+    """Translates each virtual namespace to a host namespace of its own.
 
-    The host namespace is named like a cluster-scoped object: by name, cluster, and the cluster's
+    ``db`` in ``shop`` of the virtual cluster ``vc`` becomes ``db`` in ``shop-x-vc-x-vc-ns``. The
+    host namespace is named like a cluster-scoped object: by name, cluster, and the cluster's
     own host namespace (hashed if too long or ambiguous). Names that exist in every host namespace
     get the cluster as a suffix: see :mod:`syncer.names.reserved`.
     """

@@ -23,10 +23,10 @@ class Patrolled:
 
     def look(self, *, everything: bool = False, right: bool = True) -> tuple[list[str], int]:
         """Return the requests to look at, which are found right, and how many are passed over."""
-        found = list(self.verified.look(everything=everything))
+        found = list(self.verified.changed(everything=everything))
         requests = [request for request in found if request is not None]
         for request in requests if right else ():
-            self.verified.right(request)
+            self.verified.add(request)
         return sorted(f"{one.key} {one.host_key or ''}".strip() for one in requests), found.count(None)
 
 
