@@ -26,11 +26,13 @@ async def greet(name: str, client: Client, transport: Transport, options: Cluste
     if error is not None:
         raise CannotConnect(reason_of(error), str(error))
     try:
-        served = (await client.fetch("/api/v1")).get("resources") or []
+        served = (await client.fetch("/api/v1")).get("resources")
     except Unauthorized as error:
         raise CannotConnect(Reason.UNAUTHORIZED, str(error)) from error
     except (ClusterError, DecodeError) as error:
         raise CannotConnect(Reason.UNREACHABLE, f"cluster {name} can't be discovered: {error}") from error
+    if not isinstance(served, list):
+        served = []
     if not any(isinstance(each, Mapping) and each.get("name") == "nodes" for each in served):
         raise CannotConnect(Reason.UNREACHABLE, f"cluster {name} serves no nodes")
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self, TypeVar, overload
 
 from syncer.api.errors import Unreachable
 from syncer.clusters.client import Client
+from syncer.clusters.codec import DecodeError
 from syncer.clusters.connection import ConnectionSettings, client
 from syncer.clusters.rate_limit import RateLimited
 from syncer.multicluster import watchdog
@@ -158,7 +159,7 @@ class ClusterRegistry:
             ClusterNameTaken: The name is taken.
             ClusterNotFound: They were stopped before they had started.
             ConfigError: The kubeconfig can't be used.
-            ClusterError: The cluster refuses the first request, or doesn't answer.
+            ClusterError: The cluster refuses the first request, or doesn't answer as an API server.
             CannotStart: The caches aren't filled in time, or a factory raised.
         """
         if name in self._stacks:
@@ -342,13 +343,13 @@ class ClusterRegistry:
         """Start controllers, and return once their caches are filled.
 
         Raises:
-            ClusterError: The cluster refuses the first request, or doesn't answer.
+            ClusterError: The cluster refuses the first request, or doesn't answer as an API server.
             CannotStart: The caches aren't filled in time, or a factory raised.
         """
         limit = asyncio.timeout(self._start_timeout)
         try:
             async with limit:
-                await cluster.client.fetch("/version")
+                await _greet(cluster)
                 await self._make(stack, cluster, controllers)
                 manager = Manager(foreign=[self.manage])
                 for controller in controllers:
@@ -439,6 +440,19 @@ async def _made(factory: ControllerFactory, of: Spawned, what: str) -> Controlle
     if isinstance(made, Controller):
         return made
     return await watchdog.WATCHDOG.steps_of(made, what)
+
+
+async def _greet(cluster: Cluster) -> None:
+    """Send the first request to a cluster.
+
+    Raises:
+        ClusterError: The cluster refuses it, or doesn't answer, or not as an API server.
+    """
+    try:
+        await cluster.client.fetch("/version")
+    except DecodeError as error:
+        why = f"cluster {cluster.name}: its version can't be read: {error}"
+        raise Unreachable(why, cluster=cluster.name) from error
 
 
 async def _filled(stack: _Stack, task: "asyncio.Task[None]", controllers: list[Controller]) -> None:
