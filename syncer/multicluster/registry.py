@@ -33,11 +33,15 @@ from syncer.observe.logs import get_logger
 
 T = TypeVar("T")
 
-#: Default seconds in which controllers have to start, and to end.
-START_SECONDS, STOP_SECONDS = 60.0, 30.0
-#: Seconds between attempts to start controllers again whose cluster has moved: at most the first,
-#: doubled up to the last, each time a random part of it.
-FIRST_ATTEMPT, LAST_ATTEMPT = 1.0, 60.0
+#: Default seconds in which controllers have to start.
+START_SECONDS = 60.0
+#: Default seconds in which controllers have to end.
+STOP_SECONDS = 30.0
+#: Seconds between attempts to start controllers again whose cluster has moved: at most this for the
+#: first, doubled each time, and a random part of it.
+FIRST_ATTEMPT = 1.0
+#: Most seconds between two of these attempts.
+LAST_ATTEMPT = 60.0
 BACKOFF = Backoff(first=FIRST_ATTEMPT, last=LAST_ATTEMPT)
 
 log = get_logger(__name__)
@@ -375,7 +379,11 @@ class ClusterRegistry:
         try:
             for factory in self._factories:
                 stack.factory = f"factory {name_of(factory)} of cluster {stack.name}"
-                controllers.append(await _made(factory, spawned, stack.factory))
+                with watchdog.WATCHDOG.step(stack.factory):
+                    made = factory(spawned)
+                if not isinstance(made, Controller):
+                    made = await watchdog.WATCHDOG.steps_of(made, stack.factory)
+                controllers.append(made)
         except Exception as error:
             message = f"cluster {stack.name}: a controller can't be made: {error}"
             raise CannotStart(message) from error
@@ -432,14 +440,6 @@ class ClusterRegistry:
             raise StillRunning(why) from None
         if self._stacks.get(stack.name) is stack:
             del self._stacks[stack.name]
-
-
-async def _made(factory: ControllerFactory, of: Spawned, what: str) -> Controller:
-    with watchdog.WATCHDOG.step(what):
-        made = factory(of)
-    if isinstance(made, Controller):
-        return made
-    return await watchdog.WATCHDOG.steps_of(made, what)
 
 
 async def _greet(cluster: Cluster) -> None:
