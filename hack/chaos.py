@@ -137,7 +137,8 @@ def main() -> None:
     print(json.dumps(result, indent=2))
     for violation in result["violations"]:
         print("\n".join([*violation["wrong"], violation["script"]]), file=sys.stderr)
-    sys.exit(1 if result["violations"] else 0)
+    if result["violations"]:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

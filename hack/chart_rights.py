@@ -133,24 +133,30 @@ class _Table:
         verbs: dict[tuple[Any, ...], set[str]] = defaultdict(set)
         for permission, unless in self._conditions():
             verbs[tuple(sorted(unless)), *permission[:-1]].add(permission.verb)
-        rights = [
-            {
-                "unless": _by_option(unless),
-                "side": str(side),
-                "group": group,
-                "resource": f"{plural}/{subresource}" if subresource else plural,
-                "namespaced": namespaced,
-                "names": names,
-                "verbs": sorted(verbs[unless, side, group, plural, subresource, namespaced, names]),
-            }
-            for unless, side, group, plural, subresource, namespaced, names in sorted(verbs)
-        ]
+        rights: list[dict[str, Any]] = []
+        for right in sorted(verbs):
+            unless, side, group, plural, subresource, namespaced, names = right
+            resource = plural
+            if subresource:
+                resource = f"{plural}/{subresource}"
+            rights.append(
+                {
+                    "unless": _by_option(unless),
+                    "side": str(side),
+                    "group": group,
+                    "resource": resource,
+                    "namespaced": namespaced,
+                    "names": names,
+                    "verbs": sorted(verbs[right]),
+                }
+            )
         kinds = dict(self._kinds())
-        read = sorted(
-            {*_READ, *(f"{kind}.enabled" for kind in kinds), *(path for each in rights for path in each["unless"])}
-        )
+        read = {*_READ}
+        read.update(f"{kind}.enabled" for kind in kinds)
+        for each in rights:
+            read.update(each["unless"])
         return {
-            "defaults": {path: self._default(tuple(path.split("."))) for path in read},
+            "defaults": {path: self._default(tuple(path.split("."))) for path in sorted(read)},
             "fixed": [name for name in TRANSLATORS if self._cluster(_bare(name)).translator.host_namespaces()],
             "translators": TRANSLATORS,
             "kinds": kinds,
@@ -177,7 +183,8 @@ class _Table:
 
     def _by_option(self, base: Mapping[str, Any], section: Path) -> Iterator[tuple[Permission, Unless]]:
         """Yield each permission that a section takes, with the values of its options that it isn't needed with."""
-        usual, more = self._needed(base), dict[Path, dict[str, frozenset[Permission]]]()
+        usual = self._needed(base)
+        more = dict[Path, dict[str, frozenset[Permission]]]()
         for path, schema in self._options.items():
             if path[: len(section)] == section and path[-1] != "enabled" and "drift" not in path:
                 tried = [*_listed(schema), *_VALUES.get(".".join(path), ())]
@@ -207,7 +214,8 @@ class _Table:
         resources = {(each.resource.group, each.resource.plural): f"sync.{each.section}" for each in enabled}
         bare = self._off(_bare("per-namespace"))
         for syncer in enabled:
-            section, resource = tuple(f"sync.{syncer.section}".split(".")), syncer.resource
+            section = tuple(f"sync.{syncer.section}".split("."))
+            resource = syncer.resource
             alone = _put(bare, (*section, "enabled"), value=True)
             owners = [self._with(alone, (*section, "authority"), {str(path): "host"}) for path in syncer.down]
             shared = frozenset().union(*(each for each in owners if each is not None)) - self._needed(alone)
@@ -253,14 +261,21 @@ class _Table:
         cluster = self._cluster(document)
         election = bool(document.get("leaderElection", {}).get("enabled"))
         granted = needed(cluster.all_syncers(), settings=cluster.settings(), leader_election=election)
-        return frozenset(
-            Permission(
-                each.side, resource.group, resource.plural, each.subresource, resource.namespaced, each.names, verb
-            )
-            for each in granted
-            for resource in [each.resource]
-            for verb in each.verbs
-        )
+        found: set[Permission] = set()
+        for each in granted:
+            resource = each.resource
+            for verb in each.verbs:
+                permission = Permission(
+                    each.side,
+                    resource.group,
+                    resource.plural,
+                    each.subresource,
+                    resource.namespaced,
+                    each.names,
+                    verb,
+                )
+                found.add(permission)
+        return frozenset(found)
 
     def _cluster(self, document: Mapping[str, Any]) -> VirtualCluster:
         """Return the virtual cluster of a configuration.

@@ -148,7 +148,8 @@ def text_of(schema: Any, depth: int = 0) -> str:
 def values_table(chart: Path) -> str:
     """Return the values of a chart in a folder as a table in Markdown: name, default, comment."""
     text = (chart / "values.yaml").read_text()
-    node, lines = yaml.compose(text), text.splitlines()
+    node = yaml.compose(text)
+    lines = text.splitlines()
     assert isinstance(node, yaml.MappingNode)
     return "\n".join(["| value | default | |", "|---|---|---|", *_rows(node, lines, "")])
 
@@ -224,7 +225,8 @@ def _definitions(configuration: Mapping[str, Any]) -> dict[str, Schema]:
     whole = deepcopy({name: configuration[name] for name in ("type", "additionalProperties", "properties")})
     # The charts' templates refuse these, and name the value.
     whole["properties"] |= {name: {} for name in ("virtualClusters", "cluster", "virtual")}
-    entry, own = deepcopy(found["VirtualCluster"]), ("kubeconfig", "context")
+    entry = deepcopy(found["VirtualCluster"])
+    own = ("kubeconfig", "context")
     entry["properties"] = {name: each for name, each in entry["properties"].items() if name not in own}
     text = {"type": "string", "minLength": 1}
     secret = {"type": "object", "properties": {"name": text, "key": text}, "additionalProperties": False}

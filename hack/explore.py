@@ -61,11 +61,13 @@ def main(minutes: float, seed: int | None) -> None:
     """Try new seeds until the time is over."""
     interrupt_on_sigterm()
     first = seed if seed is not None else random.SystemRandom().randrange(10**6) * 1000
-    end, failed, number = time.monotonic() + minutes * 60, 0, first
+    end = time.monotonic() + minutes * 60
+    failed = 0
+    number = first
     while True:
         for each in turn(number):
             if time.monotonic() >= end:
-                sys.exit(1 if failed else 0)
+                sys.exit(min(failed, 1))
             failed += not _succeeds(number, each)
         number += 1
 

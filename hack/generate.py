@@ -27,7 +27,8 @@ SYNCER = CHARTS / "syncer"
 #: The charts that have values: all but the library.
 WITH_VALUES = (SYNCER, CHARTS / "virtual-cluster")
 
-BEGIN, END = "<!-- values: written by hack/generate -->", "<!-- end of values -->"
+BEGIN = "<!-- values: written by hack/generate -->"
+END = "<!-- end of values -->"
 
 HEAD = """\
 # Every option with its default, apart from the names and paths of this example. Written by hack/generate.

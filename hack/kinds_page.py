@@ -58,7 +58,9 @@ def kinds_page(syncers: Iterable[type[Syncer]]) -> str:
     if wrong := NOT_SYNCED.keys() & {each.resource.kind for each in found}:
         raise ValueError(f"hack/kinds_page.py says that these kinds aren't synced: {', '.join(sorted(wrong))}")
     rows = [f"| {_title(each)} | {_direction(each)} | {_default(each)} | `sync.{each.section}` |" for each in found]
-    parts = [line for each in found for line in _part(each)]
+    parts: list[str] = []
+    for each in found:
+        parts.extend(_part(each))
     left = [f"| {kind} | {instead} |" for kind, instead in NOT_SYNCED.items()]
     return HEAD + "\n".join([*rows, "", *parts]) + "\n" + TAIL + "\n".join(left) + "\n"
 

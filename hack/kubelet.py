@@ -127,7 +127,9 @@ class Kubelet:
         if bound := dig(pod, "spec.nodeName"):
             return bool(bound == self.node)
         terms = dig(pod, f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms") or ()
-        named = [field["values"] for term in terms for field in term.get("matchFields") or ()]
+        named: list[list[str]] = []
+        for term in terms:
+            named.extend(field["values"] for field in term.get("matchFields") or ())
         return not named or any(self.node in values for values in named)
 
     def _start(self, step: Coroutine[Any, Any, None]) -> None:
@@ -136,7 +138,8 @@ class Kubelet:
 
     async def _live(self, pod: Obj) -> None:
         """Bind, run, become ready; retry, like a kubelet, while the pod exists."""
-        uid, key = pod["metadata"]["uid"], key_of(pod)
+        uid = pod["metadata"]["uid"]
+        key = key_of(pod)
         while uid in self._known and self._is_mine(pod):
             try:
                 if await self._has_claims(pod):
@@ -154,7 +157,8 @@ class Kubelet:
 
     async def _has_claims(self, pod: Obj) -> bool:
         """Return True if every claim of a pod is there; a scheduler binds none that lacks one."""
-        spec, namespace = pod["spec"], pod["metadata"]["namespace"]
+        spec = pod["spec"]
+        namespace = pod["metadata"]["namespace"]
         volumes = (volume.get("persistentVolumeClaim") for volume in spec.get("volumes") or ())
         named = [(PERSISTENT_VOLUME_CLAIMS, claim["claimName"]) for claim in volumes if claim]
         for claim in spec.get("resourceClaims") or ():
@@ -186,7 +190,8 @@ class Kubelet:
     async def _record_event(self, pod: Obj, source: str, reason: str, message: str) -> None:
         if not self.events:
             return
-        metadata, time = pod["metadata"], now()
+        metadata = pod["metadata"]
+        time = now()
         event = {
             "apiVersion": "v1",
             "kind": "Event",

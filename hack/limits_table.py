@@ -18,7 +18,8 @@ from syncer.config import option_at
 Number: TypeAlias = "float | tuple[Number, ...]"
 
 PAGE = "docs/architecture/limits.md"
-BEGIN, END = "<!-- limits: values written by hack/generate -->", "<!-- end of limits -->"
+BEGIN = "<!-- limits: values written by hack/generate -->"
+END = "<!-- end of limits -->"
 #: Constants that bound nothing, as ``module NAME``, each with what they are instead. A constant without a row that is
 #: none of these is a fault.
 NO_LIMITS = {

@@ -26,8 +26,10 @@ from typing import Any, TextIO
 
 #: Steps of fewer CPU seconds are never written.
 LEAST = 0.01
-#: Interval of looking at the loop's stack, in seconds, and the functions that are kept of it.
-LOOK, FUNCTIONS = 0.03, 8
+#: Interval of looking at the loop's stack, in seconds.
+LOOK = 0.03
+#: The functions of the stack that are kept.
+FUNCTIONS = 8
 
 Callback = Callable[..., Any]
 
@@ -50,7 +52,8 @@ class Recorder:
             if threading.get_ident() != self._thread:
                 return callback(*given, **options)
             self.steps += 1
-            number, began = self.steps, time.thread_time()
+            number = self.steps
+            began = time.thread_time()
             try:
                 return callback(*given, **options)
             finally:
@@ -155,7 +158,9 @@ def _measuring(schedule: Callback, position: int, recorder: Recorder) -> Callbac
     """Return a method of a loop that schedules the callback at this position, measured."""
 
     def scheduling(self: Any, *given: Any, **options: Any) -> Any:
-        before, callback, after = given[:position], given[position], given[position + 1 :]
+        before = given[:position]
+        callback = given[position]
+        after = given[position + 1 :]
         return schedule(self, *before, recorder.timed(callback), *after, **options)
 
     return scheduling

@@ -34,7 +34,8 @@ LARGEST = 2_000_000
 
 def largest(text: str, grow: Callable[[int], Any]) -> int:
     """Return a size, a power of two, at which the expression is allowed, and at twice which it is not."""
-    cost, size = bound(text, variables=VARIABLES, python=PYTHON), 1
+    cost = bound(text, variables=VARIABLES, python=PYTHON)
+    size = 1
     while size < LARGEST and price(cost, _used(text, grow(size * 2))) <= LIMIT:
         size *= 2
     return size

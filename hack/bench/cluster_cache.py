@@ -36,14 +36,22 @@ from syncer.observe.logs import configure
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.objects import configmap
 
-KEY, FROZEN = Key("shop", "x"), "frozen"
-#: The longest that a stamp may be old, in units of its interval, and the p99 beside a frozen cluster, in units of the
-#: p99 without it.
-AGE, SLOWER = 1.2, 1.5
+KEY = Key("shop", "x")
+FROZEN = "frozen"
+#: The longest that a stamp may be old, in units of its interval.
+AGE = 1.2
+#: The largest p99 beside a frozen cluster, in units of the p99 without it.
+SLOWER = 1.5
 #: Phases of each sort; the first two are not counted.
 TURNS = 4
-#: Seconds between two rotations, the rotations, the clusters, and the objects that are made in each between two.
-ROTATION, ROTATIONS, ROTATED, MADE = 2.0, 15, 10, 20
+#: Seconds between two rotations.
+ROTATION = 2.0
+#: The number of rotations.
+ROTATIONS = 15
+#: The clusters whose credentials rotate.
+ROTATED = 10
+#: The objects that are made in each cluster between two rotations.
+MADE = 20
 
 
 class Figures:
@@ -114,7 +122,8 @@ class Counting(HttpTransport):
 
     def __init__(self, credentials: LoginCredentials, options: ClusterCacheOptions, counts: "Counts") -> None:
         super().__init__(credentials.login.endpoint, credentials, user_agent=options.user_agent)
-        self._login, self._counts = credentials, counts
+        self._login = credentials
+        self._counts = counts
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request."""
@@ -177,7 +186,8 @@ async def phase(
     cache: ClusterCache, good: Sequence[str], dead: Sequence[str], number: int, seconds: float
 ) -> tuple[Figures, float]:
     """Return the events that consumers have got, and the age of the oldest probe of a good cluster, in seconds."""
-    figures, oldest = Figures(), 0.0
+    figures = Figures()
+    oldest = 0.0
     end = time.monotonic() + seconds
     async with helped_by(*(consume(cache, good, dead, each, figures) for each in range(number))):
         while time.monotonic() < end:
@@ -200,7 +210,8 @@ async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts
     for name in names:
         watch(name)
     texts = {name: (folder / f"{name}.kubeconfig").read_text() for name in names}
-    before, counts.tokens = counts.collections, set()
+    before = counts.collections
+    counts.tokens = set()
     made: dict[tuple[str, str], float] = {}
     for number in range(1, ROTATIONS + 1):
         for name, text in texts.items():
@@ -215,7 +226,8 @@ async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts
             await asyncio.sleep(ROTATION / MADE)
     await asyncio.sleep(ROTATION)
     delays = [arrivals[key] - begun for key, begun in made.items() if key in arrivals]
-    missed, lists = len(made) - len(delays), counts.collections - before
+    missed = len(made) - len(delays)
+    lists = counts.collections - before
     figures = {"clusters": len(names), "rotations": ROTATIONS, "tokens_sent": len(counts.tokens), "made": len(made)}
     print(
         json.dumps(
@@ -228,7 +240,8 @@ async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts
 async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequence[str], n: int, seconds: float) -> int:
     """Measure by turns; return the exit code."""
     index = FieldIndex(CONFIG_MAPS, "name", lambda obj: [obj["metadata"]["name"]])
-    options, counts = ClusterCacheOptions(user_agent="bench", indexes=[index]), Counts()
+    options = ClusterCacheOptions(user_agent="bench", indexes=[index])
+    counts = Counts()
     provider = FolderProvider(folder, environ={}, interval=ROTATION / 4)
     cache = ClusterCache([provider], options, environ={}, dial=lambda login, chosen: Counting(login, chosen, counts))
     async with helped_by(cache.run()):
@@ -255,7 +268,8 @@ async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequen
                 total.requests += figures.requests
         os.kill(stopping, signal.SIGCONT)
         is_kept = await rotate(cache, folder, good[:ROTATED], counts)
-    without, beside = totals["without"].p99(), totals["with"].p99()
+    without = totals["without"].p99()
+    beside = totals["with"].p99()
     slower = {name: round(beside[name] / without[name], 2) for name in without}
     wrong = totals["without"].wrong + totals["with"].wrong
     print(json.dumps({"p99_ms_without_frozen": without, "asked": len(totals["without"].getters)}))

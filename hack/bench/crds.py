@@ -30,9 +30,10 @@ from syncer.testing.objects import crd, crd_version
 
 HOST_NAMESPACE = "vc-shop"
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
-#: The smallest and the largest CRD, in bytes; those of cert-manager and prometheus-operator have 10
-#: KB to 500 KB.
-SMALLEST, LARGEST = 10_000, 40_000
+#: The smallest CRD, in bytes; those of cert-manager and prometheus-operator have 10 KB to 500 KB.
+SMALLEST = 10_000
+#: The largest CRD, in bytes.
+LARGEST = 40_000
 #: Where the API groups are.
 GROUP = "bench.example.com"
 #: Polling interval, in seconds.
@@ -45,7 +46,8 @@ WORDS = ("volume", "replica", "backend", "policy", "window", "schedule", "endpoi
 def make(number: int, *, public: bool) -> Obj:
     """Return a CRD with a schema of random size, the same for the same number."""
     rng = random.Random(number)
-    size, properties = rng.randint(SMALLEST, LARGEST), dict[str, Any]()
+    size = rng.randint(SMALLEST, LARGEST)
+    properties = dict[str, Any]()
     while len(json.dumps(properties)) < size:
         properties[f"{rng.choice(WORDS)}{len(properties)}"] = _part(rng)
     schema = {"properties": {"spec": {"properties": properties}}}
@@ -77,9 +79,12 @@ class Arrivals:
     """The CRDs that a cluster has and serves, by a watch."""
 
     def __init__(self, cluster: SideClient, wanted: int) -> None:
-        self._cluster, self._wanted = cluster, wanted
-        self._there, self._served = set[str](), set[str]()
-        self.there, self.served = asyncio.Event(), asyncio.Event()
+        self._cluster = cluster
+        self._wanted = wanted
+        self._there = set[str]()
+        self._served = set[str]()
+        self.there = asyncio.Event()
+        self.served = asyncio.Event()
 
     async def run(self) -> None:
         """Watch until all are served."""
@@ -108,14 +113,17 @@ class Bench:
     """A run of the benchmark."""
 
     def __init__(self, options: argparse.Namespace, virtual: ControlPlane, host: ControlPlane, folder: Path) -> None:
-        self.options, self.virtual, self.host = options, virtual, host
+        self.options = options
+        self.virtual = virtual
+        self.host = host
         self.public = [make(number, public=True) for number in range(options.public)]
         self.others = [make(number, public=False) for number in range(options.public, options.n)]
         self.daemon = Daemon(self._config(), folder)
 
     async def run(self) -> None:
         """Run all phases."""
-        host, virtual = _connect(self.host, Side.HOST), _connect(self.virtual, Side.VIRTUAL)
+        host = _connect(self.host, Side.HOST)
+        virtual = _connect(self.virtual, Side.VIRTUAL)
         try:
             await _create_all(host, [*self.others, *self.public])
             await _discovered(host, self.options.n)
@@ -133,7 +141,8 @@ class Bench:
         arrivals = Arrivals(virtual, len(self.public))
         watching = asyncio.create_task(arrivals.run())
         await asyncio.sleep(0.5)
-        began, line = time.perf_counter(), dict[str, Any]()
+        began = time.perf_counter()
+        line = dict[str, Any]()
         self.daemon.spawn()
         for name, waiting in (
             ("ready_s", asyncio.to_thread(self.daemon.wait_ready)),
@@ -156,7 +165,10 @@ class Bench:
         return sum(name == "syncer_cache_objects" and group in labels for name, labels in self.daemon.samples())
 
     def _cost(self) -> dict[str, Any]:
-        cpu, rss, samples, calls = self.daemon.cpu(), self.daemon.rss(), self.daemon.samples(), self.daemon.calls()
+        cpu = self.daemon.cpu()
+        rss = self.daemon.rss()
+        samples = self.daemon.samples()
+        calls = self.daemon.calls()
         return {
             "cpu_s": cpu,
             "rss_mb": round(rss, 1),
@@ -221,7 +233,8 @@ async def _discovered(cluster: SideClient, number: int) -> None:
 
 
 async def _create_all(cluster: SideClient, objects: Iterable[Obj]) -> float:
-    queue, began = iter(objects), time.perf_counter()
+    queue = iter(objects)
+    began = time.perf_counter()
 
     async def creator() -> None:
         for obj in queue:

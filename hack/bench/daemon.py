@@ -25,8 +25,10 @@ from syncer.config import load
 from syncer.plugins import installed
 from syncer.rights.rbac import Subject, manifests, needed
 
-#: A process is idle if it used less CPU than this for this long.
-STILL_SECONDS, STILL_CPU_SECONDS = 0.6, 0.002
+#: A process is idle if it used hardly any CPU for so many seconds.
+STILL_SECONDS = 0.6
+#: The CPU seconds that an idle process uses less than in that time.
+STILL_CPU_SECONDS = 0.002
 #: Seconds, after which a process that doesn't answer or end is given up.
 PATIENCE = 120.0
 #: With a process id, the number of that process's CPU clock: clock_getcpuclockid(3).
@@ -120,12 +122,14 @@ class Daemon:
 
         It gets no requests meanwhile: a scrape of its metrics costs it 7 ms.
         """
-        used, since = self.cpu(), time.perf_counter()
+        used = self.cpu()
+        since = time.perf_counter()
         while time.perf_counter() - since < STILL_SECONDS:
             time.sleep(0.05)
             now = self.cpu()
             if now - used > most:
-                used, since = now, time.perf_counter()
+                used = now
+                since = time.perf_counter()
         return since
 
     def stop(self) -> None:
@@ -252,7 +256,8 @@ def two_planes() -> Iterator[tuple[ControlPlane, ControlPlane, Path]]:
     the end.
     """
     found = find_programs()
-    virtual, host = ControlPlane("virtual", programs=found), ControlPlane("host", programs=found)
+    virtual = ControlPlane("virtual", programs=found)
+    host = ControlPlane("host", programs=found)
     with tempfile.TemporaryDirectory(prefix="syncer-bench-") as folder:
         start_all(virtual, host)
         try:

@@ -37,9 +37,12 @@ from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, namespace
 
 REGULAR = [f"regular-{number}" for number in range(40)]
-REGULAR_OBJECTS, OBJECTS = 10, 900
-#: Seconds of a write on the host, and of one for a slow cluster.
-WRITE, SLOW = 0.005, 2.0
+REGULAR_OBJECTS = 10
+OBJECTS = 900
+#: Seconds of a write on the host.
+WRITE = 0.005
+#: Seconds of a write for a slow cluster.
+SLOW = 2.0
 #: The most that others may cost the regular ones: the ratio of the mean latencies.
 LIMIT = 1.5
 #: Seconds until the regular ones must be in step.

@@ -31,17 +31,27 @@ from syncer.resources.kinds import PODS
 from syncer.testing import ApiServer
 from syncer.testing.objects import namespace, pod, serviceaccount
 
-HOME, NAMESPACE, HOST = "fleet", "shop", "host"
+HOME = "fleet"
+NAMESPACE = "shop"
+HOST = "host"
 #: Processes of virtual API servers.
 PROCESSES = 2
-#: CPU milliseconds a pod of the paper's syncer (VirtualCluster, ICDCS 2021), and its memory in MB.
-PAPER_MS, PAPER_MB = 13.8, 1200.0
-#: The most that many clusters may cost, in units of a single one, and memory in MB.
-CPU, START, MEMORY = 1.15, 1.3, 400.0
+#: CPU milliseconds a pod of the paper's syncer (VirtualCluster, ICDCS 2021).
+PAPER_MS = 13.8
+#: The memory of the paper's syncer, in MB.
+PAPER_MB = 1200.0
+#: The most CPU that many clusters may cost, in units of a single one.
+CPU = 1.15
+#: The most CPU that the start of many clusters may cost, in units of a single one.
+START = 1.3
+#: The most memory that many clusters may cost, in MB.
+MEMORY = 400.0
 #: Streams to the host, for each kind that is watched there.
 STREAMS = 2
-#: Seconds that arriving may take, and of rest.
-PATIENCE, REST = 900.0, 20.0
+#: Seconds that arriving may take.
+PATIENCE = 900.0
+#: Seconds of rest.
+REST = 20.0
 #: CPU seconds in 0.6 s below which the daemon counts as at rest: 100 virtual clusters take 0.006.
 STILL = 0.03
 
@@ -97,7 +107,8 @@ class Servers:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self._stdin, self._stdout = self.process.stdin, self.process.stdout
+        self._stdin = self.process.stdin
+        self._stdout = self.process.stdout
         if self._stdout.readline() != "ready\n":
             raise SystemExit("the API servers haven't started")
 
@@ -142,7 +153,8 @@ class Run:
             stack.callback(daemon.kill)
             daemon.start()
             daemon.wait_still(STILL)
-            empty, before = daemon.rss(), daemon.cpu()
+            empty = daemon.rss()
+            before = daemon.cpu()
             begun = time.perf_counter()
             for each in virtual:
                 each.send(f"create {self.pods // self.clusters}")

@@ -34,7 +34,9 @@ from syncer.testing.objects import (
     serviceaccount,
 )
 
-HOME, NAMESPACE, OTHERS = "vc-ns", "shop", "bank"
+HOME = "vc-ns"
+NAMESPACE = "shop"
+OTHERS = "bank"
 COPIED = {"annotations": {"vsyncer.dev/force-sync": "true"}}
 #: Deadline of a ConfigMap of the other namespace, in seconds.
 PATIENCE = 120.0
@@ -151,7 +153,8 @@ class Scene:
     """The daemon between two API servers."""
 
     def __init__(self, folder: Path, python: str) -> None:
-        self.tenant, self.host = BackgroundApiServer(seed="virtual"), BackgroundApiServer(seed="host")
+        self.tenant = BackgroundApiServer(seed="virtual")
+        self.host = BackgroundApiServer(seed="host")
         self._notes = folder / "steps"
         self._beats = 0
         for server, name in ((self.tenant, "virtual"), (self.host, "host")):
@@ -219,7 +222,8 @@ class Scene:
     def _served(self) -> float:
         """Return the seconds until a ConfigMap of the other namespace has its copy."""
         self._beats += 1
-        name, begun = f"beat-{self._beats}", time.monotonic()
+        name = f"beat-{self._beats}"
+        begun = time.monotonic()
         self.tenant.put(configmap(name, namespace=OTHERS, metadata=COPIED))
         while self.host.get("configmaps", f"{HOME}/{name}-x-{OTHERS}-x-vc") is None:
             if time.monotonic() - begun > PATIENCE:

@@ -11,7 +11,8 @@ from prometheus_client import generate_latest
 from hack.bench.store import rss
 from syncer.observe.metrics import Metrics, SyncerMetrics
 
-ROUNDS, COUNT = 5, 20_000
+ROUNDS = 5
+COUNT = 20_000
 #: The syncers that are enabled by default.
 SYNCERS = ("configmaps", "endpoints", "events", "ingresses", "namespaces", "nodes", "pods", "secrets", "services")
 

@@ -39,8 +39,10 @@ POLICIES = Resource(ADMISSION, "ValidatingAdmissionPolicy", "validatingadmission
 BINDINGS = Resource(
     ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
 )
-#: Concurrent creations of red ones, and healthy ones before those that count.
-CONCURRENCY, WARM_UP = 16, 20
+#: Concurrent creations of red ones.
+CONCURRENCY = 16
+#: Healthy ones before those that count.
+WARM_UP = 20
 #: Polling interval, in seconds.
 POLL = 0.2
 
@@ -70,7 +72,9 @@ class Bench:
     """A run of the benchmark."""
 
     def __init__(self, options: argparse.Namespace, tenants: list[Tenant], host: SideClient) -> None:
-        self.options, self.tenants, self.host = options, tenants, host
+        self.options = options
+        self.tenants = tenants
+        self.host = host
         self._arrived: dict[str, asyncio.Future[float]] = {}
         self._numbers = iter(range(1_000_000))
 
@@ -130,7 +134,8 @@ class Bench:
         now = await asyncio.to_thread(tenant.daemon.calls)
         while now != before:
             await asyncio.sleep(5 * POLL)
-            before, now = now, await asyncio.to_thread(tenant.daemon.calls)
+            before = now
+            now = await asyncio.to_thread(tenant.daemon.calls)
 
     async def _relieve(self, tenant: Tenant) -> None:
         names = iter(range(self.options.failing))

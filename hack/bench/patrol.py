@@ -34,7 +34,8 @@ from syncer.testing.objects import configmap, namespace
 
 #: The contents of each object.
 TEXT = "x" * 1000
-CLUSTER, HOME = "vc", "vc-ns"
+CLUSTER = "vc"
+HOME = "vc-ns"
 KIND = "configmaps"
 
 
@@ -43,7 +44,8 @@ KIND = "configmaps"
 
 async def serve(folder: Path, count: int) -> None:
     """Serve a virtual cluster with this number of ConfigMaps, and a host, until standard input ends."""
-    virtual, host = ApiServer(seed="virtual"), ApiServer(seed="host")
+    virtual = ApiServer(seed="virtual")
+    host = ApiServer(seed="host")
     host.put(namespace(HOME))
     for number in range(count):
         virtual.put(configmap(f"object-{number:06d}", {"text": TEXT}))
@@ -140,7 +142,8 @@ async def measure(folder: Path, scans: int) -> None:
         cpu, scan = await scanned(process, pair, fresh=False)
         show("first scan", pairs=scan.verified, cpu_s=cpu)
         for fresh, number in ((False, 10), (True, 5)):
-            before, times = requests(process), list[float]()
+            before = requests(process)
+            times = list[float]()
             for _ in range(number):
                 cpu, scan = await scanned(process, pair, fresh=fresh)
                 times.append(cpu)
@@ -153,7 +156,8 @@ async def measure(folder: Path, scans: int) -> None:
 async def steady(process: Process, pair: ClusterPair, scans: int) -> None:
     """Print the memory over many scans, every tenth from fresh lists."""
     gc.collect()
-    before, highest = rss(), 0.0
+    before = rss()
+    highest = 0.0
     for number in range(scans):
         await scanned(process, pair, fresh=number % 10 == 9)
         highest = max(highest, rss())

@@ -37,7 +37,8 @@ from syncer.names import SingleNamespace
 from syncer.resources.kinds import PODS
 
 SETTINGS = Settings("shop", "vc-shop", SingleNamespace(cluster="shop", namespace="vc-shop"))
-NODE, POD = "node", Key("web", "front")
+NODE = "node"
+POD = Key("web", "front")
 HOST_KEY = SETTINGS.names.to_host(PODS, POD)
 REQUEST = f"GET /containerLogs/{POD.namespace}/{POD.name}/main?follow=true HTTP/1.1\r\nHost: node\r\n\r\n".encode()
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
@@ -128,7 +129,8 @@ class Bare(asyncio.Protocol):
     """Passes bytes to another server and back, and nothing more."""
 
     def __init__(self, upstream: int, tls: ssl.SSLContext) -> None:
-        self.upstream, self.tls = upstream, tls
+        self.upstream = upstream
+        self.tls = tls
         self.other: Any = None
         self.early = b""
 
@@ -187,7 +189,8 @@ class Process:
     """A relay's process."""
 
     def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
-        self._process, self.port = process, port
+        self._process = process
+        self.port = port
 
     async def usage(self) -> dict[str, float]:
         """Return its seconds of CPU and its bytes of memory."""

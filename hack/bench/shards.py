@@ -28,7 +28,8 @@ from syncer.testing import ApiServer
 from syncer.testing.in_process import MemoryTransport
 from syncer.testing.objects import namespace
 
-HOME, FLEET = "vsyncer", "fleet"
+HOME = "vsyncer"
+FLEET = "fleet"
 #: CPU seconds of the start of a virtual cluster (`hack/bench/fleet`).
 START_SECONDS = 0.046
 #: Seconds of rest in which requests are counted.
@@ -73,11 +74,13 @@ class World:
 
     async def settled(self) -> None:
         """Wait until nothing has changed hands for a minute."""
-        before, since = dict(self.leader), now()
+        before = dict(self.leader)
+        since = now()
         while now() < since + 60 or len(self.leader) < self.shards:
             await asyncio.sleep(1)
             if self.leader != before:
-                before, since = dict(self.leader), now()
+                before = dict(self.leader)
+                since = now()
 
 
 def now() -> float:
@@ -90,7 +93,8 @@ class Wire(MemoryTransport):
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world.host, name)
-        self._world, self._name = world, name
+        self._world = world
+        self._name = name
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request."""
@@ -104,7 +108,8 @@ class Replica:
     """The part of a replica in the shards, and the state of its caches."""
 
     def __init__(self, world: World, name: str) -> None:
-        self._world, self.name = world, name
+        self._world = world
+        self.name = name
         world.replicas[name] = self
         client = SideClient("host", Side.HOST, Wire(world, name))
         rng = random.Random(name)
@@ -177,7 +182,8 @@ class Report:
         await self._world.settled()
         led = self._world.led()
         moved = sum(bool(before) and led[name] != before for name, before in self._led.items())
-        gaps, self._led = sorted(self._world.gaps), led
+        gaps = sorted(self._world.gaps)
+        self._led = led
         self._world.gaps.clear()
         kept = [replica.kept() for replica in self._world.replicas.values()]
         by_replica = Counter(led.values())

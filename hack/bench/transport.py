@@ -32,7 +32,9 @@ from syncer.clusters.login import Login, Material
 from syncer.clusters.pool import CONNECTIONS
 from syncer.clusters.transport import Endpoint, HttpRequest, Transport
 
-REPLY_BYTES, BODY_BYTES, LARGE_BYTES = 4600, 3000, 1_000_000
+REPLY_BYTES = 4600
+BODY_BYTES = 3000
+LARGE_BYTES = 1_000_000
 #: The query of a request that is answered with a large object.
 LARGE = b"?large"
 CONFIGMAPS = Resource("v1", "ConfigMap", "configmaps")
@@ -50,7 +52,8 @@ class Server(asyncio.Protocol):
         """Keep the transport for the responses."""
         self._transport = transport
         self._parser = httptools.HttpRequestParser(self)
-        self._reply, self._large_reply = _reply(REPLY_BYTES), _reply(LARGE_BYTES)
+        self._reply = _reply(REPLY_BYTES)
+        self._large_reply = _reply(LARGE_BYTES)
         self._large = False
 
     def data_received(self, data: bytes) -> None:
@@ -96,9 +99,11 @@ async def measure(directory: Path, variant: str, n: int, concurrency: int) -> di
     transport = _transport(directory)
     send = _by_client(transport) if through_client else _bare(transport)
     await _repeat(send, n // 10, concurrency)
-    cpu, wall = time.process_time(), time.perf_counter()
+    cpu = time.process_time()
+    wall = time.perf_counter()
     await _repeat(send, n, concurrency)
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    cpu = time.process_time() - cpu
+    wall = time.perf_counter() - wall
     await transport.close()
     return {
         "bench": "transport",
@@ -112,10 +117,13 @@ async def measure(directory: Path, variant: str, n: int, concurrency: int) -> di
 async def measure_memory(directory: Path, n: int) -> dict[str, object]:
     """Return the memory that ``n`` connections take that are open at a time."""
     spare_memory()
-    transport, path = _transport(directory), CONFIGMAPS.collection("shop")
-    small, large = json.dumps(config_map(BODY_BYTES)).encode(), json.dumps(config_map(LARGE_BYTES)).encode()
+    transport = _transport(directory)
+    path = CONFIGMAPS.collection("shop")
+    small = json.dumps(config_map(BODY_BYTES)).encode()
+    large = json.dumps(config_map(LARGE_BYTES)).encode()
     await transport.send(HttpRequest("POST", path, body=small))
-    before, found = rss(), {}
+    before = rss()
+    found = {}
     for step, request in (
         ("idle", HttpRequest("POST", path, body=small)),
         ("after_large_requests", HttpRequest("POST", path, body=large)),
@@ -140,7 +148,8 @@ def _bare(transport: Transport) -> Callable[[], Awaitable[object]]:
 
 
 def _by_client(transport: Transport) -> Callable[[], Awaitable[object]]:
-    cluster, obj = SideClient("host", Side.HOST, transport), config_map(BODY_BYTES)
+    cluster = SideClient("host", Side.HOST, transport)
+    obj = config_map(BODY_BYTES)
     return lambda: cluster.create(CONFIGMAPS, obj)
 
 
@@ -168,7 +177,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.part is None:
         return _all(options)
-    part, directory = options.part[0], Path(options.part[1])
+    part = options.part[0]
+    directory = Path(options.part[1])
     if part == "server":
         return uvloop.run(serve(directory))
     if part == MEMORY:

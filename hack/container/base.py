@@ -31,7 +31,8 @@ def bases(engine: Engine, architecture: str) -> tuple[str, str]:
     """
     tar = debian.root(f"python-{_SUITE}-{architecture}", _PACKAGES, suite=_SUITE, architecture=architecture)
     made = f"{_SUITE}-{architecture}-{tar.stat().st_mtime_ns:x}"
-    base, builder = f"vsyncer.dev/python:{made}", f"vsyncer.dev/python-with-pip:{made}"
+    base = f"vsyncer.dev/python:{made}"
+    builder = f"vsyncer.dev/python-with-pip:{made}"
     if engine.has(builder):
         return base, builder
     lower = Image([base], base=tar, architecture=architecture)

@@ -49,7 +49,8 @@ class Saved:
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         files = {"archive": str(self.archive), "sbom": str(self.bill)}
-        added, packages = self.layers[1:], Counter[str]()
+        added = self.layers[1:]
+        packages = Counter[str]()
         for each in added:
             packages.update(each.packages)
         return {
@@ -119,8 +120,10 @@ def programs(lock: str) -> Path:
     Raises:
         Failed: They can't be installed.
     """
-    folder, wanted = THIS.folder / ".venv" / "image", LOCKS / lock
-    stamp, digest = folder / "made-from", hashlib.sha256(wanted.read_bytes()).hexdigest()
+    folder = THIS.folder / ".venv" / "image"
+    wanted = LOCKS / lock
+    stamp = folder / "made-from"
+    digest = hashlib.sha256(wanted.read_bytes()).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
         venv.create(folder, clear=True, with_pip=True)
         command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--require-hashes", "-r"]

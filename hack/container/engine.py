@@ -107,7 +107,8 @@ def engine() -> Iterator[Engine]:
 
 def _started(folder: Path) -> Iterator[Engine]:
     """Yield an engine of this checkout's own; its images are kept, and other files are in the folder."""
-    own, log = Engine(f"unix://{folder}/sock"), folder / "log"
+    own = Engine(f"unix://{folder}/sock")
+    log = folder / "log"
     command = ["dockerd", f"--host=unix://{folder}/sock", f"--pidfile={folder}/pid", *_NO_NETWORK]
     # The groups of containers, which dockerd makes and leaves.
     groups = [group for root in hierarchies() if not (group := root / "docker").exists()]

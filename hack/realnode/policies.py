@@ -38,7 +38,10 @@ class _Direction(Enum):
     EGRESS = ("Egress", "to", "saddr", "daddr")
 
     def __init__(self, policy_type: str, peers: str, own: str, other: str) -> None:
-        self.policy_type, self.peers, self.own, self.other = policy_type, peers, own, other
+        self.policy_type = policy_type
+        self.peers = peers
+        self.own = own
+        self.other = other
         self.rules = policy_type.lower()
 
     @property
@@ -75,7 +78,8 @@ def ruleset(policies: Iterable[Obj], pods: Sequence[Pod], namespaces: Mapping[st
     lines = [f"table {TABLE} {{}}", f"delete table {TABLE}", f"table {TABLE} {{"]
     isolated: dict[_Direction, dict[str, list[str]]] = {direction: defaultdict(list) for direction in _Direction}
     for number, policy in enumerate(policies):
-        namespace, spec = policy["metadata"]["namespace"], policy["spec"]
+        namespace = policy["metadata"]["namespace"]
+        spec = policy["spec"]
         selected = [pod for pod in cluster.pods(spec.get("podSelector") or {}) if pod.namespace == namespace]
         for direction in _Direction:
             if selected and direction.policy_type in spec["policyTypes"]:
@@ -99,7 +103,8 @@ class _Cluster:
     """The pods of a cluster, as policies name them."""
 
     def __init__(self, pods: Sequence[Pod], namespaces: Mapping[str, Labels]) -> None:
-        self._pods, self._namespaces = pods, namespaces
+        self._pods = pods
+        self._namespaces = namespaces
 
     def pods(self, selector: Obj) -> Iterator[Pod]:
         """Yield the pods that a selector of labels selects, in all namespaces."""
@@ -164,7 +169,8 @@ def _accepted(rules: Iterable[Obj], direction: _Direction, namespace: str, clust
 def _ports(ports: Iterable[Obj], cluster: _Cluster) -> Iterator[str]:
     """Yield the conditions for the ports of a rule; a port by its name is that of the pod which is connected to."""
     for entry in ports:
-        protocol, port = entry.get("protocol") or "TCP", entry.get("port")
+        protocol = entry.get("protocol") or "TCP"
+        port = entry.get("port")
         kind = protocol.lower()
         if port is None:
             yield f"meta l4proto {kind} "

@@ -18,9 +18,10 @@ from kube_envtest.controlplane.sources import binary
 ROOT = Path(__file__).resolve().parents[2]
 #: The namespace of the host that the copies are in.
 HOST_NAMESPACE = "vc-shop"
-#: The host Service in front of the virtual API server. Its address is in the lower part of the range,
-#: of which API servers give none of their own accord.
-API_SERVICE, API_ADDRESS = f"{HOST_NAMESPACE}/api", "10.96.0.2"
+#: The host Service in front of the virtual API server.
+API_SERVICE = f"{HOST_NAMESPACE}/api"
+#: Its address, in the lower part of the range, of which API servers give none of their own accord.
+API_ADDRESS = "10.96.0.2"
 
 
 def control_plane(site: NodeSite) -> ControlPlane:

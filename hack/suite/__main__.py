@@ -74,14 +74,16 @@ def main(
     if reason := outside.why_not():
         raise Failed(reason)
     if network_policies:
-        results, against = results / "network-policies", "host"
+        results = results / "network-policies"
+        against = "host"
     results = results.resolve()
     results.mkdir(parents=True, exist_ok=True)
     everything = runner.all_cases(NETWORK_POLICIES if network_policies else CONFORMANCE)
     cases = chosen(everything, focus, shard)
     sides = {side: Results(results, side) for side in ("host", "virtual")}
     builds.BINARIES.mkdir(exist_ok=True)
-    site, _lock = NodeSite.here(), locked(builds.BINARIES / "suite.lock")
+    site = NodeSite.here()
+    _lock = locked(builds.BINARIES / "suite.lock")
     ran_before = outside.pid_of(site) is not None
     try:
         _prepare(site)
@@ -134,7 +136,8 @@ def _cluster(side: str, site: NodeSite, results: Path) -> Iterator[Path]:
 def _prepare(site: NodeSite) -> None:
     """Start the node, and load the tests' images into it."""
     outside.up(site)
-    loaded, archive = site.folder / "suite-images", site.folder / "suite.tar"
+    loaded = site.folder / "suite-images"
+    archive = site.folder / "suite.tar"
     if not loaded.exists():
         images.write_images(archive)
         outside.load(site, [archive])

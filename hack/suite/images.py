@@ -14,8 +14,10 @@ AGNHOST = f"{_REGISTRY}/agnhost:2.63.0"
 #: An older one, to which a test upgrades or from which it does.
 AGNHOST_BEFORE = f"{_REGISTRY}/agnhost:2.55"
 DNS_TESTING = f"{_REGISTRY}/glibc-dns-testing:2.0.0"
-NGINX, NGINX_NEW = f"{_REGISTRY}/nginx:1.15-4", f"{_REGISTRY}/nginx:1.27-0"
-KITTEN, NAUTILUS = f"{_REGISTRY}/kitten:1.8", f"{_REGISTRY}/nautilus:1.8"
+NGINX = f"{_REGISTRY}/nginx:1.15-4"
+NGINX_NEW = f"{_REGISTRY}/nginx:1.27-0"
+KITTEN = f"{_REGISTRY}/kitten:1.8"
+NAUTILUS = f"{_REGISTRY}/nautilus:1.8"
 NONROOT = f"{_REGISTRY}/nonroot:1.5"
 NONEWPRIVS = f"{_REGISTRY}/nonewprivs:1.4"
 SAMPLE_APISERVER = f"{_REGISTRY}/sample-apiserver:1.29.2"
@@ -48,7 +50,8 @@ def write_images(path: Path) -> None:
 
 
 def _images(sources: Path) -> list[Image]:
-    shell, debian = programs.busybox(), programs.base()
+    shell = programs.busybox()
+    debian = programs.base()
     links = {f"bin/{name}": "busybox" for name in programs.commands(shell) if name != "busybox"}
     busybox = Image(
         [BUSYBOX], [], {"bin/busybox": shell, **_ACCOUNTS}, {**links, "usr/bin/env": "/bin/busybox"}, command=["sh"]

@@ -23,7 +23,9 @@ PACKAGES = {
     "debian-archive-keyring": debian.KEYS,
 }
 #: The release whose source of busybox is that of the tests' image.
-_BUSYBOX_SUITE, _BUSYBOX_VERSION = "trixie", "1.37.0"
+_BUSYBOX_SUITE = "trixie"
+#: The version of busybox there.
+_BUSYBOX_VERSION = "1.37.0"
 #: What the original images have from Alpine's packages, and nginx.
 _BASE_PACKAGES = (
     "bash",
@@ -35,7 +37,8 @@ _BASE_PACKAGES = (
     "netcat-openbsd",
     "nginx-light",
 )
-_MODULE, _KUBERNETES = "conformance", "k8s.io/kubernetes"
+_MODULE = "conformance"
+_KUBERNETES = "k8s.io/kubernetes"
 
 
 def suite() -> Path:

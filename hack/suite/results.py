@@ -41,7 +41,8 @@ def reported(report: Sequence[Mapping[str, Any]], cases: Iterable[Case]) -> tupl
     A test that the report lacks, or that Ginkgo never began, has failed: the run was cut off.
     """
     specs = {_name(spec): spec for suite in report for spec in suite.get("SpecReports") or ()}
-    outcomes, output = [], {}
+    outcomes = []
+    output = {}
     for case in cases:
         spec = specs.get(case.name)
         if spec is None or (spec["State"] in ("skipped", "pending") and not spec.get("Failure")):
@@ -66,7 +67,8 @@ class Results:
 
     def __init__(self, folder: Path, side: str) -> None:
         self.side = side
-        self._folder, self._file = folder, folder / f"{side}.json"
+        self._folder = folder
+        self._file = folder / f"{side}.json"
         found = json.loads(self._file.read_text()) if self._file.exists() else []
         self._outcomes = {one["name"]: Outcome(**{**one, "state": State(one["state"])}) for one in found}
 

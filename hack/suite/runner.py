@@ -46,7 +46,8 @@ class Runner:
             self.say(f"{self.results.side}: batch {number} of {len(parts)}: {counts}")
 
     def _batch(self, batch: Sequence[Case]) -> tuple[list[Outcome], dict[str, str]]:
-        report, log = self.folder / f"{self.results.side}.report.json", self.folder / f"{self.results.side}.log"
+        report = self.folder / f"{self.results.side}.report.json"
+        log = self.folder / f"{self.results.side}.log"
         report.unlink(missing_ok=True)
         processes = 1 if batch[0].is_serial else min(self.processes, len(batch))
         with (

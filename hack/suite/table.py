@@ -70,7 +70,8 @@ def _state(outcome: Outcome | None) -> State | None:
 def _share(cases: Sequence[Case], sides: Sequence[Results]) -> str:
     """Return how many tests passed on both sides, of those that passed on the host and ran on both."""
     by_side: Mapping[str, Results] = {side.side: side for side in sides}
-    host, virtual = by_side["host"], by_side["virtual"]
+    host = by_side["host"]
+    virtual = by_side["virtual"]
     asked = [case for case in cases if _state(host.get(case)) is State.PASSED and case in virtual]
     if not asked:
         return ""

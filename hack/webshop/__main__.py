@@ -71,8 +71,12 @@ def main() -> int:
         print(f"\nhack/demo: {failure}\nLeft for you to look at: {folder}", file=sys.stderr)
         return 1
     except asyncio.CancelledError:
-        say("stopped before all had arrived" if options.once else "ended; nothing is left running")
-        status = 130 if options.once else 0
+        if options.once:
+            say("stopped before all had arrived")
+            status = 130
+        else:
+            say("ended; nothing is left running")
+            status = 0
     except BrokenPipeError:  # of `hack/demo | head`: the reader has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
@@ -84,7 +88,8 @@ def main() -> int:
 
 async def _interruptible(demo: Demo | FleetDemo | ContextsDemo) -> None:
     """Run it; the first Ctrl-C ends it regularly, and later ones don't disturb that."""
-    running, loop = asyncio.ensure_future(demo.run()), asyncio.get_running_loop()
+    running = asyncio.ensure_future(demo.run())
+    loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
         if not running.cancelling():

@@ -26,7 +26,8 @@ from hack.webshop.clusters import Clusters, kubectl, real_node
 from hack.webshop.waiting import Failed, in_thread, output_of, say
 from syncer.api import Side
 
-RELEASE, NAMESPACE = "shop", "vc-shop-plane"
+RELEASE = "shop"
+NAMESPACE = "vc-shop-plane"
 #: The beginning of the names of the release's objects.
 NAME = f"{RELEASE}-virtual-cluster"
 #: The port of the node at which the machine reaches the virtual API server.
@@ -92,11 +93,13 @@ async def installed(folder: Path) -> AsyncIterator[tuple["Release", Clusters]]:
     Raises:
         Failed: It doesn't start, or the first pod takes too long.
     """
-    site, begun = NodeSite.beside(), time.monotonic()
+    site = NodeSite.beside()
+    begun = time.monotonic()
     say("1. A real node as the host cluster, with the images of the chart. The daemon's is built first.")
     archive = folder / "images.tar"
     try:
-        helm, daemon = await in_thread(lambda: builds.tool("helm")), await in_thread(daemon_image)
+        helm = await in_thread(lambda: builds.tool("helm"))
+        daemon = await in_thread(daemon_image)
         await in_thread(lambda: charts.write_images(archive))
         plugin = await in_thread(lambda: _plugin_image(folder))
     except (inside.Failed, RuntimeError) as failure:
@@ -335,7 +338,8 @@ def daemon_image() -> Path:
 
 def _plugin_image(folder: Path) -> Path:
     """Write the archive of an image with the plugin's packages, and `cp` to copy them with."""
-    packages, archive = folder / "plugin", folder / "plugin.tar"
+    packages = folder / "plugin"
+    archive = folder / "plugin.tar"
     install(PLUGIN, packages)
     files = {f"plugin/{path.relative_to(packages)}": path for path in packages.rglob("*") if path.is_file()}
     image = Image([_PLUGIN_IMAGE], files={**files, "bin/busybox": Path("/bin/busybox")}, links={"bin/cp": "busybox"})

@@ -73,13 +73,17 @@ async def started(folder: Path, *, embedded: bool, node: bool = False) -> AsyncI
         if site is not None:
             say("1. A real node as the host cluster, and a second control plane in its network as the virtual cluster.")
             virtual = await _on_node(site, stack)
-            write, deployments, front = _kubeconfigs(site, virtual), True, tenant.front(site, virtual.url)
+            write = _kubeconfigs(site, virtual)
+            deployments = True
+            front = tenant.front(site, virtual.url)
         elif isinstance(programs, str):
             say(f"1. Two clusters in this process, {programs}. Nothing makes Pods of Deployments in them.")
-            write, deployments = await _embedded(stack), False
+            write = await _embedded(stack)
+            deployments = False
         else:
             say(f"1. Two real clusters, etcd and kube-apiserver from {short(programs.source)}.")
-            write, deployments = await _real(programs, stack), programs.has(CONTROLLER_MANAGER)
+            write = await _real(programs, stack)
+            deployments = programs.has(CONTROLLER_MANAGER)
         real = None if isinstance(programs, str) else programs
         kubeconfigs = {side: write(side, "admin", folder / f"{side}.kubeconfig") for side in Side}
         of_daemon = {side: write(side, DAEMON, folder / f"{side}-{DAEMON}.kubeconfig") for side in Side}
@@ -112,9 +116,13 @@ async def _build() -> bool:
 
 
 async def _real(programs: Programs, stack: AsyncExitStack) -> WriteKubeconfig:
-    has = programs.has(CONTROLLER_MANAGER)
-    virtual = ControlPlane("virtual", programs=programs, controllers=VIRTUAL_CONTROLLERS if has else "")
-    host = ControlPlane("host", programs=programs, controllers=HOST_CONTROLLERS if has else "")
+    virtual_controllers = ""
+    host_controllers = ""
+    if programs.has(CONTROLLER_MANAGER):
+        virtual_controllers = VIRTUAL_CONTROLLERS
+        host_controllers = HOST_CONTROLLERS
+    virtual = ControlPlane("virtual", programs=programs, controllers=virtual_controllers)
+    host = ControlPlane("host", programs=programs, controllers=host_controllers)
     planes = {Side.VIRTUAL: virtual, Side.HOST: host}
     await run_planes(planes.values(), stack)
     return lambda side, user, path: planes[side].kubeconfig(user, path=path)

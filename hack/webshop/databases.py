@@ -51,7 +51,8 @@ class Operator:
     async def _make(self, database: Obj) -> None:
         if is_deleting(database) or database.get("status"):
             return
-        key, name = key_of(database), database["spec"]["secretName"]
+        key = key_of(database)
+        name = database["spec"]["secretName"]
         address = f"{key.name}.databases.example.org"
         login = {"user": "orders", "password": "tr0ub4dor-and-3", "address": address}
         owner = {"apiVersion": DATABASES.api_version, "kind": "Database", "name": key.name, "uid": uid_of(database)}

@@ -93,7 +93,8 @@ class Demo:
         self, clusters: Clusters, visit: Visit, sides: tuple[SideClient, SideClient], daemon: Daemon | Release
     ) -> None:
         """Apply the web shop, visit it where its containers are real, and show what becomes of it."""
-        samples, begun = Samples(deployments=clusters.deployments), time.monotonic()
+        samples = Samples(deployments=clusters.deployments)
+        begun = time.monotonic()
         await self._apply(clusters, samples, sides[0])
         steps = itertools.count(4)
         if clusters.node is not None:
@@ -139,7 +140,8 @@ class Demo:
     async def _follow(self, virtual: SideClient, host: SideClient, samples: Samples, daemon: Daemon | Release) -> None:
         """Show the state repeatedly; the samples' objects are required only until all of them are there."""
         wanted: Samples | None = samples
-        screen, found = table.screen(), list[Row]()
+        screen = table.screen()
+        found = list[Row]()
         deadline = time.monotonic() + (self.timeout if self.once else math.inf)
         try:
             while True:
@@ -158,7 +160,8 @@ class Demo:
 
 
 def _rbac(kind: str) -> Resource:
-    plural, namespaced = f"{kind.lower()}s", not kind.startswith("Cluster")
+    plural = f"{kind.lower()}s"
+    namespaced = not kind.startswith("Cluster")
     return Resource("rbac.authorization.k8s.io/v1", kind, plural, namespaced)
 
 

@@ -25,8 +25,12 @@ from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources.kinds import NAMESPACES, PODS
 from syncer.testing.objects import namespace, pod, serviceaccount
 
-#: The user that the daemon is, the virtual namespace, and the pods of each virtual cluster at first.
-DAEMON, SHOP, PODS_EACH = "daemon", "shop", 2
+#: The user that the daemon is.
+DAEMON = "daemon"
+#: The virtual namespace.
+SHOP = "shop"
+#: The pods of each virtual cluster at first.
+PODS_EACH = 2
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,8 @@ class FleetDemo:
                 for number in range(PODS_EACH):
                     await self._ready(admins[name], f"web-{number}")
             await self._show(daemon, lambda states: states == dict.fromkeys(names, "served"))
-            gone, other = names[0], names[1]
+            gone = names[0]
+            other = names[1]
             say("", f"4. The API server of {gone} ends. A pod of {other} meanwhile:")
             await in_thread(planes[gone].stop)
             await admins[other].create(PODS, _pod("meanwhile"))
@@ -167,5 +172,6 @@ def _pod(name: str) -> Obj:
 
 async def _grant(cluster: SideClient, objects: Sequence[Obj]) -> None:
     for obj in objects:
-        plural, namespaced = f"{obj['kind'].lower()}s", not obj["kind"].startswith("Cluster")
+        plural = f"{obj['kind'].lower()}s"
+        namespaced = not obj["kind"].startswith("Cluster")
         await cluster.create(Resource(obj["apiVersion"], obj["kind"], plural, namespaced), obj)

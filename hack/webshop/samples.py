@@ -38,15 +38,20 @@ class Samples:
     def __init__(self, *, deployments: bool) -> None:
         runs = "deployment.yaml" if deployments else "pods.yaml"
         self.files = (WEBSHOP / "shop.yaml", WEBSHOP / runs, WEBSHOP / "database.yaml")
-        self.objects: list[Obj] = [obj for file in self.files for obj in yaml.safe_load_all(file.read_text()) if obj]
+        self.objects: list[Obj] = []
+        for file in self.files:
+            self.objects.extend(filter(None, yaml.safe_load_all(file.read_text())))
 
 
 def command(clusters: Clusters, samples: Samples) -> list[str]:
     """Return the command that applies them; empty without kubectl."""
-    files = [part for file in samples.files for part in ("-f", str(file.relative_to(ROOT)))]
     if not clusters.kubectl:
         return []
-    return [*clusters.kubectl, "--kubeconfig", str(clusters.kubeconfigs[Side.VIRTUAL]), "apply", *files]
+    kubeconfig = str(clusters.kubeconfigs[Side.VIRTUAL])
+    found = [*clusters.kubectl, "--kubeconfig", kubeconfig, "apply"]
+    for file in samples.files:
+        found += ["-f", str(file.relative_to(ROOT))]
+    return found
 
 
 async def apply(clusters: Clusters, samples: Samples, virtual: SideClient, folder: Path) -> Sequence[str]:

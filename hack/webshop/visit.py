@@ -19,7 +19,8 @@ from syncer.api import Side
 _PATIENCE = "--timeout=60s"
 #: How long a forwarded port may take to answer, in seconds.
 _FORWARD_SECONDS = 30.0
-_IMAGE, _ASK = "--image=vsyncer.dev/busybox:local", ("wget", "-qO-", "http://web.shop.svc.cluster.local/")
+_IMAGE = "--image=vsyncer.dev/busybox:local"
+_ASK = ("wget", "-qO-", "http://web.shop.svc.cluster.local/")
 _ANSWER = "Welcome to the shop from web-"
 #: Each command of the visit, and a part of its output: a pod asks the web server by the DNS name of
 #: its Service, and the tenant looks into both.
@@ -41,8 +42,9 @@ _DEBUG: Sequence[tuple[Sequence[str], str]] = (
     (("logs", _POD, "--container=debugger"), _ANSWER),
 )
 _FORWARD = ("port-forward", "service/web", ":80")
-#: The figures of a new pod come some seconds after its start; how long they may take.
-_TOP, _TOP_SECONDS = ("top", "pods"), 60.0
+_TOP = ("top", "pods")
+#: How long the figures of a new pod may take, which come some seconds after its start.
+_TOP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ class Visit:
             yield await self._output_of(command, wanted)
         [pod, *_] = (await self._run("-n=shop", "get", "pods", "--selector=app=web", "--output=name")).split()
         for command, wanted in _DEBUG:
-            yield await self._output_of([pod if word == _POD else word for word in command], wanted)
+            words = [pod if word == _POD else word for word in command]
+            yield await self._output_of(words, wanted)
         async for shown in self._forward():
             yield shown
         yield f"kubectl -n shop {_quoted(_TOP)}", (await self._top()).splitlines()
@@ -156,4 +159,10 @@ def _check(output: str, wanted: str) -> None:
 
 def _quoted(command: Sequence[str]) -> str:
     """Return a command as a shell reads it, in as few quotes as it takes."""
-    return " ".join(part if not set(part) & set(' $"{}') else f"'{part}'" for part in command)
+    words = []
+    for part in command:
+        word = part
+        if set(part) & set(' $"{}'):
+            word = f"'{part}'"
+        words.append(word)
+    return " ".join(words)

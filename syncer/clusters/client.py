@@ -368,11 +368,19 @@ class Client:
         )
 
     async def fetch(self, path: str, *, accept: str = "application/json") -> Obj:
-        """GET a path other than an object's: ``/version``, ``/apis``, ``/openapi/v3``."""
+        """GET a path other than an object's: ``/version``, ``/apis``, ``/openapi/v3``.
+
+        Raises:
+            DecodeError: The response is no JSON object.
+        """
         request = HttpRequest("GET", path, accept=accept, timeout=self.timeout)
         # Discovery of thousands of kinds is large; a tenant's is bounded as an object is.
         most = codec.MOST_PARTS if self.side is Side.VIRTUAL else _MOST_FETCHED
-        return codec.decode((await self._send(request, f"get {path} from")).body, most=most)
+        response = await self._send(request, f"get {path} from")
+        found = codec.decode(response.body, most=most)
+        if not isinstance(found, dict):
+            raise codec.DecodeError(f"{path} is no JSON object")
+        return found
 
     def error_of(self, event: codec.WatchEvent, resource: Resource) -> ClusterError:
         """Return the error in an ``ERROR`` event of a watch of a resource."""

@@ -78,8 +78,11 @@ class Site:
         return await self._server.serve(_request(incoming, body, user))
 
     def _user(self, incoming: web.BaseRequest) -> User:
-        kind, _, token = incoming.headers.get("Authorization", "").partition(" ")
-        user = self._server.authenticate(token.strip() if kind.lower() == "bearer" else "")
+        kind, _, credentials = incoming.headers.get("Authorization", "").partition(" ")
+        token = ""
+        if kind.lower() == "bearer":
+            token = credentials.strip()
+        user = self._server.authenticate(token)
         wanted = incoming.headers.get("Impersonate-User")
         if wanted is None:
             return user
@@ -103,7 +106,8 @@ class Site:
 
 async def _body(incoming: web.BaseRequest) -> bytes:
     """Return the body; of a too large one only enough to show that."""
-    pieces, size = [], 0
+    pieces = []
+    size = 0
     async for piece in incoming.content.iter_any():
         if size <= LARGEST:
             pieces.append(piece)
