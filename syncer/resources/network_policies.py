@@ -236,6 +236,13 @@ def is_too_long(policy: Obj) -> bool:
     return len(str(policy.get("spec"))) > LONGEST
 
 
+def labels_named(selector: Obj) -> list[str]:
+    """Return the keys of the labels that a LabelSelector names."""
+    keys = list(selector.get("matchLabels") or ())
+    keys.extend(each["key"] for each in selector.get("matchExpressions") or ())
+    return keys
+
+
 def policy_types(spec: Obj) -> list[str]:
     """Return the types of a policy, or those that an API server gives it by default."""
     given: list[str] | None = spec.get("policyTypes")
@@ -450,9 +457,7 @@ class _Copy:
             Refused: The value is no selector, or names a label that no copy has.
         """
         _check_selector(selector, path)
-        keys = list(selector.get("matchLabels") or ())
-        keys.extend(each["key"] for each in selector.get("matchExpressions") or ())
-        for key in keys:
+        for key in labels_named(selector):
             if not self.ctx.metadata.crosses("labels", key):
                 why = f"the label {key:.{LONGEST_LABEL_QUOTE}} doesn't go to where Pods run"
                 raise Refused(why, path=path, reason="NotCopied")

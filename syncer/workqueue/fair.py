@@ -15,6 +15,12 @@ the workers, or three quarters if the requests of the lane are slow. So a lane t
 finds workers, even while all others wait for a server that doesn't answer. The only virtual
 cluster of a daemon has all workers as its share.
 
+**Time of the event loop.** All workers share one thread, and each may take a request in a turn of
+the event loop, so requests that compute for long would delay everybody by the sum of them. When
+those of a turn have taken some milliseconds together, none is handed out until the next turn, after
+other tasks have run. So a change that wakes many objects delays a request of another lane by a few
+of them, not by one for each worker.
+
 **Memory in use.** A worker holds the objects of its request until the API server has answered,
 several times their JSON. A large request of a lane that holds many bytes is put aside until there
 is room for it; others of the lane go on.
@@ -45,6 +51,9 @@ EXPECTED_SECONDS = 0.005
 RESERVE = 0.25
 #: The same for a lane with slow requests.
 SLOW_RESERVE = 0.75
+#: Seconds of a turn of the event loop, since its first request was handed out, after which no
+#: further one is until the next turn.
+TURN_SECONDS = 0.005
 #: Bytes of JSON that the workers of a lane may hold, unless a request alone has more. Hundreds of
 #: usual objects, but three Pods with 256 KiB of variables, each of which takes 2 MB while its copy
 #: is created.
@@ -100,6 +109,8 @@ class FairQueue:
         self._again: dict[SyncRequest, tuple[float, bool]] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
         self._now_used = 0.0
+        #: When this turn of the event loop hands out no more; infinite before its first request.
+        self._turn_ends = math.inf
         self.closed = False
 
     # -- for workers -------------------------------------------------------------------------------
@@ -132,6 +143,9 @@ class FairQueue:
         while True:
             if self.closed:
                 raise QueueClosed
+            if self._clock() >= self._turn_ends:
+                await self._next_turn()
+                continue
             taken = self._take()
             if taken is not None:
                 return taken
@@ -432,6 +446,17 @@ class FairQueue:
         if getter.done() and not getter.cancelled():
             self._wake_one()
 
+    async def _next_turn(self) -> None:
+        """Let other tasks run; if this is cancelled, another waiter is woken instead."""
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self._wake_one()
+            raise
+
+    def _end_turn(self) -> None:
+        self._turn_ends = math.inf
+
     def _take(self) -> tuple[SyncRequest, float] | None:
         """Start the next request, and return it with the time of its first change, or None."""
         while self._order:
@@ -446,7 +471,11 @@ class FairQueue:
             request = lane.next()
             lane.used += EXPECTED_SECONDS / lane.weight
             lane.running += 1
-            self._running[request] = self._clock()
+            now = self._clock()
+            self._running[request] = now
+            if self._turn_ends == math.inf:
+                self._turn_ends = now + TURN_SECONDS
+                asyncio.get_running_loop().call_soon(self._end_turn)
             changed = self._waiting.pop(request)
             if not lane.is_empty:
                 self._list(lane)

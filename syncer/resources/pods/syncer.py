@@ -223,7 +223,7 @@ class PodSyncer(
             decision = decision.then(step)
         if debug:
             decision = decision.then(debug)
-        return decision
+        return isolation.warned(ctx, pair.virtual, decision)
 
 
 def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
@@ -234,7 +234,7 @@ def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
     decision = apply(host=host, partial=True, reason="the host must run it")
     if left_out:
         return decision.warn("ServiceLinksLeftOut", left_out)
-    return decision
+    return isolation.warned(ctx, virtual, decision)
 
 
 def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
