@@ -116,7 +116,7 @@ def test_inline_certificate_is_for_new_connections(tmp_path: Path, monkeypatch: 
     asyncio.run(main())
 
 
-def test_token_in_place_of_a_certificate_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_instead_of_a_certificate_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, moved = tmp_path / "k", Moved()
 
     async def main() -> None:
@@ -189,20 +189,20 @@ def test_ca_bundle_may_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("what", ["server", "ca", "program", "file"])
+@pytest.mark.parametrize("changed", ["server", "ca", "program", "file"])
 def test_another_server_ca_program_or_file_is_reported_once_and_the_former_stays_in_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
     path, moved = tmp_path / "k", Moved()
 
     async def main() -> None:
         async with using(answer_json, path, moved, monkeypatch, token="old") as (_, client, url):
             await output(client)
-            if what == "server":
+            if changed == "server":
                 write(path, "https://127.0.0.1:1", token="new")
-            elif what == "program":
+            elif changed == "program":
                 write(path, url, exec={"apiVersion": "client.authentication.k8s.io/v1", "command": "steal"})
-            elif what == "file":
+            elif changed == "file":
                 write(path, url, tokenFile="/var/run/secrets/kubernetes.io/serviceaccount/token")
             else:
                 write(path, url, ca=trustme.CA().cert_pem.bytes(), token="new")

@@ -59,7 +59,7 @@ def test_waiter_that_waited_longest_is_served_first() -> None:
     asyncio.run(main())
 
 
-def test_place_given_to_one_who_is_cancelled_at_the_same_moment_is_not_lost() -> None:
+def test_connection_given_to_a_cancelled_waiter_is_not_lost() -> None:
     async def main() -> None:
         async with pool_of(1) as (pool, _):
             connection = await pool.acquire(Access(), deadline=SOON)
@@ -75,7 +75,7 @@ def test_place_given_to_one_who_is_cancelled_at_the_same_moment_is_not_lost() ->
     asyncio.run(main())
 
 
-def test_place_is_free_again_when_connecting_failed() -> None:
+def test_pool_has_room_again_after_a_failed_connection() -> None:
     async def main() -> None:
         tries = 0
 
