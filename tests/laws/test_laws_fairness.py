@@ -77,9 +77,9 @@ def test_no_request_waits_for_ever(steps: list[tuple[str, int, int]], workers: i
                 queue.done(request, seconds=took)
 
         async with helped_by(*(worker() for _ in range(workers))):
-            for what, number, count in steps:
+            for act, number, count in steps:
                 cluster = str(number)
-                match what:
+                match act:
                     case "flood":
                         for each in range(count):
                             queue.add(SyncRequest(cluster, "configmaps", Key("shop", str(each))), low=each % 3 == 0)

@@ -4,14 +4,24 @@ import contextlib
 import json
 import random
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from hostile_scene import CLUSTER, COPIED, FOREIGN, HOME, NAMESPACE
 from kubelet_client import UPGRADE
 
-from hostile_chaos.audit import ACTED_ON, ACTED_ON_LABELS, CANARY, INJECTED, POLICY_LABELS, PREFIX
+from hostile_chaos.audit import ACTED_ON, ACTED_ON_LABELS, CANARY, INJECTED, POLICY_LABELS, PREFIX, is_unmarked
+from hostile_chaos.grants import (
+    FROZEN,
+    HIDDEN_CLASS,
+    LEFT_OUT,
+    SHOWN,
+    SHOWN_CLASS,
+    address_of,
+    class_of_host,
+    slice_of,
+)
 from hostile_chaos.lies import LIES, RAW
 from hostile_chaos.stage import (
     CLAIM,
@@ -25,15 +35,19 @@ from hostile_chaos.stage import (
     TAKEN,
     VOUCHERS,
     WIDE,
+    FrozenObject,
     Stage,
 )
 from syncer.api import Key, Marks, Obj, Resource, key_of
-from syncer.resources.kinds import NODES, SECRETS
+from syncer.cache.parts import MOST_KEYS
+from syncer.resources.endpointslices import SERVICE_NAME
+from syncer.resources.kinds import INGRESS_CLASSES, NODES, SECRETS, STORAGE_CLASSES
 from syncer.testing.merge import merged
 from syncer.testing.objects import (
     build,
     configmap,
     endpointslice,
+    ingress,
     namespace,
     pod,
     pod_mounting,
@@ -55,6 +69,9 @@ NOTES = (
 )
 #: Connections to the health page at once.
 CONNECTIONS = 45
+#: The virtual namespace in which the slice of a Service `kubernetes` is excluded.
+DEFAULT = "default"
+_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 #: An object of this many bytes is large, and still accepted by an API server.
 LARGE = 1_000_000
 
@@ -526,6 +543,157 @@ def pause_and_delete(stage: Stage, rng: random.Random, name: str) -> None:
         stage.must_go(obj, "paused")
 
     stage.later(1.0, pause)
+
+
+def _patch(stage: Stage, obj: Obj, **parts: Any) -> None:
+    """Change an object as the tenant if it is there."""
+    resource = resource_of(obj)
+    key = str(key_of(obj))
+    if stage.tenant.get(resource, key):
+        stage.tenant.patch(resource, key, **parts)
+
+
+def _pause_namespace(stage: Stage, obj: Obj) -> None:
+    home = obj["metadata"].get("namespace", obj["metadata"]["name"])
+    if home != DEFAULT:
+        _patch(stage, namespace(home), metadata=_PAUSED)
+
+
+def _lie(stage: Stage, obj: Obj) -> None:
+    """Let the virtual API server tell something malformed of an object, in a watch at once."""
+    name = obj["metadata"]["name"]
+    choices = sorted([*LIES, *RAW])
+    number = int(name.rpartition("-")[2])
+    stage.lie(name, choices[number % len(choices)])
+    _patch(stage, obj, metadata={"labels": {"changed": "yes"}})
+
+
+_PAUSED = {"annotations": {f"{PREFIX}paused": "true"}}
+_TOO_MANY = {f"note-{number}": "" for number in range(MOST_KEYS + 1)}
+#: The ways to freeze the copy of an object.
+FREEZES: Mapping[str, Callable[[Stage, Obj], object]] = {
+    "pauses it": lambda stage, obj: _patch(stage, obj, metadata=_PAUSED),
+    "pauses its namespace": _pause_namespace,
+    "makes it too large": lambda stage, obj: _patch(stage, obj, metadata={"annotations": _TOO_MANY}),
+    "relabels it": lambda stage, obj: _patch(stage, obj, metadata={"labels": LEFT_OUT}),
+    "has it excluded": lambda stage, obj: _patch(stage, obj, metadata={"labels": {SERVICE_NAME: "kubernetes"}}),
+    "makes it malformed": _lie,
+}
+
+
+@attack("freezes")
+def grants_that_are_frozen(stage: Stage, rng: random.Random, name: str) -> None:
+    """Freeze the copy of an object that gives access, when the access ends or the tenant asks for more."""
+    home = f"{name}-home"
+    kind = rng.choice(sorted(FROZEN))
+    if kind == "EndpointSlice" and rng.random() < 0.5:
+        _freeze_address(stage, rng, name)
+        return
+    frozen = FROZEN[kind]
+    obj = frozen.within(name, home)
+    freezes = rng.sample(sorted(FREEZES), rng.randrange(1, 3))
+    stage.put_lasting(namespace(home))
+    stage.put_lasting(obj)
+
+    def freeze() -> None:
+        if rng.random() < 0.5:
+            _patch(stage, obj, **frozen.more)
+        for each in freezes:
+            FREEZES[each](stage, obj)
+        stage.later(0.7, exceed)
+
+    def exceed() -> None:
+        copy = stage.scene.copy(obj)
+        if copy is not None and not is_unmarked(copy):
+            stage.operator.put(merged(copy, frozen.earlier(copy)))
+        stage.must_shrink(FrozenObject(obj, "freezes"))
+
+    stage.later(1.5, freeze)
+
+
+def _freeze_address(stage: Stage, rng: random.Random, name: str) -> None:
+    """Freeze the copy of a slice that leads to a Pod, and let the Pod end."""
+    home = rng.choice([f"{name}-home", DEFAULT])
+    address = address_of(int(name.rpartition("-")[2]))
+    target = pod(f"{name}-pod", namespace=home, spec={"terminationGracePeriodSeconds": 0})
+    leading = slice_of(address, name, home)
+    freezes = rng.sample(sorted(FREEZES), rng.randrange(1, 3))
+    end = rng.choice(["Succeeded", "Failed", "deleted by the host", "deleted by the tenant"])
+    if home != DEFAULT:
+        stage.put_lasting(namespace(home))
+    stage.put_lasting(target)
+    stage.put_lasting(leading)
+
+    def write_status(phase: str) -> None:
+        copy = stage.scene.copy(target)
+        if copy is not None and not is_unmarked(copy):
+            status = {"phase": phase, "podIP": address, "podIPs": [{"ip": address}]}
+            stage.operator.put(merged(copy, {"spec": {"nodeName": NODE}, "status": status}))
+
+    def freeze() -> None:
+        for each in freezes:
+            FREEZES[each](stage, leading)
+        stage.later(0.7, finish)
+
+    def finish() -> None:
+        copy = stage.scene.copy(target)
+        if end == "deleted by the tenant":
+            stage.tenant.delete(resource_of(target), str(key_of(target)))
+        elif end == "deleted by the host":
+            if copy is not None and not is_unmarked(copy):
+                stage.operator.delete(resource_of(copy), str(key_of(copy)))
+        else:
+            write_status(end)
+        if copy is not None:
+            stage.must_shrink(FrozenObject(leading, "freezes", address))
+
+    stage.later(1.5, lambda: write_status("Running"))
+    stage.later(3.0, freeze)
+
+
+@attack("classes")
+def classes_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
+    """Name classes of the host that the tenant isn't shown, or is shown no longer."""
+    if rng.random() < 0.4:
+        _keep_withdrawn_class(stage, rng, name)
+        return
+    hidden: list[Obj] = [
+        ingress(name, spec={"ingressClassName": HIDDEN_CLASS}),
+        ingress(name, metadata={"annotations": {"kubernetes.io/ingress.class": HIDDEN_CLASS}}),
+        build(CLAIMS, name, spec={**CLAIM, "storageClassName": HIDDEN_CLASS}),
+        build(CLAIMS, name, spec={**CLAIM, "volumeAttributesClassName": HIDDEN_CLASS}),
+        build(CLAIMS, name, spec=CLAIM, metadata={"annotations": {_BETA_CLASS: HIDDEN_CLASS}}),
+        pod(name, spec={"runtimeClassName": HIDDEN_CLASS}),
+        pod(name, spec={"priorityClassName": HIDDEN_CLASS}),
+    ]
+    obj = rng.choice(hidden)
+    if rng.random() < 0.3:
+        stage.put(class_of_host(rng.choice([INGRESS_CLASSES, STORAGE_CLASSES]), HIDDEN_CLASS, labels=SHOWN))
+    if obj["kind"] == "Ingress" and rng.random() < 0.5:
+        stage.put(ingress(name, spec={"ingressClassName": SHOWN_CLASS}))
+        stage.later(1.5, lambda: _patch(stage, obj, metadata=obj["metadata"], spec=obj["spec"]))
+        return
+    stage.put(obj)
+
+
+def _keep_withdrawn_class(stage: Stage, rng: random.Random, name: str) -> None:
+    """Name a class that is shown, and freeze the Ingress before the operator withdraws the class."""
+    named = f"{name}-class"
+    stage.operator.put(class_of_host(INGRESS_CLASSES, named, labels=SHOWN))
+    obj = ingress(name, namespace=f"{name}-home", spec={"ingressClassName": named})
+    if rng.random() < 0.5:
+        annotations = {"kubernetes.io/ingress.class": named}
+        obj = ingress(name, namespace=f"{name}-home", metadata={"annotations": annotations})
+    stage.put_lasting(namespace(f"{name}-home"))
+    stage.put_lasting(obj)
+    freeze = FREEZES[rng.choice(sorted(FREEZES))]
+
+    def withdraw() -> None:
+        stage.operator.put(class_of_host(INGRESS_CLASSES, named))
+        stage.must_shrink(FrozenObject(obj, "classes", named))
+
+    stage.later(2.0, lambda: freeze(stage, obj))
+    stage.later(2.7, withdraw)
 
 
 @attack("halted")

@@ -11,6 +11,7 @@ from typing import Any
 from hostile_scene import HOME
 from kubelet_client import OF_CONTAINERS
 
+from hostile_chaos.grants import HIDDEN_CLASS, LEVEL, excess
 from kube_envtest import Change, Logged
 from syncer.api import Obj, annotations_of, dig, labels_of
 
@@ -43,7 +44,6 @@ ACTED_ON_LABELS = (
 )
 #: Labels of a Namespace that switch the host's policies off.
 POLICY_LABELS = ("openshift.io/run-level", "admission.gatekeeper.sh/ignore", "istio-injection", "team", "name")
-LEVEL = "pod-security.kubernetes.io/enforce"
 #: Kinds of volumes, and of their projected sources, that name things of the node or the host.
 HOST_VOLUMES = frozenset({"glusterfs", "rbd", "flexVolume", "podCertificate", "clusterTrustBundle"})
 #: Parts of an Issuer or a monitor by which an operator on the host does the tenant's bidding.
@@ -126,9 +126,9 @@ class Audit:
         if change.after is None:
             self._deleted(resource, key)
             return
-        for rule in (self._named, self._metadata, self._marks, self._kind, self._privileges):
-            for kind, wrong, what in rule(resource, key, change):
-                self.report(kind, wrong, f"{key} {what}".rstrip())
+        for rule in (self._named, self._metadata, self._marks, self._grants, self._kind, self._privileges):
+            for kind, wrong, example in rule(resource, key, change):
+                self.report(kind, wrong, f"{key} {example}".rstrip())
         self._count(key, at)
 
     def _deleted(self, resource: str, key: str) -> None:
@@ -166,12 +166,16 @@ class Audit:
                 if name in OPERATOR_PARTS and ("issuers" in resource or "monitors" in resource):
                     yield self._owner(key), f"{resource} have operators act for the tenant", name
 
+    def _grants(self, resource: str, key: str, change: Change) -> Iterator[Wrong]:
+        if is_unmarked(change.obj):
+            return
+        before = set(excess(change.before)) if change.before is not None else set()
+        for part in excess(change.obj):
+            if part not in before:
+                yield self._owner(key), f"{change.obj['kind']} copies get more than the operator's rules allow", part
+
     def _kind(self, resource: str, key: str, change: Change) -> Iterator[Wrong]:
         spec = change.obj.get("spec") or {}
-        if resource == "services" and spec.get("externalIPs"):
-            yield "addresses", "Services have externalIPs", ""
-        if resource == "services" and spec.get("loadBalancerIP"):
-            yield "addresses", "Services have a loadBalancerIP", ""
         if resource != "pods":
             return
         if change.before is None and self.polices and not self._levels.get(change.obj["metadata"]["namespace"]):
@@ -192,10 +196,10 @@ class Audit:
             return
         if "relay-" in key:
             yield from _of_the_host(change)
-        for what in _of_the_node(change.obj.get("spec") or {}):
-            yield "privileges", "a Pod has what is the node's", what
+        for part in _of_the_node(change.obj.get("spec") or {}):
+            yield "privileges", "a Pod has parts of the node", part
         if change.before is None and "privileges-" in key and "-plain" not in key:
-            yield "privileges", "a Pod is created that asks for what is the node's", ""
+            yield "privileges", "a Pod is created that asks for parts of the node", ""
 
     def _count(self, key: str, now: float) -> None:
         if "hammered-" not in key:
@@ -218,6 +222,8 @@ class Audit:
             self.report("tokens", "the Secret of a Pod's tokens comes up", key)
         if CANARY in json.dumps([annotations_of(obj), obj.get("spec")]) and "classes" in change.resource:
             self.report("notes", "a host object shows what the host hides", key)
+        if metadata["name"] == HIDDEN_CLASS:
+            self.report("classes", "a class comes up that the operator's selector leaves out", key)
         hidden = self.namespaces - {metadata.get("namespace")}
         if change.resource == "pods" and not hidden.isdisjoint(_NAMESPACE.findall(json.dumps(obj.get("status")))):
             self.report("hostnames", "the status of a virtual Pod names a host namespace", key)
@@ -242,7 +248,7 @@ class Audit:
             self.report("size", f"{wanted} sends a body that the host refuses", _asked(each))
         if each.verb in ("list", "watch"):
             if self.single and namespace != HOME and _NAMESPACED.match(each.resource):
-                self.report("place", f"{wanted} leaves the host namespace", _asked(each))
+                self.report("namespace", f"{wanted} leaves the host namespace", _asked(each))
         elif namespace and each.resource != "namespaces" and namespace not in self.namespaces:
             self.report(self._owner(each.path), f"{wanted} in a host namespace that isn't the tenant's", _asked(each))
 

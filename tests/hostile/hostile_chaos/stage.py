@@ -23,6 +23,7 @@ from click.testing import CliRunner
 from hostile_scene import FOREIGN, HOME, NAMESPACE, OTHER, HostileScene, eventually
 from kubelet_client import KubeletClient
 
+from hostile_chaos import grants
 from hostile_chaos.audit import CANARY, Report
 from hostile_chaos.pulse import PREFERRED, Beside
 from hostile_chaos.servers import RemoteServer, StagedServer
@@ -46,6 +47,18 @@ PLUGIN_KINDS = {
     "servicemonitors.monitoring.coreos.com": "ServiceMonitor",
     "podmonitors.monitoring.coreos.com": "PodMonitor",
 }
+#: The kinds that are searched for copies without an original.
+WITH_COPIES = (
+    "pods",
+    "secrets",
+    "configmaps",
+    "services",
+    "vouchers.example.com",
+    "ingresses.networking.k8s.io",
+    "networkpolicies.networking.k8s.io",
+    "endpointslices.discovery.k8s.io",
+    "priorityclasses.scheduling.k8s.io",
+)
 #: A name whose place on the host has an object of the host's.
 TAKEN = "taken"
 #: Text that a health page may not say, and the most threads of a daemon.
@@ -106,6 +119,17 @@ class Later:
     work: Callable[[], object] = field(compare=False)
 
 
+@dataclass(frozen=True)
+class FrozenObject:
+    """An object of which the tenant has frozen the copy."""
+
+    obj: Obj
+    #: The name of the attack.
+    attack: str
+    #: A value that the copy may no longer have: the address of a Pod that has ended, or a class. Empty: none.
+    ended: str = ""
+
+
 class Stage:
     """A scene with canaries on the host, a lying virtual API server, and objects that go again."""
 
@@ -123,6 +147,9 @@ class Stage:
         self._mine: deque[tuple[float, Resource, Key]] = deque()
         #: What was deleted, and whose copies must go, with the attack that it is of.
         self._going: list[tuple[Obj, str]] = []
+        #: Objects that stay until `wait_gone` has checked the frozen copies, and these.
+        self._lasting: list[Obj] = []
+        self._frozen: list[FrozenObject] = []
         #: Validates configurations in a process of its own, so that the API servers here aren't slowed.
         self._validating = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
         self._later: list[Later] = []
@@ -144,6 +171,10 @@ class Stage:
                 server.put(crd(name, spec={"names": {"kind": one, "listKind": f"{one}List"}}))
         for each in (HOME, FOREIGN, SYSTEM):
             self._put_canaries(each)
+        for each in grants.shown_classes():
+            self.operator.put(each)
+        for each in grants.hidden_classes():
+            self._put_canary(each)
         self.operator.put(build(CLASSES, "gold", spec={"password": f"{CANARY}-password"}))
         for number in range(SPACES):
             self.tenant.put(namespace(f"space-{number}", metadata={"labels": {"tier": "one", "n": str(number)}}))
@@ -152,8 +183,11 @@ class Stage:
 
     def _put_canaries(self, namespace: str) -> None:
         for obj in canaries(namespace):
-            stored = self.operator.put(obj)
-            self._canaries[str(resource_of(obj)), str(key_of(obj))] = stored["metadata"]["resourceVersion"]
+            self._put_canary(obj)
+
+    def _put_canary(self, obj: Obj) -> None:
+        stored = self.operator.put(obj)
+        self._canaries[str(resource_of(obj)), str(key_of(obj))] = stored["metadata"]["resourceVersion"]
 
     def touched(self) -> list[str]:
         """Return the canaries that are no longer as they were."""
@@ -171,7 +205,8 @@ class Stage:
         custom = CUSTOM if self.single else merged(CUSTOM, {"vouchers.example.com": {"related": None}})
         self.tenant.put(self.kubelet.authority())
         command = (*PREFERRED, *self.scene.measured(self.records))
-        self.scene.start(command=command, sync={"custom": custom}, kubelet=self.kubelet.section(KUBELETS))
+        sync = {"custom": custom, "toHost": grants.TO_HOST, "fromHost": grants.FROM_HOST}
+        self.scene.start(command=command, sync=sync, kubelet=self.kubelet.section(KUBELETS))
         self.beside.daemon.start()
         if not self.single:
             for name in (NAMESPACE, WIDE):
@@ -200,6 +235,12 @@ class Stage:
         self._mine.append((time.monotonic() + LIFE, resource_of(obj), key_of(obj)))
         return stored
 
+    def put_lasting(self, obj: Obj) -> Obj:
+        """Create an object as the tenant that stays until the next `wait_gone`."""
+        stored = self.tenant.put(obj)
+        self._lasting.append(obj)
+        return stored
+
     def later(self, seconds: float, work: Callable[[], object]) -> None:
         """Do something after some seconds."""
         with self._lock:
@@ -224,13 +265,41 @@ class Stage:
         """Let `wait_gone` look for the copy of what was just deleted."""
         self._going.append((obj, kind))
 
+    def must_shrink(self, frozen: FrozenObject) -> None:
+        """Let `wait_gone` check a copy against the operator's rules."""
+        self._frozen.append(frozen)
+
     def wait_gone(self) -> None:
-        """Wait until the copies of what was deleted are gone, and report those that stay."""
+        """Wait until the copies of deleted objects are gone and frozen ones are within the rules.
+
+        Others are reported. The frozen objects are deleted then.
+        """
         with contextlib.suppress(AssertionError):
-            eventually(lambda: not self._staying(), "the copies of what was deleted are gone")
+            eventually(lambda: not self._staying() and not self._exceeding(), "deleted and frozen copies are done")
         for obj, kind in self._staying():
             self.report(kind, f"the copy of a deleted {obj['kind']} stays", str(key_of(obj)))
         self._going.clear()
+        for frozen in self._exceeding():
+            kept = ", ".join(self.excess_of(frozen))
+            fault = f"the copy of a frozen {frozen.obj['kind']} keeps more than the rules allow"
+            self.report(frozen.attack, fault, f"{key_of(frozen.obj)}: {kept}")
+        self._frozen.clear()
+        for obj in reversed(self._lasting):
+            self.tenant.delete(resource_of(obj), str(key_of(obj)))
+        self._lasting.clear()
+
+    def excess_of(self, frozen: FrozenObject) -> list[str]:
+        """Return the parts of a frozen copy that the rules don't allow."""
+        copy = self.scene.copy(frozen.obj)
+        if copy is None:
+            return []
+        found = list(grants.excess(copy))
+        if frozen.ended and grants.names_text(copy, frozen.ended):
+            found.append(frozen.ended)
+        return found
+
+    def _exceeding(self) -> list[FrozenObject]:
+        return [frozen for frozen in self._frozen if self.excess_of(frozen)]
 
     def _staying(self) -> list[tuple[Obj, str]]:
         deleted = (each for each in self._going if not self.tenant.get(resource_of(each[0]), str(key_of(each[0]))))
@@ -307,14 +376,14 @@ class Stage:
     def orphans(self) -> list[str]:
         """Return the copies of what is no longer there."""
         found, marks = [], Marks()
-        for resource in ("pods", "secrets", "configmaps", "services", "vouchers.example.com"):
+        for resource in WITH_COPIES:
             for copy in self.operator.objects(resource):
                 annotations = annotations_of(copy)
                 name, space = annotations.get(marks.name, ""), annotations.get(marks.namespace, "")
                 kind = annotations.get(marks.kind, "").partition(".")[0]
                 if kind != copy["kind"] or not name or copy["metadata"]["name"] in self.ever_remade:
                     continue
-                if self.tenant.get(resource, f"{space}/{name}") is None:
+                if self.tenant.get(resource, str(Key(space, name))) is None:
                     found.append(f"{resource} {key_of(copy)}")
         return found
 

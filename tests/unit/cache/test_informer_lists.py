@@ -287,11 +287,11 @@ def test_deletion_that_was_lost_with_the_history_is_forgotten(either: Watched) -
 
 
 def test_going_back_is_detected_only_with_ordered_versions(either: Watched) -> None:
-    seen = []
+    found = []
     for version in (10, 20, 5, 6):
         either.listed(version=version)
-        seen.append(either.informer.went_back)
-    assert seen == [False, False, either.informer.is_ordered, False]
+        found.append(either.informer.went_back)
+    assert found == [False, False, either.informer.is_ordered, False]
 
 
 def test_versions_of_another_form_are_never_compared(watched: Watched) -> None:

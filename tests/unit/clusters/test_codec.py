@@ -154,9 +154,9 @@ def test_object_that_cannot_be_read_is_there_without_its_contents(contents: byte
     with pytest.raises(codec.DecodeError):
         codec.decode(text)
     assert codec.head(text) == codec.Head(Key("shop", "web"), "u1", "7", "Widget")
-    seen = codec.observed(text)
-    assert seen.pop(codec.UNREADABLE)
-    assert seen == {name: value for name, value in codec.decode(_whole("web")).items() if name != "spec"}
+    observed_obj = codec.observed(text)
+    assert observed_obj.pop(codec.UNREADABLE)
+    assert observed_obj == {name: value for name, value in codec.decode(_whole("web")).items() if name != "spec"}
 
 
 def test_object_without_contents_keeps_only_well_formed_fields() -> None:

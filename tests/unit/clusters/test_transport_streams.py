@@ -128,7 +128,7 @@ def test_refusal_is_read_as_a_whole(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_streams_take_no_place_from_requests(kind: Kind) -> None:
+def test_streams_take_no_connection_from_requests(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             if call.path != "/w":

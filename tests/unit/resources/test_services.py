@@ -218,7 +218,7 @@ def test_service_that_is_a_mere_name_has_no_copy(world: World) -> None:
     assert settled(world, service("web"))["spec"]["type"] == "ClusterIP", "it may become another one again"
 
 
-def test_service_that_becomes_a_mere_name_is_changed_in_place(world: World) -> None:
+def test_service_that_becomes_a_mere_name_keeps_its_copy(world: World) -> None:
     world.configure(ALLOWING)
     settled(world, service("web"), {"spec": {"clusterIP": "10.1.0.1"}})
     world.given(virtual=[service("web", spec={"type": "ExternalName", "externalName": "db.example.org"})])

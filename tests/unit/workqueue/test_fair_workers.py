@@ -119,8 +119,8 @@ def test_busy_clusters_leave_the_reserve_together() -> None:
     play(scenario)
 
 
-@pytest.mark.parametrize("what", ["pause", "leave"])
-def test_cluster_that_pauses_or_leaves_waits_for_no_worker(what: str) -> None:
+@pytest.mark.parametrize("method", ["pause", "leave"])
+def test_cluster_that_pauses_or_leaves_waits_for_no_worker(method: str) -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.join("a", "b", seconds=2.0)
@@ -128,7 +128,7 @@ def test_cluster_that_pauses_or_leaves_waits_for_no_worker(what: str) -> None:
         async with scene.working():
             await asyncio.sleep(1)
             assert scene.queue._limited
-            getattr(scene.queue, what)("a")
+            getattr(scene.queue, method)("a")
             assert not scene.queue._limited
 
     play(scenario)

@@ -139,15 +139,15 @@ def test_change_ends_the_wait_of_a_retry_for_the_budget() -> None:
     play(scenario)
 
 
-@pytest.mark.parametrize("what", ["leave", "drop", "close"])
-def test_nothing_is_left_of_a_cluster_that_leaves_or_a_syncer_that_stops(what: str) -> None:
+@pytest.mark.parametrize("method", ["leave", "drop", "close"])
+def test_nothing_is_left_of_a_cluster_that_leaves_or_a_syncer_that_stops(method: str) -> None:
     async def scenario() -> None:
         site = scene("vc")
         site.flood("vc", MANY)
         async with site.working():
             await asyncio.sleep(30)
             site.count = site.tried["vc"]
-            match what:
+            match method:
                 case "leave":
                     site.queue.leave("vc")
                 case "drop":
@@ -155,7 +155,7 @@ def test_nothing_is_left_of_a_cluster_that_leaves_or_a_syncer_that_stops(what: s
                 case "close":
                     site.queue.close()
             assert not site.queue._retries
-            if what != "close":
+            if method != "close":
                 await asyncio.sleep(300)
                 assert site.tried["vc"] == site.count
                 assert not site.queue.delayed()

@@ -51,7 +51,7 @@ def test_pair_that_was_not_in_step_is_never_skipped() -> None:
         assert found.look(right=False) == (["shop/a"], 0)
 
 
-def test_orphan_is_found_by_its_copy_and_a_copy_elsewhere_by_its_place() -> None:
+def test_orphan_is_found_by_its_copy_and_a_stray_copy_by_its_key() -> None:
     stray = merged(copies("a")[0], {"metadata": {"name": "elsewhere"}})
     mark = {"metadata": {"annotations": {"vsyncer.dev/host-name": "elsewhere"}}}
     found = Patrolled("configmaps", [configmap("a")], [*copies("a", "gone"), merged(stray, mark)])
