@@ -69,8 +69,8 @@ def policies(expressions: int, *, is_alike: bool) -> Callable[[int], World]:
         selectors = [policy(each, expressions) for each in range(POLICIES - 1)]
         world.given(virtual=[serviceaccount("default"), *pods, *selectors])
         world.settle("serviceaccounts", "shop/default")
-        for each in pods:
-            world.settle("pods", key_of(each))
+        for made in pods:
+            world.settle("pods", key_of(made))
         return world
 
     return before

@@ -14,7 +14,7 @@ from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestState, RequestStatus
 from syncer.engine.patrol.patrollers import confirm, report
 from syncer.engine.reconcile.controller import BoundSyncer
-from syncer.engine.reconcile.policies.contention import Frozen
+from syncer.engine.reconcile.plan import Frozen
 from syncer.engine.reconcile.reconciler import cannot_be_read
 from syncer.observe.control import Control
 from syncer.translate.times import written

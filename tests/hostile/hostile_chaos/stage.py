@@ -171,10 +171,10 @@ class Stage:
                 server.put(crd(name, spec={"names": {"kind": one, "listKind": f"{one}List"}}))
         for each in (HOME, FOREIGN, SYSTEM):
             self._put_canaries(each)
-        for each in grants.shown_classes():
-            self.operator.put(each)
-        for each in grants.hidden_classes():
-            self._put_canary(each)
+        for shown in grants.shown_classes():
+            self.operator.put(shown)
+        for hidden in grants.hidden_classes():
+            self._put_canary(hidden)
         self.operator.put(build(CLASSES, "gold", spec={"password": f"{CANARY}-password"}))
         for number in range(SPACES):
             self.tenant.put(namespace(f"space-{number}", metadata={"labels": {"tier": "one", "n": str(number)}}))
