@@ -11,6 +11,7 @@ from tenant_scene import Tenant
 from hack.realnode.inside import Failed
 
 COUNT = 12
+PARALLEL = 3
 #: Seconds for what remains of the Job. The kubelet starts killed containers again after a pause that doubles with each
 #: time, also for those that tests before this one have killed, and pods wait for the control plane meanwhile.
 PATIENCE = 400.0
@@ -20,13 +21,13 @@ kind: Job
 metadata: {{name: load}}
 spec:
   completions: {COUNT}
-  parallelism: 3
+  parallelism: {PARALLEL}
   backoffLimit: 0
   template:
     spec:
       restartPolicy: Never
       terminationGracePeriodSeconds: 0
-      containers: [{{name: one, image: "vsyncer.dev/busybox:local", args: [-c, "sleep 1"]}}]
+      containers: [{{name: one, image: "vsyncer.dev/busybox:local", args: [-c, "sleep 4"]}}]
 """
 
 
@@ -37,6 +38,8 @@ def test_killed_daemon_virtual_api_server_and_kubelet_cost_no_pod_of_a_running_j
         wait_for_pods(tenant, 4)
         tenant.kill("kube-apiserver")
         wait_for_pods(tenant, 7)
+        # A container that a killed kubelet was about to start ends with StartError, on any cluster.
+        until("three pods run, and none is being started", lambda: len(running(tenant)) == PARALLEL)
         tenant.host.kill("kubelet")
         until("the virtual API server answers, once the kubelet has seen that it does", tenant.answers)
         wait_for_the_end(tenant)
@@ -79,6 +82,13 @@ def state(tenant: Tenant) -> str:
 def wait_for_pods(tenant: Tenant, count: int) -> None:
     """Wait until the host has scheduled so many pods of the Job."""
     until(f"{count} pods are on the host", lambda: len(scheduled(tenant)) >= count)
+
+
+def running(tenant: Tenant) -> list[str]:
+    """Return the copies of the Job's pods that run on the host."""
+    selector = "--field-selector=status.phase=Running"
+    found = tenant.host.kubectl("get", "pods", "-n", tenant.host_namespace, selector, "-o=name").split()
+    return [name for name in found if name.startswith("pod/load-")]
 
 
 def scheduled(tenant: Tenant) -> list[str]:
