@@ -15,9 +15,9 @@ the workers, or three quarters if the requests of the lane are slow. So a lane t
 finds workers, also while all others wait for something that doesn't answer. The only virtual
 cluster of a daemon has all workers as its share.
 
-**Memory in use.** A worker holds the objects of its request until the API server has answered,
-several times their JSON. A large request of a lane that holds many bytes is put aside until there
-is room for it; others of the lane go on.
+**Memory in use.** A worker holds the objects of its request until the API server has answered. A
+large request of a lane without room for it in its memory is put aside until there is some; others
+of the lane go on.
 
 **Cost.** Lanes with ready requests are in a heap, so a request costs O(log n) for n of them,
 whatever the number of idle lanes. Deficit round robin would be O(1), but only with a quantum as
@@ -36,6 +36,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
 from syncer.api.objects import SyncRequest
+from syncer.byte_budget import ByteBudget
 from syncer.workqueue.gate import Gate
 from syncer.workqueue.lane import Lane
 
@@ -45,10 +46,6 @@ EXPECTED_SECONDS = 0.005
 RESERVE = 0.25
 #: The same for a lane with slow requests.
 SLOW_RESERVE = 0.75
-#: Bytes of JSON that the workers of a lane may hold, unless a request alone has more. Hundreds of
-#: usual objects, but three Pods with 256 KiB of variables, each of which takes 2 MB while its copy
-#: is created.
-MOST_WEIGHED = 1 << 20
 
 
 class QueueClosed(Exception):
@@ -144,18 +141,20 @@ class FairQueue:
         self._again.pop(request, None)
 
     def may_hold(self, request: SyncRequest, size: int) -> bool:
-        """Return True if a running request may have objects of so many bytes of JSON in memory.
+        """Return True if a running request may take so many bytes of memory.
 
         Otherwise it must end now, and is handed out again when there is room for it.
         """
         lane = self._lanes.get(request.cluster)
         if lane is None or request not in self._running:
             return True
-        others = lane.weighed - self._weighed.get(request, 0)
-        if not _fits(size, others):
+        had = self._weighed.get(request, 0)
+        if not lane.has_room(size, had):
             self._too_heavy[request] = size
             return False
-        lane.weighed, self._weighed[request] = others + size, size
+        lane.memory.give_back(had)
+        lane.memory.take(size)
+        self._weighed[request] = size
         if lane.let_in == request:
             lane.let_in = None
         self._let_in(lane)
@@ -167,7 +166,7 @@ class FairQueue:
         weighed, too_heavy = self._weighed.pop(request, 0), self._too_heavy.pop(request, 0)
         lane = self._lanes.get(request.cluster)
         if lane is not None:
-            lane.weighed -= weighed
+            lane.memory.give_back(weighed)
             lane.ended(seconds, charged=EXPECTED_SECONDS)
             if lane.let_in == request:
                 lane.let_in = None
@@ -218,12 +217,15 @@ class FairQueue:
         if gate is not None:
             self._admit(gate, all_of_them=True)
 
-    def join(self, cluster: str, *, weight: float) -> None:
+    def join(self, cluster: str, *, weight: float, memory: ByteBudget | None = None) -> None:
         """Give a virtual cluster its share of the workers, before it has any request.
 
-        ``weight`` is above 0.
+        ``weight`` is above 0. ``memory`` is for the objects in work, None without a limit.
         """
         lane = self._lane(cluster)
+        if memory is not None:
+            memory.take(lane.memory.used)
+            lane.memory = memory
         if not lane.paused:
             self._weight += weight - lane.weight
         lane.weight = weight
@@ -263,6 +265,7 @@ class FairQueue:
         if lane is not None:
             lane.ready.clear()
             lane.low.clear()
+            lane.memory.give_back(lane.memory.used)
             self._limited.pop(lane, None)
             if not lane.paused:
                 self._weight -= lane.weight
@@ -318,13 +321,8 @@ class FairQueue:
         if lane is None:
             # A cluster that has left and come back may have running requests.
             running = [one for one in self._running if one.cluster == cluster]
-            weighed = sum(self._weighed.get(one, 0) for one in running)
-            lane = Lane(
-                self._weights.get(cluster, 1.0),
-                used=self._now_used,
-                running=len(running),
-                weighed=weighed,
-            )
+            lane = Lane(self._weights.get(cluster, 1.0), used=self._now_used, running=len(running))
+            lane.memory.take(sum(self._weighed.get(one, 0) for one in running))
             self._lanes[cluster] = lane
             self._weight += lane.weight
         return lane
@@ -406,7 +404,7 @@ class FairQueue:
 
         The one before it must have its objects first.
         """
-        if lane.heavy and lane.let_in is None and _fits(lane.heavy[0][1], lane.weighed):
+        if lane.heavy and lane.let_in is None and lane.has_room(lane.heavy[0][1]):
             lane.let_in, _ = lane.heavy.popleft()
             lane.ready.appendleft(lane.let_in)
             self._offer(lane)
@@ -445,8 +443,3 @@ class FairQueue:
                     self._wake_one()
             return request, changed
         return None
-
-
-def _fits(size: int, others: int) -> bool:
-    """Return True if there is room for objects of so many bytes beside those of others."""
-    return not others or others + size <= MOST_WEIGHED

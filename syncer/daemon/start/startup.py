@@ -27,9 +27,14 @@ log = get_logger(__name__)
 
 
 def add(
-    process: Process, cluster: VirtualCluster, virtual: SideClient, *, budget: ByteBudget | None = None
+    process: Process,
+    cluster: VirtualCluster,
+    virtual: SideClient,
+    *,
+    budget: ByteBudget | None = None,
+    work: ByteBudget | None = None,
 ) -> ServedCluster:
-    """Add a virtual cluster to a process as it is configured, with a limit of its memory if there is one."""
+    """Add a virtual cluster to a process as it is configured, with limits of its memory as :meth:`.Process.add`."""
     return process.add(
         cluster.settings(),
         [(enabled.syncer, enabled.section) for enabled in cluster.enabled()],
@@ -38,6 +43,7 @@ def add(
         contention=contention_rules(cluster),
         weight=cluster.weight,
         budget=budget,
+        work=work,
     )
 
 
