@@ -40,11 +40,11 @@ def turns(options: argparse.Namespace, folder: Path) -> Iterator[Turn]:
     for number, translator in enumerate(itertools.cycle(TRANSLATORS)):
         if number >= len(TRANSLATORS) and time.monotonic() + seconds / 2 > end:
             return
-        place = folder / str(number)
-        place.mkdir()
+        run_folder = folder / str(number)
+        run_folder.mkdir()
         say = print if options.show else str
         attacks = options.only or sorted(ATTACKS)
-        turn = play(Plan(translator, f"{options.seed}-{number}", seconds, attacks, step), place, say=say)
+        turn = play(Plan(translator, f"{options.seed}-{number}", seconds, attacks, step), run_folder, say=say)
         step = turn.step
         yield turn
 

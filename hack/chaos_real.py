@@ -23,11 +23,11 @@ def played(found: Planes, folder: Path, options: argparse.Namespace) -> Iterator
     """Run the first seed, and others until the time is over; odd seeds with two daemons."""
     end, seed = time.monotonic() + options.minutes * 60, options.seed
     while True:
-        place = folder / str(seed)
-        place.mkdir()
-        report = run(found, place, Play(seed, STEPS, pair=bool(seed % 2)), say=print if options.show else str)
+        run_folder = folder / str(seed)
+        run_folder.mkdir()
+        report = run(found, run_folder, Play(seed, STEPS, pair=bool(seed % 2)), say=print if options.show else str)
         if not report.violations:
-            shutil.rmtree(place)
+            shutil.rmtree(run_folder)
         yield report
         seed += 1
         if options.show or time.monotonic() > end:

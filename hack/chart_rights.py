@@ -195,10 +195,10 @@ class _Table:
             if permission in usual:
                 yield permission, frozenset().union(*by_path.values())
             else:
-                ways = (
+                paths = (
                     path for path, by_value in more.items() if any(permission in each for each in by_value.values())
                 )
-                yield from ((permission, frozenset(by_path[path])) for path in ways)
+                yield from ((permission, frozenset(by_path[path])) for path in paths)
 
     def _kinds(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the section of each kind with its resource, and the sections whose kinds a shared field may lead to."""

@@ -46,9 +46,9 @@ def turn(seed: int) -> Iterator[Try]:
     yield Try("plays", ("hack/chaos", "--minutes=0.3", f"--seed={seed}"))
     yield Try("plays of replicas", ("hack/chaos", "--minutes=0.2", f"--seed={seed}", "--replicas=2"))
     yield Try("disturbed steps", ("hack/sieve", f"--every={EVERY}", f"--first={seed % EVERY}"))
-    for place in EXAMPLES:
+    for example in EXAMPLES:
         chosen = ("--hypothesis-profile=explore", f"--hypothesis-seed={seed}", "--numprocesses=2", "--dist=worksteal")
-        yield Try(f"examples of {place}", (".venv/bin/pytest", "-q", *chosen, place), {"PYTHONHASHSEED": "0"})
+        yield Try(f"examples of {example}", (".venv/bin/pytest", "-q", *chosen, example), {"PYTHONHASHSEED": "0"})
     if BINARY.exists():
         kills = (".venv/bin/pytest", "-q", "tests/integration/test_crashes.py")
         yield Try("kills on real API servers", kills, {"SYNCER_TEST_SEED": str(seed)})

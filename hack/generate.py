@@ -9,17 +9,19 @@ from pathlib import Path
 from hack.chart_rights import rights_template
 from hack.chart_schema import text_of, values_schema, values_table
 from hack.kinds_page import kinds_page
-from hack.limits_table import constants, with_values
+from hack.limits_table import PAGE, constants, with_values
 from syncer.api.metadata_defaults import FAMILIES, Family
 from syncer.config import config_with
 from syncer.config.render import defaults, markdown, schema
 from syncer.observe.catalogue import CATALOGUE, LABELS, Metric
 from syncer.observe.metrics import BOUNDS
 from syncer.plugins import OURS, Installed
+from syncer.resources.harmless_annotations import ANY, CLAIMS, INGRESSES, LOAD_BALANCERS, Harmless
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
 DOCS = ROOT / "docs"
+LIMITS = ROOT / PAGE
 CHARTS = ROOT / "charts"
 SYNCER = CHARTS / "syncer"
 #: The charts that have values: all but the library.
@@ -60,12 +62,16 @@ virtual cluster go when it leaves. The upper bounds of every histogram are, in s
 METADATA = """\
 # Labels and annotations
 
-Written by hack/generate from `syncer/api/metadata_defaults.py`.
+Written by hack/generate from `syncer/api/metadata_defaults.py` and `syncer/resources/harmless_annotations.py`.
 
 A tenant's labels and annotations are copied to the host with the object, because pods are selected by them, and
-controllers of the host act on some of them, whoever has written them. Those below stay behind by default, on every
-kind. A tenant who sets one of them, except a note of a tool, gets an event with the reason `NotCopied` on the object.
-The list names well-known controllers; if the host runs others that act on metadata, deny their keys, too.
+controllers of the host act on some of them, whoever has written them. Those of [the families](#cloud-identities) below
+stay behind by default, on every kind. A tenant who sets one of them, except a note of a tool, gets an event with the
+reason `NotCopied` on the object. The list names well-known controllers; if the host runs others that act on metadata,
+deny their keys, too.
+
+On claims, Ingresses and Services of type LoadBalancer, on which controllers act by thousands of annotations, it is the
+other way round: only [harmless annotations](#harmless-annotations) cross, and those that the operator allows.
 
 ```yaml
 sync:
@@ -76,22 +82,30 @@ sync:
           # The full name of a denied key lets it through; "*" keeps all others crossing.
           allow: ["*", external-dns.alpha.kubernetes.io/hostname]
           deny: ["dns.example.org/*"]
+    ingresses:
+      metadata:
+        annotations:
+          # Besides the harmless ones: all of the operator's own domain, and some of a controller.
+          allow: ["*", "example.org/*", "alb.ingress.kubernetes.io/actions.*"]
     secrets:
       metadata:
         labels: {{allow: ["app", "app.kubernetes.io/*"]}}  # only these
 ```
 
-* A ServiceAccount's annotations all stay behind: clouds give credentials by them. Allow a single one by its full
+* A pattern that spells out the domain and the beginning of the name, such as `alb.ingress.kubernetes.io/actions.*`,
+  lets denied keys through as a full name does. One that spells out the domain alone, such as `example.org/*`, lets keys
+  through that are merely not on a kind's list; `*` lets nothing through that the kind doesn't.
+* A ServiceAccount's annotations all stay behind: clouds give credentials by them. Allow a single one by its
   name.
 * The labels `owner` and `OWNER` of a ConfigMap or Secret stay behind: Helm finds its releases by them, so a tenant's
   would be upgraded or removed with the rights of Helm on the host. For the same reason a Secret with a type of
   `helm.sh/` is Opaque there.
 * With `names.translator: per-namespace`, no label and no annotation of a Namespace crosses unless it is allowed by
-  its full name. Those that the operator gives the host namespaces are `sync.toHost.namespaces.labels` and
+  its name. Those that the operator gives the host namespaces are `sync.toHost.namespaces.labels` and
   `annotations`; a tenant's can't override them.
-* A Service of type LoadBalancer with a key of *Load balancers*, and an Ingress with one of *Ingress controllers*, is
-  refused rather than copied without it: it might be open to more than the tenant means. The event has the same
-  reason.
+* A Service of type LoadBalancer with a key of *Load balancers*, and an Ingress with one of *Ingress controllers* or of
+  any domain with "ingress" in it, is refused rather than copied without it: it might be open to more than the tenant
+  means. The event has the same reason.
 * Annotations of ingress-nginx that name a Secret, a ConfigMap or a Service name the copy once they are allowed. Other
   controllers' names stay as they are: allow such keys only to tenants who may use any object that the controller reads.
 * An Ingress with a key of *Certificates* is copied without it: a cert-manager in the virtual cluster acts on it
@@ -113,12 +127,47 @@ has to select by a label below the marks' prefix too, such as `vsyncer.dev/role:
 Otherwise a tenant's Pod with the right labels gets the traffic, or is adopted, and counts as one of the replicas. The
 daemon's own namespace should be another one.
 
+## Harmless annotations
+
+Those that cross on three kinds by default, because they affect no more than the object's own traffic. A value has to
+match the regular expression, as a controller may write it into the configuration that all tenants share; otherwise the
+object is refused. `allow` with the key's full name lets any value through. What is missing on purpose:
+
+* Buffers and sizes of bodies (`nginx.ingress.kubernetes.io/proxy-body-size`, `proxy-buffer-size`): memory and disk of
+  the controller are everybody's.
+* What changes other paths of a host (`rewrite-target`, `use-regex`, `app-root`, `server-alias`, `canary`,
+  `from-to-www-redirect`), how routes are matched (`traefik.ingress.kubernetes.io/router.pathmatcher`,
+  `router.priority`, `router.entrypoints`), or what is logged and inspected (`enable-access-log`, `enable-modsecurity`).
+* All of external-dns and cert-manager: they write names and certificates of the host's own.
+* Whether a load balancer is internal, its address, its certificates, and whether it is shared.
+
+{harmless}
 {families}"""
 
 
 def metadata() -> str:
     """Return the page of the labels and annotations that stay behind by default."""
-    return METADATA.format(families="\n".join(map(_family, FAMILIES)))
+    return METADATA.format(families="\n".join(map(_family, FAMILIES)), harmless=_harmless())
+
+
+def _harmless() -> str:
+    lines = []
+    kinds = {
+        "Claims": CLAIMS,
+        "Ingresses": INGRESSES,
+        "Services of type LoadBalancer": LOAD_BALANCERS,
+    }
+    for title, groups in kinds.items():
+        lines += [f"### {title}\n", "| controller | annotations | values | harmless, because |", "|---|---|---|---|"]
+        lines += [_harmless_row(each) for each in groups]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _harmless_row(group: Harmless) -> str:
+    keys = ", ".join(f"`{key}`" for key in group.keys)
+    form = "any" if group.form == ANY else f"`{group.form}`".replace("|", "\\|")
+    return f"| {group.controller} | {keys} | {form} | {group.why} |"
 
 
 def _family(family: Family) -> str:
@@ -157,7 +206,7 @@ def generated() -> dict[Path, str]:
         DOCS / "kinds.md": kinds_page(plugins.syncers()),
         DOCS / "metadata.md": metadata(),
         DOCS / "metrics.md": metrics(),
-        DOCS / "ARCHITECTURE.md": with_values((DOCS / "ARCHITECTURE.md").read_text(), constants(ROOT), model),
+        LIMITS: with_values(LIMITS.read_text(), constants(ROOT), model),
         SYNCER / "README.md": _between(SYNCER / "README.md", values_table(SYNCER)),
         CHARTS / "library" / "templates" / "_rights.tpl": rights_template(model, configuration),
         **{chart / "values.schema.json": text_of(values_schema(chart, configuration)) + "\n" for chart in WITH_VALUES},

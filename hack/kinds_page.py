@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from syncer.api import Config, Syncer
 from syncer.api.paths import is_within, path_text
 from syncer.config.types import options
-from syncer.directions import Direction, way_of
+from syncer.directions import Direction, direction_class
 
 HEAD = """\
 # Kinds
 
-Written by hack/generate from the built-in syncers. Each has a section below `sync` in the configuration; the options
-that every kind has are in [options.md](options.md), beside its own. `syncer rbac` prints the rights that the enabled
-ones need.
+Written by hack/generate from the built-in syncers. Each has a section below `sync` in the
+configuration; [options.md](options.md#options-of-every-kind) has the options of every kind, and
+those of each. `syncer rbac` prints the rights that the enabled ones need.
 
 *Down* means that the tenant's objects have copies on the host, which are deleted with them. *Up* means that objects
 of the host appear in the virtual cluster, where a tenant's changes are undone. A *stand-in* is made in the virtual
@@ -57,7 +57,7 @@ def kinds_page(syncers: Iterable[type[Syncer]]) -> str:
     found = sorted(syncers, key=lambda each: (each.resource.kind, each.section))
     if wrong := NOT_SYNCED.keys() & {each.resource.kind for each in found}:
         raise ValueError(f"hack/kinds_page.py says that these kinds aren't synced: {', '.join(sorted(wrong))}")
-    rows = [f"| {_title(each)} | {_way(each)} | {_default(each)} | `sync.{each.section}` |" for each in found]
+    rows = [f"| {_title(each)} | {_direction(each)} | {_default(each)} | `sync.{each.section}` |" for each in found]
     parts = [line for each in found for line in _part(each)]
     left = [f"| {kind} | {instead} |" for kind, instead in NOT_SYNCED.items()]
     return HEAD + "\n".join([*rows, "", *parts]) + "\n" + TAIL + "\n".join(left) + "\n"
@@ -76,9 +76,13 @@ def _anchor(heading: str) -> str:
     return re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-")
 
 
-def _way(syncer: type[Syncer]) -> str:
-    way: type[Direction] = way_of(syncer)
-    parts = [name for name, holds in (("down", way.goes_down), ("up", way.comes_up), ("stand-in", way.fakes)) if holds]
+def _direction(syncer: type[Syncer]) -> str:
+    direction: type[Direction] = direction_class(syncer)
+    parts = [
+        name
+        for name, holds in (("down", direction.goes_down), ("up", direction.comes_up), ("stand-in", direction.fakes))
+        if holds
+    ]
     return " or ".join(parts)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from syncer.api import ClusterError, Exists, Key, Missing, Obj, dig, is_deleting, key_of, uid_of
+from syncer.api import AlreadyExists, ClusterError, Key, NotFound, Obj, dig, is_deleting, key_of, uid_of
 from syncer.clusters import codec
 from syncer.clusters.client import SideClient
 from syncer.resources.kinds import (
@@ -89,7 +89,7 @@ class Kubelet:
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.node}, "status": status}
         try:
             await self.cluster.get(NODES, Key("", self.node))
-        except Missing:
+        except NotFound:
             await self.cluster.create(NODES, node)
 
     async def _watch(self) -> None:
@@ -143,7 +143,7 @@ class Kubelet:
                     await self._go_through(key, pod)
                     self.on_ready(key.name)
                     return
-            except Missing:  # it was deleted while nothing was watched
+            except NotFound:  # it was deleted while nothing was watched
                 return
             except ClusterError:
                 pass
@@ -163,15 +163,15 @@ class Kubelet:
         for kind, name in named:
             try:
                 await self.cluster.get(kind, Key(namespace, name))
-            except Missing:
+            except NotFound:
                 return False
         return True
 
     async def _go_through(self, key: Key, pod: Obj) -> None:
         if not dig(pod, "spec.nodeName"):
             await self.cluster.create(PODS, self._binding(key), subresource="binding", key=key)
-            place = f"Successfully assigned {key} to {self.node}"
-            await self._record_event(pod, "default-scheduler", "Scheduled", place)
+            message = f"Successfully assigned {key} to {self.node}"
+            await self._record_event(pod, "default-scheduler", "Scheduled", message)
         await asyncio.sleep(self.pause)
         await self._report(key, pod, ready="False")
         await self._record_event(pod, "kubelet", "Started", "Started container")
@@ -201,7 +201,7 @@ class Kubelet:
             "firstTimestamp": time,
             "lastTimestamp": time,
         }
-        with contextlib.suppress(Exists):  # recorded for an earlier pod of this name
+        with contextlib.suppress(AlreadyExists):  # recorded for an earlier pod of this name
             await self.cluster.create(EVENTS, event)
 
     async def _report(self, key: Key, pod: Obj, *, ready: str) -> None:
@@ -252,7 +252,7 @@ class Kubelet:
         while uid in self._known:
             try:
                 await self.cluster.delete(PODS, key_of(pod), uid=uid, grace=0)
-            except Missing:
+            except NotFound:
                 return
             except ClusterError:
                 await asyncio.sleep(RETRY_SECONDS)

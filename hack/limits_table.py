@@ -1,4 +1,4 @@
-"""The table of limits in docs/ARCHITECTURE.md, compared with the constants and the options of the code.
+"""The table of limits in docs/architecture/limits.md, compared with the constants and the options of the code.
 
 A row begins with the constant, as ``NAME`` of ``module``, or with the path of an option. Its second cell is the value,
 which hack/generate writes in the unit that the cell names: B, s, or any other word, or none.
@@ -17,7 +17,7 @@ from syncer.config import option_at
 
 Number: TypeAlias = "float | tuple[Number, ...]"
 
-PAGE = "docs/ARCHITECTURE.md"
+PAGE = "docs/architecture/limits.md"
 BEGIN, END = "<!-- limits: values written by hack/generate -->", "<!-- end of limits -->"
 #: Constants that bound nothing, as ``module NAME``, each with what they are instead. A constant without a row that is
 #: none of these is a fault.

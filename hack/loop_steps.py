@@ -40,7 +40,7 @@ class Recorder:
         self._records = records
         self._thread = threading.get_ident()
         #: The last sampled stack, and the number of the step that it is of.
-        self._seen: tuple[int, list[str]] = (-1, [])
+        self._last_step: tuple[int, list[str]] = (-1, [])
         threading.Thread(target=self._look, name="loop-steps", daemon=True).start()
 
     def timed(self, callback: Callback) -> Callback:
@@ -61,7 +61,7 @@ class Recorder:
         return step
 
     def _write(self, taken: float, number: int, callback: Callback) -> None:
-        seen, stack = self._seen
+        seen, stack = self._last_step
         found = {"cpu": round(taken, 4), "at": time.time(), "callback": repr(callback)[:200]}
         self._put(found | {"stack": stack if seen == number else []})
 
@@ -80,7 +80,7 @@ class Recorder:
             time.sleep(LOOK)
             now = self.steps
             if now == before and (frame := sys._current_frames().get(self._thread)):
-                self._seen = now, _functions(frame)
+                self._last_step = now, _functions(frame)
             before = now
 
 

@@ -3,6 +3,8 @@
 import gzip
 import hashlib
 import os
+import posixpath
+import re
 import shutil
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -25,6 +27,10 @@ ARCHITECTURES = ("amd64", "arm64")
 CHECKSUMS = "checksums.txt"
 #: All that packages and charts are made of.
 _SOURCES = ("LICENSE", "README.md", "pyproject.toml", "setup.cfg", "syncer", "plugins", "charts")
+#: The files of the tree are below this address, as in the alerts' links to runbooks.
+_FILES = "https://github.com/vsyncer/vsyncer/blob/main"
+_CODE_BLOCK = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
+_RELATIVE_LINK = re.compile(r"\]\((?![\w+.-]+:|#)([^)\s]+)\)")
 #: Modes of files by default, whatever the umask of who builds.
 _UMASK = 0o022
 
@@ -96,6 +102,11 @@ def build_packages(sources: Path, into: Path, *, epoch: int) -> None:
             raise Failed(f"the build failed:\n{output[-2000:]}")
 
     for each in published(sources):
+        readme = sources / each.folder / "README.md"
+        if readme.exists():
+            page = with_absolute_links(readme.read_text(), each.folder)
+            readme.write_text(page)
+
         unpacked = sources / "unpacked" / each.name
         try:
             source = ProjectBuilder(sources / each.folder, runner=run_backend)
@@ -107,6 +118,24 @@ def build_packages(sources: Path, into: Path, *, epoch: int) -> None:
             ProjectBuilder(root, runner=run_backend).build("wheel", into)
         except BuildBackendException as error:
             raise Failed(f"{each.name}: {error.exception}") from error
+
+
+def with_absolute_links(page: str, folder: Path) -> str:
+    """Return a README for the package index, which has no other file of the tree.
+
+    Args:
+        page: The README, in Markdown.
+        folder: Its folder, relative to the tree.
+    """
+
+    def absolute(link: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(folder.as_posix(), link[1]))
+        return f"]({_FILES}/{path})"
+
+    parts = _CODE_BLOCK.split(page)
+    # Every second part is a block of code.
+    parts[::2] = [_RELATIVE_LINK.sub(absolute, prose) for prose in parts[::2]]
+    return "".join(parts)
 
 
 def pack_again(archive: Path, *, epoch: int) -> None:

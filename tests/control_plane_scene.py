@@ -78,16 +78,16 @@ class Plane:
         self.folder, self.host = folder, host
         self.port, self.etcd_port, self.peer_port = free_ports(3)
         self._running: list[Process] = []
-        self.place()
+        self.write_files()
 
-    def place(self) -> None:
+    def write_files(self) -> None:
         """Write the files, as a kubelet does that mounts the Secrets; only the ports are those of this test."""
         for secret in ("api-pki", "api-daemon", "api-kubeconfig"):
             (self.folder / secret).mkdir(exist_ok=True)
             for name, content in self.host.files(secret).items():
                 service = b"api." + self._svc
-                places = {"controller-manager.conf": b"localhost:6443", "config": service, "super-admin.conf": service}
-                server = places.get(name, b"")
+                servers = {"controller-manager.conf": b"localhost:6443", "config": service, "super-admin.conf": service}
+                server = servers.get(name, b"")
                 mine = content.replace(server, b"localhost:%d" % self.port) if server else content
                 fresh = self.folder / secret / f".{name}"
                 fresh.write_bytes(mine)

@@ -82,10 +82,10 @@ def paths(value: Any, path: Path = ()) -> Iterator[Path]:
     elif isinstance(value, list):
         below = list(enumerate(value))
     for step, each in below:
-        place = (*path, step)
-        if place not in _KEPT:
-            yield place
-            yield from paths(each, place)
+        child = (*path, step)
+        if child not in _KEPT:
+            yield child
+            yield from paths(each, child)
 
 
 #: What every API server sees to, whatever else it stores.

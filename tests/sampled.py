@@ -1,12 +1,15 @@
 """The samples of all kinds that the registry knows: the built-in ones, and those of a package given to hack/kind."""
 
+import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from syncer.api import Side, Syncer
+from syncer.api import NameTranslator, Side, Syncer
+from syncer.config import SyncerConfig, config_with
+from syncer.names import SingleNamespace
 from syncer.plugins import installed
 from syncer.testing import ApiServer
 from syncer.testing.cases import load
@@ -26,9 +29,27 @@ MADE: Mapping[str, Sample] = {name: sample for name, sample in SAMPLES.items() i
 
 def registry() -> list[type[Syncer]]:
     """The built-in syncers, and those of the package."""
+    return [*_registry()]
+
+
+@functools.cache
+def _registry() -> Sequence[type[Syncer]]:
+    """Load and check them; each time takes a tenth of a second, of which a test of a daemon has two."""
     named = os.environ.get("SYNCER_NAMES", "").split(",")
     sections = [point.load().section for point in entry_points(group="syncer.syncers") if point.name in named]
-    return [*installed().syncers(sections)]
+    return installed().syncers(sections)
+
+
+def config_model(
+    syncers: Iterable[type[Syncer]], translator: type[NameTranslator] = SingleNamespace
+) -> type[SyncerConfig]:
+    """Return the configuration model of some syncers; it is made once, as pydantic takes long to make it."""
+    return _config_model(tuple(syncers), translator)
+
+
+@functools.lru_cache(maxsize=64)
+def _config_model(syncers: tuple[type[Syncer], ...], translator: type[NameTranslator]) -> type[SyncerConfig]:
+    return config_with(syncers, translator=translator)
 
 
 def sync_of(*samples: Sample) -> dict[str, Any]:

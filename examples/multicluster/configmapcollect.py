@@ -12,6 +12,7 @@ import contextlib
 from dataclasses import dataclass
 
 from syncer.multicluster import (
+    CONFIG_MAPS,
     Cluster,
     ClusterCache,
     ClusterCacheOptions,
@@ -22,15 +23,13 @@ from syncer.multicluster import (
     ControllerReference,
     Key,
     Manager,
-    Missing,
+    NotFound,
     Obj,
     Part,
     Request,
-    Resource,
     uid_of,
 )
 
-CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps")
 FIELDS = ("data", "binaryData")
 COLLECTED = Part(selector="collect=yes")
 
@@ -54,7 +53,7 @@ class Collection:
             print(f"{key} is not a copy of {request}: it stays as it is", flush=True)
         elif original is None:
             if copy is not None:
-                with contextlib.suppress(Missing):
+                with contextlib.suppress(NotFound):
                     await self.home.delete(CONFIG_MAPS, key, uid=uid_of(copy))
                 print(f"deleted {key}", flush=True)
         elif copy is None:
@@ -83,7 +82,7 @@ async def main() -> None:
     options = parser.parse_args()
 
     provider = ContextsProvider(options.kubeconfig, contexts=options.sources.split(","))
-    parts = ClusterOptions(parts={CONFIG_MAPS: COLLECTED})  # nothing else is read or kept
+    parts = ClusterOptions(by_object={CONFIG_MAPS: COLLECTED})  # nothing else is read or kept
     cache = ClusterCache([provider], ClusterCacheOptions(user_agent="configmapcollect", clusters=parts))
     connection = ConnectionSettings(options.kubeconfig, options.home)
     home = Cluster("(home)", connection, options=ClusterOptions(namespace=options.namespace))

@@ -8,8 +8,9 @@ import asyncio
 import contextlib
 from dataclasses import dataclass
 
-from syncer.api import Missing, Obj, Resource, uid_of
+from syncer.api import NotFound, Obj, uid_of
 from syncer.multicluster import (
+    DEPLOYMENTS,
     Cluster,
     ClusterOptions,
     ConnectionSettings,
@@ -18,8 +19,6 @@ from syncer.multicluster import (
     Manager,
     Request,
 )
-
-DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
 
 
 @dataclass
@@ -36,7 +35,7 @@ class Copies:
         if copy is not None and not self.is_ours(copy):
             print(f"{request.key} in {self.destination} is not a copy: it stays as it is", flush=True)
         elif original is None and copy is not None:
-            with contextlib.suppress(Missing):
+            with contextlib.suppress(NotFound):
                 await self.destination.delete(DEPLOYMENTS, request.key, uid=uid_of(copy))
             print(f"deleted the copy of {request.key}", flush=True)
         elif original is not None and copy is None:

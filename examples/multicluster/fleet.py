@@ -7,10 +7,16 @@ import argparse
 import asyncio
 import contextlib
 
-from syncer.api import NotConnected, Resource
-from syncer.multicluster import ClusterCache, ClusterCacheOptions, ClusterSource, Controller, FolderProvider, Request
-
-PODS = Resource("v1", "Pod", "pods")
+from syncer.api import NotConnected
+from syncer.multicluster import (
+    PODS,
+    ClusterCache,
+    ClusterCacheOptions,
+    ClusterSource,
+    Controller,
+    FolderProvider,
+    Request,
+)
 
 
 class Pods:

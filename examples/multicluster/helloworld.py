@@ -6,10 +6,7 @@ $ python examples/multicluster/helloworld.py --contexts eu,us
 import argparse
 import asyncio
 
-from syncer.api import Resource
-from syncer.multicluster import Cluster, ConnectionSettings, Controller, Manager, Request
-
-PODS = Resource("v1", "Pod", "pods")
+from syncer.multicluster import PODS, Cluster, ConnectionSettings, Controller, Manager, Request
 
 
 async def reconcile(request: Request) -> None:

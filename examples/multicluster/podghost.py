@@ -10,8 +10,9 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from syncer.api import Missing, Obj, Resource, key_of, uid_of
+from syncer.api import NotFound, Obj, Resource, key_of, uid_of
 from syncer.multicluster import (
+    PODS,
     Cluster,
     ClusterOptions,
     ConnectionSettings,
@@ -21,7 +22,6 @@ from syncer.multicluster import (
     Request,
 )
 
-PODS = Resource("v1", "Pod", "pods")
 GHOSTS = Resource("examples.vsyncer.dev/v1", "PodGhost", "podghosts")
 #: The index of ghosts by the requests of their pods.
 BY_POD = "pod"
@@ -37,7 +37,7 @@ class Ghosts:
     async def reconcile(self, request: Request) -> None:
         """Bring the ghost of a pod in step."""
         pod = await self.sources[request.cluster].get(PODS, request.key)
-        ghosts = await self.destination.find(GHOSTS, BY_POD, request)
+        ghosts = await self.destination.by_index(GHOSTS, BY_POD, request)
         ghost = next((each for each in ghosts if pod is not None and each["spec"]["uid"] == uid_of(pod)), None)
         for each in ghosts:
             if each is not ghost:
@@ -63,7 +63,7 @@ class Ghosts:
 
     async def delete(self, ghost: Obj) -> None:
         """Delete a ghost whose pod has gone."""
-        with contextlib.suppress(Missing):
+        with contextlib.suppress(NotFound):
             await self.destination.delete(GHOSTS, key_of(ghost), uid=uid_of(ghost))
         print(f"the ghost {key_of(ghost)} has gone", flush=True)
 

@@ -8,8 +8,11 @@ import argparse
 import asyncio
 import contextlib
 
-from syncer.api import Exists, Key, Missing, Obj, Resource
+from syncer.api import AlreadyExists, Key, NotFound, Obj, Resource
 from syncer.multicluster import (
+    NAMESPACES,
+    PODS,
+    SECRETS,
     Client,
     Cluster,
     ClusterOptions,
@@ -23,9 +26,6 @@ from syncer.multicluster import (
 )
 
 REMOTE_CLUSTERS = Resource("examples.vsyncer.dev/v1", "RemoteCluster", "remoteclusters")
-SECRETS = Resource("v1", "Secret", "secrets")
-PODS = Resource("v1", "Pod", "pods")
-NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
 #: What the controllers need in a cluster.
 AGENT = Key("", "remotecluster-agent")
 
@@ -36,12 +36,12 @@ class Agent:
     async def install(self, client: Client, obj: Obj) -> None:
         """Create it, before the controllers start."""
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": AGENT.name}}
-        with contextlib.suppress(Exists):
+        with contextlib.suppress(AlreadyExists):
             await client.create(NAMESPACES, namespace)
 
     async def uninstall(self, client: Client, obj: Obj) -> None:
         """Delete it; the RemoteCluster goes afterwards."""
-        with contextlib.suppress(Missing):
+        with contextlib.suppress(NotFound):
             await client.delete(NAMESPACES, AGENT)
 
 

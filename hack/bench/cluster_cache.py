@@ -287,12 +287,12 @@ def main(clusters: int, dead: int, consumers: int, seconds: float, folder: str, 
     good = [f"good{number}" for number in range(clusters - dead - 1)]
     holes = [f"dead{number}" for number in range(dead)]
     with tempfile.TemporaryDirectory() as temporary, contextlib.ExitStack() as stack:
-        place = Path(temporary)
-        stack.enter_context(serving(place, *good))
-        frozen = stack.enter_context(serving(place, FROZEN))
+        run_folder = Path(temporary)
+        stack.enter_context(serving(run_folder, *good))
+        frozen = stack.enter_context(serving(run_folder, FROZEN))
         for name in holes:
-            stack.enter_context(black_hole(place, name))
-        sys.exit(uvloop.run(measure(place, frozen.pid, good, holes, consumers, seconds)))
+            stack.enter_context(black_hole(run_folder, name))
+        sys.exit(uvloop.run(measure(run_folder, frozen.pid, good, holes, consumers, seconds)))
 
 
 if __name__ == "__main__":

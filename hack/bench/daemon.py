@@ -70,12 +70,12 @@ class Daemon:
 
     def write(self) -> None:
         """Write the configuration file."""
-        places = {
+        addresses = {
             "metrics": {"address": f"{self.address}:{self.port}"},
             "health": {"address": f"{self.address}:{self.health}"},
             "control": {"socket": str(self.socket)},
         }
-        self.file.write_text(yaml.safe_dump({**self.config, **places}, sort_keys=False))
+        self.file.write_text(yaml.safe_dump({**self.config, **addresses}, sort_keys=False))
 
     def rights(self, user: str) -> Mapping[Side, list[Obj]]:
         """Return the roles that it needs on each side, bound to a user, as printed by `syncer rbac`."""

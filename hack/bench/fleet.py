@@ -221,8 +221,8 @@ def verdict(many: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="fleet-") as place:
-        yield Path(place)
+    with tempfile.TemporaryDirectory(prefix="fleet-") as folder:
+        yield Path(folder)
 
 
 @click.command(help=__doc__)
@@ -243,8 +243,8 @@ def main(clusters: int, pods: int, rounds: int, folder: str | None, names: Seque
     for number in range(rounds):
         found: dict[int, dict[str, Any]] = {}
         for count in (clusters, 1) if number % 2 == 0 else (1, clusters):
-            with _folder() as place:
-                found[count] = Run(count, pods, place).measure()
+            with _folder() as run_folder:
+                found[count] = Run(count, pods, run_folder).measure()
             print(json.dumps({"clusters": count, "pods": pods, **found[count]}), flush=True)
         judgement = verdict(found[clusters], found[1])
         over += judgement["over"]

@@ -66,8 +66,8 @@ def variables() -> Iterator[Obj]:
 def terms(number: int, selector: Callable[[int], Obj]) -> Obj:
     """Return an affinity with a namespaceSelector in each term."""
     each = [
-        {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}, "namespaceSelector": selector(place)}
-        for place in range(number)
+        {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}, "namespaceSelector": selector(index)}
+        for index in range(number)
     ]
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": each}}
 
@@ -77,9 +77,9 @@ def selectors() -> Iterator[Obj]:
     for number in range(1500):
         yield namespace(f"n{number}", metadata={"labels": {"team": f"t{number % 50}", "all": "yes"}})
     for name, count in (("many", 2000), ("some", 200)):
-        found = terms(count, lambda place: {"matchExpressions": [_not_in(place)]})
+        found = terms(count, lambda index: {"matchExpressions": [_not_in(index)]})
         yield pod(name, spec={"affinity": found, "containers": containers(1)})
-        found = terms(count, lambda place: {"matchLabels": {"team": f"t{place % 50}"}})
+        found = terms(count, lambda index: {"matchLabels": {"team": f"t{index % 50}"}})
         yield pod(f"{name}-few", spec={"affinity": found, "containers": containers(1)})
 
 
@@ -88,15 +88,15 @@ def namespaces() -> Iterator[Obj]:
     for number in range(20_000):
         yield namespace(f"n{number}", metadata={"labels": {"team": f"t{number % 5000}", "all": "yes"}})
     for name, selector in (
-        ("positive", lambda place: {"matchLabels": {"all": "yes", "team": f"t{place}"}}),
-        ("mixed", lambda place: {"matchLabels": {"all": "yes"}, "matchExpressions": [_not_in(place)]}),
-        ("negative", lambda place: {"matchExpressions": [_not_in(place), {"key": "all", "operator": "DoesNotExist"}]}),
+        ("positive", lambda index: {"matchLabels": {"all": "yes", "team": f"t{index}"}}),
+        ("mixed", lambda index: {"matchLabels": {"all": "yes"}, "matchExpressions": [_not_in(index)]}),
+        ("negative", lambda index: {"matchExpressions": [_not_in(index), {"key": "all", "operator": "DoesNotExist"}]}),
     ):
         yield pod(name, spec={"affinity": terms(200, selector), "containers": containers(1)})
 
 
-def _not_in(place: int) -> Obj:
-    return {"key": "team", "operator": "NotIn", "values": [f"x{place}"]}
+def _not_in(index: int) -> Obj:
+    return {"key": "team", "operator": "NotIn", "values": [f"x{index}"]}
 
 
 def large() -> Iterator[Obj]:

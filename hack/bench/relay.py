@@ -22,6 +22,7 @@ import uvloop
 
 from hack.endings import interrupt_on_sigterm
 from syncer.api import Key, Obj, Settings, Side
+from syncer.byte_budget import ByteBudget
 from syncer.cli.run import spare_memory
 from syncer.clusters.client import SideClient
 from syncer.clusters.credentials import LoginCredentials
@@ -30,14 +31,14 @@ from syncer.clusters.login import Login, Material
 from syncer.clusters.transport import Endpoint, HttpRequest, HttpResponse
 from syncer.kubelet import certificates
 from syncer.kubelet.certificates import Serving
-from syncer.kubelet.listener import room
+from syncer.kubelet.listener import Bounds, connections
 from syncer.kubelet.server import KubeletServer
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import PODS
 
 SETTINGS = Settings("shop", "vc-shop", SingleNamespace(cluster="shop", namespace="vc-shop"))
 NODE, POD = "node", Key("web", "front")
-PLACE = SETTINGS.names.to_host(PODS, POD)
+HOST_KEY = SETTINGS.names.to_host(PODS, POD)
 REQUEST = f"GET /containerLogs/{POD.namespace}/{POD.name}/main?follow=true HTTP/1.1\r\nHost: node\r\n\r\n".encode()
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
 PIECE = b"x" * (32 << 10)
@@ -55,7 +56,7 @@ class Answers:
         """Answer a review or a read."""
         if request.method == "POST":
             return HttpResponse(201, {}, b'{"status":{"allowed":true}}')
-        pod = _copy() if PLACE.name in request.path else _virtual()
+        pod = _copy() if HOST_KEY.name in request.path else _virtual()
         return HttpResponse(200, {}, json.dumps(pod).encode())
 
     def stream(self, request: HttpRequest) -> Any:
@@ -75,10 +76,10 @@ def _virtual() -> Obj:
 def _copy() -> Obj:
     marks = SETTINGS.marks
     metadata = {
-        "name": PLACE.name,
-        "namespace": PLACE.namespace,
+        "name": HOST_KEY.name,
+        "namespace": HOST_KEY.namespace,
         "labels": marks.labels(SETTINGS.identity, POD),
-        "annotations": marks.annotations(PODS, _virtual(), PLACE),
+        "annotations": marks.annotations(PODS, _virtual(), HOST_KEY),
     }
     return {**_virtual(), "metadata": metadata}
 
@@ -105,9 +106,10 @@ async def serve(kind: str, folder: Path, upstream: int) -> None:
             virtual,
             host,
             tls=lambda: tls,
-            to_virtual_text=lambda place, text: text,
+            to_virtual_text=lambda pod, text: text,
             pods_of=lambda node: (),
             holds_copies=anywhere,
+            bounds=Bounds(ByteBudget()),
         )
         server.listen(NODE, "127.0.0.1", 0)
         port = server.nodes[NODE].port
@@ -324,7 +326,7 @@ async def _follow(port: int, tls: ssl.SSLContext) -> asyncio.StreamWriter:
 def main(context: click.Context, megabytes: int, turns: int, logs: int) -> None:
     """Measure the kubelet's relay beside a bare one, and print JSON."""
     if context.invoked_subcommand is None:
-        room()  # this process has both ends of each log
+        connections()  # this process has both ends of each log
         print(json.dumps(uvloop.run(measure(megabytes, turns, logs)), indent=2))
 
 

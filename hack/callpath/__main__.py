@@ -14,7 +14,7 @@ import json
 from typing import Any
 
 from hack.callpath.figures import figures, ratios, shortest, tree
-from hack.callpath.run import NotMeasured, ways
+from hack.callpath.run import NotMeasured, measure
 from hack.checkout import THIS, Checkout, checkout
 from hack.endings import interrupt_on_sigterm
 
@@ -30,7 +30,7 @@ def parse() -> argparse.Namespace:
 
 def measured(installed: Checkout, options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of a checkout, after printing its calls if configured."""
-    found = asyncio.run(ways(installed.python, options.n))
+    found = asyncio.run(measure(installed.python, options.n))
     if options.calls:
         print(f"{installed.folder} {installed.commit}", *tree(shortest(found.steps)), sep="\n")
     return {"commit": installed.commit, "counted_with": found.counted_with, **figures(found.steps)}

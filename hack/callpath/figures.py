@@ -9,7 +9,7 @@ from typing import Any
 from hack.callpath.probe import Step
 
 #: The column of the tree in which the place of a step begins.
-PLACE_COLUMN = 72
+LOCATION_COLUMN = 72
 
 
 def calls(steps: Iterable[Step]) -> int:
@@ -24,28 +24,28 @@ def shortest(paths: Sequence[Sequence[Step]]) -> Sequence[Step]:
 
 def figures(paths: Sequence[Sequence[Step]]) -> dict[str, Any]:
     """Return the figures of the shortest path, and the number of calls of the others."""
-    way = shortest(paths)
+    call_path = shortest(paths)
     counts = sorted(calls(one) for one in paths)
     return {
-        "calls": calls(way),
-        "files": len({step.file for step in way}),
-        "resumptions": sum(step.resumed for step in way),
+        "calls": calls(call_path),
+        "files": len({step.file for step in call_path}),
+        "resumptions": sum(step.resumed for step in call_path),
         "spread": {
             "objects": len(counts),
             "min": counts[0],
             "median": median(counts),
             "max": counts[-1],
         },
-        "layers": _by(way, depth=1),
-        "folders": _by(way, depth=2),
+        "layers": _by(call_path, depth=1),
+        "folders": _by(call_path, depth=2),
     }
 
 
-def _by(way: Iterable[Step], *, depth: int) -> dict[str, dict[str, int]]:
+def _by(call_path: Iterable[Step], *, depth: int) -> dict[str, dict[str, int]]:
     """Return calls and files by folder, named by at most ``depth`` parts of its path."""
     files: dict[str, set[str]] = {}
     counts: Counter[str] = Counter()
-    for step in way:
+    for step in call_path:
         folder = "/".join(PurePath(step.file).parent.parts[:depth]) or "."
         files.setdefault(folder, set()).add(step.file)
         counts[folder] += not step.resumed
@@ -58,12 +58,12 @@ def ratios(this: dict[str, Any], other: dict[str, Any]) -> dict[str, float | Non
     return {name: round(this[name] / other[name], 3) if other[name] else None for name in names}
 
 
-def tree(way: Iterable[Step]) -> Iterator[str]:
+def tree(call_path: Iterable[Step]) -> Iterator[str]:
     """Yield a line for each step, indented below its caller, with the places of definition and call.
 
     A resumption begins with ``~``; functions called by asyncio have no caller.
     """
-    for step in way:
+    for step in call_path:
         name = f"{'  ' * step.depth}{'~ ' if step.resumed else ''}{step.function}"
         caller = f"  from syncer/{step.caller}:{step.caller_line}" if step.caller else ""
-        yield f"{name:<{PLACE_COLUMN}}  syncer/{step.file}:{step.line}{caller}"
+        yield f"{name:<{LOCATION_COLUMN}}  syncer/{step.file}:{step.line}{caller}"

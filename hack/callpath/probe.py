@@ -167,8 +167,8 @@ class Recorder:
         below = itertools.takewhile(lambda one: one not in self._below, _stack(frame.f_back))
         callers = [(name, one.f_lineno) for one in below if (name := self._file(one.f_code))]
         caller, line = callers[0] if callers else (None, 0)
-        place = (code.co_qualname, file, code.co_firstlineno)
-        steps.append(Step(*place, resumed, len(callers), caller, line))
+        location = (code.co_qualname, file, code.co_firstlineno)
+        steps.append(Step(*location, resumed, len(callers), caller, line))
 
     def _file(self, code: CodeType) -> str | None:
         """Return the file of a code object, relative to the package; None for code outside."""

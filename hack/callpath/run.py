@@ -28,14 +28,14 @@ class NotMeasured(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class CallPaths:
     """The steps of each recorded ConfigMap, and the facility that recorded them."""
 
     counted_with: str
     steps: Sequence[Sequence[Step]]
 
 
-async def ways(python: Path, count: int) -> Ways:
+async def measure(python: Path, count: int) -> CallPaths:
     """Record `count` ConfigMaps, one after the other, in the daemon installed for `python`."""
     virtual, host = ApiServer(seed="virtual"), ApiServer(seed="host")
     host.put(namespace(HOST_NAMESPACE))
@@ -94,11 +94,11 @@ async def _at_rest(*servers: ApiServer) -> None:
         await asyncio.sleep(REST)
 
 
-def _read(records: Path) -> Ways:
+def _read(records: Path) -> CallPaths:
     found = json.loads(records.read_text())
     if not found["records"]:
         raise NotMeasured("no watch event came in through a protocol of asyncio: see probe.observe")
-    return Ways(
+    return CallPaths(
         found["counted_with"],
         [[Step(**step) for step in steps] for steps in found["records"].values()],
     )

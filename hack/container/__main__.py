@@ -13,7 +13,7 @@ from hack.container.engine import engine
 from hack.endings import interrupt_on_sigterm
 from hack.realnode import archive, outside
 from hack.realnode.inside import Failed
-from hack.realnode.place import Place
+from hack.realnode.node_site import NodeSite
 
 PLATFORMS = ("linux/amd64", "linux/arm64")
 
@@ -55,7 +55,7 @@ def main(base: str, tag: str, platform: str, node: bool, measure: bool) -> None:
             with fresh_planes() as planes:
                 summary |= {name: round(figure, 2) for name, figure in measured(found, tag, planes).items()}
     if node:
-        outside.load(Place.here(), [saved.archive])
+        outside.load(NodeSite.here(), [saved.archive])
     click.echo(json.dumps(summary))
     added = summary["added"]["compressed_bytes"]
     click.echo(f"{saved.tag}: {saved.compressed / 1e6:.1f} MB compressed, {added / 1e6:.1f} of it ours", err=True)

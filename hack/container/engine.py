@@ -14,7 +14,7 @@ from pathlib import Path
 from hack.commands import SECONDS, run
 from hack.realnode import outside
 from hack.realnode.inside import Failed, wait
-from hack.realnode.place import hierarchies, remove_group
+from hack.realnode.node_site import hierarchies, remove_group
 from kube_envtest.controlplane.processes import spawn
 
 #: What this folder's commands make; not in git.

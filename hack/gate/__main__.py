@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hack.endings import interrupt_on_sigterm
 from hack.gate import stages
-from hack.gate.run import Beside, Ran, run
+from hack.gate.run import NICE, Beside, Ran, run
 from hack.gate.stages import TOP, Stage
 from hack.gate.verdict import Verdict
 
@@ -47,32 +47,36 @@ def _print_environment() -> None:
 
 
 def _run(chosen: Sequence[Stage], folder: Path) -> Iterator[Ran]:
-    """Run the stages in their order, but for one that runs beside those before the stage that it is to end before."""
-    beside: Beside | None = None
+    """Run the stages in their order; those that mostly wait run beside them until the stage that they end before.
+
+    Each lets those beside it go first that were started before.
+    """
+    besides: list[Beside] = []
     try:
         for number, stage in enumerate(chosen):
-            if beside and beside.stage.before == stage.name:
+            for beside in [each for each in besides if each.stage.before == stage.name]:
                 yield _shown(beside.stage, beside.ran)
-                beside = None
-            place = folder / str(number)
-            place.mkdir()
+                besides.remove(beside)
+            run_folder = folder / str(number)
+            run_folder.mkdir()
+            nice = NICE * len(besides)
             if stage.before:
                 print(f"── {stage.name}: runs beside the next ones, and is shown before: {stage.before}", flush=True)
-                beside = Beside(stage, place)
+                besides.append(Beside(stage, run_folder, nice=nice))
             else:
-                yield _shown(stage, partial(run, stage, place, nice=beside is not None))
-        if beside:
-            yield _shown(beside.stage, beside.ran)
-            beside = None
+                yield _shown(stage, partial(run, stage, run_folder, nice=nice))
+        while besides:
+            yield _shown(besides[0].stage, besides[0].ran)
+            besides.pop(0)
     finally:
-        if beside:
+        for beside in besides:
             beside.end()
 
 
 def _shown(stage: Stage, run: Callable[[], Ran]) -> Ran:
     print(f"── {stage.name}", flush=True)
     ran = run()
-    print(f"   {ran.seconds:.0f} s", flush=True)
+    print(f"   {ran.seconds:.0f} s, CPU {ran.cpu:.0f} s", flush=True)
     return ran
 
 

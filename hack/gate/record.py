@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 #: Later ones win: a test that passes and then fails at its end has failed.
 _ORDER = ("passed", "skipped", "xpassed", "xfailed", "failed")
@@ -20,10 +21,22 @@ class Result:
 
 
 @dataclass(slots=True)
+class Cost:
+    """What the tests of a file took."""
+
+    #: Seconds of their setups, calls and teardowns.
+    seconds: float = 0.0
+    #: CPU seconds meanwhile, of the process that ran them and of programs that have ended.
+    cpu: float = 0.0
+
+
+@dataclass(slots=True)
 class Record:
     """The results of a stage, and what ended otherwise than by a test."""
 
     results: dict[str, Result] = field(default_factory=dict)
+    #: By file.
+    costs: dict[str, Cost] = field(default_factory=dict)
     #: The exit statuses of pytest; None for a process that came to no end.
     exits: list[int | None] = field(default_factory=list)
 
@@ -53,10 +66,14 @@ def read(folder: Path) -> Record:
     return record
 
 
-def _note(record: Record, found: dict[str, str]) -> None:
-    if found["outcome"] == "passed" and found["when"] != "call":
+def _note(record: Record, found: dict[str, Any]) -> None:
+    test = found["test"]
+    outcome = found["outcome"]
+    cost = record.costs.setdefault(test.partition("::")[0], Cost())
+    cost.seconds += found["seconds"]
+    cost.cpu += found["cpu"]
+    if outcome == "passed" and found["when"] != "call":
         return
-    test, outcome = found["test"], found["outcome"]
     known = record.results.get(test)
     if known is None or _ORDER.index(outcome) > _ORDER.index(known.outcome):
         record.results[test] = Result(test, outcome, found["reason"], found["text"])

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from hack.gate import stages
 from hack.gate.record import Record, read
@@ -19,8 +20,12 @@ from hack.gate.stages import PATIENCE, TOP, Stage
 
 #: Lines of output that are shown again at the end, of a failed stage without a failing test.
 _TAIL = 15
-#: How nice a stage is to one that runs beside it: that one gets the processor whenever it needs it.
-NICE = 15
+#: How nice a stage is to each that runs beside it and was started before. The third gets a fifth of the processor while
+#: both others want all of it: tests with programs of their own give up after a minute.
+NICE = 2
+#: Runs a command that is so nice. A stage has a session of its own, and Linux shares the processor between sessions
+#: first (autogroup in sched(7)): how nice a process is counts within its session alone.
+_NICE = '{ echo "$0" >/proc/self/autogroup; } 2>/dev/null; exec nice -n "$0" "$@"'
 #: Seconds in which a terminated stage may clean up, such as remove a node.
 GRACE = 20.0
 
@@ -31,6 +36,8 @@ class Ran:
 
     stage: Stage
     seconds: float
+    #: CPU seconds of all its processes that ended and were waited for: not of what a daemon of the system did for it.
+    cpu: float
     code: int
     #: Its last lines.
     tail: list[str]
@@ -52,25 +59,39 @@ def show(line: str) -> None:
     print(line, end="", flush=True)
 
 
-def run(stage: Stage, folder: Path, *, nice: bool = False, say: Callable[[str], None] = show) -> Ran:
-    """Run a stage, whose record goes into the folder; ``nice`` lets what runs beside it go first."""
+def run(stage: Stage, folder: Path, *, nice: int = 0, say: Callable[[str], None] = show) -> Ran:
+    """Run a stage, whose record goes into the folder; ``nice`` lets those that run beside it go first."""
     started = time.monotonic()
-    command = (*(("nice", "-n", str(NICE)) if nice else ()), *stage.command)
+    command = stage.command
+    if nice:
+        command = ("sh", "-c", _NICE, str(nice), *command)
+    cpu = 0.0
     for _ in range(stage.tries):
-        code, tail = execute(command, folder, TOP, say)
-        if code == 0:
+        done = execute(command, folder, TOP, say)
+        cpu += done.cpu
+        if done.code == 0:
             break
-    return Ran(stage, time.monotonic() - started, code, tail, read(folder))
+    return Ran(stage, time.monotonic() - started, cpu, done.code, done.tail, read(folder))
+
+
+class Done(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    #: Its last lines.
+    tail: list[str]
+    #: CPU seconds of its processes.
+    cpu: float
 
 
 class Beside:
     """A stage that runs beside others. Its output is shown when it has ended."""
 
-    def __init__(self, stage: Stage, folder: Path) -> None:
+    def __init__(self, stage: Stage, folder: Path, *, nice: int = 0) -> None:
         self.stage = stage
         self._lines: list[str] = []
         self._pool = ThreadPoolExecutor(1)
-        self._ran = self._pool.submit(run, stage, folder, say=self._lines.append)
+        self._ran = self._pool.submit(run, stage, folder, nice=nice, say=self._lines.append)
 
     def ran(self) -> Ran:
         """Wait for its end, and show its output."""
@@ -90,10 +111,8 @@ class Beside:
 _running: set["subprocess.Popen[str]"] = set()
 
 
-def execute(
-    command: Sequence[str], folder: Path, place: Path, say: Callable[[str], None] = show
-) -> tuple[int, list[str]]:
-    """Run a command for an hour at most; return its exit status and its last lines.
+def execute(command: Sequence[str], folder: Path, cwd: Path, say: Callable[[str], None] = show) -> Done:
+    """Run a command for an hour at most.
 
     Its temporary files are in a folder of its own, which goes with it. Its path is short, as it is a part of sockets'.
     """
@@ -101,7 +120,7 @@ def execute(
     temporary.mkdir(exist_ok=True)
     process = subprocess.Popen(
         command,
-        cwd=place,
+        cwd=cwd,
         env={**stages.environment(), "VSYNCER_GATE": str(folder), "TMPDIR": str(temporary)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -118,7 +137,8 @@ def execute(
         for line in process.stdout or ():
             say(line)
             tail.append(line.rstrip())
-        return process.wait(), list(tail)
+        code, cpu = _wait(process)
+        return Done(code, list(tail), cpu)
     finally:
         timer.cancel()
         if process.poll() is None:
@@ -126,6 +146,16 @@ def execute(
             process.wait()
         _running.discard(process)
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _wait(process: "subprocess.Popen[str]") -> tuple[int, float]:
+    """Wait for a process; return its exit status, and the CPU seconds of it and of those that it waited for."""
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    except ChildProcessError:  # it was ended from another thread
+        return process.wait(), 0.0
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_utime + usage.ru_stime
 
 
 def _end(process: "subprocess.Popen[str]") -> None:

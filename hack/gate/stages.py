@@ -13,8 +13,8 @@ TOP = Path(__file__).resolve().parents[2]
 #: Seconds after which a stage that does nothing special is ended; none takes a quarter of it on a quiet machine.
 PATIENCE = 3600.0
 _TWO = ("--numprocesses=2", "--dist=worksteal")
-#: A module's servers and daemon belong to its tests.
-_MODULES = ("--numprocesses=2", "--dist=loadfile")
+#: A module's servers and daemon belong to its tests. They come in the order of tests/conftest.py, the long ones first.
+_MODULES = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
 _RECORDER = TOP / "hack" / "gate" / "recorder"
 
 
@@ -90,15 +90,15 @@ def check_stages(*, fast: bool = False) -> list[Stage]:
 
 
 def all_stages() -> list[Stage]:
-    """Return all; the builds first. A node mostly waits, and what runs beside it has a time of its own."""
-    servers = "on real API servers"
+    """Return all; the builds first. A node and real API servers mostly wait, and what runs beside them works."""
+    image = "the container image"
     return [
         *_builds(),
-        Stage("a real node", pytest("tests/e2e"), tests=True, before=servers),
+        Stage("a real node", pytest("tests/e2e"), tests=True, before=image),
+        Stage("on real API servers", pytest(*_MODULES, "tests/integration"), tests=True, before=image),
         *check_stages(),
         Stage("the whole daemon", pytest(*_MODULES, "tests/flow", "tests/sieve", "tests/hostile"), tests=True),
-        Stage(servers, pytest(*_MODULES, "tests/integration"), tests=True),
-        Stage("the container image", pytest("tests/container"), tests=True),
+        Stage(image, pytest("tests/container"), tests=True),
         Stage("the packages under plugins/", ("hack/plugins",), tests=True),
         *_release(),
     ]

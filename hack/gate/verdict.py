@@ -11,6 +11,8 @@ from hack.gate.run import Ran, execute
 
 #: More failing tests on real servers than this are no bad luck, so none of them runs again.
 SECOND_CHANCES = 3
+#: How many of the files that took longest are shown.
+SLOWEST = 12
 
 
 @dataclass(slots=True)
@@ -38,11 +40,11 @@ class Verdict:
             return
         for number, one in enumerate(real):
             print(f"── once more, alone: {one.test}", flush=True)
-            place = folder / f"again-{number}"
-            place.mkdir()
+            run_folder = folder / f"again-{number}"
+            run_folder.mkdir()
             command, where = stages.again(one.test)
-            code, _ = execute(command, place, where)
-            found = read(place).results.get(one.test)
+            code = execute(command, run_folder, where).code
+            found = read(run_folder).results.get(one.test)
             if code == 0 and found and found.outcome == "passed":
                 self.flaky.append(one)
 
@@ -64,7 +66,8 @@ class Verdict:
         for ran in self.ran:
             tally = f": {counts(ran.record.results.values())}" if ran.stage.tests else ""
             bad = " FAILED" if ran.unexplained or ran.record.of("failed") else ""
-            lines.append(f"   {ran.seconds:.0f} s  {ran.stage.name}{tally}{bad}")
+            lines.append(f"   {ran.seconds:.0f} s, CPU {ran.cpu:.0f} s  {ran.stage.name}{tally}{bad}")
+        lines += self._slowest()
         for ran in self.ran:
             if ran.unexplained:
                 lines += [f"── the end of: {ran.stage.name} (exit status {ran.code})", *ran.tail]
@@ -77,6 +80,13 @@ class Verdict:
         passed = sum(one.outcome == "passed" for one in every) + len(self.flaky)
         lines.append(f"{passed} passed, {len(self.failed)} failed")
         return "\n".join([*lines, f"VERDICT {'green' if self.is_green else 'red'}"])
+
+    def _slowest(self) -> list[str]:
+        """Return lines with the files whose tests took longest."""
+        costs = {file: cost for ran in self.ran for file, cost in ran.record.costs.items()}
+        slowest = sorted(costs, key=lambda file: costs[file].seconds, reverse=True)[:SLOWEST]
+        lines = [f"   {costs[file].seconds:.0f} s, CPU {costs[file].cpu:.0f} s  {file}" for file in slowest]
+        return ["── files that took longest", *lines] if lines else []
 
     def _shown(self) -> list[tuple[str, Result]]:
         """Return the tests that are named, each with the word before it."""

@@ -43,7 +43,7 @@ def build(folder: str, package: str = ".", *, tests: bool = False, tags: str = "
     Raises:
         RuntimeError: There is no Go, or the build failed.
     """
-    binary = _place(folder, package, tests=tests, tags=tags)
+    binary = _binary_path(folder, package, tests=tests, tags=tags)
     if binary.exists():
         return binary
     if not shutil.which("go"):
@@ -62,7 +62,7 @@ def _command(*, tests: bool, tags: str) -> list[str]:
     return [*command, "-trimpath", "-buildvcs=false", "-ldflags=-s -w"]
 
 
-def _place(folder: str, package: str, *, tests: bool, tags: str) -> Path:
+def _binary_path(folder: str, package: str, *, tests: bool, tags: str) -> Path:
     """Return where a program is kept: below the hash of its module, of how it is built, and of the machine's kind."""
     sources = sorted(path for path in (_HERE / folder).iterdir() if path.suffix in (".go", ".mod", ".sum"))
     how = [platform.machine(), package, *_command(tests=tests, tags=tags)]
@@ -84,7 +84,7 @@ def tool(name: str) -> Path:
 def is_built(name: str) -> bool:
     """Return True if a tool is there, built from these sources."""
     folder, package = TOOLS[name]
-    return _place(folder, package, tests=False, tags=_TAGS).exists()
+    return _binary_path(folder, package, tests=False, tags=_TAGS).exists()
 
 
 def metrics_server() -> Path:

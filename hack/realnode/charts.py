@@ -10,7 +10,7 @@ import yaml
 from hack.planes import BINARY
 from hack.realnode.archive import Image, write
 from hack.realnode.builds import build
-from hack.realnode.place import ROOT
+from hack.realnode.node_site import ROOT
 
 CHART = ROOT / "charts" / "virtual-cluster"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from hack import commands
 from hack.planes import find_programs
 from hack.realnode import builds, policies, settings
-from hack.realnode.place import Place
+from hack.realnode.node_site import NodeSite
 from kube_envtest import ControlPlane
 
 START_SECONDS = 180.0
@@ -37,9 +37,9 @@ class Failed(Exception):
 def main() -> None:
     """Run the node of a place until SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    place = Place(sys.argv[1])
-    own_mounts(place)
-    network(place)
+    site = NodeSite(sys.argv[1])
+    own_mounts(site)
+    network(site)
     with ExitStack() as stack:
         plane = stack.enter_context(
             ControlPlane(
@@ -48,34 +48,34 @@ def main() -> None:
                 controllers="*",
                 scheduler=True,
                 service_range=settings.SERVICE_RANGE,
-                node_address=place.addresses[1],
+                node_address=site.addresses[1],
             )
         )
         for user in USERS:
-            plane.kubeconfig(user, path=place.folder / f"{user}.kubeconfig")
-        node = Node(place, plane)
+            plane.kubeconfig(user, path=site.folder / f"{user}.kubeconfig")
+        node = Node(site, plane)
         node.start()
-        place.state.write_text(json.dumps({"kubeconfig": str(place.folder / "admin.kubeconfig"), "url": plane.url}))
+        site.state.write_text(json.dumps({"kubeconfig": str(site.folder / "admin.kubeconfig"), "url": plane.url}))
         while True:
             time.sleep(RESTART_SECONDS)
             node.restart_ended()
 
 
-def own_mounts(place: Place) -> None:
+def own_mounts(site: NodeSite) -> None:
     """Give the node folders of its own in place of the machine's, in its mount namespace alone."""
     run("mount", "--make-rshared", "/")
     run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
     for path in OWN_FOLDERS:
-        own = place.folder / path.rpartition("/")[2]
+        own = site.folder / path.rpartition("/")[2]
         own.mkdir(exist_ok=True)
         run("mount", "--bind", str(own), path)
 
 
-def network(place: Place) -> None:
+def network(site: NodeSite) -> None:
     """Set up the node's end of the cable, which the machine has laid."""
     run("ip", "link", "set", "lo", "up")
     wait("the cable", lambda: has_link("eth0"))
-    run("ip", "address", "add", f"{place.addresses[1]}/30", "dev", "eth0")
+    run("ip", "address", "add", f"{site.addresses[1]}/30", "dev", "eth0")
     run("ip", "link", "set", "eth0", "up")
     for name, value in NETWORK_SETTINGS.items():
         path = Path("/proc/sys") / name
@@ -96,8 +96,8 @@ def has_table(name: str) -> bool:
 class Node:
     """The programs of a node beside a running control plane."""
 
-    def __init__(self, place: Place, plane: ControlPlane) -> None:
-        self._place, self._plane = place, plane
+    def __init__(self, site: NodeSite, plane: ControlPlane) -> None:
+        self._site, self._plane = site, plane
         self._folder = plane.folder
         self._programs: dict[str, subprocess.Popen[bytes]] = {}
         self._commands: dict[str, Sequence[str]] = {}
@@ -148,16 +148,16 @@ class Node:
         config.write_text(settings.containerd(networks))
         self._spawn("containerd", "containerd", f"--config={config}")
         self._wait("containerd", Path(settings.CRI_SOCKET).exists)
-        for archive in sorted((self._place.folder / "images").glob("*.tar")):
+        for archive in sorted((self._site.folder / "images").glob("*.tar")):
             load(archive)
 
     def _kubelet(self, binary: Path) -> None:
-        address = self._place.addresses[1]
+        address = self._site.addresses[1]
         self._plane.certificate("kubelet-server", user=settings.NODE, addresses=[settings.NODE, address, "127.0.0.1"])
         self._plane.certificate("kubelet", user=f"system:node:{settings.NODE}", group="system:nodes")
         (self._folder / "resolv.conf").write_text("search .\n")
         config = self._folder / "kubelet.yaml"
-        config.write_text(settings.kubelet(self._folder, self._place.cgroup))
+        config.write_text(settings.kubelet(self._folder, self._site.cgroup))
         self._spawn(
             "kubelet",
             str(binary),
@@ -178,12 +178,12 @@ class Node:
 
     def _enforcer(self) -> None:
         """Start the network of a cluster, which none of Kubernetes' own programs provides."""
-        kubeconfig = self._place.folder / "admin.kubeconfig"
+        kubeconfig = self._site.folder / "admin.kubeconfig"
         self._spawn("enforcer", sys.executable, "-m", "hack.realnode.enforcer", str(kubeconfig))
 
     def _metrics_server(self) -> None:
         """Start metrics-server beside the kubelet; as a pod it would be the same."""
-        name, address = "metrics-server.kube-system.svc", self._place.addresses[1]
+        name, address = "metrics-server.kube-system.svc", self._site.addresses[1]
         self._plane.certificate("metrics-server-serving", user=name, addresses=[name])
         self._plane.certificate("metrics-server", user="system:metrics-server", group="system:masters")
         kubeconfig = self._plane.certificate_kubeconfig("metrics-server")
@@ -205,10 +205,10 @@ class Node:
         with self._log(name).open("ab") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self._programs[name], self._commands[name] = process, command
-        self._place.pid_file(name).write_text(str(process.pid))
+        self._site.pid_file(name).write_text(str(process.pid))
 
     def _log(self, name: str) -> Path:
-        return self._place.folder / f"{name}.log"
+        return self._site.folder / f"{name}.log"
 
     def _wait(self, what: str, is_so: Callable[[], bool]) -> None:
         def checked() -> bool:

@@ -14,7 +14,7 @@ from typing import IO
 from hack.commands import SECONDS, run
 from hack.realnode import builds
 from hack.realnode.inside import Failed, wait
-from hack.realnode.place import ROOT, Place
+from hack.realnode.node_site import ROOT, NodeSite
 
 #: Debian's packages, and a program or file of each.
 PACKAGES = {
@@ -56,69 +56,69 @@ def missing_packages(packages: Mapping[str, str] = PACKAGES) -> list[str]:
     return [name for name, program in packages.items() if not shutil.which(program) and not Path(program).exists()]
 
 
-def up(place: Place) -> dict[str, str]:
+def up(site: NodeSite) -> dict[str, str]:
     """Start the node, and wait until pods can run. Return its kubeconfig and URL; nothing is done
     if it runs.
 
     Raises:
         Failed: It can't start. Nothing but its logs is left.
     """
-    if (found := place.ready()) and pid_of(place):
+    if (found := site.ready()) and pid_of(site):
         return found
     if reason := why_not():
         raise Failed(reason)
-    down(place)
+    down(site)
     install()
     try:
-        (place.folder / "images").mkdir(parents=True)
-        save_settings(place)
-        builds.write_images(place.folder / "images" / "base.tar")
+        (site.folder / "images").mkdir(parents=True)
+        save_settings(site)
+        builds.write_images(site.folder / "images" / "base.tar")
         builds.metrics_server()
-        place.make_cgroups()
-        spawn(place)
-        wait("the network namespace", lambda: is_apart(place))
-        lay_cable(place)
+        site.make_cgroups()
+        spawn(site)
+        wait("the network namespace", lambda: is_apart(site))
+        lay_cable(site)
 
         def is_ready() -> bool:
-            check_alive(place)
-            return place.ready() is not None
+            check_alive(site)
+            return site.ready() is not None
 
         wait("the node", is_ready)
     except BaseException:
-        keep_logs(place)
-        down(place)
+        keep_logs(site)
+        down(site)
         raise
-    return place.ready() or {}
+    return site.ready() or {}
 
 
-def keep_logs(place: Place) -> None:
+def keep_logs(site: NodeSite) -> None:
     """Copy the logs of a node that failed to a folder beside its own."""
-    shutil.rmtree(place.failed, ignore_errors=True)
-    place.failed.mkdir()
-    for file in place.folder.glob("*.log"):
-        shutil.copy(file, place.failed)
+    shutil.rmtree(site.failed, ignore_errors=True)
+    site.failed.mkdir()
+    for file in site.folder.glob("*.log"):
+        shutil.copy(file, site.failed)
 
 
-def down(place: Place) -> None:
+def down(site: NodeSite) -> None:
     """End the node, and remove its remains; does nothing where there is none.
 
     The end of the first process of its namespaces ends all others, and with them go mounts, rules
     and links.
     """
-    if pid := pid_of(place):
+    if pid := pid_of(site):
         first = first_of(pid)
         os.kill(pid, signal.SIGKILL)
         deadline = time.monotonic() + 30
         while (lives(pid) or (first and lives(first))) and time.monotonic() < deadline:
             time.sleep(0.05)
     # The kernel does it, too, but some time later.
-    run(["ip", "link", "delete", place.link])
-    if place.folder.exists():
-        restore_settings(place)
-        place.remove()
+    run(["ip", "link", "delete", site.link])
+    if site.folder.exists():
+        restore_settings(site)
+        site.remove()
 
 
-def load(place: Place, archives: Sequence[Path]) -> None:
+def load(site: NodeSite, archives: Sequence[Path]) -> None:
     """Import image archives, as ``docker save`` writes them, compressed or not, into the running node.
 
     Raises:
@@ -136,16 +136,16 @@ def load(place: Place, archives: Sequence[Path]) -> None:
         ]  # --force: one that isn't compressed as it is
         with subprocess.Popen(plain, stdout=subprocess.PIPE) as read:
             command = ["ctr", "--address=/run/containerd/containerd.sock", "-n", "k8s.io", "images", "import", "-"]
-            inside(place, command, read.stdout, seconds=SECONDS)
+            inside(site, command, read.stdout, seconds=SECONDS)
 
 
 def inside(
-    place: Place, command: Sequence[str], stdin: IO[bytes] | None = None, *, seconds: float | None = None
+    site: NodeSite, command: Sequence[str], stdin: IO[bytes] | None = None, *, seconds: float | None = None
 ) -> None:
     """Run a command in the namespaces of the node.
 
     Args:
-        place: The node's.
+        site: The node's.
         command: The command.
         stdin: Its input, by default this process's.
         seconds: How long it may take; by default as long as it likes.
@@ -154,34 +154,34 @@ def inside(
         Failed: No node runs, or the command failed or took too long.
     """
     try:
-        done = subprocess.run(enter(place, command), stdin=stdin, check=False, timeout=seconds)
+        done = subprocess.run(enter(site, command), stdin=stdin, check=False, timeout=seconds)
     except subprocess.TimeoutExpired as late:
         raise Failed(f"{' '.join(command)}: not done after {seconds:g} s, see above for its output") from late
     if done.returncode:
         raise Failed(f"{' '.join(command)} ended with status {done.returncode}")
 
 
-def enter(place: Place, command: Sequence[str]) -> list[str]:
+def enter(site: NodeSite, command: Sequence[str]) -> list[str]:
     """Return the command, to be run in the node's namespaces.
 
     Raises:
         Failed: No node runs.
     """
-    return ["nsenter", f"--target={_first(place)}", "--net", "--mount", "--pid", "--ipc", "--", *command]
+    return ["nsenter", f"--target={_first(site)}", "--net", "--mount", "--pid", "--ipc", "--", *command]
 
 
-def enter_network(place: Place) -> list[str]:
+def enter_network(site: NodeSite) -> list[str]:
     """Return the beginning of a command that is to run in the node's network alone, with the
     machine's files and processes; it keeps its process id.
 
     Raises:
         Failed: No node runs.
     """
-    return ["/usr/bin/nsenter", f"--net=/proc/{_first(place)}/ns/net", "--"]
+    return ["/usr/bin/nsenter", f"--net=/proc/{_first(site)}/ns/net", "--"]
 
 
-def _first(place: Place) -> int:
-    pid = pid_of(place)
+def _first(site: NodeSite) -> int:
+    pid = pid_of(site)
     first = first_of(pid) if pid else None
     if first is None:
         raise Failed("no node runs: hack/node up")
@@ -211,20 +211,20 @@ def install(packages: Mapping[str, str] = PACKAGES) -> None:
             raise Failed(f"{' '.join(command)}: {done.stderr.strip()[-1000:]}")
 
 
-def spawn(place: Place) -> None:
+def spawn(site: NodeSite) -> None:
     """Start the node in namespaces of its own, apart from this process, and wait until it has begun.
 
     Raises:
         Failed: It ended.
     """
     apart = ["unshare", "--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"]
-    command = [*apart, sys.executable, "-m", "hack.realnode.first", place.name]
+    command = [*apart, sys.executable, "-m", "hack.realnode.first", site.name]
     # The shell notes its own process id, which is that of the command.
-    noted = ["sh", "-c", 'echo $$ >"$1"; shift; exec "$@"', "node", str(place.folder / "pid"), *command]
-    temporary = place.folder / "tmp"  # of the control plane, which goes with the node's other files
+    noted = ["sh", "-c", 'echo $$ >"$1"; shift; exec "$@"', "node", str(site.folder / "pid"), *command]
+    temporary = site.folder / "tmp"  # of the control plane, which goes with the node's other files
     temporary.mkdir()
     environment = {**os.environ, "TMPDIR": str(temporary)}
-    with (place.folder / "node.log").open("ab") as log:
+    with (site.folder / "node.log").open("ab") as log:
         subprocess.run(
             ["setsid", "--fork", *noted],
             cwd=ROOT,
@@ -235,13 +235,13 @@ def spawn(place: Place) -> None:
             check=True,
             timeout=SECONDS,
         )
-    wait("the first process", lambda: has_begun(place))
+    wait("the first process", lambda: has_begun(site))
 
 
-def has_begun(place: Place) -> bool:
+def has_begun(site: NodeSite) -> bool:
     """Return True once the shell has become the node's command, also if that has ended since."""
     try:
-        pid = int((place.folder / "pid").read_text())
+        pid = int((site.folder / "pid").read_text())
     except (FileNotFoundError, ValueError):
         return False
     try:
@@ -251,54 +251,54 @@ def has_begun(place: Place) -> bool:
     return command != b"" and not command.startswith(b"sh\0")  # in the middle of it, there is none
 
 
-def check_alive(place: Place) -> None:
+def check_alive(site: NodeSite) -> None:
     """Check that the node has not ended.
 
     Raises:
         Failed: It has.
     """
-    if pid_of(place) is None:
-        raise Failed(f"the node ended:\n{(place.folder / 'node.log').read_text(errors='replace')[-2000:]}")
+    if pid_of(site) is None:
+        raise Failed(f"the node ended:\n{(site.folder / 'node.log').read_text(errors='replace')[-2000:]}")
 
 
-def is_apart(place: Place) -> bool:
+def is_apart(site: NodeSite) -> bool:
     """Return True if the node has its network namespace.
 
     Raises:
         Failed: The node ended.
     """
-    check_alive(place)
-    first = first_of(pid_of(place) or 0)
+    check_alive(site)
+    first = first_of(pid_of(site) or 0)
     try:
         return first is not None and Path(f"/proc/{first}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
     except FileNotFoundError:
         return False
 
 
-def lay_cable(place: Place) -> None:
+def lay_cable(site: NodeSite) -> None:
     """Connect the machine and the node.
 
     Raises:
         Failed: The addresses or the interface are in use.
     """
     for command in (
-        f"ip link add {place.link} type veth peer name eth0 netns {first_of(pid_of(place) or 0)}",
-        f"ip address add {place.addresses[0]}/30 dev {place.link}",
-        f"ip link set {place.link} up",
+        f"ip link add {site.link} type veth peer name eth0 netns {first_of(pid_of(site) or 0)}",
+        f"ip address add {site.addresses[0]}/30 dev {site.link}",
+        f"ip link set {site.link} up",
     ):
         done = run(command.split())
         if done.returncode:
             raise Failed(f"{command}: {done.stderr.strip()}")
 
 
-def pid_of(place: Place) -> int | None:
+def pid_of(site: NodeSite) -> int | None:
     """Return the process of the running node; None if there is none."""
     try:
-        pid = int((place.folder / "pid").read_text())
+        pid = int((site.folder / "pid").read_text())
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ValueError, ProcessLookupError):
         return None
-    return pid if place.name.encode() in command.split(b"\0") else None
+    return pid if site.name.encode() in command.split(b"\0") else None
 
 
 def first_of(pid: int) -> int | None:
@@ -318,19 +318,19 @@ def lives(pid: int) -> bool:
         return False
 
 
-def save_settings(place: Place) -> None:
+def save_settings(site: NodeSite) -> None:
     """Save the settings of the machine that the kubelet changes."""
-    saved = place.folder / "sysctl"
+    saved = site.folder / "sysctl"
     saved.mkdir()
     for name in KUBELET_SETTINGS:
         with contextlib.suppress(OSError):
             (saved / name.replace("/", ".")).write_text((Path("/proc/sys") / name).read_text())
 
 
-def restore_settings(place: Place) -> None:
+def restore_settings(site: NodeSite) -> None:
     """Restore the settings of the machine that the kubelet has changed."""
     for name in KUBELET_SETTINGS:
-        saved, path = place.folder / "sysctl" / name.replace("/", "."), Path("/proc/sys") / name
+        saved, path = site.folder / "sysctl" / name.replace("/", "."), Path("/proc/sys") / name
         with contextlib.suppress(OSError):
             if saved.read_text() != path.read_text():
                 path.write_text(saved.read_text())

@@ -9,7 +9,7 @@ import yaml
 
 from hack.planes import VIRTUAL_CONTROLLERS, environment
 from hack.realnode import outside, settings
-from hack.realnode.place import Place
+from hack.realnode.node_site import NodeSite
 from kube_envtest import ControlPlane
 from kube_envtest.controlplane.processes import Processes
 from kube_envtest.controlplane.programs import APISERVER, CONTROLLER_MANAGER, ETCD
@@ -23,25 +23,25 @@ HOST_NAMESPACE = "vc-shop"
 API_SERVICE, API_ADDRESS = f"{HOST_NAMESPACE}/api", "10.96.0.2"
 
 
-def control_plane(place: Place) -> ControlPlane:
+def control_plane(site: NodeSite) -> ControlPlane:
     """Return a virtual control plane, not yet started. Its range of Service addresses is the host's.
 
     Raises:
         Failed: No node runs.
     """
     path = str(binary(environment()))
-    apart = {name: (*outside.enter_network(place), path, name) for name in (ETCD, APISERVER, CONTROLLER_MANAGER)}
+    apart = {name: (*outside.enter_network(site), path, name) for name in (ETCD, APISERVER, CONTROLLER_MANAGER)}
     return ControlPlane(
         "virtual",
         programs=Processes(f"{path}, in the node's network", {**apart, "kubectl": (path, "kubectl")}),
         controllers=VIRTUAL_CONTROLLERS,
         service_range=settings.SERVICE_RANGE,
-        node_address=place.addresses[1],
+        node_address=site.addresses[1],
         names=[API_ADDRESS],
     )
 
 
-def front(place: Place, url: str) -> str:
+def front(site: NodeSite, url: str) -> str:
     """Return the host Service in front of the virtual API server at this URL, as manifests. It has no
     selector, as that server is no pod.
     """
@@ -59,7 +59,7 @@ def front(place: Place, url: str) -> str:
         "kind": "EndpointSlice",
         "metadata": {**metadata, "labels": {"kubernetes.io/service-name": name}},
         "addressType": "IPv4",
-        "endpoints": [{"addresses": [place.addresses[1]]}],
+        "endpoints": [{"addresses": [site.addresses[1]]}],
         "ports": [{"name": "https", "port": port}],
     }
     return yaml.safe_dump_all([service, endpoints])

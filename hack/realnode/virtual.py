@@ -13,7 +13,7 @@ from hack.bench.daemon import SYNCER, Process
 from hack.planes import BINARY
 from hack.realnode import outside
 from hack.realnode.inside import Failed
-from hack.realnode.place import Place
+from hack.realnode.node_site import NodeSite
 from hack.realnode.tenant import HOST_NAMESPACE, SECTIONS, control_plane, front, name_server
 from kube_envtest import ControlPlane
 from syncer.api import Side
@@ -29,7 +29,7 @@ KUBECTL_SECONDS = 150.0
 class VirtualCluster:
     """A virtual cluster whose pods run on a node."""
 
-    place: Place
+    site: NodeSite
     #: The folder of the daemon's files.
     folder: Path
     #: Sections that are merged over the daemon's configuration.
@@ -40,7 +40,7 @@ class VirtualCluster:
     daemon: Process = field(init=False)
 
     def __post_init__(self) -> None:
-        self.plane = control_plane(self.place)
+        self.plane = control_plane(self.site)
 
     @property
     def kubeconfig(self) -> Path:
@@ -59,12 +59,12 @@ class VirtualCluster:
         try:
             with self.plane:
                 self.plane.kubeconfig(USER)
-                kubectl(self._host, "apply", "-f", "-", stdin=front(self.place, self.plane.url))
+                kubectl(self._host, "apply", "-f", "-", stdin=front(self.site, self.plane.url))
                 self.daemon = Process(
                     self._config(),
                     self.folder,
-                    command=(*outside.enter_network(self.place), SYNCER),
-                    address=self.place.addresses[1],
+                    command=(*outside.enter_network(self.site), SYNCER),
+                    address=self.site.addresses[1],
                 )
                 try:
                     self._start()
@@ -82,7 +82,7 @@ class VirtualCluster:
             "kind": "SyncerConfig",
             "cluster": "shop",
             "virtual": {"kubeconfig": str(self.plane.folder / f"{USER}.kubeconfig")},
-            "host": {"kubeconfig": str(self.place.folder / f"{USER}.kubeconfig"), "namespace": self.host_namespace},
+            "host": {"kubeconfig": str(self.site.folder / f"{USER}.kubeconfig"), "namespace": self.host_namespace},
         }
         return merged(merged(base, SECTIONS), self.sections)
 
@@ -96,7 +96,7 @@ class VirtualCluster:
 
     @property
     def _host(self) -> Path:
-        return self.place.folder / "admin.kubeconfig"
+        return self.site.folder / "admin.kubeconfig"
 
     def _wait_for_names_and_logs(self) -> None:
         kubectl(self.kubeconfig, "apply", "-f", "-", stdin=name_server())

@@ -12,7 +12,7 @@ import click
 from hack.endings import interrupt_on_sigterm
 from hack.realnode import builds, outside
 from hack.realnode.inside import Failed
-from hack.realnode.place import ROOT, Place
+from hack.realnode.node_site import ROOT, NodeSite
 from hack.realnode.virtual import VirtualCluster
 from hack.suite import images, runner, table
 from hack.suite.cases import CONFORMANCE, NETWORK_POLICIES, BadChoice, chosen
@@ -81,19 +81,19 @@ def main(
     cases = chosen(everything, focus, shard)
     sides = {side: Results(results, side) for side in ("host", "virtual")}
     builds.BINARIES.mkdir(exist_ok=True)
-    place, _lock = Place.here(), locked(builds.BINARIES / "suite.lock")
-    ran_before = outside.pid_of(place) is not None
+    site, _lock = NodeSite.here(), locked(builds.BINARIES / "suite.lock")
+    ran_before = outside.pid_of(site) is not None
     try:
-        _prepare(place)
+        _prepare(site)
         for side in sides if against == "both" else (against,):
             left = [case for case in cases if not resume or case not in sides[side]]
             sides[side].forget(left)
             if left:
-                with _cluster(side, place, results) as kubeconfig:
+                with _cluster(side, site, results) as kubeconfig:
                     runner.Runner(kubeconfig, sides[side], results, processes, _log).run(left)
     finally:
         if not keep and not ran_before:
-            outside.down(place)
+            outside.down(site)
     reported = [side for side in sides.values() if any(case in side for case in everything)]
     text = table.report(
         [case for case in everything if any(case in side for side in reported)], reported, table.known_reasons()
@@ -119,25 +119,25 @@ def locked(path: Path) -> IO[str]:
 
 
 @contextmanager
-def _cluster(side: str, place: Place, results: Path) -> Iterator[Path]:
+def _cluster(side: str, site: NodeSite, results: Path) -> Iterator[Path]:
     """Yield the kubeconfig of a side's administrator; the virtual cluster runs only meanwhile."""
     if side == "host":
-        yield place.folder / "admin.kubeconfig"
+        yield site.folder / "admin.kubeconfig"
     else:
         folder = results / "daemon"
         folder.mkdir(exist_ok=True)
-        virtual = VirtualCluster(place, folder, _SECTIONS)
+        virtual = VirtualCluster(site, folder, _SECTIONS)
         with virtual.running():
             yield virtual.kubeconfig
 
 
-def _prepare(place: Place) -> None:
+def _prepare(site: NodeSite) -> None:
     """Start the node, and load the tests' images into it."""
-    outside.up(place)
-    loaded, archive = place.folder / "suite-images", place.folder / "suite.tar"
+    outside.up(site)
+    loaded, archive = site.folder / "suite-images", site.folder / "suite.tar"
     if not loaded.exists():
         images.write_images(archive)
-        outside.load(place, [archive])
+        outside.load(site, [archive])
         archive.unlink()
         loaded.touch()
 

@@ -19,7 +19,7 @@ from hack.container.engine import engine
 from hack.container.plugin import install
 from hack.realnode import builds, charts, inside, outside
 from hack.realnode.archive import Image, architecture, write
-from hack.realnode.place import ROOT, Place
+from hack.realnode.node_site import ROOT, NodeSite
 from hack.realnode.tenant import HOST_NAMESPACE
 from hack.webshop import databases
 from hack.webshop.clusters import Clusters, kubectl, real_node
@@ -92,7 +92,7 @@ async def installed(folder: Path) -> AsyncIterator[tuple["Release", Clusters]]:
     Raises:
         Failed: It doesn't start, or the first pod takes too long.
     """
-    place, begun = Place.beside(), time.monotonic()
+    site, begun = NodeSite.beside(), time.monotonic()
     say("1. A real node as the host cluster, with the images of the chart. The daemon's is built first.")
     archive = folder / "images.tar"
     try:
@@ -101,25 +101,25 @@ async def installed(folder: Path) -> AsyncIterator[tuple["Release", Clusters]]:
         plugin = await in_thread(lambda: _plugin_image(folder))
     except (inside.Failed, RuntimeError) as failure:
         raise Failed(str(failure)) from failure
-    async with real_node(place):
+    async with real_node(site):
         try:
-            await in_thread(lambda: outside.load(place, [archive, daemon, plugin]))
+            await in_thread(lambda: outside.load(site, [archive, daemon, plugin]))
         except inside.Failed as failure:
             raise Failed(str(failure)) from failure
         archive.unlink()
         plugin.unlink()
-        release = Release(place, folder, kubectl(None), helm)
+        release = Release(site, folder, kubectl(None), helm)
         say(f"   It took {time.monotonic() - begun:.1f} s to start.")
         await release.install()
         sides = {Side.VIRTUAL: release.kubeconfig, Side.HOST: release.host}
-        yield release, Clusters(sides, {}, release.kubectl, True, time.monotonic() - begun, place)
+        yield release, Clusters(sides, {}, release.kubectl, True, time.monotonic() - begun, site)
 
 
 @dataclass
 class Release:
     """A release of the chart on a node."""
 
-    place: Place
+    site: NodeSite
     #: The folder of the demo's files.
     folder: Path
     kubectl: tuple[str, ...]
@@ -144,15 +144,15 @@ class Release:
     @property
     def host(self) -> Path:
         """The kubeconfig of the host's administrator."""
-        return self.place.folder / "admin.kubeconfig"
+        return self.site.folder / "admin.kubeconfig"
 
     def values(self) -> dict[str, object]:
         """Return the values: the node has no storage and no DNS server outside, and the host offers a kind."""
         corefile = charts.values()["dns"]["corefile"]
         return {
             "service": {"type": "NodePort", "nodePort": NODE_PORT},
-            "apiServer": {"names": [self.place.addresses[1]]},
-            "kubeconfig": {"server": f"https://{self.place.addresses[1]}:{NODE_PORT}"},
+            "apiServer": {"names": [self.site.addresses[1]]},
+            "kubeconfig": {"server": f"https://{self.site.addresses[1]}:{NODE_PORT}"},
             "etcd": {"persistence": {"enabled": False}},
             "dns": {"corefile": corefile.replace("    forward . /etc/resolv.conf\n", "").replace("30", "5")},
             "workloads": {"namespace": HOST_NAMESPACE},

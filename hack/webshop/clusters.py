@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hack.planes import HOST_CONTROLLERS, VIRTUAL_CONTROLLERS, environment, find_programs
 from hack.realnode import inside, outside, tenant
-from hack.realnode.place import Place
+from hack.realnode.node_site import NodeSite
 from hack.webshop.waiting import Failed, in_thread, say
 from kube_envtest import ControlPlane, NotAvailable, Programs, StartFailed, start_all
 from kube_envtest.controlplane.programs import CONTROLLER_MANAGER
@@ -53,7 +53,7 @@ class Clusters:
     #: The time that they took to start.
     seconds: float
     #: The node on which containers run; None where a simulation plays kubelet.
-    node: Place | None = None
+    node: NodeSite | None = None
     #: Manifests of the host's objects in front of the virtual API server.
     front: str = ""
 
@@ -67,13 +67,13 @@ async def started(folder: Path, *, embedded: bool, node: bool = False) -> AsyncI
     """
     programs: Programs | str = "because of --embedded" if embedded else await usable_programs()
     begun = time.monotonic()
-    place = Place.beside() if node else None
+    site = NodeSite.beside() if node else None
     front = ""
     async with AsyncExitStack() as stack:
-        if place is not None:
+        if site is not None:
             say("1. A real node as the host cluster, and a second control plane in its network as the virtual cluster.")
-            virtual = await _on_node(place, stack)
-            write, deployments, front = _kubeconfigs(place, virtual), True, tenant.front(place, virtual.url)
+            virtual = await _on_node(site, stack)
+            write, deployments, front = _kubeconfigs(site, virtual), True, tenant.front(site, virtual.url)
         elif isinstance(programs, str):
             say(f"1. Two clusters in this process, {programs}. Nothing makes Pods of Deployments in them.")
             write, deployments = await _embedded(stack), False
@@ -83,7 +83,7 @@ async def started(folder: Path, *, embedded: bool, node: bool = False) -> AsyncI
         real = None if isinstance(programs, str) else programs
         kubeconfigs = {side: write(side, "admin", folder / f"{side}.kubeconfig") for side in Side}
         of_daemon = {side: write(side, DAEMON, folder / f"{side}-{DAEMON}.kubeconfig") for side in Side}
-        yield Clusters(kubeconfigs, of_daemon, kubectl(real), deployments, time.monotonic() - begun, place, front)
+        yield Clusters(kubeconfigs, of_daemon, kubectl(real), deployments, time.monotonic() - begun, site, front)
 
 
 async def usable_programs() -> Programs | str:
@@ -135,19 +135,19 @@ async def run_planes(planes: Iterable[ControlPlane], stack: AsyncExitStack) -> N
         raise Failed(f"{failure}\nhack/demo --embedded does without real clusters") from failure
 
 
-async def _on_node(place: Place, stack: AsyncExitStack) -> ControlPlane:
-    await stack.enter_async_context(real_node(place))
+async def _on_node(site: NodeSite, stack: AsyncExitStack) -> ControlPlane:
+    await stack.enter_async_context(real_node(site))
     try:
-        virtual = tenant.control_plane(place)
+        virtual = tenant.control_plane(site)
         stack.callback(virtual.stop)
         await in_thread(virtual.start)
     except (inside.Failed, StartFailed, RuntimeError) as failure:
-        raise Failed(f"{failure}\nThe logs of a node that failed: {place.failed}") from failure
+        raise Failed(f"{failure}\nThe logs of a node that failed: {site.failed}") from failure
     return virtual
 
 
 @asynccontextmanager
-async def real_node(place: Place) -> AsyncIterator[None]:
+async def real_node(site: NodeSite) -> AsyncIterator[None]:
     """Run a node while the block runs; nothing of it is left.
 
     Raises:
@@ -156,20 +156,20 @@ async def real_node(place: Place) -> AsyncIterator[None]:
     with alone():
         try:
             try:
-                await in_thread(lambda: outside.down(place))  # of a demo that was killed
-                await in_thread(lambda: outside.up(place))
+                await in_thread(lambda: outside.down(site))  # of a demo that was killed
+                await in_thread(lambda: outside.up(site))
             except (inside.Failed, RuntimeError) as failure:
-                raise Failed(f"{failure}\nThe logs of a node that failed: {place.failed}") from failure
+                raise Failed(f"{failure}\nThe logs of a node that failed: {site.failed}") from failure
             yield
         finally:
-            await in_thread(lambda: outside.down(place))
+            await in_thread(lambda: outside.down(site))
 
 
-def _kubeconfigs(place: Place, virtual: ControlPlane) -> WriteKubeconfig:
+def _kubeconfigs(site: NodeSite, virtual: ControlPlane) -> WriteKubeconfig:
     def write(side: Side, user: str, path: Path) -> Path:
         if side is Side.VIRTUAL:
             return virtual.kubeconfig(user, path=path)
-        return Path(shutil.copy(place.folder / f"{user}.kubeconfig", path))
+        return Path(shutil.copy(site.folder / f"{user}.kubeconfig", path))
 
     return write
 

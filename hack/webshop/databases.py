@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from syncer.api import ClusterError, Exists, Obj, Resource, is_deleting, key_of, uid_of
+from syncer.api import AlreadyExists, ClusterError, Obj, Resource, is_deleting, key_of, uid_of
 from syncer.clusters import codec
 from syncer.clusters.client import SideClient
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, SECRETS
@@ -34,7 +34,7 @@ class Operator:
 
     async def run(self) -> None:
         """Install the kind, and run until cancelled."""
-        with contextlib.suppress(Exists):  # of an earlier demo on this node
+        with contextlib.suppress(AlreadyExists):  # of an earlier demo on this node
             await self.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, CRD)
         while True:
             with contextlib.suppress(ClusterError):  # not served yet, or gone with the cluster
@@ -61,7 +61,7 @@ class Operator:
             "metadata": {"name": name, "namespace": key.namespace, "ownerReferences": [owner]},
             "data": {part: base64.b64encode(text.encode()).decode() for part, text in login.items()},
         }
-        with contextlib.suppress(Exists):
+        with contextlib.suppress(AlreadyExists):
             await self.cluster.create(SECRETS, secret)
         status = {"status": {"phase": "Ready", "address": address}}
         await self.cluster.patch(DATABASES, key, status, subresource="status")

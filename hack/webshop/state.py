@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hack.kubelet import is_ready
 from hack.webshop.databases import DATABASES
 from hack.webshop.samples import DEPLOYMENTS, Samples
-from syncer.api import Key, Marks, Missing, Obj, Resource, annotations_of, dig, key_of, labels_of
+from syncer.api import Key, Marks, NotFound, Obj, Resource, annotations_of, dig, key_of, labels_of
 from syncer.api.marks import kind_mark
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.clusters.client import SideClient
@@ -78,7 +78,7 @@ async def _list(cluster: SideClient, resource: Resource, namespace: str = "") ->
     """Return all objects; none of a kind that isn't served yet."""
     try:
         return await cluster.list(resource, namespace=namespace)
-    except Missing:
+    except NotFound:
         return []
 
 
@@ -208,13 +208,13 @@ def _logins(state: State) -> Iterator[Row]:
     made = {key_of(secret): secret for secret in state.host[SECRETS]}
     copies = _by_virtual(state.host[DATABASES], kind_mark(DATABASES))
     for key, copy in sorted(copies.items()):
-        place = Key(key_of(copy).namespace, copy["spec"]["secretName"])
+        host_key = Key(key_of(copy).namespace, copy["spec"]["secretName"])
         asking = next((each for each in state.virtual[DATABASES] if key_of(each) == key), None)
-        own = Key(key.namespace, asking["spec"]["secretName"]) if asking else place
-        virtual, host = secrets.get(own), made.get(place)
+        own = Key(key.namespace, asking["spec"]["secretName"]) if asking else host_key
+        virtual, host = secrets.get(own), made.get(host_key)
         status, good = _same_data(virtual, host) if virtual and host else ("not in the virtual cluster yet", False)
         shown = str(own) if virtual else NOTHING
-        yield Row("Secret", shown, TO_VIRTUAL, str(place), _written(virtual), status, good)
+        yield Row("Secret", shown, TO_VIRTUAL, str(host_key), _written(virtual), status, good)
 
 
 def _definitions(state: State) -> Iterator[Row]:

@@ -35,19 +35,19 @@ from syncer.api.dns_names import LABEL_KEY, LABEL_VALUE, Subdomain
 from syncer.api.drift import DriftPolicies
 from syncer.api.durations import Duration, OptionType
 from syncer.api.errors import (
+    AlreadyExists,
     ClusterError,
     ConfigError,
     Conflict,
     Denied,
-    Exists,
     Expired,
     Forbidden,
     Invalid,
-    Missing,
     MissingRight,
     NameTaken,
     NoCredentials,
     NotConnected,
+    NotFound,
     NotYet,
     PluginError,
     Problem,
@@ -110,6 +110,7 @@ from syncer.api.paths import (
     path_text,
 )
 from syncer.api.patrol import Patrol
+from syncer.api.pauses import Pauses
 from syncer.api.reference_paths import Named, ReferencePaths, Untranslated
 from syncer.api.references import (
     TOKENS_ENDING,
@@ -138,6 +139,7 @@ from syncer.api.section import Section
 from syncer.api.selection import LabelRequirement, Selector
 from syncer.api.sources import Index, Right, Source, Watch
 from syncer.api.texts import shortened
+from syncer.byte_budget import SHARE_TIMES
 
 __all__ = [
     "API_VERSION",
@@ -147,8 +149,10 @@ __all__ = [
     "LONGEST_LABEL",
     "LONGEST_NAME",
     "NOTES_OF_TOOLS",
+    "SHARE_TIMES",
     "TOKENS_ENDING",
     "AllowedFields",
+    "AlreadyExists",
     "ApiServerAddress",
     "AroundReconcile",
     "ClusterError",
@@ -163,7 +167,6 @@ __all__ = [
     "DriftPolicies",
     "Duration",
     "Excludes",
-    "Exists",
     "Expired",
     "FakeSyncUp",
     "FieldPath",
@@ -184,7 +187,6 @@ __all__ = [
     "Marks",
     "MetadataRules",
     "Mirror",
-    "Missing",
     "MissingRight",
     "NameTaken",
     "NameTranslator",
@@ -192,6 +194,7 @@ __all__ = [
     "Networking",
     "NoCredentials",
     "NotConnected",
+    "NotFound",
     "NotYet",
     "Obj",
     "ObjectRef",
@@ -204,6 +207,7 @@ __all__ = [
     "Patches",
     "Paths",
     "Patrol",
+    "Pauses",
     "PluginError",
     "Precondition",
     "Problem",

@@ -3,7 +3,7 @@ sides, and the time.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Generic, Protocol
 
@@ -12,11 +12,12 @@ from typing_extensions import TypeVar
 from syncer.api.config import Config
 from syncer.api.errors import Refused
 from syncer.api.marks import Marks, label_value
-from syncer.api.metadata_rules import MetadataFilter, MetadataRules, without_keys
+from syncer.api.metadata_rules import KeyRules, MetadataFilter, MetadataRules, without_keys
 from syncer.api.names import NameTranslator
 from syncer.api.networking import ApiServerAddress, Networking
 from syncer.api.objects import Json, Key, Obj, Resource, Side, annotations_of, key_of
 from syncer.api.patrol import Patrol
+from syncer.api.pauses import Pauses
 from syncer.api.values import value_class
 
 C = TypeVar("C", bound=Config, default=Config, covariant=True)
@@ -62,7 +63,7 @@ class Reader(Protocol):
         self,
         resource: Resource,
         key: Key,
-        place: Key,
+        host_key: Key,
         *,
         comes_later: bool = False,
     ) -> None:
@@ -71,7 +72,7 @@ class Reader(Protocol):
         Args:
             resource: The resource of the named object.
             key: Its virtual key.
-            place: The host key that the copy will name.
+            host_key: The host key that the copy will name.
             comes_later: The host makes the object once the copy is there.
 
         Raises:
@@ -97,7 +98,7 @@ class Reader(Protocol):
         """Return the minor version of Kubernetes 1 of a side's API server, 0 if that is not known."""
         ...
 
-    def original(self, place: Key) -> Key | None:
+    def original(self, host_key: Key) -> Key | None:
         """Return the virtual key of the object of any kind that has its copy at a host key, or
         None.
 
@@ -131,6 +132,8 @@ class Settings:
     namespaces: frozenset[str] = frozenset()
     #: The ``patrol`` section; None if no patroller runs.
     patrol: Patrol | None = None
+    #: The ``pause`` section.
+    pause: Pauses = field(default_factory=Pauses)
     #: True if the daemon answers as the kubelet of the virtual Nodes, whose addresses and ports are
     #: its own then (``kubelet.enabled``).
     kubelet: bool = False
@@ -188,7 +191,7 @@ class Context(Generic[C]):
     now: datetime
     #: The syncer's own translation of a virtual key to a host key; None if the name translator's is
     #: used.
-    place: Callable[[Settings, Key], Key] | None = None
+    translate: Callable[[Settings, Key], Key] | None = None
     #: The labels and annotations that are copied; by default all but the marks.
     metadata: MetadataFilter = _ALL
 
@@ -283,8 +286,8 @@ class Context(Generic[C]):
         Raises:
             Refused: The key has no valid translation.
         """
-        if self.place:
-            return self.place(self.settings, key)
+        if self.translate:
+            return self.translate(self.settings, key)
         return self.names.to_host(self.host_resource, key)
 
     def host_of(self, resource: Resource, key: Key) -> Obj | None:
@@ -362,6 +365,14 @@ class Context(Generic[C]):
             "kind": self.resource.kind,
             "metadata": metadata,
         }
+
+    def narrowed(self, annotations: KeyRules) -> "Context[C]":
+        """Return this context for an object of which other annotations cross than of its kind.
+
+        Args:
+            annotations: The rules instead of the kind's, a constant.
+        """
+        return replace(self, metadata=self.metadata.narrowed(annotations))
 
     def refuse_without(self, virtual: Obj, is_needed: Callable[[str], bool]) -> None:
         """Refuse an object with an annotation that it needs and that stays behind.

@@ -313,8 +313,8 @@ def _attempt(call: Callable[[], Any]) -> tuple[Any, str]:
     try:
         return call(), ""
     except ValidationError as error:
-        options = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False))
-        return None, "; ".join(options)
+        messages = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False))
+        return None, "; ".join(messages)
     except Exception as error:  # noqa: BLE001 — whatever a plugin's code raises is its fault, and named as such
         text = "; ".join(line.strip() for line in str(error).splitlines()[:3])
         return None, f"{type(error).__name__}: {text}"

@@ -57,7 +57,7 @@ class Precondition:
     """
 
     #: The object that the decision was made from.
-    seen: ObjectRef
+    observed: ObjectRef
     #: The uid that the object must still have; ``""``: no such object must exist.
     uid: str = ""
     #: A time (RFC 3339), or ``""`` for no check. The object's namespace must exist, must not be
@@ -118,6 +118,9 @@ class Write:
     otherwise: "Callable[[Write, Collection[str]], Write] | None" = None
     #: An event that tells the tenant of the write, once it has changed something; None for none.
     warning: "Warned | None" = None
+    #: True if it takes from a copy what the tenant may no longer have: no policy holds it back. Of
+    #: policies alone.
+    revokes: bool = False
 
 
 class Warned(NamedTuple):

@@ -12,7 +12,7 @@ The action is in ``engine/controllers/retry_policy.py``.
     │  └─ TooLarge                             parked until the object itself changes; an event
     ├─ NotYet          on                      waits until that object is there
     └─ ClusterError    cluster, side, verb, resource, key, status; by kind:
-       ├─ Missing  Exists  Conflict            at once from fresh state, later with backoff
+       ├─ NotFound AlreadyExists Conflict      at once from fresh state, later with backoff
        ├─ Invalid  Denied                      as Refused: the other API server said no
        ├─ QuotaExceeded quota, requested       parked until there is room in the quota
        ├─ Forbidden     right                  parked until the RBAC rule that it names is there
@@ -86,7 +86,8 @@ class PluginError(SyncerError):
 class Refused(SyncerError):
     """The syncer refuses to sync this object as it is.
 
-    The request is parked until the object changes.
+    The request is parked until the object, or another one that the decision read, changes. It is also
+    retried now and then without a change.
     """
 
     def __init__(
@@ -219,11 +220,11 @@ class ClusterError(SyncerError):
         super().__init__(message)
 
 
-class Missing(ClusterError):
+class NotFound(ClusterError):
     """404: the object, its namespace or its resource does not exist."""
 
 
-class Exists(ClusterError):
+class AlreadyExists(ClusterError):
     """409 AlreadyExists: another object has the name."""
 
 

@@ -4,6 +4,7 @@ They say whose copy an object is; an unmarked object is never written or deleted
 """
 
 import hashlib
+import json
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -130,11 +131,11 @@ class Marks:
         A copy of our copy, made by a host controller, is not: its ``host_name`` mark differs from
         its name.
         """
-        if not self.is_in_place(host, cluster=cluster):
+        if not self.is_at_own_key(host, cluster=cluster):
             return False
         return annotations_of(host).get(self.kind) == kind_mark(resource)
 
-    def is_in_place(self, host: Obj, *, cluster: str) -> bool:
+    def is_at_own_key(self, host: Obj, *, cluster: str) -> bool:
         """Return True if a host object bears the marks of a copy of ours at its own key, of
         whatever resource.
         """
@@ -148,6 +149,21 @@ class Marks:
             and annotations.get(self.host_name) == metadata["name"]
             and annotations.get(self.host_namespace, "") == metadata.get("namespace", "")
         )
+
+    def is_set(self, host: Obj, *path: str) -> bool:
+        """Return True if we set a field of a host object, by the names that are noted on it.
+
+        Others may set fields, too: a load balancer's controller, or a user of the host.
+        """
+        try:
+            names = json.loads(annotations_of(host).get(self.fields, "{}"))
+        except ValueError:
+            return False
+        for step in path:
+            if not isinstance(names, dict) or step not in names:
+                return False
+            names = names[step]
+        return True
 
     def is_from_here(self, obj: Obj, *, cluster: str) -> bool:
         """Return True if an object on the virtual side was put there by us."""

@@ -1,17 +1,15 @@
 """The labels and annotations that stay behind by default, and why.
 
 They are those that controllers of a host cluster act on, whoever has written them. The list is of
-well-known controllers; it can't be complete, so a section may deny more, or allow only some.
+well-known controllers; it can't be complete, so a section may deny more, or allow only some. Where
+controllers act on any annotation (claims, Ingresses, load balancers), the kind has a list of those
+that cross instead.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import NamedTuple
 
 from syncer.api.metadata_rules import KeyRules, MetadataRules, matcher
-
-#: Rules of kinds that are remembered together with those of every kind.
-_REMEMBERED = 512
 
 
 class Family(NamedTuple):
@@ -43,6 +41,7 @@ FAMILIES = (
             "*.spiffe.io/*",
             "k8s.aliyun.com/*",
             "eks.tke.cloud.tencent.com/*",
+            "microsoft.containerinstance.virtualnode.*",
         ),
     ),
     Family(
@@ -61,9 +60,12 @@ FAMILIES = (
             "v1.multus-cni.io/*",
             "k8s.ovn.org/*",
             "ovn.kubernetes.io/*",
+            "*.ovn.kubernetes.io/*",
+            "ipam.antrea.io/*",
             "cni.projectcalico.org/*",
             "*.cilium.io/*",
             "io.cilium.*",
+            "io.kubernetes.pod.namespace",
             "*dapr.io/*",
             "admission.datadoghq.com/*",
             "ad.datadoghq.com/*",
@@ -148,6 +150,16 @@ FAMILIES = (
             "virtual-server.f5.com/*",
             "kube-router.io/*",
             "k8s.ngrok.com/*",
+            "service.antrea.io/*",
+            "loxilb.io/*",
+            "service.citrix.com/*",
+            "*ako.vmware.com/*",
+            "ncp/*",
+            "metal.equinix.com/*",
+            "cloudprovider.harvesterhci.io/*",
+            "vks.vngcloud.vn/*",
+            "networking.resources.gardener.cloud/*",
+            "multicluster.kubernetes.io/*",
         ),
     ),
     Family(
@@ -158,6 +170,16 @@ FAMILIES = (
             "appgw.ingress.kubernetes.io/*",
             "ingress.gcp.kubernetes.io/*",
             "kubernetes.io/ingress.global-static-ip-name",
+            "kubernetes.io/ingress.regional-static-ip-name",
+            "kubernetes.io/ingress.existLbId",
+            "kubernetes.azure.com/tls-cert-keyvault-uri",
+            "oci-native-ingress.oraclecloud.com/*",
+            "alb.networking.azure.io/*",
+            "higress.io/*",
+            "projectcontour.io/*",
+            "route.openshift.io/*",
+            "*router.openshift.io/*",
+            "zalando.org/aws-load-balancer-*",
             "*ingress*/*-snippet",
             "*ingress*/*auth-*",
             "*ingress*/*-secret",
@@ -174,6 +196,8 @@ FAMILIES = (
             "*ingress*/*-configmap",
             "*ingress*/default-backend",
             "*ingress*/mirror-target",
+            "*ingress*/mirror-host",
+            "*ingress*/enable-global-auth",
             "nginx.org/*",
             "nginx.com/*",
             "appprotect.f5.com/*",
@@ -225,6 +249,8 @@ FAMILIES = (
             "openshift.io/*",
             "security.openshift.io/*",
             "admission.gatekeeper.sh/*",
+            "*image-policy.k8s.io/*",
+            "*stackrox.io/*",
             "openpolicyagent.org/*",
             "cert-manager.io/disable-validation",
             "policies.kyverno.io/*",
@@ -349,7 +375,6 @@ def key_family(title: str) -> Callable[[str], bool]:
     return matcher({family.title: family.keys for family in FAMILIES}[title])
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def with_defaults(rules: MetadataRules, *, goes_down: bool) -> MetadataRules:
-    """Return the rules of a kind together with those of every kind of its direction."""
-    return rules.also_denying(GOING_DOWN if goes_down else COMING_UP)
+def of_every_kind(*, goes_down: bool) -> MetadataRules:
+    """Return the rules of every kind of a direction."""
+    return GOING_DOWN if goes_down else COMING_UP

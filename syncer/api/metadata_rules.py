@@ -4,6 +4,7 @@ section.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
 from fnmatch import translate
 from functools import lru_cache
 from typing import Annotated, Any
@@ -33,6 +34,7 @@ _MATCHERS = 64
 _HOLDERS = frozenset({"labels", "annotations"})
 
 _GLOB = re.compile(r"[-A-Za-z0-9._/*?]+")
+_WILDCARD = re.compile(r"[*?]")
 _EXPECTED = "expected the key of a label or annotation, such as example.org/team, or a pattern with * and ?"
 
 
@@ -51,8 +53,11 @@ class KeyRules(Section):
     allow: tuple[_KeyGlob, ...] = ()
     """Keys that are copied; `*` stands for any characters and `?` for a single one.
 
-    Empty: all. A key that the kind itself excludes is copied only if it is listed in full, without
-    `*` and `?`; to keep copying all others, add `*`.
+    Empty: all that the kind lets through. A key that the kind denies is copied only if it is listed
+    in full, or by a pattern that spells out the domain and the beginning of the name, such as
+    `alb.ingress.kubernetes.io/actions.*`. A key that is merely not on the list of a kind that has
+    one is copied by a pattern that spells out the domain, too, such as `example.org/*`. To keep
+    copying all others, add `*`.
     """
 
     deny: tuple[_KeyGlob, ...] = ()
@@ -69,19 +74,13 @@ class MetadataRules(Section):
     annotations: KeyRules = KeyRules()
     """Annotations. Controllers of the host act on them, whoever has written them."""
 
-    def also_denying(self, other: "MetadataRules") -> "MetadataRules":
-        """Return these rules with the keys that others deny denied, too."""
-        return MetadataRules(
-            labels=KeyRules(allow=self.labels.allow, deny=(*self.labels.deny, *other.labels.deny)),
-            annotations=KeyRules(
-                allow=self.annotations.allow,
-                deny=(*self.annotations.deny, *other.annotations.deny),
-            ),
-        )
+
+#: The rules by which everything crosses.
+_NO_RULES = MetadataRules()
 
 
 class MetadataFilter:
-    """The rules of a kind and of its section, compiled."""
+    """The rules of every kind, of a kind, and of its section, compiled."""
 
     def __init__(
         self,
@@ -89,6 +88,7 @@ class MetadataFilter:
         section: MetadataRules,
         host_owned: Iterable[FieldPath] = (),
         *,
+        every: MetadataRules = _NO_RULES,
         prefix: str = PREFIX,
         reserved: Collection[str] = (),
         is_note: Callable[[str], bool] = lambda key: False,
@@ -96,31 +96,45 @@ class MetadataFilter:
         """Compile the rules.
 
         Args:
-            kind: The rules of the kind.
+            kind: The rules of the kind. What it allows crosses even if ``every`` denies it.
             section: The rules of its section.
             host_owned: The fields that never go down; only labels and annotations among them
                 matter here.
+            every: The rules of every kind of the direction.
             prefix: The prefix of the marks, which never cross.
             reserved: Further keys that never cross.
             is_note: Returns True for the key of a tool's note, of whose denial nobody needs to be
                 told.
         """
         self._is_note = is_note
-        owned = {key for path in host_owned if (key := metadata_key(path))}
+        self._section = section
+        self._every = every
+        self._host_owned = {key for path in host_owned if (key := metadata_key(path))}
         self._prefix = prefix + "/"
         self._reserved = frozenset((*reserved, LAST_APPLIED, NAMESPACE_NAME))
         self._parts = {
-            part: _Keys(
-                mine,
-                given,
-                {key for holder, key in owned if holder == part},
-                self.is_reserved,
-            )
-            for part, mine, given in (
-                ("labels", kind.labels, section.labels),
-                ("annotations", kind.annotations, section.annotations),
-            )
+            "labels": self._keys("labels", kind.labels),
+            "annotations": self._keys("annotations", kind.annotations),
         }
+        self._narrowed: dict[KeyRules, MetadataFilter] = {}
+
+    def _keys(self, part: str, kind: KeyRules) -> "_Keys":
+        section: KeyRules = getattr(self._section, part)
+        every: KeyRules = getattr(self._every, part)
+        host_owned = {key for holder, key in self._host_owned if holder == part}
+        return _Keys(kind, section, every, host_owned, self.is_reserved)
+
+    def narrowed(self, annotations: KeyRules) -> "MetadataFilter":
+        """Return this filter with other rules of the kind for annotations, for some of its objects.
+
+        The rules are constants of a kind; the filter of each is compiled once.
+        """
+        found = self._narrowed.get(annotations)
+        if found is None:
+            found = copy(self)
+            found._parts = {**self._parts, "annotations": self._keys("annotations", annotations)}
+            self._narrowed[annotations] = found
+        return found
 
     def is_reserved(self, key: str) -> bool:
         """Return True if a key never crosses, whatever the rules: a mark, which a tenant must not
@@ -135,6 +149,10 @@ class MetadataFilter:
     def is_denied(self, part: str, key: str) -> bool:
         """Return True if the rules deny a key by its name; ``part`` as in :meth:`crosses`."""
         return self._parts[part].is_denied(key)
+
+    def is_named(self, part: str, key: str) -> bool:
+        """Return True if the section allows a key by its name; ``part`` as in :meth:`crosses`."""
+        return self._parts[part].is_named(key)
 
     def kept(self, part: str, found: Mapping[str, str]) -> dict[str, str]:
         """Return the labels or annotations that are copied."""
@@ -157,16 +175,22 @@ class _Keys(dict[str, bool]):
         self,
         kind: KeyRules,
         section: KeyRules,
+        every: KeyRules,
         host_owned: set[str],
         is_reserved: Callable[[str], bool],
     ) -> None:
         super().__init__()
         self._host_owned = host_owned
         self._is_reserved = is_reserved
-        self._named = {glob for glob in section.allow if not set(glob) & set("*?")}
         self._denied = matcher(section.deny)
-        self._kept_back = matcher(kind.deny)
-        self._allowed = [matcher(rules.allow) for rules in (kind, section) if rules.allow]
+        #: Returns True if the section allows a key by its name, or by a pattern that begins it.
+        self.is_named = matcher(tuple(filter(_names_beginning, section.allow)))
+        self._of_domain = matcher(tuple(filter(_names_domain, section.allow)))
+        self._chosen = matcher(section.allow or ("*",))
+        self._kind_denies = matcher(kind.deny)
+        self._every_denies = matcher(every.deny)
+        self._has_list = bool(kind.allow)
+        self._listed = matcher(kind.allow)
 
     def __missing__(self, key: str) -> bool:
         crosses = self._crosses(key)
@@ -181,13 +205,35 @@ class _Keys(dict[str, bool]):
         return key in self._host_owned
 
     def is_denied(self, key: str) -> bool:
-        """Return True if a rule denies the key, and none allows it in full."""
-        return self._denied(key) or (key not in self._named and self._kept_back(key))
+        """Return True if a rule denies the key, and none allows it by its name."""
+        if self._denied(key):
+            return True
+        if self.is_named(key):
+            return False
+        return self._kind_denies(key) or (self._every_denies(key) and not self._listed(key))
 
     def _crosses(self, key: str) -> bool:
         if self._is_reserved(key) or key in self._host_owned or self.is_denied(key):
             return False
-        return key in self._named or all(is_allowed(key) for is_allowed in self._allowed)
+        if self.is_named(key):
+            return True
+        if self._has_list and not (self._listed(key) or self._of_domain(key)):
+            return False
+        return self._chosen(key)
+
+
+def _names_domain(glob: str) -> bool:
+    """Return True if a pattern spells out the domain of its keys, or the whole key."""
+    beginning = _WILDCARD.split(glob)[0]
+    return beginning == glob or "/" in beginning
+
+
+def _names_beginning(glob: str) -> bool:
+    """Return True if a pattern spells out the domain and the beginning of the name of its keys, or
+    the whole key.
+    """
+    beginning = _WILDCARD.split(glob)[0]
+    return beginning == glob or bool(beginning.partition("/")[2])
 
 
 def without_keys(

@@ -11,7 +11,9 @@ from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol
 
 from syncer.api.context import C, Context, Settings
+from syncer.api.decision import Decision
 from syncer.api.objects import Key, Obj, Resource, Side
+from syncer.api.paths import FieldPath
 from syncer.api.reference_paths import ReferencePaths
 from syncer.api.references import References, resources_of
 from syncer.api.role import Role
@@ -31,7 +33,7 @@ class LiveClient(Protocol):
         """Read an object from the API server.
 
         Raises:
-            Missing: There is no such object.
+            NotFound: There is no such object.
         """
         ...
 
@@ -51,7 +53,7 @@ class LiveClient(Protocol):
         """Create an object, and return it as the API server stored it.
 
         Raises:
-            Exists: Another object has the name.
+            AlreadyExists: Another object has the name.
         """
         ...
 
@@ -72,7 +74,7 @@ class LiveClient(Protocol):
         """Delete an object; ``uid`` is a precondition, None for no precondition.
 
         Raises:
-            Missing: There is no such object.
+            NotFound: There is no such object.
             Conflict: The object has another uid.
         """
         ...
@@ -181,10 +183,21 @@ class Grants(Role, Generic[C]):
     addresses of Pods, to which the host's nodes connect.
 
     What has ended is taken out of a copy before anything else is decided, and whatever the state of
-    the virtual object is: paused, excluded, refused, too large or unreadable. An index of the
-    syncer's ``host_resource`` whose values are the facts that a copy depends on lets changes of
-    these facts wake it (see ``Index.requeues``).
+    the virtual object is: paused, excluded, refused, too large or unreadable. So are labels and
+    annotations of the tenant's that may no longer cross. An index of the syncer's ``host_resource``
+    whose values are the facts that a copy depends on lets changes of these facts wake it (see
+    ``Index.requeues``).
+
+    Only a syncer with ``SyncDown`` has copies. What ``still_granted`` leaves must be what ``sync``
+    writes, or both would undo each other's writes.
     """
+
+    #: The paths of a copy that give something. Where a patch of the operator's rewrites one, that
+    #: isn't judged.
+    grants: ClassVar[tuple[FieldPath, ...]]
+    #: Those of ``grants`` that nobody can change in a copy, or without which it would give more: a
+    #: copy that would lose one is deleted.
+    fixed_grants: ClassVar[tuple[FieldPath, ...]] = ()
 
     @abstractmethod
     def still_granted(self, ctx: Context[C], host: Obj) -> Obj | None:
@@ -194,13 +207,24 @@ class Grants(Role, Generic[C]):
         Args:
             ctx: The context of the decision. Reads of the virtual side decide nothing: a tenant
                 writes what is there.
-            host: The copy as it is cached; not changed.
+            host: The copy as it is cached, without the labels and annotations that we have set and
+                that may no longer cross; not changed.
 
         Returns:
             The copy itself if all of it is; an object without the rest of its fields, labels,
-            annotations and list items if it is not; None if nothing can be left out: the copy is
-            deleted.
+            annotations and list items if it is not, and with those that the operator gives each
+            copy; None if nothing can be left out: the copy is deleted.
         """
+
+    def beside(self, ctx: Context[C], host: Obj) -> Decision:
+        """Return the writes of the operator's own objects that belong to a copy, such as a quota;
+        by default there are none.
+
+        Args:
+            ctx: As for :meth:`still_granted`.
+            host: The copy as it is cached; not changed.
+        """
+        return Decision()
 
 
 class Refers(Role):

@@ -608,7 +608,10 @@ class _Up(_Purpose):
         return found
 
     def _marked(self, resource: Resource, host_key: Key) -> Key | None:
-        """Return the virtual key in the marks of a copy; None if there is no such copy."""
+        """Return the virtual key in the marks of a copy.
+
+        None if there is no such copy, or if it isn't where the copy of that key belongs.
+        """
         ctx = self._ctx
         try:
             copy = ctx.host(resource, host_key)

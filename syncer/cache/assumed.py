@@ -23,7 +23,7 @@ ECHO_SECONDS = 10.0
 #: them.
 MOST_VERSIONS = 16
 #: Maximum number of states that wait for the end of a write, each of which may be large.
-MOST_HELD = 8
+MOST_DEFERRED = 8
 
 
 class Verdict(StrEnum):
@@ -91,7 +91,7 @@ class WriteInProgress:
     def defer(self, state: str, last: Obj) -> None:
         """Notify handlers of a state later, unless there are many."""
         self.deferred[state] = last
-        if len(self.deferred) > MOST_HELD:
+        if len(self.deferred) > MOST_DEFERRED:
             self._notify(self._key, self.deferred.pop(next(iter(self.deferred))))
 
 

@@ -24,8 +24,9 @@ from math import inf
 from typing import Any, Literal
 
 from syncer.api.objects import Key, Obj, Resource, key_of
+from syncer.byte_budget import ByteBudget
 from syncer.cache.assumed import AssumedObjects, Verdict, WriteInProgress
-from syncer.cache.budget import OVERHEAD, Account, MemoryBudget, NoRoom
+from syncer.cache.budget import OVERHEAD, NoRoom
 from syncer.cache.handlers import Handler, Handlers, MapFunction, Waiters
 from syncer.cache.indexer import Indexer, ValueIndex
 from syncer.cache.items import Items
@@ -66,10 +67,10 @@ class Informer(Store):
         *,
         clock: Callable[[], float],
         ordered: Callable[[], bool] = lambda: False,
-        budget: Account | None = None,
+        budget: ByteBudget | None = None,
         trusted: bool = False,
     ) -> None:
-        super().__init__(resource, budget or MemoryBudget())
+        super().__init__(resource, budget or ByteBudget())
         self.items = Items(resource)
         #: True once a list was read to its end.
         self.synced = False

@@ -22,7 +22,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Protocol, TypeVar
 
-from syncer.api.errors import ClusterError, Expired, Forbidden, Missing, SyncerError, Unreachable
+from syncer.api.errors import ClusterError, Expired, Forbidden, NotFound, SyncerError, Unreachable
 from syncer.api.objects import Key
 from syncer.cache.informer import Informer, TakePage
 from syncer.cache.versions import WentBack, is_later
@@ -373,7 +373,7 @@ class Reflector:
         self.listener.failed(self, error)
 
     def _wait(self) -> float:
-        if isinstance(self.error, Forbidden | Missing):
+        if isinstance(self.error, Forbidden | NotFound):
             return SLOW_WAIT * self._rng.uniform(0.75, 1.25)
         grown: float = FIRST_WAIT * 2 ** min(self.failures, 30)
         return min(grown, LAST_WAIT) * self._rng.uniform(0.75, 1.25)

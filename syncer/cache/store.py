@@ -3,7 +3,8 @@
 from collections.abc import Collection
 
 from syncer.api.objects import Key, Obj, Resource
-from syncer.cache.budget import OVERHEAD, Account, NoRoom
+from syncer.byte_budget import ByteBudget
+from syncer.cache.budget import OVERHEAD, NoRoom
 from syncer.cache.entry import Entry, packed
 from syncer.cache.parts import parts_of
 from syncer.clusters import codec
@@ -12,7 +13,7 @@ from syncer.clusters import codec
 class Store:
     """The entries of a resource; not thread-safe."""
 
-    def __init__(self, resource: Resource, budget: Account) -> None:
+    def __init__(self, resource: Resource, budget: ByteBudget) -> None:
         self.resource = resource
         self.budget = budget
         self._entries: dict[Key, Entry] = {}
@@ -62,9 +63,10 @@ class Store:
         )
         before, takes = self._entries.get(key), len(entry.packed)
         more = takes + OVERHEAD if before is None else takes - len(before.packed)
-        if not self.budget.has_room(key.namespace, more) and codec.UNREADABLE not in obj:
+        budget = self.budget.of(key.namespace)
+        if not budget.has_room(more) and codec.UNREADABLE not in obj:
             raise NoRoom(takes + OVERHEAD)
-        self.budget.take(key.namespace, more)
+        budget.take(more)
         self._entries[key] = entry
         return obj
 
@@ -74,23 +76,24 @@ class Store:
         Raises:
             NoRoom: The budget has no room for so many bytes.
         """
-        if difference > 0:
-            if not self.budget.has_room(key.namespace, difference):
-                raise NoRoom(difference)
-            self.budget.take(key.namespace, difference)
-        else:
-            self.budget.give(key.namespace, -difference)
+        budget = self.budget.of(key.namespace)
+        if difference < 0:
+            budget.give_back(-difference)
+            return
+        if not budget.has_room(difference):
+            raise NoRoom(difference)
+        budget.take(difference)
 
     def drop(self, key: Key) -> Obj | None:
         """Remove an object, and return it as it last was; None if there was none."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return None
-        self.budget.give(key.namespace, len(entry.packed) + OVERHEAD)
+        self.budget.of(key.namespace).give_back(len(entry.packed) + OVERHEAD)
         return codec.stored(entry.raw)
 
     def empty(self) -> None:
         """Forget all objects of a store that is no longer used."""
         for key, entry in self._entries.items():
-            self.budget.give(key.namespace, len(entry.packed) + OVERHEAD)
+            self.budget.of(key.namespace).give_back(len(entry.packed) + OVERHEAD)
         self._entries.clear()

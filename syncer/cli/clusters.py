@@ -15,7 +15,7 @@ def clusters(given: GivenOptions, output: str, no_headers: bool) -> None:
 
     The state of a virtual cluster is served, starting, silent or failing. A silent one or the host
     doesn't answer, or doesn't accept the credentials. A failing one is started again after a minute
-    at most, and the reason says what to mend. READY of its SYNCERS work; OBJECTS are those that they
+    at most, and the reason names the fault. READY of its SYNCERS work; OBJECTS are those that they
     look at. LEADS says whether this daemon works on it; if several replicas share the fleet, a
     standby keeps its caches filled.
 

@@ -96,6 +96,8 @@ def schema(given: GivenOptions) -> None:
 def defaults(given: GivenOptions) -> None:
     """Print a complete file: every option with its default and its help.
 
+    The options that every kind has are shown for the first kind alone.
+
     \b
     Example:
       syncer config defaults > syncer.yaml

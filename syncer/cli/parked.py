@@ -33,7 +33,7 @@ def parked(
 
     \b
     Examples:
-      syncer parked -o wide                  # and what each of them waits for
+      syncer parked -o wide                  # with the objects that each waits for
       syncer parked --retry pods shop/web    # try this pod again now
     """
     from syncer.cli.daemon import ask

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from syncer.api import FieldPath, PluginError, Problem, Syncer, path_steps
-from syncer.directions import way_of
+from syncer.directions import direction_class
 from syncer.plugins import OURS, SYNCERS, FoundPlugin, raised_by
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def can_be_tried(found: FoundPlugin) -> bool:
     """
     if found.group != SYNCERS or found.origin.package == OURS:
         return False
-    return way_of(found.plugin).goes_down
+    return direction_class(found.plugin).goes_down
 
 
 def broken_laws(found: FoundPlugin) -> Iterator[Problem]:

@@ -179,12 +179,12 @@ def _results(
 
     for each in found:
         for problem in each.problems:
-            place = ":".join(str(part) for part in (problem.file, problem.line) if part)
+            location = ":".join(str(part) for part in (problem.file, problem.line) if part)
             yield {
                 "name": each.name,
                 "from": str(each.origin),
                 "ok": "no",
-                "at": place or "-",
+                "at": location or "-",
                 "what": problem.message,
             }
         if not each.problems:

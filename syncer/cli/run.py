@@ -36,7 +36,7 @@ def run(ctx: click.Context, given: GivenOptions) -> None:
     \b
     Examples:
       syncer run --config syncer.yaml
-      syncer run --config syncer.yaml --once --dry-run    # show what would be written
+      syncer run --config syncer.yaml --once --dry-run    # show the writes that it would make
     """
     ctx.exit(start(given))
 

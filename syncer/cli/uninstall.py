@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @option(
     "--side",
     type=click.Choice(["host", "host-first"]),
-    help="Only the copies on the host; or these first, and then what can be done in the virtual cluster.",
+    help="Only the copies on the host; or these first, and then as much as possible in the virtual cluster.",
 )
 @settings()
 @output("table", "wide", "json", "yaml")

@@ -197,7 +197,7 @@ class Client:
         waits for finalizers or the end of its grace period.
 
         Raises:
-            Missing: There is no such object.
+            NotFound: There is no such object.
             Conflict: The object has another uid or version.
         """
         request = api_requests.delete(

@@ -105,7 +105,7 @@ def _credentials(
     return LoginCredentials(files.login, reread=files.reread, moved=moved)
 
 
-class HeldLogin:
+class ReplaceableLogin:
     """A login that is in no file; :meth:`put` replaces it."""
 
     def __init__(self, login: Login) -> None:
@@ -137,8 +137,8 @@ class HeldLogin:
         return credentials
 
 
-def connect_held(
-    login: HeldLogin,
+def connect_with_login(
+    login: ReplaceableLogin,
     settings: ConnectionSettings,
     *,
     side: Side,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from cachetools import LRUCache
 
-from syncer.api.errors import ClusterError, Forbidden, Missing, Unreachable
+from syncer.api.errors import ClusterError, Forbidden, NotFound, Unreachable
 from syncer.api.objects import LONGEST_NAME, Obj, Resource
 from syncer.clusters import codec
 from syncer.clusters.client import Client
@@ -146,7 +146,7 @@ class Discovery:
         ``certificates.cert-manager.io/v1``; without a group, the core group has precedence.
 
         Raises:
-            Missing: There is no such resource; the message has similar names.
+            NotFound: There is no such resource; the message has similar names.
         """
         plain, _, version = name.partition("/")
         plural, _, group = plain.partition(".")
@@ -214,13 +214,13 @@ class Discovery:
             removed=tuple(before[key].resource for key in before if key not in after),
         )
 
-    def _missing(self, name: str) -> Missing:
+    def _missing(self, name: str) -> NotFound:
         known = {str(resource) for resource in self.resources()}
         similar = difflib.get_close_matches(name.partition("/")[0], known, n=3, cutoff=0.85)
         hint = "Is its CustomResourceDefinition installed?"
         if similar:
             hint = f"Did you mean {' or '.join(similar)}?"
-        return Missing(
+        return NotFound(
             f"{self.cluster.title}: there is no resource {name}. {hint}",
             cluster=self.cluster.name,
             side=self.cluster.side,
@@ -257,7 +257,7 @@ async def minor_version(cluster: Client) -> int:
     """
     try:
         version = await cluster.fetch("/version")
-    except (Forbidden, Missing):
+    except (Forbidden, NotFound):
         return 0
     major = re.findall(r"^[0-9]{1,4}", str(version.get("major")))
     minor = re.findall(r"^[0-9]{1,4}", str(version.get("minor")))

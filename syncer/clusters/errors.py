@@ -8,16 +8,16 @@ from functools import partial
 from typing import Any
 
 from syncer.api.errors import (
+    AlreadyExists,
     ClusterError,
     Conflict,
     Denied,
-    Exists,
     Expired,
     Forbidden,
     Invalid,
-    Missing,
     MissingRight,
     NoCredentials,
+    NotFound,
     QuotaExceeded,
     TooMany,
     Unauthorized,
@@ -282,9 +282,9 @@ def _kind_and_message(
         case 403:
             return _forbidden(text, where)
         case 404:
-            return Missing, f"{where}: {_what_is_missing(status, where)}"
+            return NotFound, f"{where}: {_what_is_missing(status, where)}"
         case 409 if status.get("reason") == "AlreadyExists":
-            return Exists, f"{where}: another object has this name"
+            return AlreadyExists, f"{where}: another object has this name"
         case 409:
             return (
                 Conflict,

@@ -119,7 +119,7 @@ def _started(plugin: ExecPlugin) -> subprocess.Popen[bytes]:
 
 
 async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
-    """Run a plugin, and return its output.
+    """Run a plugin, and return its output, of which only the end is kept.
 
     Raises:
         PluginFailed: It can't be started, fails, or takes too long.
@@ -127,7 +127,7 @@ async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
     process = _started(plugin)
     try:
         async with asyncio.timeout(seconds):
-            output, complaint = await asyncio.gather(_read(process.stdout), _read(process.stderr))
+            output, error_output = await asyncio.gather(_read(process.stdout), _read(process.stderr))
             await _ended(process)
     except TimeoutError:
         raise PluginFailed(
@@ -139,7 +139,7 @@ async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
             await _ended(process)
 
     if process.returncode:
-        printed = complaint[-_MOST_COMPLAINT:].decode(errors="replace").strip() or "nothing"
+        printed = error_output[-_MOST_COMPLAINT:].decode(errors="replace").strip() or "nothing"
         raise PluginFailed(
             f"exec plugin {plugin.command} failed with exit status {process.returncode}; it printed: {printed}",
         )

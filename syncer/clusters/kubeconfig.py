@@ -383,13 +383,17 @@ def through_proxy(login: Login, environ: Mapping[str, str]) -> Login:
 
 
 def _with_user(login: Login, user: KubeconfigSection) -> Login:
+    """Return the login with the credentials of a user, except those of a plugin.
+
+    Raises:
+        ConfigError: An entry is malformed, or a client certificate or its key is missing.
+    """
     certificate = user.material("client-certificate")
     key = user.material("client-key")
-    if bool(certificate) != bool(key):
-        user.refuse(
-            "client-key" if certificate else "client-certificate",
-            "missing: a certificate needs its key",
-        )
+    if certificate and not key:
+        user.refuse("client-key", "missing: a certificate needs its key")
+    if key and not certificate:
+        user.refuse("client-certificate", "missing: a key needs its certificate")
     return replace(
         login,
         certificate=certificate,

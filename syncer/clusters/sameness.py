@@ -4,7 +4,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from syncer.api.errors import Forbidden, Missing
+from syncer.api.errors import Forbidden, NotFound
 from syncer.api.objects import Key, Resource, Side, uid_of
 from syncer.clusters.client import SideClient
 from syncer.clusters.login import Login
@@ -51,11 +51,11 @@ async def is_same_cluster(
         key = Key("", name)
         try:
             on_host = await host.get(_NAMESPACES, key)
-        except (Forbidden, Missing):
+        except (Forbidden, NotFound):
             continue
         try:
             return uid_of(await virtual.get(_NAMESPACES, key)) == uid_of(on_host)
-        except Missing:
+        except NotFound:
             return False
         except Forbidden:
             continue

@@ -15,7 +15,7 @@ from syncer.config.namespace_checks import namespaces, trust
 from syncer.config.owner_checks import owners
 from syncer.config.patch_checks import patches
 from syncer.config.values import listen_on
-from syncer.config.virtual_cluster import place_of
+from syncer.config.virtual_cluster import name_problem, probe_key
 from syncer.directions import resources_of
 from syncer.resources.namespaces import BUILT_IN
 
@@ -94,6 +94,9 @@ def _sections(
             yield (*path, *steps), message
         else:
             yield steps, message
+
+    if translator is not None and (problem := name_problem(translator, entry["name"])):
+        yield (*path, "name"), problem
 
 
 def _namespace(
@@ -224,7 +227,7 @@ def _apart(
         translator = _translator(_whole(data, entry), entry, model)
         if translator is None:
             continue
-        other, other_name = taken.setdefault(place_of(translator), (number, name))
+        other, other_name = taken.setdefault(probe_key(translator), (number, name))
         if other != number:
             message = (
                 f"puts copies under the same names as {other_name} ({LIST}[{other}]): "

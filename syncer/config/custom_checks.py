@@ -12,7 +12,7 @@ from syncer.api.groups import is_built_in
 from syncer.api.references import References, reference_of
 from syncer.config.document import Mistake, as_mapping
 from syncer.config.problems import guess
-from syncer.directions import way_of
+from syncer.directions import direction_class
 from syncer.names.templated import keeps_names, lack
 from syncer.resources.custom import CustomConfig
 from syncer.translate.named import named
@@ -119,9 +119,9 @@ def _built_in(given: _ReadEntries, name: str, config: CustomConfig) -> Iterator[
 def _conflict(given: _ReadEntries, name: str, config: CustomConfig) -> Iterator[Mistake]:
     """Yield a problem if another syncer syncs the entry's kind in the same direction."""
     for syncer in given.syncers:
-        way = way_of(syncer)
-        is_same_way = way.goes_down if config.direction == "toHost" else way.comes_up
-        if is_same_way and str(syncer.resource) == name and given.is_on(syncer):
+        direction = direction_class(syncer)
+        is_same_direction = direction.goes_down if config.direction == "toHost" else direction.comes_up
+        if is_same_direction and str(syncer.resource) == name and given.is_on(syncer):
             way_out = f"set sync.{syncer.section}.enabled to false to have it here."
             yield (), f"is synced by {syncer.name} already; {way_out}"
 
@@ -144,7 +144,7 @@ def _kinds(given: _ReadEntries, config: CustomConfig) -> Iterator[Mistake]:
 
 def _unsynced(given: _ReadEntries, word: str) -> str:
     """Return why objects of a kind aren't synced to the host; ``""`` if they are."""
-    to_host = [syncer for syncer in given.syncers if way_of(syncer).goes_down]
+    to_host = [syncer for syncer in given.syncers if direction_class(syncer).goes_down]
     enabled = [syncer.resource for syncer in to_host if given.is_on(syncer)]
     if named(word, enabled):
         return ""

@@ -22,7 +22,7 @@ LIST = "virtualClusters"
 #: The option that holds the Secrets with further virtual clusters.
 SECRETS = "virtualClusterSecrets"
 #: Sections that a virtual cluster may have: those at the top of the file are the defaults for all.
-COMMON = ("names", "networking", "sync", "patrol", "fights", "kubelet")
+COMMON = ("names", "networking", "sync", "patrol", "pause", "fights", "kubelet")
 
 
 def list_form(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:

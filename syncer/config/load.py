@@ -187,15 +187,16 @@ class _GivenValues:
     def _choose(self, wanted: Override | None) -> tuple[str, int]:
         """Return the selected virtual cluster: its name, and its index in the list.
 
-        The name is ``""`` if none is selected. The index is beyond the list for one of Secrets.
+        The name is ``""`` if none is selected. A virtual cluster of a Secret isn't in the list: its
+        index is the length of the list.
         """
         if wanted is None:
             return "", 0
-        known = as_list(self.data.get(LIST))
-        names = [entry.get("name") if isinstance(entry, dict) else None for entry in known]
+        entries = as_list(self.data.get(LIST))
+        names = [entry.get("name") if isinstance(entry, dict) else None for entry in entries]
         if names == [None]:
             self._put((LIST, 0, "name"), wanted)
-            return "", 0
+            return wanted.value, 0
         if wanted.value in names:
             return wanted.value, names.index(wanted.value)
         if self.data.get(SECRETS):

@@ -13,6 +13,7 @@ from syncer.api import (
     NameTranslator,
     Networking,
     Patrol,
+    Pauses,
     Problem,
     Section,
     Syncer,
@@ -71,8 +72,8 @@ class SyncerConfig(Section, defer_build=True):
     """The virtual clusters to serve; may be empty with `virtualClusterSecrets`. An error in one of
     them delays no other.
 
-    Each may have its own `names`, `networking`, `sync`, `patrol`, `fights` and `kubelet`; those at
-    the top are the defaults for all.
+    Each may have its own `names`, `networking`, `sync`, `patrol`, `pause`, `fights` and `kubelet`;
+    those at the top are the defaults for all.
     """
 
     virtual_cluster_secrets: tuple[VirtualClusterSecretsSection, ...] = ()
@@ -96,6 +97,7 @@ class SyncerConfig(Section, defer_build=True):
     metrics: MetricsOptions = MetricsOptions()
     health: HealthOptions = HealthOptions()
     control: ControlOptions = ControlOptions()
+    pause: Pauses = Pauses()
     fights: Fights = Fights()
     kubelet: Kubelet = Kubelet()
     patrol: Patrol = Patrol()
@@ -152,7 +154,7 @@ class SyncerConfig(Section, defer_build=True):
         It has the sections that apply to it, and no login.
         """
         connection = ConnectionSection(qps=given.qps, burst=given.burst)
-        return self._cluster(given, name, host_namespace, connection)
+        return self._cluster(given, name, host_namespace, connection, secrets_namespace=given.namespace)
 
     def _cluster(
         self,
@@ -160,6 +162,8 @@ class SyncerConfig(Section, defer_build=True):
         name: str,
         host_namespace: str,
         connection: ConnectionSection,
+        *,
+        secrets_namespace: str = "",
     ) -> VirtualCluster:
         """Return a virtual cluster; sections that it doesn't have itself are those at the top."""
         names = given.names or self.names
@@ -171,11 +175,13 @@ class SyncerConfig(Section, defer_build=True):
             networking=given.networking or self.networking,
             sync=given.sync or self.sync,
             patrol=given.patrol or self.patrol,
+            pause=given.pause or self.pause,
             fights=given.fights or self.fights,
             kubelet=given.kubelet or self.kubelet,
             marks=Marks(self.marks.prefix),
             weight=given.weight,
             max_megabytes=given.max_megabytes,
+            secrets_namespace=secrets_namespace,
             syncers=self.syncers,
             translator_class=type(self).translators(names.translator),
         )

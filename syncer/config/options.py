@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from syncer.api import Marks, Networking, Patrol, Section
+from syncer.api import Marks, Networking, Patrol, Pauses, Section
 from syncer.api.dns_names import PLURAL_GROUP, ClusterName, CustomName, Label, Subdomain
 from syncer.api.durations import Duration
 from syncer.api.marks import CLUSTER_SECRET
@@ -286,7 +286,7 @@ class Kubelet(Section):
     """IP address to listen on. Empty: all addresses of the machine."""
 
     first_port: int = Field(default=20250, ge=1, le=65535)
-    """The first port; each Node has a port of its own."""
+    """The first port; each Node has a port of its own while a copy of a Pod runs there."""
 
     ports: int = Field(default=500, ge=1, le=20000)
     """Number of ports, from the first one on. Nodes beyond have no logs and no exec."""
@@ -394,11 +394,14 @@ class ClusterSections(Section):
     """The most memory that the objects of the virtual cluster may take in the daemon, in MB (MiB),
     about. 0: no limit.
 
-    Empty: 256 if there are several virtual clusters; one alone may take half of the memory limit of
-    the daemon's container, if that has a limit. Half of this memory is for the virtual objects, and
-    a namespace may take three times as much of that as is free. Objects that there is no room for
-    are parked; those that were synced stay in sync. If even the names need more memory, the virtual
-    cluster is not served, and tried again at intervals; the other virtual clusters go on.
+    Empty: half of the memory limit of the daemon's container, if that has a limit, and 256 at most
+    if there are several virtual clusters. Several may also take no more than that half together: it
+    is divided between the listed ones and the namespaces of Secrets. Each of these always has an
+    equal share, and beyond it three times as much as is free. Half of the memory of a virtual
+    cluster is for the virtual objects, and a namespace may take three times as much of that as is
+    free. Objects that there is no room for are parked; those that were synced stay in sync. If even
+    the names need more memory, or there is no room for a further virtual cluster, it is not served,
+    and tried again at intervals; the other virtual clusters go on.
     """
 
     names: Names | None = None
@@ -423,6 +426,12 @@ class ClusterSections(Section):
 
     patrol: Patrol | None = None
     """The `patrol` of this virtual cluster.
+
+    Options that this section doesn't set are taken from the section at the top.
+    """
+
+    pause: Pauses | None = None
+    """The `pause` of this virtual cluster.
 
     Options that this section doesn't set are taken from the section at the top.
     """

@@ -25,10 +25,10 @@ from syncer.api import (
     path_steps,
     path_text,
 )
-from syncer.api.metadata_defaults import with_defaults
+from syncer.api.metadata_defaults import of_every_kind
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.config.document import Mistake, Steps, as_list, as_mapping
-from syncer.directions import way_of
+from syncer.directions import direction_class
 from syncer.resources.custom import CustomConfig
 
 _NO_MARK = "is a mark, by which our copies are known; it can't come from the other side."
@@ -78,7 +78,7 @@ def owners(
 
 def _of_syncer(syncer: type[Syncer]) -> _Kind:
     """Return the fields of a syncer's kind."""
-    goes_down = way_of(syncer).goes_down
+    goes_down = direction_class(syncer).goes_down
     references = syncer.references if issubclass(syncer, Refers) else {}
     by_name = {path: each for path, each in references.items() if isinstance(each, Reference)}
     qualified = [path for path, reference in by_name.items() if reference.beside]
@@ -201,8 +201,8 @@ def _problem_of_owner(path: str, kind: _Kind, section: Mapping[str, Any]) -> str
         if overlaps(path, own) and path_steps(own) != path_steps(path):
             return f"can't have another owner than {path_text(own)}, which both sides own."
 
-    rules = with_defaults(kind.metadata, goes_down=kind.goes_down)
-    if key and not MetadataFilter(rules, _rules(section)).crosses(*key):
+    every = of_every_kind(goes_down=kind.goes_down)
+    if key and not MetadataFilter(kind.metadata, _rules(section), every=every).crosses(*key):
         why = f"it stays behind, as the metadata rules of this kind say of {key[0]}."
         return f"can't have another owner: {why}"
 

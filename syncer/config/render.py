@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, NoDefault
 from pydantic_core.core_schema import WithDefaultSchema
 
+from syncer.api.config import Config
 from syncer.config.docs import document
 from syncer.config.list_form import COMMON, LIST, SECRETS
 from syncer.config.load import Loaded
@@ -31,6 +32,23 @@ _SECRETS_FORM = {"required": [SECRETS], "properties": {LIST: False, "cluster": F
 _SHORT = ("cluster", "virtual", "host.namespace")
 #: Sections of an entry whose options are those of the section at the top.
 _LAID_OVER = tuple(f"{option}[].{name}" for option in (LIST, SECRETS) for name in COMMON)
+
+_TABLE_HEAD = "| option | takes | default | |\n|---|---|---|---|"
+_TABLES = """\
+## Options of every kind
+
+The section of a kind, such as `sync.toHost.pods`, and an entry of `sync.custom` have these options.
+The other table names one of them again only for a kind with another default or meaning.
+
+{common}
+
+## Other options
+
+{others}
+"""
+_FIRST_KIND = """\
+Every kind has the options down to `onHostDeletion`. Below, a kind shows only its own options, and
+one of these where the default differs."""
 
 
 class _FileSchema(GenerateJsonSchema):
@@ -100,37 +118,84 @@ def defaults(model: type[SyncerConfig], given: dict[str, Any] | None = None) -> 
 
     Its value is the ``given`` one, by dotted path, or else its default.
     """
-    return "\n".join(_yaml(model, "", given or {}, "")) + "\n"
+    return "\n".join(_File(model, given or {}).lines(model, "", "")) + "\n"
 
 
-def _yaml(model: type[BaseModel], path: str, given: dict[str, Any], indent: str) -> Iterator[str]:
-    """Yield the lines of the options below a path, with their help as comments."""
-    shown = [option for option in options(model, path) if option.path not in _SHORT]
-    for index, option in enumerate(shown):
-        if index and not indent:
-            yield ""
-        for line in textwrap.wrap(_about(option), _WIDTH - len(indent)):
-            yield f"{indent}# {line}"
-        yield from _value(option, given, indent)
+class _File:
+    """The file with every option."""
+
+    def __init__(self, model: type[BaseModel], given: dict[str, Any]) -> None:
+        self._given = given
+        self._common = _common()
+        kinds = (option.path for option in _all(model, "", set()) if _is_kind(option.model))
+        self._first_kind = next(kinds, None)
+
+    def lines(self, model: type[BaseModel], path: str, indent: str) -> Iterator[str]:
+        """Yield the lines of the options below a path, with their help as comments."""
+        shown = [option for option in options(model, path) if option.path not in _SHORT]
+        if _is_kind(model) and path != self._first_kind:
+            shown = [option for option in shown if not self._is_common(option, path)]
+        for index, option in enumerate(shown):
+            if index and not indent:
+                yield ""
+            if option.path == self._first_kind:
+                yield from _comment(_FIRST_KIND, indent)
+                yield f"{indent}#"
+            yield from _comment(_about(option), indent)
+            yield from self._value(option, indent)
+
+    def _is_common(self, option: Option, kind: str) -> bool:
+        """Return True if an option of a kind is that of every kind, with all options below it."""
+        whole = [option]
+        if option.model is not None:
+            whole += _all(option.model, option.path, set())
+        return all(_is_same(each, kind, self._common) for each in whole)
+
+    def _value(self, option: Option, indent: str) -> Iterator[str]:
+        """Yield the lines of an option."""
+        name = option.path.rpartition(".")[2]
+        if option.path == LIST and option.item is not None:
+            first, *more = self.lines(option.item, option.items, "    ")
+            yield f"{name}:"
+            yield f"  - {first.lstrip()}"
+            yield from more
+        elif option.path in _LAID_OVER:
+            yield f"{indent}# {name}: {{}}"
+        elif option.model is None:
+            value = self._given.get(option.path, _shown(option))
+            yield f"{indent}{name}: {_scalar(value)}"
+        else:
+            inner = list(self.lines(option.model, option.path, indent + "  "))
+            yield f"{indent}{name}:" if inner else f"{indent}{name}: {{}}"
+            yield from inner
 
 
-def _value(option: Option, given: dict[str, Any], indent: str) -> Iterator[str]:
-    """Yield the lines of an option."""
-    name = option.path.rpartition(".")[2]
-    if option.path == LIST and option.item is not None:
-        first, *more = _yaml(option.item, option.items, given, "    ")
-        yield f"{name}:"
-        yield f"  - {first.lstrip()}"
-        yield from more
-    elif option.path in _LAID_OVER:
-        yield f"{indent}# {name}: {{}}"
-    elif option.model is None:
-        value = given.get(option.path, _shown(option))
-        yield f"{indent}{name}: {_scalar(value)}"
-    else:
-        inner = list(_yaml(option.model, option.path, given, indent + "  "))
-        yield f"{indent}{name}:" if inner else f"{indent}{name}: {{}}"
-        yield from inner
+def _comment(text: str, indent: str) -> Iterator[str]:
+    """Yield the lines of a comment."""
+    for line in textwrap.wrap(text, _WIDTH - len(indent)):
+        yield f"{indent}# {line}"
+
+
+def _is_kind(model: type[BaseModel] | None) -> bool:
+    """Return True for the section of a kind."""
+    return model is not None and issubclass(model, Config)
+
+
+def _common() -> dict[str, Option]:
+    """Return the options of every kind, by their paths below the section of a kind."""
+    return {option.path: option for option in _all(Config, "", set())}
+
+
+def _is_same(option: Option, kind: str, common: dict[str, Option]) -> bool:
+    """Return True if an option below the section of a kind is an option of every kind."""
+    of_every_kind = common.get(option.path.removeprefix(f"{kind}."))
+    if of_every_kind is None:
+        return False
+    return (
+        option.takes == of_every_kind.takes
+        and option.default == of_every_kind.default
+        and option.help == of_every_kind.help
+    )
 
 
 def _about(option: Option) -> str:
@@ -156,23 +221,43 @@ def _scalar(value: Any) -> str:
 
 
 def markdown(model: type[SyncerConfig]) -> str:
-    """Return a table of all options, for the documentation."""
-    lines = ["| option | takes | default | |", "|---|---|---|---|"]
-    lines += [_table_line(option) for option in _all(model, "", set())]
-    return "\n".join(lines) + "\n"
+    """Return tables of all options, for the documentation: those of every kind, then the others."""
+    common = _common()
+    items: set[type[BaseModel]] = set()
+    tables = {
+        "common": [_table_line(option) for option in _all(Config, "", items)],
+        "others": [_table_line(option) for option in _others(model, "", items, common)],
+    }
+    return _TABLES.format(**{name: "\n".join([_TABLE_HEAD, *lines]) for name, lines in tables.items()})
 
 
 def _all(model: type[BaseModel], path: str, items: set[type[BaseModel]]) -> Iterator[Option]:
     """Yield every option; those of a repeated item type only once."""
+    yield from _others(model, path, items, {})
+
+
+def _others(
+    model: type[BaseModel],
+    path: str,
+    items: set[type[BaseModel]],
+    common: dict[str, Option],
+) -> Iterator[Option]:
+    """Yield every option but the common ones of a kind; those of a repeated item type only once."""
     for option in options(model, path):
         yield option
         if option.path in _LAID_OVER:
             continue
-        if option.model is not None:
-            yield from _all(option.model, option.path, items)
-        elif option.item is not None and option.item not in items:
+        section = option.model
+        below = option.path
+        if section is None and option.item is not None and option.item not in items:
             items.add(option.item)
-            yield from _all(option.item, option.items, items)
+            section = option.item
+            below = option.items
+        if section is None:
+            continue
+        for inner in _others(section, below, items, common):
+            if not (_is_kind(section) and _is_same(inner, below, common)):
+                yield inner
 
 
 def _table_line(option: Option) -> str:

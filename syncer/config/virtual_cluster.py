@@ -1,6 +1,6 @@
 """A virtual cluster to serve: its connection, and the sections that apply to it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from syncer.api import (
     NameTranslator,
     Networking,
     Patrol,
+    Pauses,
     PluginError,
     Settings,
     Syncer,
@@ -42,6 +43,7 @@ class VirtualCluster:
     networking: Networking
     sync: SyncOptions
     patrol: Patrol
+    pause: Pauses
     fights: Fights
     kubelet: Kubelet
     marks: Marks
@@ -50,10 +52,19 @@ class VirtualCluster:
     #: The most memory that its objects may take in the daemon, in MiB; 0 for no limit, None for the
     #: default.
     max_megabytes: int | None
+    #: The host namespace of the Secrets that it is one of; ``""`` if it is listed.
+    secrets_namespace: str
     #: The classes behind the sections of ``sync``.
     syncers: Sequence[type[Syncer]]
     #: The class behind ``names.translator``; None if the model was built without it.
     translator_class: type[NameTranslator] | None
+
+    @property
+    def owner(self) -> str:
+        """Who decides what it takes: the virtual cluster itself, or those who write Secrets in a namespace."""
+        if self.secrets_namespace:
+            return f"Secrets of {self.secrets_namespace}"
+        return self.name
 
     @cached_property
     def options(self) -> object:
@@ -62,8 +73,8 @@ class VirtualCluster:
         They are comparable with those of another load, in which sections have other classes.
         """
         connection = self.connection.model_dump(exclude={"max_megabytes"})
-        sections = (self.names, self.networking, self.sync, self.patrol, self.fights, self.kubelet)
-        values = [section.model_dump() for section in sections]
+        common = (self.names, self.networking, self.sync, self.patrol, self.pause, self.fights, self.kubelet)
+        values = [section.model_dump() for section in common]
         syncers = [(syncer.__module__, syncer.__qualname__) for syncer in self.syncers]
         return connection, values, self.marks, syncers
 
@@ -141,18 +152,25 @@ class VirtualCluster:
             networking=self.networking,
             namespaces=frozenset(self.names.namespaces),
             patrol=self.patrol,
+            pause=self.pause,
             kubelet=self.kubelet.enabled,
             metrics=self.kubelet.enabled and self.kubelet.metrics,
             cadvisor=self.kubelet.enabled and self.kubelet.cadvisor,
         )
 
 
-def place_of(translator: NameTranslator) -> Key:
+def probe_key(translator: NameTranslator) -> Key:
     """Return the host key of an object that each virtual cluster may have.
 
     Two name translators with the same host key put copies under the same names.
     """
     return translator.to_host(PODS, Key("one", "probe"))
+
+
+def name_problem(translator: NameTranslator, name: str) -> str:
+    """Return why a virtual cluster with this name translator can't have a name; ``""`` if it can."""
+    problem: Callable[[str], str] = getattr(translator, "name_problem", lambda given: "")
+    return problem(name)
 
 
 def _applies(syncer: Syncer, settings: Settings) -> bool:

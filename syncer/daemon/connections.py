@@ -56,7 +56,7 @@ class Connections:
             probe_timeout=PROBE_SECONDS,
             probe_threshold=PROBES_LOST,
             answers=_is_answer,
-            retry=LAST_PROBE,
+            max_retry_delay=LAST_PROBE,
             dials=DIALS,
         )
         self._cache = ClusterCache([], options, environ={}, clock=clock, rng=rng)
@@ -97,6 +97,10 @@ class Connections:
         if self._all.get(connection.name) is connection:
             del self._all[connection.name]
             self._cache.remove(connection.name)
+
+    async def removed(self, name: str) -> None:
+        """Wait until a connection that is no longer kept has ended, with its probe."""
+        await self._cache.removed(name)
 
     async def dialled(self, name: str) -> None:
         """Wait until a cluster has its turn to be dialled."""
@@ -251,6 +255,10 @@ class Connection:
     def end(self) -> None:
         """Keep the connection no longer, if it is kept."""
         self._among.end(self)
+
+    async def ended(self) -> None:
+        """Wait, after :meth:`end`, until nothing uses the client for the connection."""
+        await self._among.removed(self.name)
 
     def look(self) -> None:
         """Check the state of the connection, which may have changed."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from syncer.api.errors import Missing, SyncerError, Unauthorized, Unreachable
+from syncer.api.errors import NotFound, SyncerError, Unauthorized, Unreachable
 from syncer.api.objects import Side
 from syncer.cache.reflector import Reflector
 from syncer.daemon.connections import Connection
@@ -61,7 +61,7 @@ class Listener:
             connection.lost(error)
         if not is_lost or (reflector.failures > 1 and connection.up):
             log.warning("can't list or watch", cluster=self._pair.name, what=reflector, error=str(error))
-            if isinstance(error, Missing) and reflector not in self._missing:
+            if isinstance(error, NotFound) and reflector not in self._missing:
                 self._missing.add(reflector)
                 self._discover()
             self._filled(None)

@@ -12,7 +12,7 @@ from syncer.api.context import Settings
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Obj, Side, SyncRequest
 from syncer.api.roles import Syncer
-from syncer.cache.budget import MemoryBudget
+from syncer.byte_budget import ByteBudget
 from syncer.cache.shared import SharedWatches
 from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Discovery
@@ -110,7 +110,7 @@ class Process:
         entries: Iterable[LateSyncers] = (),
         contention: ContentionRules = OFF,
         weight: float = 1.0,
-        budget: MemoryBudget | None = None,
+        budget: ByteBudget | None = None,
     ) -> ServedCluster:
         """Add a virtual cluster. It is served once it has been prepared and runs.
 
@@ -129,7 +129,10 @@ class Process:
         return served
 
     async def remove(self, name: str) -> None:
-        """Remove a virtual cluster that no longer runs, once the requests in work on it have ended."""
+        """Remove a virtual cluster that no longer runs, once the requests in work on it have ended.
+
+        Its client isn't used afterwards.
+        """
         served = self.served[name]
         self.queue.leave(name)
         for _ in range(LEAVE_LOOKS):
@@ -142,6 +145,7 @@ class Process:
         self.queue.leave(name)  # requests that have been added meanwhile
         self.metrics.drop(name)
         self.frozen_objects.thaw()
+        await served.connection.ended()
 
     def patrollers(self) -> list[Patroller]:
         """Return the patrollers of all virtual clusters."""

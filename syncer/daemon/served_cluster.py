@@ -12,7 +12,7 @@ from syncer.api.context import Settings
 from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
 from syncer.api.optional_roles import Live
 from syncer.api.roles import Syncer
-from syncer.cache.budget import MemoryBudget
+from syncer.byte_budget import ByteBudget
 from syncer.cache.shared import SharedWatches
 from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Discovery
@@ -85,7 +85,7 @@ class ServedCluster:
         virtual: SideClient,
         entries: Iterable[LateSyncers] = (),
         contention: ContentionRules = OFF,
-        budget: MemoryBudget | None = None,
+        budget: ByteBudget | None = None,
     ) -> None:
         """Create it as configured; nothing is sent yet. ``entries`` become syncers once their kinds are served."""
         self.name = settings.cluster
@@ -133,7 +133,7 @@ class ServedCluster:
         self._work: list[asyncio.Task[None]] = []
 
     def _build_pair(
-        self, settings: Settings, virtual: SideClient, *, contention: ContentionRules, budget: MemoryBudget | None
+        self, settings: Settings, virtual: SideClient, *, contention: ContentionRules, budget: ByteBudget | None
     ) -> ClusterPair:
         """Build the pair; its clients send no write that this process may not make."""
         process = self._process
@@ -374,7 +374,7 @@ class ServedCluster:
             virtual = pair.informers.get(Side.VIRTUAL, *maker)
         if virtual is None:
             return
-        host_key = controller.place(request.key)
+        host_key = controller.host_key(request.key)
         known = {str(host_key): str(request.key), host_key.name: request.key.name}
         names = pair.host_names(syncer.host_resource, known)
         self.events.warning(resource, virtual, reason, names.virtual(message))

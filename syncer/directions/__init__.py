@@ -7,7 +7,7 @@ object a request is about, and which role to call. It checks marks and uids, so 
 to.
 """
 
-from syncer.directions.choice import Nowhere, direction_of, way_of
+from syncer.directions.choice import Nowhere, direction_class, direction_of
 from syncer.directions.direction import Direction, by_path, came_up, collision, resources_of
 from syncer.directions.fakes import Fake, FromHostOrFake, ToHostOrFake
 from syncer.directions.from_host import FromHost
@@ -24,7 +24,7 @@ __all__ = [
     "by_path",
     "came_up",
     "collision",
+    "direction_class",
     "direction_of",
     "resources_of",
-    "way_of",
 ]

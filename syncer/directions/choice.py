@@ -38,7 +38,7 @@ class Nowhere(Direction):
         return skip("this syncer syncs nothing")
 
 
-def way_of(syncer: type[Syncer]) -> type[Direction]:
+def direction_class(syncer: type[Syncer]) -> type[Direction]:
     """Return the direction that the roles of a class imply."""
     fakes = issubclass(syncer, FakeSyncUp)
     if issubclass(syncer, SyncDown):
@@ -50,4 +50,4 @@ def way_of(syncer: type[Syncer]) -> type[Direction]:
 
 def direction_of(syncer: Syncer) -> Direction:
     """Return the direction of a syncer."""
-    return way_of(type(syncer))(syncer)
+    return direction_class(type(syncer))(syncer)

@@ -32,7 +32,7 @@ class SyncerView(Protocol):
         """Return the request for a virtual key."""
         ...
 
-    def place(self, key: Key) -> Key:
+    def host_key(self, key: Key) -> Key:
         """Return the host key of a virtual key; the virtual key itself if the syncer refuses to
         translate it.
         """

@@ -91,6 +91,10 @@ class _OrFake(Direction):
         """Return the result of the other direction for the host object."""
         return self._first.is_about(ctx, key, host)
 
+    def is_real(self, ctx: Context, host: Obj) -> bool:
+        """Return the result of the other direction for the host object."""
+        return self._first.is_real(ctx, host)
+
     def shows(self, ctx: Context, key: Key, host: Obj) -> bool:
         """Return the result of the other direction for the host object."""
         return self._first.shows(ctx, key, host)

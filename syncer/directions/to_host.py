@@ -39,7 +39,7 @@ class ToHost(Direction):
     def request_for(self, view: SyncerView, side: Side, key: Key, obj: Obj | None) -> SyncRequest | None:
         """Return the request of a virtual object that may have a copy, or of a copy."""
         if side is Side.VIRTUAL:
-            is_concerned = obj is None or view.may_have_copy(obj) or view.has(Side.HOST, view.place(key))
+            is_concerned = obj is None or view.may_have_copy(obj) or view.has(Side.HOST, view.host_key(key))
             return view.request(key) if is_concerned else None
 
         settings = view.settings

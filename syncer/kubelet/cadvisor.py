@@ -42,7 +42,8 @@ class Own:
 class HostKubelets:
     """Asks the host's kubelets, and keeps the answers for a moment.
 
-    ``copies`` returns the tenant's Pods on a node by the host keys of their copies. ``say`` is
+    ``copies`` returns the tenant's Pods on a node of the host by the host keys of their copies; a
+    kubelet whose node has none isn't asked. ``say`` is
     called with the reason why there are no metrics, in words for everybody and in detail; both are
     empty if there are metrics.
     """
@@ -104,6 +105,10 @@ class HostKubelets:
         """
         if self._host.dialer is None:
             raise ValueError("the host cluster has no network connections")
+        copies = self._copies(node)
+        if not copies:
+            # The answer doesn't depend on whether the host has such a node.
+            return b""
 
         address = endpoint(await self._host.get(NODES, Key("", node)))
         transport = HttpTransport(address, self._host.dialer.credentials)
@@ -114,7 +119,6 @@ class HostKubelets:
             timeout=SILENT_SECONDS,
             idle_timeout=SILENT_SECONDS,
         )
-        copies = self._copies(node)
         samples: list[bytes] = []
         size = 0
         try:

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from syncer.api.errors import ClusterError, Missing
+from syncer.api.errors import ClusterError, NotFound
 from syncer.api.objects import Key, Obj
 from syncer.clusters.certificates import first_certificate, load_client_certificate, validity
 from syncer.clusters.client import SideClient
@@ -130,7 +130,7 @@ async def signed(virtual: SideClient, addresses: Sequence[str]) -> Serving:
         created = await virtual.create(CERTIFICATE_REQUESTS, obj)
         certificate = await _issued(virtual, created)
         return Serving.of(certificate, _pem(key))
-    except (Missing, ValueError) as error:
+    except (NotFound, ValueError) as error:
         raise NotSigned(f"the certificate request can't be used: {error}") from error
 
 
@@ -182,7 +182,7 @@ async def authentication(virtual: SideClient) -> Mapping[str, str]:
     """
     try:
         return (await virtual.get(CONFIG_MAPS, CLIENT_CA)).get("data") or {}
-    except Missing:
+    except NotFound:
         return {}
 
 

@@ -4,13 +4,17 @@ Connections of clients that aren't trusted yet have a limit of their own.
 """
 
 import asyncio
+import math
 import resource
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.sockets import tune
 from syncer.kubelet.client import ClientConnection
+from syncer.kubelet.errors import RefusedRequest
 from syncer.kubelet.http import MessageHead
 from syncer.kubelet.relay import LINGER_SECONDS
 from syncer.token_bucket import TokenBucket
@@ -19,10 +23,8 @@ from syncer.token_bucket import TokenBucket
 #: further one closes the oldest. A client is trusted after a few round trips, so it is served even
 #: while others open connections and send nothing.
 MOST_YOUNG = 256
-#: Connections of trusted clients to a node. Each takes up to 1.5 MB while its client is slow.
-MOST_OF_NODE = 600
-#: Connections of trusted clients to all nodes.
-MOST_IN_ALL = 1000
+#: Bytes that a connection of a trusted client takes while it is slow, with that to the host.
+CONNECTION_OVERHEAD = 512 << 10
 #: Connections that are accepted per second: a handshake and a review take about 2 ms of CPU.
 ACCEPTED_A_SECOND = 150.0
 #: Connections that are accepted at once.
@@ -41,40 +43,40 @@ PAUSE_SECONDS = 0.5
 BACKLOG = 256
 
 
-def room() -> int:
+def connections() -> float:
     """Return the number of connections of trusted clients that the process has files for.
 
     Each takes two files. The soft limit of open files is raised first, as Go programs do.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * MOST_IN_ALL + MOST_YOUNG + OTHER_FILES
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return MOST_IN_ALL
-
-    most = wanted
-    if hard != resource.RLIM_INFINITY:
-        most = min(hard, wanted)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    return max((most - MOST_YOUNG - OTHER_FILES) // 2, 1)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard == resource.RLIM_INFINITY:
+        return math.inf
+    return max((hard - MOST_YOUNG - OTHER_FILES) // 2, 1)
 
 
 class Bounds:
-    """Limits the connections of all nodes of a virtual cluster."""
+    """Limits the connections of all nodes of a virtual cluster.
+
+    Those of trusted clients take bytes of a ``budget``, which is divided between the namespaces of
+    the Pods that they lead to, and files: of these there are enough for ``most``.
+    """
 
     def __init__(
         self,
-        in_all: int = MOST_IN_ALL,
+        budget: ByteBudget,
         *,
-        of_node: int = MOST_OF_NODE,
+        most: float = math.inf,
         young: int = MOST_YOUNG,
     ) -> None:
-        self._in_all = in_all
-        self._of_node = of_node
+        self._budget = budget
+        self._most = most
         self._most_young = young
         #: The clients that aren't trusted yet, or no longer, the oldest first.
         self.young: dict[ClientConnection, None] = {}
-        #: The number of trusted clients, by node.
-        self.trusted: dict[str, int] = {}
+        #: The number of trusted clients, by namespace; those of none ask about a node.
+        self.trusted: Counter[str] = Counter()
         self._large = asyncio.Semaphore(MOST_LARGE)
         self._now = asyncio.get_running_loop().time
         self._accepted = TokenBucket(
@@ -111,26 +113,37 @@ class Bounds:
             oldest.drop()
         self.young[client] = None
 
-    def trust(self, client: ClientConnection, node: str) -> bool:
-        """Count a client as trusted. Return False if the node or all nodes have too many."""
-        number = self.trusted.get(node, 0)
-        if number >= self._of_node or sum(self.trusted.values()) >= self._in_all:
-            return False
-        self.young.pop(client, None)
-        self.trusted[node] = number + 1
-        return True
+    def trust(self, client: ClientConnection, namespace: str) -> None:
+        """Count a client as trusted, of the namespace of a Pod, or ``""`` of a node.
 
-    def answered(self, client: ClientConnection, node: str) -> None:
+        Raises:
+            RefusedRequest: There is no room for it.
+        """
+        part = self._budget.of(namespace)
+        if not part.has_room(CONNECTION_OVERHEAD):
+            of_namespace = f" of the namespace {namespace}" if namespace else ""
+            raise RefusedRequest(
+                503,
+                f"there are too many connections{of_namespace} for the daemon's memory; close some, or try again later",
+            )
+        if self.trusted.total() >= self._most:
+            raise RefusedRequest(503, "the daemon has too many open files; try again later")
+        part.take(CONNECTION_OVERHEAD)
+        self.young.pop(client, None)
+        self.trusted[namespace] += 1
+
+    def answered(self, client: ClientConnection, namespace: str) -> None:
         """Count a trusted client as one that only has to close its connection."""
-        self.leave(node)
+        self.leave(namespace)
         if not client.gone:
             self.add(client)
 
-    def leave(self, node: str) -> None:
+    def leave(self, namespace: str) -> None:
         """Forget a trusted client."""
-        self.trusted[node] -= 1
-        if not self.trusted[node]:
-            del self.trusted[node]
+        self._budget.of(namespace).give_back(CONNECTION_OVERHEAD)
+        self.trusted[namespace] -= 1
+        if not self.trusted[namespace]:
+            del self.trusted[namespace]
 
 
 class KubeletPort:

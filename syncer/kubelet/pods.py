@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from syncer.api.context import Settings
-from syncer.api.errors import ClusterError, Missing
+from syncer.api.errors import ClusterError, NotFound
 from syncer.api.objects import Key, Obj, annotations_of, uid_of
 from syncer.api.paths import dig
 from syncer.clusters.client import SideClient
 from syncer.kubelet.errors import RefusedRequest
 from syncer.kubelet.routes import Route
 from syncer.resources.kinds import PODS
-from syncer.resources.pods import containers
+from syncer.resources.pods import record
 
 #: Most Pods that are looked up at a time: all syncers use the connections to the host, too.
 MOST_LOOKUPS = 8
@@ -62,7 +62,9 @@ class Pods:
         async with self._lookups:
             virtual, host = await asyncio.gather(_get(self._virtual, route.pod), self._copy(key))
         gone = _gone(route.pod)
-        if virtual is None or host is None or dig(virtual, "spec.nodeName") != node:
+        if virtual is None or host is None:
+            raise gone
+        if any(dig(pod, "spec.nodeName") != node for pod in (virtual, host)):
             raise gone
         marks = self._settings.marks
         identity = self._settings.identity
@@ -74,7 +76,7 @@ class Pods:
         if annotations_of(host).get(marks.uid) != uid or route.uid not in ("", uid):
             raise gone
 
-        if route.container and not _has(host, containers.recorded(marks, host), route.container):
+        if route.container and not _has(host, record.recorded(marks, host), route.container):
             raise RefusedRequest(
                 404,
                 f'container "{route.container}" not found in pod "{route.pod.name}"',
@@ -109,9 +111,9 @@ def _gone(pod: Key) -> RefusedRequest:
     return RefusedRequest(404, f'pod "{pod.name}" does not exist')
 
 
-def _has(host: Obj, sent: containers.SentContainers, container: str) -> bool:
+def _has(host: Obj, sent: record.PodRecord, container: str) -> bool:
     """Return True if a host pod has a container in the list in which it was sent."""
-    for part, names in sent.items():
+    for part, names in sent.containers.items():
         if container not in names:
             continue
         for each in dig(host, f"spec.{part}") or ():
@@ -123,7 +125,7 @@ def _has(host: Obj, sent: containers.SentContainers, container: str) -> bool:
 async def _get(cluster: SideClient, key: Key) -> Obj | None:
     try:
         return await cluster.get(PODS, key)
-    except Missing:
+    except NotFound:
         return None
     except ClusterError as error:
         raise _silent(cluster, error) from error

@@ -2,17 +2,20 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable
 from typing import cast
 
-from syncer.clusters.http1 import GONE
+from syncer.clusters.http1 import GONE, LARGEST_WRITE
 from syncer.clusters.read_buffer import read_buffer
 from syncer.kubelet.http import body_of
 
-#: Bytes that may wait to be written to a side before the other one is no longer read.
+#: Bytes that may wait to be written to a side before the other one is no longer read, and encrypted
+#: bytes that wait to be decrypted; half of it is more than the largest record of TLS.
 MOST_WAITING = 64 << 10
-#: Encrypted bytes that wait to be decrypted; a quarter is more than the largest record of TLS.
-READ_AHEAD = 128 << 10
+#: Bytes that the kernel keeps of what is received or sent; Linux doubles it. It is also the most
+#: that is read at once, and the buffers of TLS stay as large as the largest read and write.
+KERNEL_BUFFER = 32 << 10
 #: Bytes per second that all relays of a virtual cluster pass: the rest of the event loop's time is
 #: for the syncers.
 BYTES_A_SECOND = 64 << 20
@@ -68,6 +71,7 @@ class Relay:
 
     def join(self, one: asyncio.Transport, other: asyncio.Transport) -> None:
         """Begin: each transport's bytes go to the other one from now on."""
+        keep_little(one)
         one.set_write_buffer_limits(high=MOST_WAITING)
         other.set_write_buffer_limits(high=MOST_WAITING)
 
@@ -97,7 +101,7 @@ class Relay:
         self._open -= 1
         if self._open == 0:
             self._end()
-        elif self._open == 1:
+        elif self._open == 1:  # it is negative after _abandon
             self._timer = asyncio.get_running_loop().call_later(
                 LINGER_SECONDS,
                 self._abandon,
@@ -152,7 +156,8 @@ class _Side(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Pass bytes on."""
         self._relay.active = True
-        self._write(bytes(self._buffer[:nbytes]))
+        for start in range(0, nbytes, LARGEST_WRITE):
+            self._write(bytes(self._buffer[start : min(start + LARGEST_WRITE, nbytes)]))
         wait = self._relay.pace.spend(nbytes)
         if wait and not self._is_early:
             self._is_early = True
@@ -205,6 +210,14 @@ class _LogReader(_Side):
         self._relay.close()
 
 
+def keep_little(transport: asyncio.BaseTransport) -> None:
+    """Let the kernel keep few bytes of a connection that is to be relayed."""
+    sock = transport.get_extra_info("socket")
+    if sock is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BUFFER)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER)
+
+
 def read(transport: asyncio.Transport, *, on: bool) -> None:
     """Read from a connection, or stop it.
 
@@ -227,7 +240,7 @@ def read(transport: asyncio.Transport, *, on: bool) -> None:
 def _make_room(transport: asyncio.Transport, limits: Callable[..., None]) -> None:
     """Let uvloop read below TLS again, after it has passed on the bytes that it had there."""
     if transport.is_reading() and not transport.is_closing():
-        limits(high=READ_AHEAD, low=READ_AHEAD // 4)
+        limits(high=MOST_WAITING, low=MOST_WAITING // 2)
 
 
 class Upstream(asyncio.Protocol):
@@ -280,6 +293,7 @@ class Upstream(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         self.transport = cast("asyncio.Transport", transport)
+        keep_little(transport)
 
     def data_received(self, data: bytes) -> None:
         """Collect the head."""

@@ -19,7 +19,7 @@ from syncer.kubelet.cadvisor import HostKubelets
 from syncer.kubelet.client import ClientConnection
 from syncer.kubelet.errors import RefusedRequest
 from syncer.kubelet.http import MessageHead
-from syncer.kubelet.listener import Bounds, KubeletPort, listen, room
+from syncer.kubelet.listener import Bounds, KubeletPort, listen
 from syncer.kubelet.pods import HostedPod, Pods
 from syncer.kubelet.relay import Pace, Relay, Upstream
 from syncer.kubelet.routes import RequestKind, Route, route, subresources, verb
@@ -87,7 +87,7 @@ class KubeletServer:
         holds_copies: Callable[[str], Awaitable[bool]],
         usages: Usages | None = None,
         kubelets: HostKubelets | None = None,
-        bounds: Bounds | None = None,
+        bounds: Bounds,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._virtual = _dialer(virtual)
@@ -100,7 +100,7 @@ class KubeletServer:
         self._pods_of = pods_of
         self._usages = usages
         self._kubelets = kubelets
-        self.bounds = bounds or Bounds(room())
+        self.bounds = bounds
         self._listeners: dict[str, KubeletPort] = {}
         self._relays: set[Relay] = set()
         self._pace = Pace()
@@ -159,8 +159,8 @@ class KubeletServer:
             subresources(head.target),
         )
         found = route(head.method, head.target)
-        if not self.bounds.trust(client, node):
-            raise RefusedRequest(503, "there are too many connections; try again later")
+        namespace = found.pod.namespace
+        self.bounds.trust(client, namespace)
         relayed = False
         self._waiting.add(client)
         try:
@@ -171,7 +171,7 @@ class KubeletServer:
         finally:
             self._waiting.discard(client)
             if not relayed:
-                self.bounds.answered(client, node)
+                self.bounds.answered(client, namespace)
 
     async def _page(self, node: str, page: RequestKind) -> bytes:
         """Return the response with a page about a node.
@@ -252,7 +252,7 @@ class KubeletServer:
 
         def ended() -> None:
             self._relays.discard(relay)
-            self.bounds.leave(node)
+            self.bounds.leave(found.pod.namespace)
 
         relay = Relay(ended, self._pace, upgraded=found.upgrades)
         self._relays.add(relay)

@@ -11,8 +11,8 @@ from datetime import datetime
 
 from syncer.api.context import Settings
 from syncer.api.durations import seconds
-from syncer.api.errors import ClusterError, Forbidden, Missing
-from syncer.api.objects import Key, Obj, key_of, uid_of
+from syncer.api.errors import ClusterError, Forbidden, NotFound
+from syncer.api.objects import Key, Obj, key_of
 from syncer.api.paths import dig
 from syncer.clusters import codec
 from syncer.clusters.client import SideClient
@@ -105,16 +105,18 @@ class NodeUsage:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A virtual Pod that has a copy, and the names of the containers that were sent there."""
+    """A virtual Pod, by its key and uid, that has a copy, and the containers that were sent there."""
 
-    virtual: Obj
+    key: Key
+    uid: str
+    copy: Obj
     containers: frozenset[str]
 
 
 class Usages:
     """Reads figures of the host, and keeps them for a moment.
 
-    ``copied`` returns the virtual Pod of a host pod, given by its key; None for a pod of others.
+    ``copied`` returns a host pod with its virtual Pod, by the host key; None for a pod of others.
     ``say`` is called with the reason why there are no figures, in words for everybody and in
     detail; both are empty if there are figures.
     """
@@ -162,7 +164,7 @@ class Usages:
         """
         try:
             await self._host.fetch(f"/apis/{POD_METRICS.api_version}")
-        except Missing as error:
+        except NotFound as error:
             self._say(ABSENT, str(error))
             return False
         if self._why in ("", ABSENT):
@@ -221,15 +223,12 @@ class Usages:
         copied = self._copied(key_of(figures))
         if copied is None:
             return None
-        virtual = copied.virtual
-        node = dig(virtual, "spec.nodeName")
+        node = dig(copied.copy, "spec.nodeName")
         if not node:
             return None
 
-        key = key_of(virtual)
-        uid = uid_of(virtual)
-        earlier = self._pods.get(key)
-        if earlier is not None and earlier.uid != uid:
+        earlier = self._pods.get(copied.key)
+        if earlier is not None and earlier.uid != copied.uid:
             earlier = None
         own = _starts(copied)
         containers = []
@@ -248,8 +247,9 @@ class Usages:
         if not containers:
             return None
 
-        started = dig(virtual, "status.startTime") or ""
-        return PodUsage(key, uid, node, time, window, tuple(containers), started)
+        started = dig(copied.copy, "status.startTime") or ""
+        own_containers = tuple(containers)
+        return PodUsage(copied.key, copied.uid, node, time, window, own_containers, started)
 
 
 def _container(
@@ -300,7 +300,7 @@ def _starts(copied: Copied) -> dict[str, str]:
     """
     own = dict.fromkeys(copied.containers, "")
     for kind in CONTAINERS:
-        statuses = dig(copied.virtual, f"status.{kind.removesuffix('s')}Statuses") or ()
+        statuses = dig(copied.copy, f"status.{kind.removesuffix('s')}Statuses") or ()
         for status in statuses:
             if status.get("name") in own:
                 own[status["name"]] = dig(status, "state.running.startedAt") or ""
@@ -328,7 +328,7 @@ def _by_node(pods: Mapping[Key, PodUsage], before: Mapping[str, NodeUsage]) -> d
 
 
 def _why(error: ClusterError) -> str:
-    if isinstance(error, Missing):
+    if isinstance(error, NotFound):
         return ABSENT
     if isinstance(error, Forbidden):
         return FORBIDDEN

@@ -18,13 +18,13 @@ from types import MappingProxyType
 from typing import Any
 
 from syncer.api import (
+    AlreadyExists,
     ClusterError,
     ConfigError,
     Conflict,
-    Exists,
     Key,
     LiveClient,
-    Missing,
+    NotFound,
     Obj,
     Problem,
     Resource,
@@ -134,7 +134,7 @@ class Lease:
         #: True if our last write succeeded, so that the next one need not read the Lease first.
         self._sure = False
         #: The time, by our own clock, until which this process leads.
-        self._held_until = -math.inf
+        self._leads_until = -math.inf
         #: The problem that was logged last.
         self._complaint = ""
 
@@ -144,7 +144,7 @@ class Lease:
 
         Becomes False by time alone, even if the event loop is stuck.
         """
-        return self._clock() < self._held_until
+        return self._clock() < self._leads_until
 
     @property
     def until(self) -> float:
@@ -155,7 +155,7 @@ class Lease:
         """
         if not self.is_leader:
             return -math.inf
-        return self._held_until + self._duration - self._renew_deadline
+        return self._leads_until + self._duration - self._renew_deadline
 
     def saw(self, lease: Obj) -> None:
         """Note the Lease as it was just read, unless it is ours.
@@ -199,7 +199,7 @@ class Lease:
             log.warning("no longer leading, standing by", lease=self._key, holder=self.holder)
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
+    async def holding(self) -> AsyncIterator[None]:
         """Hold the Lease while the block runs. A dead holder's Lease is awaited until it expires.
 
         Raises:
@@ -257,17 +257,17 @@ class Lease:
             working.cancel()
             await asyncio.wait({working})
         finally:
-            held = await self._end(renewing)
-        if held:
+            was_leader = await self._end(renewing)
+        if was_leader:
             await self._release()
 
     async def _end(self, renewing: asyncio.Task[None]) -> bool:
         """Stop renewing and leading. Return True if the Lease was still ours."""
         renewing.cancel()
         await asyncio.wait({renewing})
-        held = self.is_leader
-        self._held_until = -math.inf
-        return held
+        was_leader = self.is_leader
+        self._leads_until = -math.inf
+        return was_leader
 
     async def _take(self) -> bool:
         """Take the Lease; return False if its holder is alive.
@@ -309,14 +309,14 @@ class Lease:
     async def _keep(self) -> None:
         """Renew until that has failed for too long, or another process holds the Lease."""
         while self.is_leader:
-            left = max(LEAST_WAIT, self._held_until - self._clock())
+            left = max(LEAST_WAIT, self._leads_until - self._clock())
             await asyncio.sleep(min(self._retry_period, left))
             if not self.is_leader:
                 return
-            if await self._attempt(self._held_until):
+            if await self._attempt(self._leads_until):
                 continue
             if self._taken_by_another():
-                self._held_until = -math.inf
+                self._leads_until = -math.inf
 
     def _taken_by_another(self) -> bool:
         return self.holder not in ("", self._identity)
@@ -331,7 +331,7 @@ class Lease:
         try:
             async with asyncio.timeout(limit):
                 return await self._take_or_renew(start)
-        except (Conflict, Exists):
+        except (Conflict, AlreadyExists):
             return False
         except (ClusterError, TimeoutError) as error:
             self._complain(reason(error))
@@ -341,7 +341,7 @@ class Lease:
         """Try once, and once more from fresh state after a conflict."""
         try:
             return await self._swap(start)
-        except (Conflict, Exists, Missing):
+        except (Conflict, AlreadyExists, NotFound):
             return await self._swap(start)
 
     async def _swap(self, start: float) -> bool:
@@ -366,7 +366,7 @@ class Lease:
         """Read the Lease. Only a change of it counts as a sign of life of its holder."""
         try:
             lease = await self._client.get(LEASES, self._key)
-        except Missing:
+        except NotFound:
             self._seen = None
             return
         self._note(lease)
@@ -383,7 +383,7 @@ class Lease:
         """
         self._seen = LeaseRecord.of(lease, at=self._clock())
         self._sure = True
-        self._held_until = start + self._renew_deadline
+        self._leads_until = start + self._renew_deadline
         self._complaint = ""
 
     def _fresh(self) -> Obj:

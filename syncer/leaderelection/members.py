@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from syncer.api import LONGEST_LABEL, ClusterError, Conflict, Key, Missing, Obj
+from syncer.api import LONGEST_LABEL, ClusterError, Conflict, Key, NotFound, Obj
 from syncer.clusters.client import SideClient
 from syncer.leaderelection.lease import LEASES, reason
 from syncer.observe.logs import get_logger
@@ -192,7 +192,7 @@ class Members:
         metadata: Obj = {"labels": dict(self.labels), "annotations": annotations}
         try:
             await self._client.patch(LEASES, self._key, {"metadata": metadata, "spec": spec})
-        except Missing:
+        except NotFound:
             lease = {
                 "apiVersion": LEASES.api_version,
                 "kind": LEASES.kind,
@@ -216,7 +216,7 @@ class Members:
             key = Key(self._fleet.namespace, name)
             try:
                 await self._client.delete(LEASES, key, resource_version=member.version)
-            except (Missing, Conflict):
+            except (NotFound, Conflict):
                 continue
 
     async def leave(self) -> None:

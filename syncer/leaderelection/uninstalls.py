@@ -140,7 +140,7 @@ async def uninstalling(
     """
     clock = asyncio.get_running_loop().time
     seen: dict[str, Member] = {}
-    async with lease.held():
+    async with lease.holding():
         deadline = clock() + patience
         expected = answer(cluster, lease.holder)
         prefix = member_prefix(fleet.name)

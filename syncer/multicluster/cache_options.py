@@ -7,9 +7,8 @@ from typing import NamedTuple
 from syncer.api import selectors
 from syncer.api.objects import Json, Obj, Resource
 from syncer.multicluster.cluster_options import ClusterOptions
+from syncer.multicluster.kinds import NODES
 from syncer.multicluster.providers import ProvidedCluster
-
-NODES = Resource("v1", "Node", "nodes", namespaced=False)
 
 
 class FieldIndex(NamedTuple):
@@ -58,9 +57,9 @@ class ClusterCacheOptions:
     that is probed besides, and takes credentials.
 
     After n failures in a row, of connects and probes, the next attempt to connect is at a random
-    time within 2**n seconds, at least 1 and at most ``retry``, so that clusters that were lost
-    together aren't dialled together. ``dials`` is the number of clusters that are dialled at the
-    same time.
+    time within 2**n seconds, at least 1 and at most ``max_retry_delay``, so that clusters that were
+    lost together aren't dialled together. ``dials`` is the number of clusters that are dialled at
+    the same time.
 
     Only clusters of the LabelSelector ``selector`` for which ``select`` returns True are connected
     to; if these raise, the cluster isn't. With ``private_keys``, each cluster gets an RSA key after
@@ -81,7 +80,7 @@ class ClusterCacheOptions:
     probe_timeout: float = 5.0
     probe_threshold: int = 5
     answers: Callable[[int], bool] = _is_ok
-    retry: float = 30.0
+    max_retry_delay: float = 30.0
     dials: int = 20
     selector: Mapping[str, Json] | None = None
     select: Callable[[str, ProvidedCluster], bool] | None = None

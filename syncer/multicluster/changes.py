@@ -1,6 +1,6 @@
 """Write an object as a function has changed it, if it has; finalizers."""
 
-from syncer.api.errors import Missing
+from syncer.api.errors import NotFound
 from syncer.api.objects import Obj, Resource, key_of
 from syncer.clusters.client import Client
 from syncer.multicluster.cluster import Cluster
@@ -33,7 +33,7 @@ async def write_changes(
     if not same(before.get(_STATUS), after.get(_STATUS)):
         try:
             return await cluster.replace(resource, after, subresource=_STATUS)
-        except Missing:  # its status is a field like others, or the object is gone
+        except NotFound:  # its status is a field like others, or the object is gone
             return await cluster.replace(resource, after)
     return after
 

@@ -167,7 +167,7 @@ class Children:
             DuplicateChildren: There are several.
         """
         uid = uid_of(parent)
-        found: Sequence[Obj] = await cluster.find(self.children, self._label, uid)
+        found: Sequence[Obj] = await cluster.by_index(self.children, self._label, uid)
         if not found:  # the cache may be behind
             found = await cluster.client.list(self.children, selector=f"{self._label}={uid}")
         if len(found) > 1:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from syncer.api import selectors
-from syncer.api.errors import Missing, NotConnected, SyncerError
+from syncer.api.errors import NotConnected, NotFound, SyncerError
 from syncer.api.objects import Json, Key, Obj, Resource, key_of
 from syncer.clusters.api_requests import PatchKind, Propagation
 from syncer.clusters.client import Client, Objs, target_of
@@ -25,7 +25,7 @@ _NOBODY = "; nobody runs this cluster: add it to a Manager or a ClusterCache, or
 class Cluster:
     """A cluster with a name of its owner's choice.
 
-    :meth:`get`, :meth:`list` and :meth:`find` read from caches; ``client`` reads from the API
+    :meth:`get`, :meth:`list` and :meth:`by_index` read from caches; ``client`` reads from the API
     server. Writes go to the API server, and their result is in the caches before they return, so
     that the next decision is made from it.
 
@@ -203,7 +203,7 @@ class Cluster:
         """Index the objects of a resource by the values of a function, such as fields or labels; at
         any time.
 
-        A live resource is listed by each :meth:`find`.
+        A resource without a cache is listed by each :meth:`by_index`.
         """
         if self._is_live(resource):
             self._caches.live_indexes[resource, name] = values
@@ -220,7 +220,7 @@ class Cluster:
         """
         self._caches.limited(resource, key.namespace)
         if self._is_live(resource):
-            with contextlib.suppress(Missing):
+            with contextlib.suppress(NotFound):
                 return await self.client.get(resource, key)
             return None
         return (await self._synced(resource)).get(key)
@@ -243,7 +243,7 @@ class Cluster:
             return await self.client.list(resource, namespace=limited, selector=written)
         return (await self._synced(resource)).objects(namespace=namespace, selector=selector)
 
-    async def find(self, resource: Resource, index: str, value: Hashable) -> Sequence[Obj]:
+    async def by_index(self, resource: Resource, index: str, value: Hashable) -> Sequence[Obj]:
         """Return private copies of the cached objects that have a value in an index.
 
         Raises:
@@ -263,13 +263,13 @@ class Cluster:
         A name that isn't known is looked up again, so a CustomResourceDefinition may come later.
 
         Raises:
-            Missing: The API server has no such resource.
+            NotFound: The API server has no such resource.
             ClusterError: It can't be asked.
         """
         known = self._caches.discovery
         try:
             return known.find(name)
-        except Missing:
+        except NotFound:
             await known.refresh()
             return known.find(name)
 
@@ -283,13 +283,11 @@ class Cluster:
         subresource: str = "",
         key: Key | None = None,
     ) -> Obj:
-        """Create an object, and return it as the server stored it, mostly without
-        ``managedFields``.
-
-        With a ``subresource`` (``binding``, ``token``, ``eviction``), ``key`` is the parent object.
+        """Create an object as :meth:`Client.create` does; without a subresource, the caches have it
+        before this returns.
 
         Raises:
-            Exists: Another object has the name.
+            AlreadyExists: Another object has the name.
             ClusterError: The request failed.
         """
         if subresource:
@@ -355,7 +353,7 @@ class Cluster:
         Return None if it is gone at once, and the object if it is only marked.
 
         Raises:
-            Missing: There is no such object.
+            NotFound: There is no such object.
             Conflict: The object has another uid or version.
             ClusterError: The request failed.
         """
@@ -372,7 +370,7 @@ class Cluster:
         return marked
 
     def _is_live(self, resource: Resource) -> bool:
-        return resource in self._caches.options.live
+        return resource in self._caches.options.disable_for
 
     @property
     def _is_lost(self) -> bool:

@@ -29,7 +29,7 @@ from syncer.multicluster.cluster_options import Part
 from syncer.multicluster.cluster_status import ClusterStatus, Health, State
 from syncer.multicluster.clusters import ClusterReader
 from syncer.multicluster.controller import Controller
-from syncer.multicluster.errors import NotRunning
+from syncer.multicluster.errors import ClusterNotFound, NotRunning
 from syncer.multicluster.kept_transport import KeptTransport
 from syncer.multicluster.lifecycles import Backoff, Lifecycles
 from syncer.multicluster.providers import LOOK_SECONDS, ProvidedCluster, Provider
@@ -101,7 +101,7 @@ class ClusterCache:
         self._vary = (rng or random.Random()).uniform  # noqa: S311 — jitter, not a secret
         self._members: dict[str, ProvidedCluster] = {}
         self._connections: dict[str, ClusterConnection] = {}
-        self._backoff = Backoff(first=1.0, last=options.retry, least=LEAST_DELAY)
+        self._backoff = Backoff(first=1.0, last=options.max_retry_delay, least=LEAST_DELAY)
         self._lifecycles = Lifecycles(self._keep, failed=self._connection_failed, retry_delay=self.retry_delay)
         self._sources: list[ClusterSource] = []
         self._controllers: list[Controller] = []
@@ -524,7 +524,7 @@ class ClusterCache:
     def _known(self, name: str, what: str) -> ClusterConnection:
         found = self._connections.get(name)
         if found is None:
-            raise NotConnected(f"{what}: cluster {name} is not known", cluster=name)
+            raise ClusterNotFound(name, f"{what}: cluster {name} is not known")
         return found
 
 

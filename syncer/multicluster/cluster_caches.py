@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
-from syncer.api.errors import ClusterError, Missing, SyncerError, Unreachable
+from syncer.api.errors import ClusterError, NotFound, SyncerError, Unreachable
 from syncer.api.objects import Key, Obj, Resource, key_of
-from syncer.cache.budget import MemoryBudget
+from syncer.byte_budget import ByteBudget
 from syncer.cache.reflector import Reflector
 from syncer.clusters import codec, discovery
 from syncer.clusters.client import Client
@@ -46,7 +46,7 @@ class Caches:
         #: The functions of the indexes of resources that have no cache.
         self.live_indexes: dict[tuple[Resource, str], Callable[[Obj], Iterable[Hashable]]] = {}
         #: The memory of the cached objects; more than that ends the cluster.
-        self._budget = MemoryBudget(options.max_bytes, over=self._is_too_large)
+        self._budget = ByteBudget(options.max_bytes, over=self._is_too_large)
         self._limit = asyncio.timeout(None)
         self._informers: dict[tuple[Resource, Part], ClusterInformer] = {}
         self._reflectors: dict[ClusterInformer, Reflector] = {}
@@ -181,7 +181,7 @@ class Caches:
                 log.warning(text, cluster=self.name, error=str(error))
         elif type(error) is not type(before):
             about = {"cluster": self.name, "what": str(informer.resource), "error": str(error)}
-            if isinstance(error, Missing):
+            if isinstance(error, NotFound):
                 about["hint"] = "is its plural right, and is its CustomResourceDefinition there?"
             log.warning("a resource can't be listed or watched, will try again", **about)
 
@@ -203,7 +203,7 @@ class Caches:
         options = self.options
         limit = self.limited(resource, part.namespace)
         if part == Part():
-            part = options.parts.get(resource, part)
+            part = options.by_object.get(resource, part)
         part = part._replace(namespace=part.namespace or limit)
         known = self._informers.get((resource, part))
         if known is not None:

@@ -263,7 +263,7 @@ class ClusterConnection:
                     log.exception("a step of a connection raised", cluster=self.name)
                     self._disconnect(Reason.UNREADABLE, f"{type(error).__name__}: {error}")
                     delay = FALLBACK
-                self._tell_failures()
+                self._notify_failures()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(None if delay == math.inf else delay):
                         await self._wake.wait()
@@ -346,7 +346,7 @@ class ClusterConnection:
 
         self.health = self.health.probed(self._around.now(), ok=True)
         self._set(State.CONNECTED, "", "")
-        self._tell(Happening.CONNECTED)
+        self._notify(Happening.CONNECTED)
         if self._options.private_keys and self.key is None:
             self._start(self._make_key())
         return requeue(self._options.probe_interval)
@@ -551,7 +551,7 @@ class ClusterConnection:
         if drop_caches:
             self.cluster = None
         self._set(State.DISCONNECTED, reason, message)
-        self._tell(Happening.DISCONNECTED)
+        self._notify(Happening.DISCONNECTED)
 
     async def _end(self, running: asyncio.Task[None], client: Client | None, cluster: Cluster) -> None:
         running.cancel()
@@ -618,17 +618,17 @@ class ClusterConnection:
         elif state is State.DISCONNECTED:
             log.warning("a cluster is disconnected", cluster=self.name, reason=reason, error=message)
 
-    def _tell(self, happening: Happening) -> None:
+    def _notify(self, happening: Happening) -> None:
         self._around.turned(self)
         now = self._around.now()
         for source in self._around.sources():
-            source.tell(ClusterEvent(self.name, happening), now)
+            source.notify(ClusterEvent(self.name, happening), now)
 
-    def _tell_failures(self) -> None:
+    def _notify_failures(self) -> None:
         if self.health.failures:
             now = self._around.now()
             for source in self._around.sources():
-                source.tell_failure(self.name, success=self.health.last_success, now=now)
+                source.notify_failure(self.name, success=self.health.last_success, now=now)
 
     def _next_failure(self) -> float | None:
         if not self.health.failures:

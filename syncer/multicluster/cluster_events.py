@@ -99,7 +99,7 @@ class ClusterSource:
 
     # -- for the cache -----------------------------------------------------------------------------
 
-    def tell(self, event: ClusterEvent, now: float) -> None:
+    def notify(self, event: ClusterEvent, now: float) -> None:
         """Add an event, in place of an equal one that waits; never wait."""
         self._stamps[event.cluster] = now
         # The last event of a cluster is its state, so it comes last.
@@ -107,7 +107,7 @@ class ClusterSource:
         self._waiting[event] = None
         self._some.set()
 
-    def tell_failure(self, cluster: str, *, success: float | None, now: float) -> None:
+    def notify_failure(self, cluster: str, *, success: float | None, now: float) -> None:
         """Add an event if the probe's last success is longer ago than a limit, and no event was
         added since then.
         """
@@ -115,7 +115,7 @@ class ClusterSource:
             return
         stamp = self._stamps.get(cluster, float("-inf"))
         if any(stamp < success + limit < now for limit in self._probe_failures):
-            self.tell(ClusterEvent(cluster, Happening.PROBE_FAILURE), now)
+            self.notify(ClusterEvent(cluster, Happening.PROBE_FAILURE), now)
 
     def next_failure(self, success: float | None, now: float) -> float | None:
         """Return the seconds until a limit is over; None if there is none to come."""

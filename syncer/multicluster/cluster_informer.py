@@ -7,7 +7,7 @@ from math import inf
 from syncer.api import selectors
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Json, Key, Obj, Resource, labels_of
-from syncer.cache.budget import MemoryBudget
+from syncer.byte_budget import ByteBudget
 from syncer.cache.informer import Informer
 from syncer.cache.reflector import Reflector
 from syncer.clusters import codec
@@ -39,7 +39,7 @@ class ClusterInformer(Informer):
         transform: Callable[[Obj], Obj] | None = None,
         clock: Callable[[], float],
         ordered: Callable[[], bool],
-        budget: MemoryBudget | None = None,
+        budget: ByteBudget | None = None,
     ) -> None:
         super().__init__(resource, clock=clock, ordered=ordered, budget=budget)
         self.cluster = cluster

@@ -30,9 +30,9 @@ class ClusterOptions:
     seconds, that a cached read waits for the first list; None is the deadline of a request. Every
     ``resync`` seconds the subscribers of a cache are shown all its objects again; 0 is never.
 
-    ``parts`` limits the caches of some resources further, where no part is asked for. Resources in
-    ``live`` have no cache: they are read from the API server. Each object is stored as the
-    transform of its resource in ``transforms`` leaves it, else ``transform``.
+    ``by_object`` limits the caches of some resources further, where no part is asked for. Resources
+    in ``disable_for`` have no cache: they are read from the API server. Each object is stored as
+    the transform of its resource in ``transforms`` leaves it, else ``transform``.
 
     The cached objects may take ``max_bytes`` of memory; 0 is no limit. A cluster of which there are
     more ends, with :class:`~syncer.multicluster.CacheTooLarge`: give clusters of others a limit, as
@@ -44,7 +44,7 @@ class ClusterOptions:
     sync_timeout: float | None = None
     resync: float = 0.0
     max_bytes: int = 0
-    parts: Mapping[Resource, Part] = field(default_factory=dict)
-    live: frozenset[Resource] = frozenset()
+    by_object: Mapping[Resource, Part] = field(default_factory=dict)
+    disable_for: frozenset[Resource] = frozenset()
     transforms: Mapping[Resource, Transform] = field(default_factory=dict)
     transform: Transform | None = None

@@ -31,7 +31,7 @@ class ClusterReader(Protocol):
     ) -> Sequence[Obj]:
         """Return private copies of the objects of a namespace (``""``: all) and of a LabelSelector."""
 
-    async def find(self, resource: Resource, index: str, value: Hashable) -> Sequence[Obj]:
+    async def by_index(self, resource: Resource, index: str, value: Hashable) -> Sequence[Obj]:
         """Return private copies of the objects that have a value in an index."""
 
 

@@ -43,17 +43,16 @@ class ControllerOptions:
     limit), so that a slow cluster leaves workers to the others. ``rate`` is the most reconciles a
     second, of all clusters (0: no limit), and as many at once after a pause. ``weights`` gives a
     cluster another weight than 1, above 0: busy clusters share the workers' time in proportion, and
-    none holds all of them. ``last_retry`` is the longest delay of a retry, in seconds: of a
+    none holds all of them. ``max_retry_delay`` is the longest delay of a retry, in seconds: of a
     reconcile, and of a map function, predicate or setup that has raised. ``timeout`` is the longest
     time of a reconcile, in seconds; one that takes longer is cancelled, and retried (the thread of
     one that isn't async goes on, though). ``annotation`` has the owner of an object in another
     cluster. ``queue`` and ``log`` replace the controller's own.
 
-    A reconcile that raises :class:`~syncer.multicluster.NotConnected` or
-    :class:`~syncer.multicluster.ClusterNotFound` of the very cluster of its request isn't retried:
-    the next change of the object is awaited, or the cluster's return to its
-    :class:`~syncer.multicluster.ClusterCache`. Without ``ignore_lost_clusters`` these are errors
-    like others.
+    A reconcile that raises :class:`~syncer.multicluster.NotConnected` of the very cluster of its
+    request isn't retried: the next change of the object is awaited, or the cluster's return to its
+    :class:`~syncer.multicluster.ClusterCache`. :class:`~syncer.multicluster.ClusterNotFound` is one
+    of these errors. Without ``ignore_lost_clusters`` they are errors like others.
     """
 
     name: str = ""
@@ -61,7 +60,7 @@ class ControllerOptions:
     cluster_workers: int = 4
     rate: float = 0.0
     weights: Mapping[str, float] = field(default_factory=dict)
-    last_retry: float = LAST_RETRY
+    max_retry_delay: float = LAST_RETRY
     timeout: float | None = None
     annotation: str = REFERENCE_ANNOTATION
     ignore_lost_clusters: bool = True
@@ -80,7 +79,7 @@ class _Engaged:
     names: set[str] = field(default_factory=set)
     is_ready: bool = False
     #: True while its requests wait for it to be engaged again.
-    is_held: bool = False
+    is_on_hold: bool = False
     #: How often its requests had to wait so.
     holds: int = 0
     settling: "asyncio.Task[None] | None" = None
@@ -188,10 +187,14 @@ class Controller:
         known = self._engaged.get(cluster.name)
         if known is not None:
             if known.cluster.is_kept != cluster.is_kept:
-                raise ClusterNameTaken(cluster.name, self.name)
+                raise ClusterNameTaken(
+                    cluster.name,
+                    f"controller {self.name} has a cluster {cluster.name!r} already, which another one "
+                    "would replace: a Manager's cluster and one of a ClusterCache need different names",
+                )
             if known.cluster.is_alias_of(cluster):
-                if known.is_held:
-                    known.is_held = False
+                if known.is_on_hold:
+                    known.is_on_hold = False
                     self._settle(known)
                 return
             self.disengage(cluster.name)
@@ -222,7 +225,7 @@ class Controller:
     async def _set_up_again(self, engaged: _Engaged) -> None:
         """Call the setups that have raised for a cluster again, until none does."""
         while engaged.raised_setups:
-            delay = self._queue.backoff(engaged.setup_failures, at_most=self.options.last_retry)
+            delay = self._queue.backoff(engaged.setup_failures, at_most=self.options.max_retry_delay)
             await asyncio.sleep(delay)
             engaged.setup_failures += 1
             again = engaged.raised_setups
@@ -241,8 +244,8 @@ class Controller:
         """
         engaged = self._engaged.get(name)
         if engaged is not None:
-            engaged.holds += not engaged.is_held
-            engaged.is_held = True
+            engaged.holds += not engaged.is_on_hold
+            engaged.is_on_hold = True
             self._settle(engaged)
 
     def disengage(self, name: str) -> None:
@@ -309,7 +312,7 @@ class Controller:
         """
         engaged = self._engaged.get(name)
         if engaged is None:
-            raise ClusterNotFound(name, self.name)
+            raise ClusterNotFound(name, f"there is no cluster {name!r} in controller {self.name}")
         return engaged.cluster
 
     def is_ready(self, name: str) -> bool:
@@ -394,7 +397,7 @@ class Controller:
 
         self._watch(cluster, resource, owner, options)
 
-    def watch_with(
+    def watch_map_func(
         self,
         cluster: Cluster,
         resource: Resource | ClusterInformer,
@@ -436,7 +439,7 @@ class Controller:
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 — as for a setup
                 seconds = self._queue.backoff(
                     failures[event.cluster],
-                    at_most=self.options.last_retry,
+                    at_most=self.options.max_retry_delay,
                 )
                 failures[event.cluster] += 1
                 asyncio.get_running_loop().call_later(seconds, source.repeat, event)
@@ -488,7 +491,7 @@ class Controller:
         def again(key: Key, error: Exception) -> None:
             seconds = self._queue.retry(
                 objects.SyncRequest(cluster.name, owner, key),
-                at_most=self.options.last_retry,
+                at_most=self.options.max_retry_delay,
             )
             about = {
                 "cluster": cluster.name,
@@ -547,7 +550,7 @@ class Controller:
         if engaged.raised_setups:
             if engaged.setting_up is None or engaged.setting_up.done():
                 engaged.setting_up = self._tasks.create_task(self._set_up_again(engaged))
-        elif not engaged.is_held:
+        elif not engaged.is_on_hold:
             engaged.settling = self._tasks.create_task(self._when_filled(engaged))
 
     async def _when_filled(self, engaged: _Engaged) -> None:
@@ -669,7 +672,7 @@ class Controller:
             self._queue.forget(item)
             self._queue.add(item, after=result.requeue_after)
         elif result.requeue:
-            self._queue.retry(item, at_most=self.options.last_retry)
+            self._queue.retry(item, at_most=self.options.max_retry_delay)
         else:
             self._queue.forget(item)
 
@@ -682,7 +685,7 @@ class Controller:
         meanwhile.
         """
         engaged = self._engaged.get(item.cluster)
-        is_kept = is_back or (engaged is not None and engaged.is_held)
+        is_kept = is_back or (engaged is not None and engaged.is_on_hold)
         self._queue.forget(item)
         if is_kept:
             self._queue.add(item)
@@ -697,7 +700,7 @@ class Controller:
     def _failed(self, item: objects.SyncRequest, error: BaseException) -> None:
         self._results[item.cluster, "error"] += 1
         at_least = error.retry_after if isinstance(error, TooMany) else 0.0
-        seconds = self._queue.retry(item, at_least=at_least, at_most=self.options.last_retry)
+        seconds = self._queue.retry(item, at_least=at_least, at_most=self.options.max_retry_delay)
         about = {
             "cluster": item.cluster,
             "controller": self.name,
@@ -746,7 +749,7 @@ def _kind(result: Result) -> str:
 
 def _is_lost(cluster: str, error: BaseException) -> bool:
     """Return True if an error says that a cluster is lost."""
-    return isinstance(error, NotConnected | ClusterNotFound) and error.cluster == cluster
+    return isinstance(error, NotConnected) and error.cluster == cluster
 
 
 def _item(request: Request, controller: str) -> objects.SyncRequest:

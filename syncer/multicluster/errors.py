@@ -1,6 +1,6 @@
 """The errors of the library for many clusters."""
 
-from syncer.api.errors import ClusterError, SyncerError
+from syncer.api.errors import ClusterError, NotConnected, SyncerError
 
 
 class NotSynced(ClusterError):
@@ -18,51 +18,30 @@ class NotRunning(SyncerError):
     """A change needs a cluster that isn't running, or one that is."""
 
 
-class ClusterNotFound(SyncerError):
-    """A controller has no cluster of this name: it hasn't joined yet, or has left."""
+class ClusterNotFound(NotConnected):
+    """There is no cluster of this name: it hasn't joined yet, or has left."""
 
-    def __init__(self, cluster: str, controller: str = "") -> None:
-        self.cluster = cluster
-        super().__init__(
-            f"there is no cluster {cluster!r}{f' in controller {controller}' if controller else ''}",
-        )
+    def __init__(self, cluster: str, message: str = "") -> None:
+        """``message`` is by default that there is no such cluster."""
+        super().__init__(message or f"there is no cluster {cluster!r}", cluster=cluster)
 
 
 class ClusterNameTaken(SyncerError):
-    """A controller has a cluster of this name: of a :class:`~syncer.multicluster.Manager` or of a
-    :class:`~syncer.multicluster.ClusterCache`, and can't have one of the other.
+    """There is a cluster of this name already: in a controller, of a
+    :class:`~syncer.multicluster.Manager` where another is of a
+    :class:`~syncer.multicluster.ClusterCache`, or in a
+    :class:`~syncer.multicluster.ClusterRegistry`.
     """
 
-    def __init__(self, cluster: str, controller: str) -> None:
+    def __init__(self, cluster: str, message: str) -> None:
         self.cluster = cluster
-        super().__init__(
-            f"controller {controller} has a cluster {cluster!r} already, which another one would replace: "
-            "a Manager's cluster and one of a ClusterCache need different names"
-        )
+        super().__init__(message)
 
 
 class CallbackTimeout(SyncerError):
     """A function of the caller's hasn't returned in time; it was cancelled, unless it runs in a
     thread.
     """
-
-
-class AlreadyExists(SyncerError):
-    """The controllers of a cluster have been started already."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"the controllers of cluster {name} have already been started")
-
-
-class NotExist(SyncerError):
-    """The controllers of a cluster don't exist; ``why`` is more about that."""
-
-    def __init__(self, name: str, why: str = "") -> None:
-        self.name = name
-        super().__init__(
-            f"the controllers of cluster {name} don't exist{f': {why}' if why else ''}",
-        )
 
 
 class CannotStart(SyncerError):

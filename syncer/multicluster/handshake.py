@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from syncer.api.errors import ClusterError, ConfigError, Missing, NoCredentials, Unauthorized
-from syncer.api.objects import Key, Resource
+from syncer.api.errors import ClusterError, ConfigError, NoCredentials, NotFound, Unauthorized
+from syncer.api.objects import Key
 from syncer.clusters import errors, kubeconfig
 from syncer.clusters.client import Client
 from syncer.clusters.codec import DecodeError
@@ -12,9 +12,8 @@ from syncer.clusters.errors import FailedRequest
 from syncer.clusters.login import Login
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, Transport
 from syncer.multicluster.cache_options import ClusterCacheOptions
+from syncer.multicluster.kinds import PODS
 from syncer.multicluster.logins import CannotConnect, Reason
-
-_PODS = Resource("v1", "Pod", "pods")
 
 
 async def greet(name: str, client: Client, transport: Transport, options: ClusterCacheOptions) -> None:
@@ -91,8 +90,8 @@ async def is_here(client: Client, environ: Mapping[str, str]) -> bool:
     if not (namespace and name and uid):
         return False
     try:
-        pod = await client.get(_PODS, Key(namespace, name))
-    except Missing:
+        pod = await client.get(PODS, Key(namespace, name))
+    except NotFound:
         return False
     except (ClusterError, DecodeError) as error:
         raise CannotConnect(Reason.UNREACHABLE, f"our own Pod can't be looked for: {error}") from error

@@ -27,6 +27,8 @@ T = TypeVar("T")
 MOST_FAILURES = 30
 #: Seconds for which a cluster must have run until its next failure counts as the first one again.
 GOOD_SECONDS = 300.0
+#: Least seconds between two begins of a cluster whose run returns.
+RERUN_SECONDS = 1.0
 
 log = get_logger(__name__)
 
@@ -64,11 +66,12 @@ class _Lifecycle:
 class Lifecycles(Generic[T]):
     """Runs an async function for each cluster of a changing set.
 
-    ``run`` gets the name and what was put under it. When it returns, it is called again at once.
-    When it raises, the failure is reported to ``failed``, with the name, what was put, the error
-    and the seconds for which it had run; then ``run`` is called again after ``retry_delay``
-    seconds, which depend on the number of failures in a row. A failure after a run of
-    :data:`GOOD_SECONDS` is no failure in a row: the number is 0 then, otherwise 1 for the first.
+    ``run`` gets the name and what was put under it. When it returns, it is called again, at once or
+    :data:`RERUN_SECONDS` after its last begin. When it raises, the failure is reported to
+    ``failed``, with the name, what was put, the error and the seconds for which it had run; then
+    ``run`` is called again after ``retry_delay`` seconds, which depend on the number of failures in
+    a row. A failure after a run of :data:`GOOD_SECONDS` is no failure in a row: the number is 0
+    then, otherwise 1 for the first. If ``failed`` raises, that is logged, and nothing else changes.
 
     Names and clusters are independent of each other: one that fails or ends slowly delays no other
     name.
@@ -179,8 +182,18 @@ class Lifecycles(Generic[T]):
                 failure = error
             else:
                 failures = 0
+                await asyncio.sleep(begun + RERUN_SECONDS - loop.time())
                 continue
             seconds = loop.time() - begun
-            failures = 0 if seconds > GOOD_SECONDS else failures + 1
-            self._failed(name, cluster, failure, seconds)
+            if seconds > GOOD_SECONDS:
+                failures = 0
+            else:
+                failures += 1
+            self._report(name, cluster, failure, seconds)
             await asyncio.sleep(self._retry_delay(failures))
+
+    def _report(self, name: str, cluster: T, failure: Exception, seconds: float) -> None:
+        try:
+            self._failed(name, cluster, failure, seconds)
+        except Exception:  # its cluster must run again all the same
+            log.exception("the report of a failed cluster raised", cluster=name, failure=str(failure))

@@ -334,7 +334,7 @@ class ListenedClusters:
             cluster = cache.get_client(name)
         except NotConnected:
             if known is not None:
-                self._tell_connection(known[0], is_held=True)
+                self._notify_connection(known[0], is_on_hold=True)
             return
         try:
             self.add(cluster)
@@ -342,13 +342,13 @@ class ListenedClusters:
             log.exception("a listener raised, the cluster isn't added", cluster=name)
             return
         if known is not None and known[0].is_alias_of(cluster):
-            self._tell_connection(cluster, is_held=False)
+            self._notify_connection(cluster, is_on_hold=False)
 
-    def _tell_connection(self, cluster: Cluster, *, is_held: bool) -> None:
+    def _notify_connection(self, cluster: Cluster, *, is_on_hold: bool) -> None:
         for listener in self._listeners:
             if isinstance(listener, ConnectionListener):
                 try:
-                    (listener.hold_cluster if is_held else listener.resume_cluster)(cluster)
+                    (listener.hold_cluster if is_on_hold else listener.resume_cluster)(cluster)
                 except Exception:  # nor here
                     log.exception(
                         "a listener raised",

@@ -54,22 +54,23 @@ def parsed(
 ) -> Login:
     """Return the login of a kubeconfig whose writer gets nothing of this process.
 
-    Refused are programs (``exec``, ``auth-provider``), files of this machine, and connections that
-    are not encrypted or whose server isn't verified; and a text that is larger or of more parts
-    than a kubeconfig is. ``files`` are those beside it, by their names.
+    Refused are programs (``exec``, ``auth-provider``), files of this machine, connections that are
+    not encrypted or whose server isn't verified, and a proxy, which would be sent a text of the
+    writer's choice at any address; and a text that is larger or of more parts than a kubeconfig is.
+    ``files`` are those beside it, by their names. The proxy of the environment is used.
 
     Raises:
         CannotConnect: It is no kubeconfig, or is refused.
     """
     try:
         _must_be_plain(data, source)
-        login = through_proxy(Kubeconfig.parsed(data, source).login(context), environ)
+        login = Kubeconfig.parsed(data, source).login(context)
         login = _embedded(login, Path(source).parent, files)
+        if refused := _refused(login):
+            raise CannotConnect(Reason.REFUSED, f"{source}: {refused}")
+        return through_proxy(login, environ)
     except (ConfigError, ValueError) as error:
         raise CannotConnect(Reason.UNPARSABLE, f"{error}") from error
-    if refused := _refused(login):
-        raise CannotConnect(Reason.REFUSED, f"{source}: {refused}")
-    return login
 
 
 def of_files(
@@ -90,12 +91,12 @@ def of_files(
     try:
         if not trusted:
             must_be_plain(files)
-        login = through_proxy(Kubeconfig(list(files)).login(context), environ)
+        login = Kubeconfig(list(files)).login(context)
+        if not trusted and (refused := _refused(login)):
+            raise CannotConnect(Reason.REFUSED, f"{login.endpoint.source}: {refused}")
+        return through_proxy(login, environ)
     except (ConfigError, ValueError) as error:
         raise CannotConnect(Reason.UNPARSABLE, f"{error}") from error
-    if not trusted and (refused := _refused(login)):
-        raise CannotConnect(Reason.REFUSED, f"{login.endpoint.source}: {refused}")
-    return login
 
 
 def must_be_plain(files: Iterable[Path]) -> None:
@@ -152,7 +153,9 @@ def _embedded(login: Login, folder: Path, files: Mapping[str, bytes]) -> Login:
 
 
 def _refused(login: Login) -> str:
-    """Return why a login is not used; ``""`` if it is."""
+    """Return why a login of a kubeconfig alone, without the proxy of the environment, is not used;
+    ``""`` if it is.
+    """
     if login.plugin is not None:
         return "exec and auth-provider run programs here. Use a token or a client certificate."
     if login.token_file or login.ca.path or login.certificate.path or login.key.path:
@@ -161,4 +164,6 @@ def _refused(login: Login) -> str:
         return "insecure-skip-tls-verify lets anybody be the server. Give certificate-authority-data."
     if not login.endpoint.tls:
         return "its server is reached without TLS. Give an https URL."
+    if login.endpoint.proxy is not None:
+        return "proxy-url connects to any address without TLS. Leave it out; HTTPS_PROXY of this process is used."
     return ""

@@ -34,6 +34,7 @@ class Manager:
         manager = Manager()
         manager.add(controller)
         manager.engage(Cluster("eu", ConnectionSettings(context="eu")))
+        manager.add(home)  # the cluster of a provider, in which no controller is engaged
         manager.add(ClusterCache([provider], options))  # more clusters, which come and go
         await manager.run_until_signalled()
     """
@@ -72,27 +73,33 @@ class Manager:
         self._controllers: list[Controller] = []
         self._caches: list[ClusterCache] = []
         self._engaged: dict[str, Cluster] = {}
+        #: Clusters that are run here, and engaged by no controller for that.
+        self._added: list[Cluster] = []
         #: The clusters that are run here, without their aliases.
         self._running: dict[Cluster, asyncio.Task[None]] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self._work: asyncio.TaskGroup | None = None
 
-    def add(self, what: Controller | ClusterCache) -> None:
-        """Add a controller, or a cache of clusters that is run here, at any time.
+    def add(self, what: Controller | ClusterCache | Cluster) -> None:
+        """Add a controller, or a cluster or a cache of clusters that is run here, at any time.
 
-        All controllers are engaged in the manager's clusters and in those of its caches.
-        Nothing happens if the cache was added before.
+        All controllers are engaged in the clusters of :meth:`engage` and in those of the caches,
+        but not in a cluster that is only added, such as the management cluster of a provider.
+        Nothing happens if the cluster or the cache was added before.
 
         Raises:
-            TypeError: It is neither.
+            TypeError: It is none of them.
             ClusterNameTaken: The controller has a cluster of a cache by the name of one of the
                 manager's; it isn't added.
         """
-        must_be(what, Controller, ClusterCache, what="what is added to a manager")
+        must_be(what, Controller, ClusterCache, Cluster, what="what is added to a manager")
         if isinstance(what, Controller):
             self._add_controller(what)
-        else:
+        elif isinstance(what, ClusterCache):
             self._add_cache(what)
+        elif what not in self._added:
+            self._added.append(what)
+            self._run_clusters()
 
     def _add_cache(self, cache: ClusterCache) -> None:
         if cache in self._caches:
@@ -153,8 +160,9 @@ class Manager:
             if known is not None and not known.is_kept:
                 controller.disengage(name)
         wanted = list(self._clusters())
-        for cluster in [each for each in self._running if not any(each.is_alias_of(one) for one in wanted)]:
-            self._running.pop(cluster).cancel()
+        for cluster in list(self._running):
+            if not any(cluster.is_alias_of(other) for other in wanted):
+                self._running.pop(cluster).cancel()
 
     async def run(self) -> None:
         """Run until cancelled, or until a controller or a cluster raises: its error is raised, and
@@ -259,6 +267,7 @@ class Manager:
 
     def _clusters(self) -> Iterator[Cluster]:
         yield from self._engaged.values()
+        yield from self._added
         for controller in self._controllers:
             yield from controller.clusters.values()
 

@@ -1,4 +1,4 @@
-"""Where clusters come from: a provider tells a fleet which there are, and how to log in to them."""
+"""Where clusters come from: a provider reports them to a fleet, with their logins."""
 
 import asyncio
 import os
@@ -143,12 +143,12 @@ class CallableProvider:
             except Exception as error:  # noqa: BLE001  (whatever it raises, the clusters stay)
                 log.warning("a provider can't list its clusters", provider=self.name, error=str(error))
             else:
-                tell(fleet, known, found)
+                report(fleet, known, found)
                 known = found
             await asyncio.sleep(self._interval)
 
 
-def tell(fleet: Fleet, known: Mapping[str, ProvidedCluster], found: Mapping[str, ProvidedCluster]) -> None:
+def report(fleet: Fleet, known: Mapping[str, ProvidedCluster], found: Mapping[str, ProvidedCluster]) -> None:
     """Tell a fleet of the differences between two sets of clusters."""
     for name in known.keys() - found.keys():
         fleet.remove(name)

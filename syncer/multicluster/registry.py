@@ -3,14 +3,13 @@
 import asyncio
 import copy
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Self, TypeVar, overload
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
-
-from syncer.api.errors import SyncerError, Unreachable
+from syncer.api.errors import Unreachable
 from syncer.clusters.client import Client
 from syncer.clusters.connection import ConnectionSettings, client
 from syncer.clusters.rate_limit import RateLimited
@@ -20,13 +19,14 @@ from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_options import ClusterOptions
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.errors import (
-    AlreadyExists,
     CallbackTimeout,
     CannotStart,
-    NotExist,
+    ClusterNameTaken,
+    ClusterNotFound,
     NotSynced,
     StillRunning,
 )
+from syncer.multicluster.lifecycles import Backoff, Lifecycles
 from syncer.multicluster.process import Manager
 from syncer.observe.logs import get_logger
 
@@ -37,6 +37,7 @@ START_SECONDS, STOP_SECONDS = 60.0, 30.0
 #: Seconds between attempts to start controllers again whose cluster has moved: at most the first,
 #: doubled up to the last, each time a random part of it.
 FIRST_ATTEMPT, LAST_ATTEMPT = 1.0, 60.0
+BACKOFF = Backoff(first=FIRST_ATTEMPT, last=LAST_ATTEMPT)
 
 log = get_logger(__name__)
 
@@ -82,15 +83,14 @@ class _Stack:
 
     name: str
     connection: ConnectionSettings | Client
+    #: Done once they run for the first time, or can't.
+    started: asyncio.Future[None]
     state: StackState = StackState.STARTING
     #: The factory that makes a controller at present.
     factory: str = ""
     cluster: Cluster | None = None
-    controllers: list[Controller] = field(default_factory=list)
+    #: Runs the controllers and their caches.
     task: "asyncio.Task[None] | None" = None
-    #: Ends the start, if it is stopped meanwhile.
-    starting: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
     error: BaseException | None = None
 
 
@@ -135,7 +135,7 @@ class ClusterRegistry:
         self._qps = qps
         self._burst = burst
         self._stacks: dict[str, _Stack] = {}
-        self._moves: dict[str, asyncio.Task[None]] = {}
+        self._lifecycles = Lifecycles(self._run, failed=self._failed, retry_delay=_retry_delay)
 
     async def __aenter__(self) -> Self:
         return self
@@ -155,31 +155,24 @@ class ClusterRegistry:
         server, the controllers are started again.
 
         Raises:
-            AlreadyExists: The name is taken.
-            NotExist: They were stopped before they had started.
+            ClusterNameTaken: The name is taken.
+            ClusterNotFound: They were stopped before they had started.
             ConfigError: The kubeconfig can't be used.
             ClusterError: The cluster refuses the first request, or doesn't answer.
             CannotStart: The caches aren't filled in time, or a factory raised.
         """
         if name in self._stacks:
-            raise AlreadyExists(name)
-        stack = self._stacks[name] = _Stack(name, connection)
+            message = f"the controllers of cluster {name} have already been started"
+            raise ClusterNameTaken(name, message)
+        stack = _Stack(name, connection, asyncio.get_running_loop().create_future())
+        self._stacks[name] = stack
+        self._lifecycles.put(name, stack)
         try:
-            with watchdog.WATCHDOG.running():
-                async with stack.starting:
-                    stack.starting.reschedule(
-                        asyncio.get_running_loop().time() + self._start_timeout,
-                    )
-                    await self._start(stack)
-        except BaseException as error:
-            is_late = isinstance(error, TimeoutError) and stack.starting.expired()
-            instead = self._not_started(stack) if is_late else None
-            await self._discard(stack)
-            if instead is not None:
-                raise instead from instead.__cause__
+            await stack.started
+        except BaseException:
+            self._begin_end(stack)
+            await self._ended(stack, STOP_SECONDS)
             raise
-        stack.state = StackState.RUNNING
-        log.info("controllers run", cluster=name)
 
     async def stop(self, name: str, *, timeout: float = STOP_SECONDS) -> None:  # noqa: ASYNC109
         """Stop the controllers of a cluster, wait for their end, and forget them.
@@ -187,26 +180,14 @@ class ClusterRegistry:
         If they don't end within ``timeout`` seconds they stay, so that this can be called again.
 
         Raises:
-            NotExist: There are none.
+            ClusterNotFound: There are none.
             StillRunning: They haven't ended in time.
         """
-        move = self._moves.pop(name, None)
-        if move is not None and move is not asyncio.current_task():
-            move.cancel()
-            await _within(asyncio.wait({move}), timeout, name)
         stack = self._stacks.get(name)
         if stack is None:
-            if move is not None:
-                return
-            raise NotExist(name)
-        if stack.state is StackState.STARTING:
-            stack.state = StackState.STOPPING
-            stack.starting.reschedule(asyncio.get_running_loop().time())
-            await _within(stack.ended.wait(), timeout, name)
-            return
-        stack.state = StackState.STOPPING
-        await _within(self._end(stack), timeout, name)
-        self._forget(stack)
+            raise _not_found(name)
+        self._begin_end(stack)
+        await self._ended(stack, timeout)
         log.info("controllers were stopped", cluster=name)
 
     async def replace(
@@ -242,7 +223,7 @@ class ClusterRegistry:
             elif stack is None or stack.connection != wanted or stack.state is StackState.FAILED:
                 await self.replace(name, wanted)
 
-        names = [*desired, *(name for name in self._stacks if name not in desired)]
+        names = {**desired, **self._stacks}
         results = await asyncio.gather(*(bring(name) for name in names), return_exceptions=True)
         failures: dict[str, Exception] = {}
         for name, result in zip(names, results, strict=True):
@@ -285,29 +266,33 @@ class ClusterRegistry:
         seconds the function is cancelled; a thread goes on, but nobody waits for it.
 
         Raises:
-            NotExist: The cluster's controllers don't run, or were stopped before the function could
-                finish.
+            ClusterNotFound: The cluster's controllers don't run, or were stopped before the
+                function could finish.
             CallbackTimeout: The function hasn't returned in time.
         """
         stack = self._stacks.get(name)
         if stack is None or stack.cluster is None or stack.state is not StackState.RUNNING:
-            raise NotExist(name, f"their state is {stack.state}" if stack else "")
+            why = ""
+            if stack is not None:
+                why = f"their state is {stack.state}"
+            raise _not_found(name, why)
+        cluster = stack.cluster
         try:
-            return await call(use, stack.cluster, what=f"the callback of {name}", timeout=timeout)
+            return await call(use, cluster, what=f"the callback of {name}", timeout=timeout)
         except (Unreachable, NotSynced) as error:
-            if stack.state is StackState.RUNNING:
+            if stack.cluster is cluster and stack.state is StackState.RUNNING:
                 raise
-            raise NotExist(name, "they were stopped meanwhile") from error
+            raise _not_found(name, "they were stopped meanwhile") from error
 
     def status(self) -> Mapping[str, StackStatus]:
         """Return the state of each cluster's controllers."""
-        return {
-            name: StackStatus(
-                stack.state,
-                stack.error or (stack.cluster.error if stack.cluster else None),
-            )
-            for name, stack in self._stacks.items()
-        }
+        found: dict[str, StackStatus] = {}
+        for name, stack in self._stacks.items():
+            error = stack.error
+            if error is None and stack.cluster is not None:
+                error = stack.cluster.error
+            found[name] = StackStatus(stack.state, error)
+        return found
 
     async def close(self) -> None:
         """Stop all controllers.
@@ -315,48 +300,32 @@ class ClusterRegistry:
         Raises:
             StillRunning: Some haven't ended in time.
         """
-        ended = await asyncio.gather(
-            *(self.stop(name) for name in {*self._stacks, *self._moves}), return_exceptions=True
-        )
-        for error in ended:
-            if isinstance(error, BaseException) and not isinstance(error, NotExist):
+        stops = [self.stop(name) for name in self._stacks]
+        for error in await asyncio.gather(*stops, return_exceptions=True):
+            if isinstance(error, BaseException) and not isinstance(error, ClusterNotFound):
                 raise error
 
     # -- inside ------------------------------------------------------------------------------------
 
-    async def _start(self, stack: _Stack) -> None:
-        cluster = stack.cluster = Cluster(stack.name, self._client(stack), options=self._options)
-        await cluster.client.fetch("/version")
-        manager = Manager(foreign=[self.manage])
+    async def _run(self, name: str, stack: _Stack) -> None:
+        """Run the controllers of a cluster until cancelled, or until the kubeconfig leads to
+        another server. Those that end by themselves aren't started again.
+        """
+        moved = asyncio.Event()
+        stack.state = StackState.STARTING
+        client = self._client(stack, moved)
+        controllers: list[Controller] = []
         try:
-            for factory in self._factories:
-                stack.factory = f"factory {name_of(factory)} of cluster {stack.name}"
-                stack.controllers.append(
-                    await _made(factory, Spawned(stack.name, cluster, self.manage), stack.factory),
-                )
-            stack.factory = ""
-        except Exception as error:
-            raise CannotStart(
-                f"cluster {stack.name}: a controller can't be made: {error}",
-            ) from error
-        for controller in stack.controllers:
-            manager.add(controller)
-        manager.engage(cluster)
-        stack.task = asyncio.create_task(manager.run())
-        filled = asyncio.create_task(_all_filled(stack.controllers, stack.name))
-        try:
-            await asyncio.wait({stack.task, filled}, return_when=asyncio.FIRST_COMPLETED)
+            with watchdog.WATCHDOG.running():
+                stack.cluster = Cluster(name, client, options=self._options)
+                await self._start(stack, stack.cluster, controllers)
+                await moved.wait()
         finally:
-            filled.cancel()
-            await asyncio.gather(filled, return_exceptions=True)
-        if stack.task.done():
-            why = _error_of(stack.task)
-            raise CannotStart(
-                f"cluster {stack.name}: its controllers ended at once: {why}",
-            ) from why
-        stack.task.add_done_callback(lambda task: self._has_ended(stack, task))
+            await _completed(_end(stack, controllers, client))
+        text = "the kubeconfig leads to another server; controllers are started again"
+        log.info(text, cluster=name)
 
-    def _client(self, stack: _Stack) -> Client:
+    def _client(self, stack: _Stack, moved: asyncio.Event) -> Client:
         """Return a client of a cluster, with the limit of requests."""
         connection = stack.connection
         if isinstance(connection, Client):
@@ -367,120 +336,127 @@ class ClusterRegistry:
             return limited
         if not connection.qps:
             connection = replace(connection, qps=self._qps, burst=self._burst)
-        return client(
-            connection,
-            name=stack.name,
-            environ=self._environ,
-            moved=lambda: self._moved(stack),
-        )
+        return client(connection, name=stack.name, environ=self._environ, moved=moved.set)
 
-    def _not_started(self, stack: _Stack) -> SyncerError:
-        if stack.state is StackState.STOPPING:
-            return NotExist(stack.name, "they were stopped before they had started")
-        if stack.factory:
-            late = CallbackTimeout(
-                f"{stack.factory} hasn't returned after {self._start_timeout:g} s",
-            )
-            return _caused(
-                CannotStart(f"cluster {stack.name}: a controller can't be made: {late}"),
-                late,
-            )
-        why = stack.cluster.error if stack.cluster else None
-        message = f"cluster {stack.name}: caches aren't filled after {self._start_timeout:g} s"
-        if why:
-            message = f"{message}: {why}"
-        return _caused(CannotStart(message), why)
+    async def _start(self, stack: _Stack, cluster: Cluster, controllers: list[Controller]) -> None:
+        """Start controllers, and return once their caches are filled.
 
-    def _has_ended(self, stack: _Stack, task: "asyncio.Task[None]") -> None:
-        """Record that controllers have ended by themselves, which only an error of theirs can do."""
-        if stack.state is not StackState.STOPPING:
-            stack.state = StackState.FAILED
-            stack.error = _error_of(task)
-            log.error("controllers have ended", cluster=stack.name, error=str(stack.error))
-
-    async def _end(self, stack: _Stack) -> None:
-        """Cancel the controllers, wait for their end, remove their watches, and close the client."""
-        if stack.task is not None:
-            stack.task.cancel()
-            await asyncio.wait({stack.task})
-        for controller in stack.controllers:
-            for name in controller.clusters:  # the management cluster goes on
-                controller.disengage(name)
-        if stack.cluster is not None:
-            await stack.cluster.close()
-        elif isinstance(stack.connection, Client):
-            await stack.connection.close()
-
-    async def _discard(self, stack: _Stack) -> None:
-        """Remove what has not started."""
-        stack.state = StackState.STOPPING
+        Raises:
+            ClusterError: The cluster refuses the first request, or doesn't answer.
+            CannotStart: The caches aren't filled in time, or a factory raised.
+        """
+        limit = asyncio.timeout(self._start_timeout)
         try:
-            await _within(self._end(stack), STOP_SECONDS, stack.name)
-        finally:
-            self._forget(stack)
-            stack.ended.set()
+            async with limit:
+                await cluster.client.fetch("/version")
+                await self._make(stack, cluster, controllers)
+                manager = Manager(foreign=[self.manage])
+                for controller in controllers:
+                    manager.add(controller)
+                manager.engage(cluster)
+                stack.task = asyncio.create_task(manager.run())
+                await _filled(stack, stack.task, controllers)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            late = self._late(stack)
+            raise late from late.__cause__
+        stack.state = StackState.RUNNING
+        stack.error = None
+        stack.task.add_done_callback(lambda task: _has_ended(stack, task))
+        if not stack.started.done():
+            stack.started.set_result(None)
+        log.info("controllers run", cluster=stack.name)
 
-    def _forget(self, stack: _Stack) -> None:
+    async def _make(self, stack: _Stack, cluster: Cluster, controllers: list[Controller]) -> None:
+        """Add the controllers of the factories to a list."""
+        spawned = Spawned(stack.name, cluster, self.manage)
+        try:
+            for factory in self._factories:
+                stack.factory = f"factory {name_of(factory)} of cluster {stack.name}"
+                controllers.append(await _made(factory, spawned, stack.factory))
+        except Exception as error:
+            message = f"cluster {stack.name}: a controller can't be made: {error}"
+            raise CannotStart(message) from error
+        stack.factory = ""
+
+    def _late(self, stack: _Stack) -> CannotStart:
+        """Return the error of controllers that haven't started in time."""
+        after = f"after {self._start_timeout:g} s"
+        cause: BaseException | None = None
+        if stack.factory:
+            cause = CallbackTimeout(f"{stack.factory} hasn't returned {after}")
+            message = f"cluster {stack.name}: a controller can't be made"
+        else:
+            message = f"cluster {stack.name}: caches aren't filled {after}"
+            if stack.cluster is not None:
+                cause = stack.cluster.error
+        if cause is not None:
+            message = f"{message}: {cause}"
+        error = CannotStart(message)
+        error.__cause__ = cause
+        return error
+
+    def _failed(self, name: str, stack: _Stack, error: Exception, _seconds: float) -> None:
+        """Report that controllers can't be started, for the first time or after a move."""
+        if not stack.started.done():
+            stack.started.set_exception(error)
+            return
+        if stack.state is StackState.STARTING:
+            stack.state = StackState.FAILED
+            stack.error = error
+        text = "controllers can't be started again, will try again"
+        log.warning(text, cluster=name, error=str(error))
+
+    def _begin_end(self, stack: _Stack) -> None:
+        """End controllers, without waiting; a start that goes on raises."""
+        stack.state = StackState.STOPPING
+        if not stack.started.done():
+            why = "they were stopped before they had started"
+            stack.started.set_exception(_not_found(stack.name, why))
+        if self._stacks.get(stack.name) is stack:
+            self._lifecycles.remove(stack.name)
+
+    async def _ended(self, stack: _Stack, seconds: float) -> None:
+        """Wait for the end of controllers, and forget them.
+
+        Raises:
+            StillRunning: They haven't ended in time.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                await self._lifecycles.removed(stack.name)
+        except TimeoutError:
+            why = f"the controllers of cluster {stack.name} haven't ended after {seconds:g} s"
+            raise StillRunning(why) from None
         if self._stacks.get(stack.name) is stack:
             del self._stacks[stack.name]
-
-    def _moved(self, stack: _Stack) -> None:
-        """Start the controllers again in the background: the kubeconfig leads to another server
-        now.
-        """
-        if self._stacks.get(stack.name) is stack and stack.name not in self._moves:
-            log.info(
-                "the kubeconfig leads to another server; controllers are started again",
-                cluster=stack.name,
-            )
-            self._moves[stack.name] = asyncio.create_task(self._follow(stack))
-
-    async def _follow(self, stack: _Stack) -> None:
-        wait = wait_random_exponential(multiplier=FIRST_ATTEMPT, max=LAST_ATTEMPT)
-        retry = retry_if_exception_type(SyncerError)
-        try:
-            await AsyncRetrying(retry=retry, wait=wait, before_sleep=_not_followed(stack.name))(
-                self._again,
-                stack,
-            )
-        except Exception:
-            log.exception("controllers can't be started again", cluster=stack.name)
-        finally:
-            if self._moves.get(stack.name) is asyncio.current_task():
-                del self._moves[stack.name]
-
-    async def _again(self, stack: _Stack) -> None:
-        current = self._stacks.get(stack.name)
-        if current is not None and current is not stack:
-            return  # another one was spawned meanwhile
-        if current is not None:
-            current.state = StackState.STOPPING
-            await _within(self._end(current), STOP_SECONDS, stack.name)
-            self._forget(current)
-        await self.spawn(stack.name, stack.connection)
-
-
-def _not_followed(name: str) -> Callable[[RetryCallState], None]:
-    def say(attempt: RetryCallState) -> None:
-        error = attempt.outcome.exception() if attempt.outcome else None
-        log.warning(
-            "controllers can't be started again, will try again",
-            cluster=name,
-            error=str(error),
-        )
-
-    return say
 
 
 async def _made(factory: ControllerFactory, of: Spawned, what: str) -> Controller:
     with watchdog.WATCHDOG.step(what):
         made = factory(of)
-    return made if isinstance(made, Controller) else await watchdog.WATCHDOG.steps_of(made, what)
+    if isinstance(made, Controller):
+        return made
+    return await watchdog.WATCHDOG.steps_of(made, what)
 
 
-def _caused(error: SyncerError, cause: BaseException | None) -> SyncerError:
-    error.__cause__ = cause
-    return error
+async def _filled(stack: _Stack, task: "asyncio.Task[None]", controllers: list[Controller]) -> None:
+    """Wait until the caches of controllers are filled.
+
+    Raises:
+        CannotStart: The controllers have ended.
+    """
+    filled = asyncio.create_task(_all_filled(controllers, stack.name))
+    try:
+        await asyncio.wait({task, filled}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        filled.cancel()
+        await asyncio.gather(filled, return_exceptions=True)
+    if task.done():
+        cause = _error_of(task)
+        message = f"cluster {stack.name}: its controllers ended at once: {cause}"
+        raise CannotStart(message) from cause
 
 
 async def _all_filled(controllers: Iterable[Controller], name: str) -> None:
@@ -488,15 +464,53 @@ async def _all_filled(controllers: Iterable[Controller], name: str) -> None:
         await controller.filled(name)
 
 
-def _error_of(task: "asyncio.Task[None]") -> BaseException | None:
-    return None if task.cancelled() else task.exception()
+def _has_ended(stack: _Stack, task: "asyncio.Task[None]") -> None:
+    """Record that controllers have ended by themselves, which only an error of theirs can do."""
+    if stack.state is StackState.RUNNING:
+        stack.state = StackState.FAILED
+        stack.error = _error_of(task)
+        log.error("controllers have ended", cluster=stack.name, error=str(stack.error))
 
 
-async def _within(work: Awaitable[object], seconds: float, name: str) -> None:
+async def _end(stack: _Stack, controllers: Iterable[Controller], client: Client) -> None:
+    """Cancel controllers, wait for their end, remove their watches, and close the client."""
+    if stack.state is StackState.RUNNING:
+        stack.state = StackState.STARTING  # the cluster has moved
+    if stack.task is not None:
+        stack.task.cancel()
+        await asyncio.wait({stack.task})
+        stack.task = None
+    for controller in controllers:
+        for name in controller.clusters:  # the management cluster goes on
+            controller.disengage(name)
+    await client.close()
+
+
+async def _completed(work: Coroutine[Any, Any, None]) -> None:
+    """Await something to its end, also if this is cancelled meanwhile: a cluster that has moved may
+    be stopped while its former controllers end.
+    """
+    task = asyncio.create_task(work)
     try:
-        async with asyncio.timeout(seconds):
-            await work
-    except TimeoutError:
-        raise StillRunning(
-            f"the controllers of cluster {name} haven't ended after {seconds:g} s",
-        ) from None
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+    task.result()
+
+
+def _error_of(task: "asyncio.Task[None]") -> BaseException | None:
+    if task.cancelled():
+        return None
+    return task.exception()
+
+
+def _retry_delay(failures: int) -> float:
+    return BACKOFF.delay(failures - 1, random.uniform)
+
+
+def _not_found(name: str, why: str = "") -> ClusterNotFound:
+    message = f"the controllers of cluster {name} don't exist"
+    if why:
+        message = f"{message}: {why}"
+    return ClusterNotFound(name, message)

@@ -31,7 +31,7 @@ from syncer.multicluster.changes import (
 )
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.controller import Controller, ControllerOptions
-from syncer.multicluster.errors import CacheTooLarge, NotExist, NotInstalled
+from syncer.multicluster.errors import CacheTooLarge, ClusterNotFound, NotInstalled
 from syncer.multicluster.logins import CannotConnect, Reason, parsed
 from syncer.multicluster.registry import ClusterRegistry, StackState
 from syncer.multicluster.requests import Request, Result
@@ -40,8 +40,6 @@ from syncer.translate.times import written
 
 #: The finalizer of an object whose controllers run.
 FINALIZER = "vsyncer.dev/remote-cluster"
-#: The resource of Secrets.
-SECRETS = Resource("v1", "Secret", "secrets")
 #: The conditions of an object: its controllers run, its agent is installed.
 READY, INSTALLED = "Ready", "Installed"
 #: Default seconds in which an agent has to be installed, or uninstalled.
@@ -134,7 +132,7 @@ class RemoteClusters:
         )
         self._manage.add_index(resource, _INDEX, lambda obj: [_secret_of(obj)])
         self.controller.watch_object(self._manage, resource)
-        self.controller.watch_with(self._manage, secrets, self._users)
+        self.controller.watch_map_func(self._manage, secrets, self._users)
 
     async def reconcile(self, request: Request) -> Result:
         """Bring the controllers of an object's cluster in step; they are looked after again, as
@@ -218,7 +216,7 @@ class RemoteClusters:
         return True
 
     async def _stop(self, name: str) -> None:
-        with contextlib.suppress(NotExist):
+        with contextlib.suppress(ClusterNotFound):
             await self._registry.stop(name)
         for known in (self._spawned, self._credentials, self._installed):
             known.pop(name, None)

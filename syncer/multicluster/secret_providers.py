@@ -15,18 +15,18 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
-from syncer.api.errors import ClusterError, Missing
+from syncer.api.errors import ClusterError, NotFound
 from syncer.api.objects import Key, Obj, Resource, labels_of
 from syncer.clusters.client import Client
 from syncer.clusters.codec import DecodeError
 from syncer.clusters.login import Login
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_informer import ClusterInformer
+from syncer.multicluster.kinds import SECRETS
 from syncer.multicluster.logins import CannotConnect, Reason, parsed
 from syncer.multicluster.providers import Fleet, ProvidedCluster
 from syncer.observe.logs import get_logger
 
-_SECRETS = Resource("v1", "Secret", "secrets")
 #: The resource of Cluster API whose objects are clusters, in any version.
 _CLUSTERS = "clusters.cluster.x-k8s.io"
 #: Most seconds between two looks for that resource, which comes with Cluster API.
@@ -120,8 +120,8 @@ async def read_login(client: Client, secret: Key, *, key: str, environ: Mapping[
     """
     source = f"Secret {secret} of {client.name}"
     try:
-        found = await client.get(_SECRETS, secret)
-    except Missing as error:
+        found = await client.get(SECRETS, secret)
+    except NotFound as error:
         raise CannotConnect(Reason.KUBECONFIG_MISSING, f"there is no {source}") from error
     except (ClusterError, DecodeError) as error:
         raise CannotConnect(Reason.UNREADABLE, f"{source} can't be read: {error}") from error
@@ -160,7 +160,7 @@ class SecretsProvider(_SecretReader):
 
     def _informers(self) -> Iterator[tuple[ClusterInformer, str]]:
         for namespace in self._namespaces:
-            cache = self.management.informer(_SECRETS, namespace=namespace, selector=self._selector)
+            cache = self.management.informer(SECRETS, namespace=namespace, selector=self._selector)
             self._caches[namespace] = cache
             yield cache, "secret"
 
@@ -221,7 +221,7 @@ class ClusterApiProvider(_SecretReader):
         assert self._clusters is not None
         for namespace in self._namespaces:
             clusters = self.management.informer(self._clusters, namespace=namespace)
-            secrets = self.management.informer(_SECRETS, namespace=namespace, selector=CLUSTER_NAME)
+            secrets = self.management.informer(SECRETS, namespace=namespace, selector=CLUSTER_NAME)
             self._caches[namespace] = clusters, secrets
             yield clusters, "cluster"
             yield secrets, "secret"

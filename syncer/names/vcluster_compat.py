@@ -36,6 +36,18 @@ class VclusterCompat:
         self.namespace = namespace
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
+    @staticmethod
+    def name_problem(cluster: str) -> str:
+        """Return why a virtual cluster can't have this name; ``""`` if it can.
+
+        In a host namespace of several, ``a`` in ``b`` of ``x-c``, or of ``d-x-c``, has the name of
+        an object of ``c``, which is another tenant's.
+        """
+        if SEPARATOR in cluster or cluster.startswith(SEPARATOR.lstrip("-")):
+            why = "with the names of vcluster-compat its copies could be taken for another one's"
+            return f"{why}: choose a name that neither has {SEPARATOR} in it nor begins with x-."
+        return ""
+
     def to_host(self, resource: Resource, key: Key) -> Key:
         """Return the host key that vcluster uses; never refuses."""
         translate = self._remembered if is_remembered(key) else self._translate

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 from cachetools import LRUCache, TTLCache
 
-from syncer.api import LONGEST_NAME, Key, Missing, Obj, Resource
+from syncer.api import LONGEST_NAME, Key, NotFound, Obj, Resource
 from syncer.api.texts import shortened
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import EVENTS
@@ -214,7 +214,7 @@ class EventRecorder:
         if series:
             try:
                 await self._count_up(series, times)
-            except Missing:
+            except NotFound:
                 self._series.pop(note, None)
             else:
                 return

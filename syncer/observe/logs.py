@@ -8,6 +8,7 @@ they apply. A line without ``cluster`` is about the process.
 """
 
 import contextlib
+import io
 import logging
 import os
 import sys
@@ -135,12 +136,12 @@ def _renderers(chosen: Format, stream: TextIO, environ: Mapping[str, str]) -> li
     terminal = stream.isatty()
     if chosen == "console" or (chosen == "auto" and terminal):
         colors = terminal and not environ.get("NO_COLOR")
-        traceback = structlog.dev.plain_traceback
         return [
+            _printable_values,
             structlog.dev.ConsoleRenderer(
                 colors=colors,
                 timestamp_key="time",
-                exception_formatter=traceback,
+                exception_formatter=_printable_traceback,
             ),
         ]
     return [
@@ -149,6 +150,32 @@ def _renderers(chosen: Format, stream: TextIO, environ: Mapping[str, str]) -> li
         _in_reading_order,
         structlog.processors.JSONRenderer(),
     ]
+
+
+def _printable_values(
+    logger: Any,
+    method: str,
+    event: MutableMapping[str, Any],
+) -> MutableMapping[str, Any]:
+    """Escape what a terminal would obey: a text of an API server may be any."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = _printable(value)
+    return event
+
+
+def _printable_traceback(stream: TextIO, exc_info: structlog.typing.ExcInfo) -> None:
+    """Write a traceback line by line, as the message of an exception may be any text."""
+    plain = io.StringIO()
+    structlog.dev.plain_traceback(plain, exc_info)
+    stream.write("\n".join(map(_printable, plain.getvalue().split("\n"))))
+
+
+def _printable(text: str) -> str:
+    """Return a text with each character that isn't printable escaped, as in a Python string."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _in_reading_order(

@@ -114,7 +114,7 @@ class _Folder:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def place(self) -> str:
+    def secret_name(self) -> str:
         """The Secret, as messages name it."""
         return f"Secret {self.namespace}/{self.secret}"
 
@@ -159,7 +159,7 @@ class _Folder:
         if pair.ends - now < LIFE:
             ends = f"{certificate} ends on {day(pair.ends)}"
             limit = "and its certificates end no later"
-            self.warnings.append(f"{self.place}: {ends}, {limit}. {_rotation(certificate)}.")
+            self.warnings.append(f"{self.secret_name}: {ends}, {limit}. {_rotation(certificate)}.")
 
         if not has_key:
             self._put(key, pair.key_pem)
@@ -234,7 +234,7 @@ class _Folder:
         Raises:
             Damaged: Always.
         """
-        raise Damaged(f"{self.place}: {file} can't be used: {why}. Nothing was written. {hint}.")
+        raise Damaged(f"{self.secret_name}: {file} can't be used: {why}. Nothing was written. {hint}.")
 
     def _note(self, file: str, content: bytes, pair: KeyPair | None = None, why: str = "") -> None:
         """Put a file, and note the result."""
@@ -275,10 +275,10 @@ def _opened(name: str, secret: Obj | None, wanted: PkiSettings) -> _Folder:
         label = f"{MARK}={wanted.service}"
         keep = f"If it is to be completed and kept, give it the label {label}"
         hint = f"{keep}; else choose another name"
-        raise Damaged(f"{folder.place} is there, but isn't ours. Nothing was written. {hint}.")
+        raise Damaged(f"{folder.secret_name} is there, but isn't ours. Nothing was written. {hint}.")
     if owner != wanted.service:
         why = f"has the certificates of the Service {owner}"
-        raise Damaged(f"{folder.place} {why}. Nothing was written. Choose another name.")
+        raise Damaged(f"{folder.secret_name} {why}. Nothing was written. Choose another name.")
     data = secret.get("data") or {}
     folder.files = {file: base64.b64decode(content) for file, content in data.items()}
     return folder
@@ -303,7 +303,7 @@ def _refuse_if_lost(folder: _Folder, signed: Sequence[str]) -> None:
     why = f"has neither a CA nor {TOKEN_KEY}, but certificates that it signed are in {there}"
     delete = f"Or delete {there}, too, and run this again: all files are replaced then"
     hint = f"Restore it from a backup. {delete}"
-    raise Damaged(f"{folder.place} {why}. Nothing was written. {hint}.")
+    raise Damaged(f"{folder.secret_name} {why}. Nothing was written. {hint}.")
 
 
 def _changed(found: Obj | None, folder: _Folder, wanted: PkiSettings, service: Obj) -> Obj | None:

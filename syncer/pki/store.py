@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from syncer.api.errors import Conflict, Exists, Missing, SyncerError
+from syncer.api.errors import AlreadyExists, Conflict, NotFound, SyncerError
 from syncer.api.objects import Key, Obj, Resource
 from syncer.clusters.client import SideClient
 from syncer.pki.layout import PkiSettings, address_of
@@ -112,7 +112,7 @@ async def _written(
                 else:
                     await host.create(SECRETS, write)
                 report.add(step.outcomes)
-        except (Exists, Conflict):
+        except (AlreadyExists, Conflict):
             if attempt == ATTEMPTS:
                 raise
         else:
@@ -132,5 +132,5 @@ async def _service(host: SideClient, wanted: PkiSettings) -> Obj:
 async def _get(host: SideClient, resource: Resource, key: Key) -> Obj | None:
     try:
         return await host.get(resource, key)
-    except Missing:
+    except NotFound:
         return None

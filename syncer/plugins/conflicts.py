@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from syncer.api import Side, Syncer
-from syncer.directions import way_of
+from syncer.directions import direction_class
 from syncer.plugins.loading import PluginOrigin, refusal
 
 #: A syncer or its class: both have a name, resources and a section.
@@ -75,11 +75,11 @@ def _claims(syncer: SyncerOrType) -> Iterator[tuple[Hashable, str]]:
     yield syncer.name, f"is called {syncer.name}, as is"
 
     cls = syncer if isinstance(syncer, type) else type(syncer)
-    way = way_of(cls)
+    direction = direction_class(cls)
     sides: list[Side] = []
-    if way.goes_down:
+    if direction.goes_down:
         sides.append(Side.HOST)
-    if way.comes_up or way.fakes:
+    if direction.comes_up or direction.fakes:
         sides.append(Side.VIRTUAL)
     for side in sides:
         key = (side, str(syncer.resource), str(syncer.host_resource))

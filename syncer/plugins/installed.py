@@ -61,9 +61,10 @@ class Installed:
             PluginError: One of the plugins can't be used.
         """
         found = self._always()
-        own = {syncer.section for syncer in self.built_in}
+        # Not those of registered syncers: a plugin with the same section is refused below.
+        built_in = {syncer.section for syncer in self.built_in}
         for section in dict.fromkeys(named):
-            if section not in own:
+            if section not in built_in:
                 found += self._with_section(section)
         refuse_shared_sections(found, self.origin)
         return found

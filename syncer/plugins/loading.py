@@ -57,11 +57,11 @@ class FoundPlugin(NamedTuple):
         """Return an error with all problems, and with a way to work without the plugin."""
         messages: list[str] = []
         for problem in self.problems:
-            place = problem.file
+            location = problem.file
             if problem.line:
-                place = f"{place}:{problem.line}" if place else str(problem.line)
-            if place:
-                messages.append(f"{problem.message} ({place})")
+                location = f"{location}:{problem.line}" if location else str(problem.line)
+            if location:
+                messages.append(f"{problem.message} ({location})")
             else:
                 messages.append(problem.message)
 
@@ -107,13 +107,13 @@ def look_at(point: EntryPoint, faults: Callable[[Any], Sequence[Fault]]) -> Foun
 
 def problem_of(plugin: Any, fault: Fault) -> Problem:
     """Return a fault as a problem, with file and line."""
-    file, line = _place(plugin, fault.attribute)
+    file, line = _location(plugin, fault.attribute)
     return Problem(fault.message, file=file, line=line)
 
 
 def raised_by(plugin: Any, error: Exception, message: str) -> Problem:
     """Return an exception as a problem, with the line of the plugin's code that raised it."""
-    file, line = _place(plugin, "")
+    file, line = _location(plugin, "")
     for frame in traceback.extract_tb(error.__traceback__):
         if frame.filename == file:  # the last one wins: it is the innermost
             line = frame.lineno
@@ -164,7 +164,7 @@ def _raised_at(error: BaseException) -> tuple[str, int | None]:
     return "", None
 
 
-def _place(plugin: Any, attribute: str) -> tuple[str, int | None]:
+def _location(plugin: Any, attribute: str) -> tuple[str, int | None]:
     """Return the line at which an attribute is set, or else the line of the class."""
     owner = plugin if inspect.isclass(plugin) else type(plugin)
     if attribute:

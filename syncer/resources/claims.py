@@ -8,7 +8,6 @@ from syncer.api import (
     Context,
     Decision,
     HostDeletion,
-    KeyRules,
     MetadataRules,
     Mirror,
     Obj,
@@ -22,6 +21,7 @@ from syncer.api import (
 )
 from syncer.resources import classes
 from syncer.resources.classes import ClassNames, StorageClassSyncer, VolumeAttributesClassSyncer
+from syncer.resources.harmless_annotations import CLAIMS, rules_of
 from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS
 from syncer.translate.host_deletion import copied_since
 from syncer.translate.quantities import quantity
@@ -65,7 +65,8 @@ class ClaimConfig(Config):
 class ClaimSyncer(Mirror[ClaimConfig]):
     """Copies claims; the virtual side owns what is claimed, the host the volume and the status.
 
-    A claim never chooses one of the host's volumes: that could hold anybody's data. The copy of a
+    A claim never chooses one of the host's volumes: that could hold anybody's data. Provisioners
+    take many annotations for an order to do so, so only harmless ones cross. The copy of a
     claim that is being deleted is deleted at once: either cluster holds its own while Pods use it.
     """
 
@@ -92,7 +93,7 @@ class ClaimSyncer(Mirror[ClaimConfig]):
         "spec.storageClassName",
         "spec.volumeMode",
     )
-    metadata: ClassVar[MetadataRules] = MetadataRules(annotations=KeyRules(deny=_HOSTS_OWN))
+    metadata: ClassVar[MetadataRules] = MetadataRules(annotations=rules_of(CLAIMS, deny=_HOSTS_OWN))
 
     def reads_with(self, settings: Settings) -> Iterable[Source]:
         """Return the classes of the host that claims may name."""

@@ -34,6 +34,7 @@ from syncer.api import (
     labels_of,
     skip,
 )
+from syncer.resources import shares
 from syncer.resources.kinds import ENDPOINT_SLICES, PODS, SERVICES
 from syncer.resources.pods import lifecycle
 from syncer.resources.services import KUBERNETES
@@ -82,7 +83,11 @@ class EndpointSliceConfig(Config):
     """
 
     most: int = Field(default=1000, ge=0)
-    """The most copies; further slices are parked. Every node of the host holds all of them."""
+    """The most copies; further slices are parked. Every node of the host holds all of them.
+
+    A namespace may have one, and up to three times as many as are left, so that it takes none from
+    the others.
+    """
 
     @cached_property
     def ranges(self) -> tuple[IPv4Network | IPv6Network, ...]:
@@ -111,6 +116,7 @@ class EndpointSliceSyncer(
         f"/metadata/labels/{SERVICE_NAME.replace('/', '~1')}": Reference(SERVICES, use="named")
     }
     virtual_selector = f"{MANAGED_BY}!={CONTROLLER}"
+    grants = ("endpoints",)
 
     def indexes(self) -> Sequence[Index]:
         """Return indexes by address: of the slices, of their copies, and of the host's Pods.
@@ -145,6 +151,9 @@ class EndpointSliceSyncer(
 
         The others name the Pods that have them now.
         """
+        if labels_of(host).get(MANAGED_BY) != ctx.marks.prefix:
+            labels = {**labels_of(host), MANAGED_BY: ctx.marks.prefix}
+            host = {**host, "metadata": {**host["metadata"], "labels": labels}}
         endpoints = host.get("endpoints") or []
         left = []
         for endpoint in endpoints:
@@ -180,9 +189,10 @@ class EndpointSliceSyncer(
         """
         if reason := _of_host(virtual):
             return skip(reason)
-        if len(ctx.reader.keys(Side.HOST, ENDPOINT_SLICES)) >= ctx.config.most:
-            why = f"this virtual cluster has {ctx.config.most} EndpointSlices"
-            why = f"{why} for Services without selector already"
+        most = ctx.config.most
+        if not shares.may_add(ctx, virtual, ENDPOINT_SLICES, most):
+            why = f"this namespace has its share of the {most} EndpointSlices"
+            why = f"{why} for Services without selector that a virtual cluster may have"
             how = "put more endpoints into a slice, or delete others"
             raise Refused(f"{why}; {how}", reason="TooManySlices")
         return _warned(ctx, virtual, super().sync_down(ctx, virtual))

@@ -21,7 +21,7 @@ from syncer.api import (
     uid_of,
 )
 from syncer.resources.kinds import EVENTS, PODS
-from syncer.resources.pods import containers
+from syncer.resources.pods import record
 
 #: Fields that are recomputed, or that name host objects which a tenant can't see.
 _NOT_COPIED = frozenset({"apiVersion", "kind", "metadata", "involvedObject", "message", "related"})
@@ -59,7 +59,7 @@ class EventSyncer(Syncer, SyncFromHost):
         subject = _subject(ctx, host)
         if subject is None:
             return None
-        return _place(host, subject)
+        return _virtual_key(host, subject)
 
     def sync_from_host(self, ctx: Context, host: Obj) -> Decision:
         """Create or update the Event: repetitions change its count and time."""
@@ -111,8 +111,7 @@ def _is_about_other_container(ctx: Context, event: Obj, subject: EventSubject) -
         return False
     if subject.copy is None:
         return True
-    sent = containers.recorded(ctx.marks, subject.copy)
-    return named["name"] not in sent.get(named["part"], ())
+    return not record.recorded(ctx.marks, subject.copy).has(named["part"], named["name"])
 
 
 def _by_name(ctx: Context, kind: CopiedKind, key: Key) -> EventSubject | None:
@@ -129,7 +128,7 @@ def _by_name(ctx: Context, kind: CopiedKind, key: Key) -> EventSubject | None:
     return EventSubject(kind, found, uid_of(virtual))
 
 
-def _place(event: Obj, subject: EventSubject) -> Key:
+def _virtual_key(event: Obj, subject: EventSubject) -> Key:
     """Return the key of the virtual Event.
 
     The name begins with that of the virtual object where the host's begins with that of the copy.
@@ -147,7 +146,7 @@ def _place(event: Obj, subject: EventSubject) -> Key:
 
 def _translated(ctx: Context, host: Obj, subject: EventSubject) -> Obj:
     """Return the virtual Event of one of the host's."""
-    virtual = ctx.virtual_copy(host, _place(host, subject))
+    virtual = ctx.virtual_copy(host, _virtual_key(host, subject))
     for part, value in host.items():
         if part not in _NOT_COPIED and value is not None:
             virtual[part] = value

@@ -13,6 +13,7 @@ from syncer.api import (
     Config,
     Context,
     Decision,
+    Grants,
     Index,
     Indexes,
     Json,
@@ -31,6 +32,7 @@ from syncer.api import (
     key_of,
     selectors,
 )
+from syncer.resources import shares
 from syncer.resources.endpointslices import AddressRange
 from syncer.resources.kinds import NAMESPACES, NETWORK_POLICIES, PODS
 from syncer.resources.selected_namespaces import (
@@ -96,6 +98,10 @@ class AllowedRanges(Section):
     egress: tuple[AllowedRange, ...] = ()
     """Those to which connections may be let out."""
 
+    def of(self, direction: str) -> tuple[AllowedRange, ...]:
+        """Return the ranges of a direction, ``ingress`` or ``egress``."""
+        return self.ingress if direction == "ingress" else self.egress
+
 
 class NetworkPolicyConfig(Config):
     """The options of NetworkPolicies."""
@@ -105,7 +111,7 @@ class NetworkPolicyConfig(Config):
     enforces them.
 
     Off by default: NetworkPolicies of a namespace add up, so those of the operator must leave out
-    the Pods that a tenant's isolate (docs/operating.md).
+    the Pods that a tenant's isolate (docs/operate/network.md).
     """
 
     allowed_cidrs: AllowedRanges = Field(default=AllowedRanges(), alias="allowedCIDRs")
@@ -118,11 +124,18 @@ class NetworkPolicyConfig(Config):
 
     most: int = Field(default=100, ge=0)
     """The most copies; further policies are parked. Every node of the host works with all of them.
+
+    A namespace may have one, and up to three times as many as are left, so that it takes none from
+    the others.
     """
 
 
 class NetworkPolicySyncer(
-    Syncer[NetworkPolicyConfig], SyncDown[NetworkPolicyConfig], Sync[NetworkPolicyConfig], Indexes
+    Syncer[NetworkPolicyConfig],
+    SyncDown[NetworkPolicyConfig],
+    Sync[NetworkPolicyConfig],
+    Grants[NetworkPolicyConfig],
+    Indexes,
 ):
     """Copies NetworkPolicies; the copy selects Pods of this tenant and namespace, and names no
     others.
@@ -142,6 +155,7 @@ class NetworkPolicySyncer(
     translates = ("spec.podSelector", "spec.policyTypes", "spec.ingress", "spec.egress")
     exact = down
     reads = (Source(Side.VIRTUAL, NAMESPACES),)
+    grants = ("spec.ingress", "spec.egress")
 
     def indexes(self) -> Sequence[Index]:
         """Return indexes that requeue a policy when its selectors find other Namespaces."""
@@ -152,6 +166,17 @@ class NetworkPolicySyncer(
             Index(namespaces, _BY_LABEL, _namespace_values, requeues=_BY_LABEL),
         ]
 
+    def still_granted(self, ctx: Context[NetworkPolicyConfig], host: Obj) -> Obj:
+        """Return the copy with the address ranges that are still allowed."""
+        spec = host.get("spec") or {}
+        left = dict(spec)
+        for _, direction, peers in DIRECTIONS:
+            if spec.get(direction):
+                left[direction] = _allowed_rules(spec[direction], peers, ctx.config.allowed_cidrs.of(direction))
+        if left == spec:
+            return host
+        return {**host, "spec": left}
+
     def sync_down(self, ctx: Context[NetworkPolicyConfig], virtual: Obj) -> Decision:
         """Create the copy.
 
@@ -159,10 +184,10 @@ class NetworkPolicySyncer(
             Refused: There are too many, or the policy has no equivalent on the host.
             TooLarge: It has too many parts.
         """
-        if len(ctx.reader.keys(Side.HOST, NETWORK_POLICIES)) >= ctx.config.most:
-            most = ctx.config.most
-            why = f"this virtual cluster has {most} NetworkPolicies where Pods run already"
-            raise Refused(f"{why}: delete others", reason="TooManyPolicies")
+        most = ctx.config.most
+        if not shares.may_add(ctx, virtual, NETWORK_POLICIES, most):
+            why = f"this namespace has its share of the {most} NetworkPolicies that a virtual cluster may have"
+            raise Refused(f"{why} where Pods run: delete others", reason="TooManyPolicies")
         return _Copy(ctx, virtual).decided("the virtual object has no copy on the host yet")
 
     def sync(self, ctx: Context[NetworkPolicyConfig], pair: Pair) -> Decision:
@@ -173,6 +198,37 @@ class NetworkPolicySyncer(
             TooLarge: It has too many parts.
         """
         return _Copy(ctx, pair.virtual).decided("")
+
+
+def _allowed_rules(given: list[Obj], peers: str, allowed: Sequence[AllowedRange]) -> list[Obj]:
+    """Return the rules of a copy with the parts of their address ranges that are allowed.
+
+    A rule that has no peers left is dropped, as one without any is for all. A copy is never made with
+    such a rule: somebody on the host has added it, which is drift, and no grant of ours.
+    """
+    left = []
+    for rule in given:
+        if not rule.get(peers):
+            left.append(rule)
+            continue
+        of_rule: list[Obj] = []
+        for peer in rule[peers]:
+            of_rule.extend(_allowed_peers(peer, allowed))
+        if of_rule:
+            left.append({**rule, peers: of_rule})
+    return left
+
+
+def _allowed_peers(peer: Obj, allowed: Sequence[AllowedRange]) -> list[Obj]:
+    """Return the peers that are left of one; the peer itself unless it is a range that isn't allowed as a whole."""
+    if "ipBlock" not in peer:
+        return [peer]
+    try:
+        block = _block(peer["ipBlock"], "ipBlock")
+    except Refused:
+        return []
+    parts = [part for each in allowed if (part := block.within(each.block)) is not None]
+    return [peer] if block in parts else [part.peer for part in parts]
 
 
 def is_too_long(policy: Obj) -> bool:
@@ -275,7 +331,7 @@ class _Copy:
         ctx = self.ctx
         given = self.virtual.get("spec") or {}
         own = key_of(self.virtual).namespace
-        if ctx.host_key(key_of(self.virtual)).namespace != _place(ctx, own):
+        if ctx.host_key(key_of(self.virtual)).namespace != _host_namespace(ctx, own):
             why = "the Pods of its namespace are in another namespace of the host"
             raise Refused(f"{why} than the policy would be")
         if is_too_long(self.virtual):
@@ -313,7 +369,7 @@ class _Copy:
         else:
             self.cut.append(path)
             made.append(self._pods({}, None))
-            made.extend(each.block.peer for each in self._allowed(direction))
+            made.extend(each.block.peer for each in self.ctx.config.allowed_cidrs.of(direction))
         if not made:
             return None
 
@@ -352,10 +408,9 @@ class _Copy:
     def _blocks(self, given: Obj, direction: str, path: str) -> Iterator[Obj]:
         """Yield the parts of a range of addresses that are allowed."""
         _check_known(given, ("cidr", "except"), path)
-        excepted = [_network(each, path) for each in given.get("except") or ()]
-        block = Block(_network(given.get("cidr"), path), tuple(_collapsed(excepted)))
+        block = _block(given, path)
         left = []
-        for each in self._allowed(direction):
+        for each in self.ctx.config.allowed_cidrs.of(direction):
             part = block.within(each.block)
             if part is not None:
                 left.append(part)
@@ -363,12 +418,6 @@ class _Copy:
             self.cut.append(path)
         for part in left:
             yield part.peer
-
-    def _allowed(self, direction: str) -> tuple[AllowedRange, ...]:
-        allowed = self.ctx.config.allowed_cidrs
-        if direction == "ingress":
-            return allowed.ingress
-        return allowed.egress
 
     def _pods(self, selector: Obj, namespaces: list[str] | None) -> Obj:
         """Return the peer for Pods of this tenant in some virtual namespaces; None for all."""
@@ -378,12 +427,12 @@ class _Copy:
             is_of_these = selectors.one_of(ctx.marks.namespace_label, namespaces)
             selector = selectors.required(selector, is_of_these)
 
-        places = ctx.names.host_namespaces()
-        if places is not None and len(places) == 1:
+        host_namespaces = ctx.names.host_namespaces()
+        if host_namespaces is not None and len(host_namespaces) == 1:
             return {"podSelector": selector}
         if namespaces is None:
             namespaces = self._selected({})
-        homes = {_place(ctx, each) for each in namespaces}
+        homes = {_host_namespace(ctx, each) for each in namespaces}
         is_there = {"matchExpressions": [selectors.one_of(_NAME, homes)]}
         return {"podSelector": selector, "namespaceSelector": is_there}
 
@@ -411,7 +460,7 @@ class _Copy:
         return result
 
 
-def _place(ctx: Context, namespace: str) -> str:
+def _host_namespace(ctx: Context, namespace: str) -> str:
     """Return the host namespace of the Pods of a virtual one."""
     return ctx.names.to_host(PODS, Key(namespace, "any")).namespace
 
@@ -447,6 +496,16 @@ def _check_selector(selector: Json, path: str) -> None:
             raise Refused("is no label selector", path=path)
         if not {"key", "operator"} <= each.keys() <= _EXPRESSION:
             raise Refused("is no label selector", path=path)
+
+
+def _block(given: Obj, path: str) -> Block:
+    """Parse an ``ipBlock``.
+
+    Raises:
+        Refused: A range of it is none.
+    """
+    excepted = [_network(each, path) for each in given.get("except") or ()]
+    return Block(_network(given.get("cidr"), path), tuple(_collapsed(excepted)))
 
 
 def _network(text: Json, path: str) -> Network:

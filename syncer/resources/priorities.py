@@ -9,6 +9,7 @@ from syncer.api import (
     Context,
     Decision,
     Excludes,
+    Grants,
     Key,
     Mirror,
     Obj,
@@ -49,7 +50,7 @@ class TenantPriorityConfig(Config):
     """
 
 
-class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriorityConfig]):
+class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriorityConfig], Grants[TenantPriorityConfig]):
     """Copies PriorityClasses under names of this virtual cluster.
 
     Pods of a copy evict no others to get a place (``preemptionPolicy: Never``), and it is never the
@@ -66,12 +67,23 @@ class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriority
     down = ("value", "preemptionPolicy", "globalDefault", "description")
     translates = ("value", "preemptionPolicy", "globalDefault")
     exact = down
+    grants = ("value", "preemptionPolicy", "globalDefault")
+    fixed_grants = _FIXED
 
     def excluded(self, ctx: Context[TenantPriorityConfig], side: Side, obj: Obj) -> str | None:
         """Leave those alone that every API server makes for itself."""
         if is_reserved(key_of(obj).name):
             return "every API server has its own"
         return None
+
+    def still_granted(self, ctx: Context[TenantPriorityConfig], host: Obj) -> Obj:
+        """Return the copy with a value up to today's limit, and without what none may have."""
+        left = {**host, "preemptionPolicy": "Never"}
+        if (host.get("value") or 0) > ctx.config.max_value:
+            left["value"] = ctx.config.max_value
+        if left.get("globalDefault"):
+            del left["globalDefault"]
+        return left
 
     def translate(self, ctx: Context[TenantPriorityConfig], virtual: Obj) -> Obj:
         """Return the copy."""
@@ -128,7 +140,7 @@ def _warned(ctx: Context[TenantPriorityConfig], virtual: Obj, decision: Decision
     return decision.warn("PriorityLowered", why)
 
 
-def place(ctx: Context, name: str) -> Key | None:
+def class_key(ctx: Context, name: str) -> Key | None:
     """Return the host key of the copy of a tenant's class; None if the tenant has no such class."""
     config = ctx.settings.section(TenantPrioritySyncer.name, TenantPriorityConfig)
     if config is None or is_reserved(name):
@@ -154,7 +166,7 @@ def missing(ctx: Context, name: str) -> Decision | None:
         reference = ObjectRef(Side.VIRTUAL, PRIORITY_CLASSES, key)
         return wait(f"there is no PriorityClass {name}", on=(reference,))
 
-    at = place(ctx, name)
+    at = class_key(ctx, name)
     if at is None:
         return None
     host = ctx.host(PRIORITY_CLASSES, at)

@@ -19,8 +19,8 @@ from syncer.api import (
     Invalid,
     Live,
     LiveClient,
-    Missing,
     NotConnected,
+    NotFound,
     Obj,
     Resource,
     Settings,
@@ -179,7 +179,7 @@ async def _listed(client: LiveClient) -> list[Network]:
         if not (answer.get("status") or {}).get("allowed"):
             return []
         service_cidrs = await client.list(SERVICE_CIDRS)
-    except (Forbidden, Missing):
+    except (Forbidden, NotFound):
         return []
 
     found: list[Network] = []

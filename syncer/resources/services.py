@@ -15,6 +15,7 @@ from syncer.api import (
     Context,
     Decision,
     Excludes,
+    Grants,
     Initialize,
     Key,
     Live,
@@ -40,6 +41,7 @@ from syncer.api import (
     wait,
 )
 from syncer.resources import service_addresses as same
+from syncer.resources.harmless_annotations import LOAD_BALANCERS, refuse_odd_values, rules_of
 from syncer.resources.kinds import PODS, SERVICES
 from syncer.resources.service_addresses import HEADLESS, MOST_DRAWS, NO_NOTE, Note
 from syncer.resources.service_ranges import SERVICE_CIDRS, Obstacle, obstacle_to_same
@@ -52,6 +54,8 @@ _ONLY_A_NAME = "it is only a DNS name; see sync.toHost.services.allow.externalNa
 
 #: Returns True for the key of an annotation that makes a load balancer internal, for example.
 _configures_load_balancer = key_family("Load balancers")
+#: The annotations of Services of type LoadBalancer that cross.
+_OF_LOAD_BALANCERS = rules_of(LOAD_BALANCERS)
 
 #: Seconds between two requests for the ranges while they aren't known, or don't fit.
 LOOK_SECONDS = 60.0
@@ -61,6 +65,13 @@ LOOK_SECONDS = 60.0
 MOST_REFUSALS = 8
 #: Most node ports that an event names.
 MOST_NAMED = 8
+#: The options that allow fields of a Service.
+_ALLOWED_BY = {
+    "externalIPs": "external_ips",
+    "externalName": "external_names",
+    "loadBalancerClass": "load_balancer_class",
+    "loadBalancerIP": "load_balancer_ip",
+}
 #: Node ports by protocol and port.
 NodePorts = Mapping[tuple[str, int], int]
 #: The field at which an API server refuses node ports.
@@ -115,7 +126,7 @@ class ServiceConfig(Config):
     allow: ServicesAllowed = ServicesAllowed()
 
 
-class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, OwnController):
+class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Grants[ServiceConfig], Initialize, OwnController):
     """Copies Services; the virtual side owns the spec, and both agree on addresses and node ports.
 
     The host is asked for the ones that the virtual API server has drawn. If it has given them to
@@ -148,6 +159,8 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, 
         "spec.selector": Selects(PODS, "map", empty_selects_nothing=True),
     }
     rights = (Right(Side.VIRTUAL, SERVICES, ("patch",)),)
+    grants = ("spec.externalIPs", "spec.externalName", "spec.loadBalancerClass", "spec.loadBalancerIP")
+    fixed_grants = ("spec.externalName", "spec.loadBalancerClass")
 
     def __init__(self) -> None:
         #: True if the virtual API server draws addresses from the host's range; set by ``init``.
@@ -223,13 +236,28 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, 
             return "it is the virtual API server's own Service"
         return None
 
+    def still_granted(self, ctx: Context[ServiceConfig], host: Obj) -> Obj:
+        """Return the copy without the fields that the tenant may not have, and has set."""
+        spec = host.get("spec") or {}
+        refused = []
+        for field, option in _ALLOWED_BY.items():
+            if spec.get(field) and not getattr(ctx.config.allow, option) and ctx.marks.is_set(host, "spec", field):
+                refused.append(field)
+        if not refused:
+            return host
+        return {**host, "spec": {field: value for field, value in spec.items() if field not in refused}}
+
     def translate(self, ctx: Context[ServiceConfig], virtual: Obj) -> Obj:
         """Return the copy; it selects only this tenant's Pods of this namespace."""
-        host = super().translate(ctx, virtual)
         given = virtual.get("spec") or {}
+        is_balanced = given.get("type") == "LoadBalancer"
+        if is_balanced:
+            ctx = ctx.narrowed(_OF_LOAD_BALANCERS)
+        host = super().translate(ctx, virtual)
         spec = host.setdefault("spec", {})
-        if given.get("type") == "LoadBalancer":
+        if is_balanced:
             _refuse_open(ctx, virtual)
+            refuse_odd_values(ctx, virtual, LOAD_BALANCERS)
 
         for field in _kept_back(ctx.config.allow):
             if spec.pop(field, None):

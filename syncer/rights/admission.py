@@ -124,6 +124,19 @@ _TO_PODS = (
     " || (variables.home in variables.reached && variables.home in variables.makers)))"
 )
 
+#: The expression for what would give the daemon rights or effects that its own don't: a token of an
+#: account, as a request or in a Secret that the host fills, a Pod on a node of its choice, and the
+#: end of any Pod, as the mark of such an object isn't that of the Pod.
+_BEYOND_COPIES = (
+    "((request.resource.group == '' && has(request.subResource)"
+    " && request.resource.resource + '/' + request.subResource"
+    " in ['serviceaccounts/token', 'pods/binding', 'pods/eviction'])"
+    " || (request.resource.group == '' && request.resource.resource in ['bindings', 'secrets']"
+    " && request.operation in ['CREATE', 'UPDATE']"
+    " && (request.resource.resource == 'bindings'"
+    " || (has(object.type) && object.type == 'kubernetes.io/service-account-token'))))"
+)
+
 #: The expression for a write to where virtual clusters put copies whose names aren't known
 #: beforehand.
 _TO_LENT = (
@@ -141,13 +154,12 @@ def _validations(marks: Marks) -> list[Obj]:
     """
     rules = [
         {
-            # A token is a CREATE, of an object that may bear any mark.
-            "expression": (
-                f"(request.operation != 'CONNECT' || {_TO_PODS})"
-                " && !(request.resource.resource == 'serviceaccounts'"
-                " && has(request.subResource) && request.subResource == 'token')"
+            # These are CREATEs, of objects that may bear any mark.
+            "expression": f"(request.operation != 'CONNECT' || {_TO_PODS}) && !{_BEYOND_COPIES}",
+            "message": (
+                "the syncer connects to nothing but pods of its tenants on the host, and neither gets tokens"
+                " nor binds or evicts pods there"
             ),
-            "message": "the syncer connects to nothing but pods of its tenants on the host, and gets no tokens there",
         },
         {
             "expression": (

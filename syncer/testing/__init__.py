@@ -5,9 +5,10 @@
 * :mod:`syncer.testing.cases`: cases written in YAML;
 * :mod:`syncer.testing.laws`: laws that every syncer must obey, checked by hypothesis;
 * :class:`~syncer.testing.ApiServer`: an API server in this process, for kubectl and the daemon;
+* :func:`~syncer.testing.running_cluster`: a cluster of :mod:`syncer.multicluster` on such a server;
 * :class:`~syncer.testing.ControlPlane`: a real kube-apiserver.
 
-The last two are from the distribution kube-envtest: ``pip install ./plugins/envtest`` in a
+The last three are from the distribution kube-envtest: ``pip install ./plugins/envtest`` in a
 checkout.
 """
 
@@ -17,14 +18,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kube_envtest import ControlPlane
     from syncer.testing.in_process import ApiServer
+    from syncer.testing.running import running_cluster
     from syncer.testing.world import World
 
-__all__ = ["ApiServer", "ControlPlane", "World"]
+__all__ = ["ApiServer", "ControlPlane", "World", "running_cluster"]
 
 _MODULES = {
     "ApiServer": "syncer.testing.in_process",
     "ControlPlane": "kube_envtest",
     "World": "syncer.testing.world",
+    "running_cluster": "syncer.testing.running",
 }
 
 

@@ -12,8 +12,8 @@ def differences(expected: Any, found: Any, path: str, *, whole: bool) -> Iterato
         for key in sorted(expected.keys() | (found.keys() if whole else set())):
             yield from _at(expected, found, key, f"{path}.{key}", whole=whole)
     elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        for place, (one, other) in enumerate(zip(expected, found, strict=True)):
-            yield from differences(one, other, f"{path}[{place}]", whole=whole)
+        for index, (one, other) in enumerate(zip(expected, found, strict=True)):
+            yield from differences(one, other, f"{path}[{index}]", whole=whole)
     elif expected != found:
         yield f"{path}: expected {expected!r}, found {found!r}"
 

@@ -25,7 +25,7 @@ class FakeClusterCache:
 
     Any other raises :class:`~syncer.api.errors.NotConnected`; so does every cluster of an empty
     fake. Watches of the names in ``watches`` do nothing, others are recorded in ``watched``. Events
-    are those that a test tells. Connections and namespaces are those in ``logins`` and
+    are those of :meth:`notify`. Connections and namespaces are those in ``logins`` and
     ``namespaces``, by cluster.
 
     It has the methods of a cache that its consumers use: let these take
@@ -43,10 +43,10 @@ class FakeClusterCache:
         self._keys: dict[str, RSAPrivateKey] = {}
         self._sources: list[ClusterSource] = []
 
-    def tell(self, cluster: str, happening: Happening) -> None:
+    def notify(self, cluster: str, happening: Happening) -> None:
         """Give all sources an event."""
         for source in self._sources:
-            source.tell(ClusterEvent(cluster, happening), asyncio.get_running_loop().time())
+            source.notify(ClusterEvent(cluster, happening), asyncio.get_running_loop().time())
 
     def add(self, controller: Controller) -> None:
         """Engage a controller in the clusters."""
@@ -158,7 +158,7 @@ class FakeClusterCache:
         *,
         probe_failures: Collection[float] = (),
     ) -> ClusterSource:
-        """Return a queue of the events that :meth:`tell` gives."""
+        """Return a queue of the events that :meth:`notify` gives."""
         made = ClusterSource(name, map_cluster, sorted(probe_failures))
         self._sources.append(made)
         return made

@@ -118,7 +118,7 @@ def laws_for(
         checked.append(test_unknown_fields_are_kept)
     tests = {law.__name__: _test(made.name, law, {"trial": trials}, examples) for law in checked}
     if direction.goes_down:
-        law = test_no_two_keys_share_a_place
+        law = test_no_two_keys_share_a_host_key
         empty = st.builds(Trial, st.just(made), st.just(Scene(Key("", ""))), st.just(world))
         tests[law.__name__] = _test(made.name, law, {"trial": empty, "keys": _PAIRS}, examples)
     return type(f"LawsOf{made.name.title().replace('-', '')}", (), tests)
@@ -294,7 +294,7 @@ def test_unknown_fields_are_kept(trial: Trial) -> None:
     assert count(copied) >= sum(count(source) for source in trial.sources()), lost
 
 
-def test_no_two_keys_share_a_place(trial: Trial, keys: tuple[Key, Key]) -> None:
+def test_no_two_keys_share_a_host_key(trial: Trial, keys: tuple[Key, Key]) -> None:
     """No two keys have the same host key."""
     one, other = keys
     assume(one != other)

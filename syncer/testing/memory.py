@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from syncer.api import (
+    AlreadyExists,
     ClusterError,
     Conflict,
-    Exists,
     Invalid,
     Key,
-    Missing,
+    NotFound,
     Obj,
     Resource,
     Side,
@@ -91,7 +91,7 @@ class MemoryCluster(SideClient):
         """Return the object.
 
         Raises:
-            Missing: There is none.
+            NotFound: There is none.
         """
         return copy.deepcopy(self._there(resource, key))
 
@@ -107,18 +107,18 @@ class MemoryCluster(SideClient):
         """Create an object, bind a Pod, or issue a token.
 
         Raises:
-            Exists: The name is taken.
+            AlreadyExists: The name is taken.
             Conflict: The Pod is bound already.
         """
         obj = obj if body is None else codec.decode(body)
-        place = key or key_of(obj)
-        self._note("create", resource, place, subresource, obj)
+        key = key or key_of(obj)
+        self._note("create", resource, key, subresource, obj)
         if subresource == "token":
-            return self._token(place, obj)
+            return self._token(key, obj)
         if subresource == "binding":
-            return self._bind(resource, place, obj)
-        if self.find(resource, place) is not None:
-            raise Exists(f"{resource} {place} already exists on the {self.side.value} side")
+            return self._bind(resource, key, obj)
+        if self.find(resource, key) is not None:
+            raise AlreadyExists(f"{resource} {key} already exists on the {self.side.value} side")
         self._version += 1
         metadata = {
             "uid": f"{self.side.value}-uid-{self._version}",
@@ -142,7 +142,7 @@ class MemoryCluster(SideClient):
         """Apply a merge patch, or merge lists by the key of their items, or apply a JSON patch.
 
         Raises:
-            Missing: There is no such object.
+            NotFound: There is no such object.
             Conflict: The object has another uid.
         """
         before = self._there(resource, key)
@@ -182,7 +182,7 @@ class MemoryCluster(SideClient):
         terminating.
 
         Raises:
-            Missing: There is no such object.
+            NotFound: There is no such object.
             Conflict: The object has another uid or version.
         """
         self._note("delete", resource, key, "", {"uid": uid, "gracePeriodSeconds": grace})
@@ -209,7 +209,7 @@ class MemoryCluster(SideClient):
     def _there(self, resource: Resource, key: Key) -> Obj:
         obj = self.find(resource, key)
         if obj is None:
-            raise Missing(f"there is no {resource} {key} on the {self.side.value} side")
+            raise NotFound(f"there is no {resource} {key} on the {self.side.value} side")
         return obj
 
     def _note(self, verb: str, resource: Resource, key: Key, subresource: str, body: Obj) -> None:
@@ -282,6 +282,6 @@ def _allocated(obj: Obj, number: int) -> Obj:
     spec["clusterIPs"] = [spec["clusterIP"]]
     spec["ports"] = [{"protocol": "TCP", "targetPort": port["port"], **port} for port in spec.get("ports") or ()]
     if spec.get("type") in ("NodePort", "LoadBalancer"):
-        for place, port in enumerate(spec["ports"]):
-            port.setdefault("nodePort", 30000 + number % 1000 + place)
+        for index, port in enumerate(spec["ports"]):
+            port.setdefault("nodePort", 30000 + number % 1000 + index)
     return obj

@@ -48,16 +48,16 @@ def host_copy(virtual: Obj, **parts: Any) -> Obj:
     resource = resource_of(virtual)
     key = key_of(virtual)
     marks = _SETTINGS.marks
-    place = _SETTINGS.names.to_host(resource, key)
+    host_key = _SETTINGS.names.to_host(resource, key)
     known = merged({"metadata": {"uid": uid_for("virtual", virtual)}}, virtual)
     metadata = {
         "labels": marks.labels(_SETTINGS.identity, key),
-        "annotations": marks.annotations(resource, known, place),
+        "annotations": marks.annotations(resource, known, host_key),
     }
     return build(
         resource,
-        place.name,
-        namespace=place.namespace,
+        host_key.name,
+        namespace=host_key.namespace,
         **merged({"metadata": metadata}, parts),
     )
 
@@ -235,7 +235,7 @@ def ingress(
 def event(name: str, *, about: Obj, namespace: str = "", **parts: Any) -> Obj:
     """Return a warning Event about an object, in the object's namespace."""
     metadata = about["metadata"]
-    place = namespace or metadata.get("namespace") or "default"
+    event_namespace = namespace or metadata.get("namespace") or "default"
     regarding = {
         "apiVersion": about["apiVersion"],
         "kind": about["kind"],
@@ -251,7 +251,7 @@ def event(name: str, *, about: Obj, namespace: str = "", **parts: Any) -> Obj:
         "firstTimestamp": "2026-01-01T12:00:00Z",
         "lastTimestamp": "2026-01-01T12:00:00Z",
     }
-    return build(Resource("v1", "Event", "events"), name, namespace=place, **merged(base, parts))
+    return build(Resource("v1", "Event", "events"), name, namespace=event_namespace, **merged(base, parts))
 
 
 def crd(

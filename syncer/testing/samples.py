@@ -29,7 +29,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from syncer.api import NameTranslator, Obj, Resource, Side, Syncer, metadata_key, path_steps
-from syncer.directions import way_of
+from syncer.directions import direction_class
 from syncer.names import SingleNamespace
 from syncer.testing.laws import laws_for
 from syncer.testing.merge import merged
@@ -82,7 +82,7 @@ class Sample:
             return
         made = self.make("x")
         resource = self.resource
-        if not way_of(self.syncer).goes_down or not resource.namespaced:
+        if not direction_class(self.syncer).goes_down or not resource.namespaced:
             raise ValueError(
                 f"{self.syncer.name}: only a namespaced kind that goes to the host can have `make`",
             )

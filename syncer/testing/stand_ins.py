@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from syncer.api import Side, SyncerError, SyncRequest, Warned
-from syncer.engine.reconcile.plan import HeldFields
+from syncer.engine.reconcile.plan import PostponedFields
 from syncer.workqueue.queue import Queue
 
 T = TypeVar("T")
@@ -32,13 +32,13 @@ class Deaf:
         """Refuse a call that changed nothing: it is a defect of its decision."""
         raise AssertionError(f"a write to the {side.value} side changed nothing")
 
-    def held(self, held: HeldFields) -> None:
+    def postponed(self, postponed: PostponedFields) -> None:
         """Ignore frozen fields; a world has none."""
 
     def warned(self, warning: Warned) -> None:
         """Ignore the event of a write."""
 
-    def refused(self, held: HeldFields, error: SyncerError) -> None:
+    def refused(self, postponed: PostponedFields, error: SyncerError) -> None:
         """Raise the refusal of a merge: a world refuses only mistakes.
 
         Raises:

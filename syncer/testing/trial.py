@@ -89,7 +89,7 @@ class Trial:
 
     def step(self) -> list[Sent]:
         """Reconcile once, and return the requests that were made."""
-        before = {(side, *place): obj for side in Side for place, obj in self._all(side)}
+        before = {(side, *side_key): obj for side in Side for side_key, obj in self._all(side)}
         start = len(self.world.sent)
         self.refused = ""
         try:

@@ -152,8 +152,8 @@ class World:
         """Return the object at the host key of a virtual key, whoever made it."""
         made = self.syncer(syncer)
         key = _key(key)
-        place = made.host_key(self.settings, key)
-        return self._copy(Side.HOST, made.host_resource.kind, place)
+        host_key = made.host_key(self.settings, key)
+        return self._copy(Side.HOST, made.host_resource.kind, host_key)
 
     # -- decisions ---------------------------------------------------------------------------------
 
@@ -176,8 +176,8 @@ class World:
         virtual = _key(key)
         self._last = made
         self._show()
-        place = _key(host_key) if host_key is not None else self._origin(made, virtual)
-        request = SyncRequest(self.settings.cluster, made.name, virtual, place)
+        origin = _key(host_key) if host_key is not None else self._origin(made, virtual)
+        request = SyncRequest(self.settings.cluster, made.name, virtual, origin)
         controller = self._pair.controllers[made.name]
         self._decided = self._pair.reconciler.decide(controller, request, self._view(made))
         return self._decided.decision
@@ -359,9 +359,9 @@ class World:
         controller = self._pair.controllers[syncer.name]
         if not controller.direction.comes_up:
             return None
-        for place in self._pair.informers.keys(Side.HOST, syncer.host_resource):
-            host = self._pair.informers.get(Side.HOST, syncer.host_resource, place)
-            request = controller.request_for(Side.HOST, place, host)
+        for host_key in self._pair.informers.keys(Side.HOST, syncer.host_resource):
+            host = self._pair.informers.get(Side.HOST, syncer.host_resource, host_key)
+            request = controller.request_for(Side.HOST, host_key, host)
             if request is not None and request.key == key:
                 return request.host_key
         return None

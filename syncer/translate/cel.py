@@ -188,8 +188,8 @@ def _syntax_error(text: str, message: str) -> str:
 
     problem = found["text"].replace("mismatched input '<EOF>'", "it ends too early")
     problem = problem.replace("'<EOF>'", "its end")
-    place = _position(text, int(found["line"]), int(found["column"]))
-    return f"is not a CEL expression: {place}: {problem}."
+    position = _position(text, int(found["line"]), int(found["column"]))
+    return f"is not a CEL expression: {position}: {problem}."
 
 
 def _position(text: str, line: int, column: int) -> str:
@@ -247,8 +247,8 @@ def _unknown(kind: str, name: str, code: str, known: Iterable[str]) -> str:
     if found:
         start = found.start()
     before = code[:start]
-    place = _position(code, before.count("\n") + 1, len(before) - before.rfind("\n"))
-    message = f"is wrong at {place}: there is no {kind} {name!r}."
+    position = _position(code, before.count("\n") + 1, len(before) - before.rfind("\n"))
+    message = f"is wrong at {position}: there is no {kind} {name!r}."
 
     near = difflib.get_close_matches(name, list(known), n=1)
     if near:

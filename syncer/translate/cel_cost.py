@@ -427,12 +427,12 @@ class _Parser:
 
 def _tokens(text: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    place = 0
+    position = 0
     while True:
-        token = _TOKEN.match(text, place)
+        token = _TOKEN.match(text, position)
         if token is None:
-            raise Unknown(f"unknown syntax at {text[place : place + 10]!r}")
-        place = token.end()
+            raise Unknown(f"unknown syntax at {text[position : position + 10]!r}")
+        position = token.end()
         kind = token.lastgroup or "end"
         found.append((kind, token[kind]))
         if kind == "end":

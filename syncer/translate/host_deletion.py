@@ -46,7 +46,7 @@ class Deletions:
         *,
         virtual: Obj,
         host: Obj | None,
-        place: ObjectRef,
+        copy: ObjectRef,
     ) -> Decision:
         """Apply the policy to a decision.
 
@@ -58,7 +58,7 @@ class Deletions:
         if is_deleting(virtual) and not self.outlasts_mark:
             return decision
         if host is None:
-            return self._without_copy(decision, virtual, place)
+            return self._without_copy(decision, virtual, copy)
         if _writes_to_host(decision, Verb.DELETE):
             return self._unmarked(decision, virtual)
         if is_deleting(host) or annotations_of(host).get(self.marks.uid) != uid_of(virtual):
@@ -70,7 +70,7 @@ class Deletions:
             return decision
         return replace(decision, writes=(*decision.writes, self._marking(virtual, mark)))
 
-    def _without_copy(self, decision: Decision, virtual: Obj, place: ObjectRef) -> Decision:
+    def _without_copy(self, decision: Decision, virtual: Obj, copy: ObjectRef) -> Decision:
         since = copied_since(self.marks, virtual)
         if since is None:
             return decision
@@ -80,7 +80,7 @@ class Deletions:
             return decision
 
         option = f"sync.{self.section}.onHostDeletion"
-        gone = f"the copy {place.key} was deleted on the host, and {option} is {self.policy}"
+        gone = f"the copy {copy.key} was deleted on the host, and {option} is {self.policy}"
         if self.policy == "report":
             way_out = f"take the annotation {self.marks.copied} off this object"
             why = f"{gone}; to have it made again, {way_out}"
@@ -88,7 +88,7 @@ class Deletions:
         if is_deleting(virtual):
             return skip(f"{gone}; the virtual object is being deleted")
 
-        precondition = Precondition(place, since=since)
+        precondition = Precondition(copy, since=since)
         delete = Write(Side.VIRTUAL, Verb.DELETE, virtual, precondition=precondition)
         return Decision((delete,), gone)
 

@@ -19,35 +19,35 @@ def renaming(kind: str, find: FindResource) -> PatchRule:
     The value may also be a mapping with its ``name`` and ``namespace``.
     """
 
-    def rule(value: Any, obj: Obj, place: ValuePath, write: Writing) -> Any:
+    def rule(value: Any, obj: Obj, path: ValuePath, write: Writing) -> Any:
         resource = find(kind)
         if resource is None:
             raise Unfit(f"no {kind} is known on either side")
         if value is MISSING or not value:
             return value
         if isinstance(value, str):
-            return _renamed(resource, "", value, place, write).name
+            return _renamed(resource, "", value, path, write).name
         if isinstance(value, dict) and isinstance(value.get("name"), str):
-            return _renamed_pair(resource, value, place, write)
+            return _renamed_pair(resource, value, path, write)
         raise Unfit("the value there is neither a name nor a mapping with one")
 
     return rule
 
 
-def _renamed_pair(resource: Resource, pair: Obj, place: ValuePath, write: Writing) -> Obj:
+def _renamed_pair(resource: Resource, pair: Obj, path: ValuePath, write: Writing) -> Obj:
     """Return a mapping with the ``name`` and ``namespace`` of the side that is written to."""
     name = pair["name"]
     if not name:
         return pair
     namespace = pair.get("namespace") or ""
-    key = _renamed(resource, namespace, name, (*place, "name"), write)
+    key = _renamed(resource, namespace, name, (*path, "name"), write)
     renamed = {**pair, "name": key.name}
     if namespace:
         renamed["namespace"] = key.namespace
     return renamed
 
 
-def _renamed(resource: Resource, namespace: str, name: str, place: ValuePath, write: Writing) -> Key:
+def _renamed(resource: Resource, namespace: str, name: str, path: ValuePath, write: Writing) -> Key:
     """Return the key on the side that is written to.
 
     A name without a namespace is in the object's own namespace, and must stay there.
@@ -60,7 +60,7 @@ def _renamed(resource: Resource, namespace: str, name: str, place: ValuePath, wr
         return write.ctx.names.to_host(resource, virtual)
 
     host = _key(resource, namespace or write.host_namespace, name)
-    key = _virtual(resource, host, place, write)
+    key = _virtual(resource, host, path, write)
     if key is not None:
         is_own = not namespace and key.namespace == write.key.namespace
         if namespace or is_own or not resource.namespaced:
@@ -68,7 +68,7 @@ def _renamed(resource: Resource, namespace: str, name: str, place: ValuePath, wr
     raise Unfit(f"the name there is not that of the host copy of a virtual {resource.kind}")
 
 
-def _virtual(resource: Resource, host: Key, place: ValuePath, write: Writing) -> Key | None:
+def _virtual(resource: Resource, host: Key, path: ValuePath, write: Writing) -> Key | None:
     """Return the virtual key of a host key.
 
     It comes from the name, from the virtual object's value, or from the copy's marks.
@@ -79,7 +79,7 @@ def _virtual(resource: Resource, host: Key, place: ValuePath, write: Writing) ->
         return found
 
     if write.virtual is not None:
-        name = at(write.virtual, place)
+        name = at(write.virtual, path)
         if isinstance(name, str) and name:
             key = _key(resource, write.key.namespace, name)
             if ctx.names.to_host(resource, key) == host:
@@ -112,7 +112,7 @@ def narrowing(form: selectors.SelectorForm) -> PatchRule:
         "text": "a label selector written as text",
     }[form]
 
-    def rule(value: Any, obj: Obj, place: ValuePath, write: Writing) -> Any:
+    def rule(value: Any, obj: Obj, path: ValuePath, write: Writing) -> Any:
         if value is MISSING or value is None:
             return value
         if not selectors.fits(form, value):

@@ -192,9 +192,9 @@ def _with_canonical_quantities(obj: Obj) -> Obj:
     """
     if obj["apiVersion"] != "v1":
         return obj
-    for path in _QUANTITIES.get(obj["kind"], ()):
-        for place in pointers.places(obj, path_steps(path)):
-            found = at(obj, place)
+    for pattern in _QUANTITIES.get(obj["kind"], ()):
+        for path in pointers.paths(obj, path_steps(pattern)):
+            found = at(obj, path)
             if found is MISSING:
                 continue
             if isinstance(found, dict):
@@ -202,7 +202,7 @@ def _with_canonical_quantities(obj: Obj) -> Obj:
             else:
                 written = _canonical(found)
             if not same(written, found):
-                obj = pointers.replaced(obj, place, written)
+                obj = pointers.replaced(obj, path, written)
     return obj
 
 
@@ -216,23 +216,23 @@ def _canonical(amount: Any) -> Any:
 
 
 def _operation(patch: Patch) -> ApplyPatch:
-    place = patch.steps
-    source = patch.from_steps if patch.from_ else place
+    path = patch.steps
+    source = patch.from_steps if patch.from_ else path
 
     def change(obj: Obj, write: Writing) -> Obj:
-        if not (write.concerns(obj, place) and write.concerns(obj, source)):
+        if not (write.concerns(obj, path) and write.concerns(obj, source)):
             return obj
-        if write.live is not None and place[0] != "metadata":
+        if write.live is not None and path[0] != "metadata":
             # Lists of a running Pod were patched when it was created.
-            in_list = isinstance(at(obj, place[:-1]), list)
+            in_list = isinstance(at(obj, path[:-1]), list)
             if in_list and patch.op in ("add", "move", "copy"):
                 return obj
-        return operation(patch, obj, place, source)
+        return operation(patch, obj, path, source)
 
     return change
 
 
-def operation(patch: Patch, obj: Obj, place: ValuePath, source: ValuePath) -> Obj:
+def operation(patch: Patch, obj: Obj, path: ValuePath, source: ValuePath) -> Obj:
     """Apply an operation of RFC 6902.
 
     Raises:
@@ -240,30 +240,30 @@ def operation(patch: Patch, obj: Obj, place: ValuePath, source: ValuePath) -> Ob
     """
     match patch.op:
         case "test":
-            if not same(pointers.found(obj, place), patch.value):
+            if not same(pointers.found(obj, path), patch.value):
                 raise Unfit("the test does not hold")
             return obj
         case "remove":
-            return pointers.removed(obj, place)
+            return pointers.removed(obj, path)
         case "replace":
-            return pointers.replaced(obj, place, patch.value)
+            return pointers.replaced(obj, path, patch.value)
         case "add":
-            return _added(obj, place, patch.value)
+            return _added(obj, path, patch.value)
         case "copy":
-            return _added(obj, place, pointers.found(obj, source))
+            return _added(obj, path, pointers.found(obj, source))
         case _:
             value = pointers.found(obj, source)
-            return _added(pointers.removed(obj, source), place, value)
+            return _added(pointers.removed(obj, source), path, value)
 
 
-def _added(obj: Obj, place: ValuePath, value: Any) -> Obj:
+def _added(obj: Obj, path: ValuePath, value: Any) -> Obj:
     """Apply ``add``.
 
     Missing and empty labels mean the same, so their difference in RFC 6902 must not matter.
     """
-    if place[:-1] in _MAPS and at(obj, place[:-1]) in (MISSING, None):
-        obj = pointers.put(obj, place[:-1], {})
-    return pointers.added(obj, place, value)
+    if path[:-1] in _MAPS and at(obj, path[:-1]) in (MISSING, None):
+        obj = pointers.put(obj, path[:-1], {})
+    return pointers.added(obj, path, value)
 
 
 # -- at a path -------------------------------------------------------------------------------------
@@ -278,15 +278,15 @@ def _everywhere(steps: ValuePath, rule: PatchRule) -> ApplyPatch:
     def change(obj: Obj, write: Writing) -> Obj:
         result = obj
         # From the end, so that a removal doesn't shift the remaining places.
-        for place in reversed(list(pointers.places(obj, steps))):
-            if not write.concerns(obj, place):
+        for path in reversed(list(pointers.paths(obj, steps))):
+            if not write.concerns(obj, path):
                 continue
-            old = at(obj, place)
-            new = rule(old, obj, place, write)
+            old = at(obj, path)
+            new = rule(old, obj, path, write)
             if new is MISSING and old is not MISSING:
-                result = pointers.removed(result, place)
+                result = pointers.removed(result, path)
             elif new is not old:
-                result = pointers.put(result, place, new)
+                result = pointers.put(result, path, new)
         return result
 
     return change
@@ -304,7 +304,7 @@ def _evaluating(text: str, where: str) -> PatchRule:
         problems = [Problem(problem.message, path=where) for problem in error.problems]
         raise ConfigError(*problems) from None
 
-    def rule(value: Any, obj: Obj, place: ValuePath, write: Writing) -> Any:
+    def rule(value: Any, obj: Obj, path: ValuePath, write: Writing) -> Any:
         variables = {
             "value": None if value is MISSING else value,
             "self": obj,
@@ -334,17 +334,17 @@ def _refuse_other_marks(before: Obj, after: Obj, marks: Marks) -> None:
     Raises:
         Unfit: The patch does so.
     """
-    for place in _MAPS:
-        found = at(after, place)
+    for path in _MAPS:
+        found = at(after, path)
         is_text = isinstance(found, dict) and all(isinstance(text, str) for text in found.values())
         if found is not MISSING and found is not None and not is_text:
-            raise Unfit(f"{pointers.written(place)} would not be a mapping of text to text")
-        if _marks_in(before, place, marks) != _marks_in(after, place, marks):
-            raise Unfit(f"it would change a mark below {marks.prefix}/ in {pointers.written(place)}")
+            raise Unfit(f"{pointers.written(path)} would not be a mapping of text to text")
+        if _marks_in(before, path, marks) != _marks_in(after, path, marks):
+            raise Unfit(f"it would change a mark below {marks.prefix}/ in {pointers.written(path)}")
 
 
-def _marks_in(obj: Obj, place: ValuePath, marks: Marks) -> Obj:
-    found = at(obj, place)
+def _marks_in(obj: Obj, path: ValuePath, marks: Marks) -> Obj:
+    found = at(obj, path)
     if not isinstance(found, dict):
         return {}
     return {key: text for key, text in found.items() if marks.is_mark(key)}

@@ -27,14 +27,14 @@ class _Missing(Enum):
 MISSING: Final = _Missing.MISSING
 
 
-def written(place: ValuePath) -> str:
+def written(path: ValuePath) -> str:
     """Format a place as a JSON pointer."""
-    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in place)
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in path)
 
 
-def at(value: Any, place: ValuePath) -> Any:
+def at(value: Any, path: ValuePath) -> Any:
     """Return the value at a place, or ``MISSING``."""
-    for step in place:
+    for step in path:
         if isinstance(value, dict):
             value = value.get(step, MISSING)
         elif isinstance(value, list):
@@ -47,7 +47,7 @@ def at(value: Any, place: ValuePath) -> Any:
     return value
 
 
-def places(value: Any, steps: ValuePath, so_far: ValuePath = ()) -> Iterator[ValuePath]:
+def paths(value: Any, steps: ValuePath, so_far: ValuePath = ()) -> Iterator[ValuePath]:
     """Yield the places that a path leads to; its steps may be ``EACH``.
 
     Without ``EACH``, that is a single place, which need not exist.
@@ -67,47 +67,47 @@ def places(value: Any, steps: ValuePath, so_far: ValuePath = ()) -> Iterator[Val
     if not isinstance(items, list):
         raise Unfit(f"there is no list at {written((*so_far, *before))}")
     for number, item in enumerate(items):
-        yield from places(item, after, (*so_far, *before, str(number)))
+        yield from paths(item, after, (*so_far, *before, str(number)))
 
 
-def added(obj: Obj, place: ValuePath, value: Any) -> Obj:
+def added(obj: Obj, path: ValuePath, value: Any) -> Obj:
     """Apply ``add``: set a field, or insert a list item before the index (``-``: at the end)."""
 
     def change(container: Any, step: str) -> None:
         if isinstance(container, dict):
             container[step] = value
         else:
-            container.insert(_numbered(step, container, place, more=1), value)
+            container.insert(_numbered(step, container, path, more=1), value)
 
-    return _changed(obj, place, change)
+    return _changed(obj, path, change)
 
 
-def replaced(obj: Obj, place: ValuePath, value: Any) -> Obj:
+def replaced(obj: Obj, path: ValuePath, value: Any) -> Obj:
     """Apply ``replace``: change an existing value."""
 
     def change(container: Any, step: str) -> None:
         if at(container, (step,)) is MISSING:
-            raise _nothing_at(place)
+            raise _nothing_at(path)
         if isinstance(container, dict):
             container[step] = value
         else:
-            container[_numbered(step, container, place)] = value
+            container[_numbered(step, container, path)] = value
 
-    return _changed(obj, place, change)
+    return _changed(obj, path, change)
 
 
-def removed(obj: Obj, place: ValuePath) -> Obj:
+def removed(obj: Obj, path: ValuePath) -> Obj:
     """Apply ``remove``: remove an existing value."""
 
     def change(container: Any, step: str) -> None:
         if at(container, (step,)) is MISSING:
-            raise _nothing_at(place)
+            raise _nothing_at(path)
         if isinstance(container, dict):
             del container[step]
         else:
-            del container[_numbered(step, container, place)]
+            del container[_numbered(step, container, path)]
 
-    return _changed(obj, place, change)
+    return _changed(obj, path, change)
 
 
 def patched(obj: Obj, operations: Iterable[Obj]) -> Obj:
@@ -117,62 +117,62 @@ def patched(obj: Obj, operations: Iterable[Obj]) -> Obj:
         Unfit: It can't be applied, or has other operations than ``add`` and ``remove``.
     """
     for operation in operations:
-        place = path_steps(operation["path"])
+        path = path_steps(operation["path"])
         match operation["op"]:
             case "add":
-                obj = added(obj, place, operation["value"])
+                obj = added(obj, path, operation["value"])
             case "remove":
-                obj = removed(obj, place)
+                obj = removed(obj, path)
             case other:
                 raise Unfit(f"{other} is never sent")
     return obj
 
 
-def put(obj: Obj, place: ValuePath, value: Any) -> Obj:
+def put(obj: Obj, path: ValuePath, value: Any) -> Obj:
     """Set a field, with missing parent mappings, or replace a list item."""
-    for depth in range(1, len(place)):
-        if at(obj, place[:depth]) in (MISSING, None):
-            obj = _put(obj, place[:depth], {})
-    return _put(obj, place, value)
+    for depth in range(1, len(path)):
+        if at(obj, path[:depth]) in (MISSING, None):
+            obj = _put(obj, path[:depth], {})
+    return _put(obj, path, value)
 
 
-def _put(obj: Obj, place: ValuePath, value: Any) -> Obj:
-    if isinstance(at(obj, place[:-1]), list):
-        return replaced(obj, place, value)
-    return added(obj, place, value)
+def _put(obj: Obj, path: ValuePath, value: Any) -> Obj:
+    if isinstance(at(obj, path[:-1]), list):
+        return replaced(obj, path, value)
+    return added(obj, path, value)
 
 
-def found(obj: Any, place: ValuePath) -> Any:
+def found(obj: Any, path: ValuePath) -> Any:
     """Return the value at a place.
 
     Raises:
         Unfit: There is none.
     """
-    value = at(obj, place)
+    value = at(obj, path)
     if value is MISSING:
-        raise _nothing_at(place)
+        raise _nothing_at(path)
     return value
 
 
-def _changed(obj: Obj, place: ValuePath, change: Callable[[Any, str], None]) -> Obj:
+def _changed(obj: Obj, path: ValuePath, change: Callable[[Any, str], None]) -> Obj:
     """Return the object with ``change(copy of the container, last step)`` applied at a place."""
-    changed: Obj = _rebuilt(obj, place, 0, change)
+    changed: Obj = _rebuilt(obj, path, 0, change)
     return changed
 
 
-def _rebuilt(value: Any, place: ValuePath, depth: int, change: Callable[[Any, str], None]) -> Any:
+def _rebuilt(value: Any, path: ValuePath, depth: int, change: Callable[[Any, str], None]) -> Any:
     if not isinstance(value, dict | list):
-        where = written(place[:depth]) or "the object"
+        where = written(path[:depth]) or "the object"
         raise Unfit(f"{where} is neither a mapping nor a list")
     copied = value.copy()
-    step = place[depth]
-    if depth == len(place) - 1:
+    step = path[depth]
+    if depth == len(path) - 1:
         change(copied, step)
         return copied
     child = at(value, (step,))
     if child is MISSING:
-        raise _nothing_at(place[: depth + 1])
-    new = _rebuilt(child, place, depth + 1, change)
+        raise _nothing_at(path[: depth + 1])
+    new = _rebuilt(child, path, depth + 1, change)
     if isinstance(copied, dict):
         copied[step] = new
     else:
@@ -189,17 +189,17 @@ def _number(step: str) -> int | None:
     return int(step)
 
 
-def _numbered(step: str, items: list[Any], place: ValuePath, *, more: int = 0) -> int:
+def _numbered(step: str, items: list[Any], path: ValuePath, *, more: int = 0) -> int:
     """Return the index of a list item; with ``more`` the list may get so many further items."""
     if more and step == "-":
         return len(items)
     number = _number(step)
     if number is None:
-        raise Unfit(f"{written(place[:-1])} is a list, of which {step!r} is no item")
+        raise Unfit(f"{written(path[:-1])} is a list, of which {step!r} is no item")
     if number >= len(items) + more:
-        raise _nothing_at(place)
+        raise _nothing_at(path)
     return number
 
 
-def _nothing_at(place: ValuePath) -> Unfit:
-    return Unfit(f"there is nothing at {written(place)}")
+def _nothing_at(path: ValuePath) -> Unfit:
+    return Unfit(f"there is nothing at {written(path)}")

@@ -30,7 +30,7 @@ class Writing:
     #: The cost that its expressions may have together.
     budget: CostBudget = field(default_factory=CostBudget)
 
-    def concerns(self, obj: Obj, place: ValuePath) -> bool:
+    def concerns(self, obj: Obj, path: ValuePath) -> bool:
         """Return True if the value at a place is part of this write.
 
         Labels and annotations always are.
@@ -39,12 +39,12 @@ class Writing:
         running Pod repeats whole lists of the host pod, which were patched when the pod was created
         and must not be patched again.
         """
-        if place[0] == "metadata":
+        if path[0] == "metadata":
             return True
         if self.live is not None:
-            value = at(obj, place)
-            return value is not MISSING and not same(value, at(self.live, place))
-        return self.whole or place[0] in obj
+            value = at(obj, path)
+            return value is not MISSING and not same(value, at(self.live, path))
+        return self.whole or path[0] in obj
 
 
 def writing(write: Write, *, ctx: Context, virtual: Obj | None, host: Obj | None) -> Writing:

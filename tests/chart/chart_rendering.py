@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,19 @@ def rendered(
         Unrenderable: Helm refuses the values.
     """
     folder = built(chart.name) if chart.parent == CHARTS else chart
-    text = helm("template", release, str(folder), "--namespace", release, *options, values=values or {})
-    return [each for each in yaml.safe_load_all(text) if each]
+    text = _template(("template", release, str(folder), "--namespace", release, *options), yaml.safe_dump(values or {}))
+    return loaded(text)
+
+
+@lru_cache(maxsize=128)
+def _template(arguments: tuple[str, ...], values: str) -> str:
+    """Run Helm once for the same values, as many tests look at the same objects."""
+    return helm(*arguments, values=yaml.safe_load(values))
+
+
+def loaded(text: str) -> list[Obj]:
+    """Return the objects in a text of YAML, read by libyaml: PyYAML's own reader takes as long as Helm."""
+    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
 
 
 def granted(objects: Iterable[Obj]) -> dict[tuple[str, str, str], set[tuple[str, str, str, str]]]:

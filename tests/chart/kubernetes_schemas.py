@@ -53,8 +53,8 @@ def _built_in() -> Iterator[tuple[tuple[str, str, str], dict[str, Any]]]:
     definitions[_QUANTITY] = {"type": ["string", "number"]}
     for name, definition in definitions.items():
         for each in definition.get("x-kubernetes-group-version-kind", ()):
-            place = each["group"] or each["version"], each["version"], each["kind"]
-            yield place, {"$ref": _REFERENCE + name, "definitions": _reached(name, definitions)}
+            group_version_kind = each["group"] or each["version"], each["version"], each["kind"]
+            yield group_version_kind, {"$ref": _REFERENCE + name, "definitions": _reached(name, definitions)}
 
 
 def _custom() -> Iterator[tuple[tuple[str, str, str], dict[str, Any]]]:

@@ -197,7 +197,7 @@ def test_alerts_are_valid(path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_alerts_say_what_to_do() -> None:
+def test_alerts_name_a_remedy() -> None:
     text = RUNBOOKS.read_text()
     sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE))
     for rule in rules():
@@ -240,8 +240,8 @@ def test_dashboard_is_valid() -> None:
     panels = dashboard["panels"]
     ids = [panel["id"] for panel in panels]
     assert len(set(ids)) == len(ids)
-    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
-    assert len(set(places)) == len(places)
+    positions = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
+    assert len(set(positions)) == len(positions)
     assert all(panel["title"] for panel in panels)
     assert {variable["name"] for variable in dashboard["templating"]["list"]} == {
         "datasource",

@@ -90,7 +90,7 @@ def keys_at(container: Obj, pod: Obj) -> set[str]:
     return {item["key"] for secret in volumes for item in secret["items"]}
 
 
-def test_backup_notes_the_ca_and_what_writes_the_volume_sees_no_key_of_it() -> None:
+def test_backup_notes_the_ca_without_showing_its_key_to_the_writer() -> None:
     [pod] = pods(objects(backup={"enabled": True}), "backup")
     [snapshot], [keep] = pod["spec"]["initContainers"], pod["spec"]["containers"]
     assert keep["args"][5:] == ["--made=$(JOB)", "--ca=/pki/ca.crt"]
@@ -114,7 +114,7 @@ def test_restore_first_checks_the_ca_unless_the_keys_are_lost() -> None:
     assert not made[0] & made[1], "a Job that has failed can't be changed"
 
 
-def test_restore_has_the_memory_of_etcd_whose_data_it_reads() -> None:
+def test_restore_has_the_memory_of_the_restored_etcd() -> None:
     limits = {"limits": {"memory": "3Gi"}}
     found = objects(restore={"snapshot": "before", "running": True}, etcd={"resources": limits})
     [pod] = pods(found, "restore")
@@ -164,18 +164,18 @@ def test_restore_that_can_not_work_is_refused(values: dict[str, Any], why: str) 
         rendered(CHART, values)
 
 
-def test_notes_say_what_a_restore_takes_next() -> None:
+def test_notes_name_the_next_step_of_a_restore() -> None:
     def notes(**restore: Any) -> str:
         values = {"restore": {"snapshot": "one", **restore}, "backup": {"enabled": True}}
         chart = str(built("virtual-cluster"))
-        said = helm("install", "shop", chart, "--namespace=shop", "--dry-run=client", values=values)
-        return said.partition("\nNOTES:\n")[2]
+        output = helm("install", "shop", chart, "--namespace=shop", "--dry-run=client", values=values)
+        return output.partition("\nNOTES:\n")[2]
 
     running = notes(running=True)
     assert "vsyncer.dev/part=restore" in running
     assert "rollout status" not in running
     assert "syncer patrol --confirm" not in running
-    held = notes(hold=True)
-    assert "rollout status" in held
-    assert "syncer patrol --confirm" in held
+    restored = notes(hold=True)
+    assert "rollout status" in restored
+    assert "syncer patrol --confirm" in restored
     assert "patrol" not in notes(hold=False)

@@ -81,8 +81,8 @@ class Issuer:
     def configuration(self) -> dict[str, Any]:
         """Return the configuration, as OpenID Connect Discovery has it."""
         algorithms = {"id_token_signing_alg_values_supported": ["RS256"]}
-        flows = {"response_types_supported": ["id_token"], "subject_types_supported": ["public"]}
-        return {"issuer": self.url, "jwks_uri": f"{self.url}/keys", **algorithms, **flows}
+        discovery = {"response_types_supported": ["id_token"], "subject_types_supported": ["public"]}
+        return {"issuer": self.url, "jwks_uri": f"{self.url}/keys", **algorithms, **discovery}
 
     def keys(self) -> dict[str, Any]:
         """Return the public key."""
@@ -170,8 +170,8 @@ class ChartPlane(Plane):
         document = yaml.safe_load(self.super_admin.read_text())
         document["users"][0]["user"] = {"token": token}
         kubeconfig.write_text(yaml.safe_dump(document))
-        said = self.kubectl("auth", "whoami", "-o=yaml", kubeconfig=kubeconfig, check=False)
-        return list(yaml.safe_load(said.stdout)["status"]["userInfo"]["groups"]) if said.returncode == 0 else []
+        output = self.kubectl("auth", "whoami", "-o=yaml", kubeconfig=kubeconfig, check=False)
+        return list(yaml.safe_load(output.stdout)["status"]["userInfo"]["groups"]) if output.returncode == 0 else []
 
     def _etcd(self) -> list[str]:
         return [flag for flag in self._flags("etcd") if flag != "--listen-metrics-urls="]
@@ -194,8 +194,8 @@ class ChartPlane(Plane):
             "$(POD_NAME)": "api-control-plane-0",
         }
         flags = command[1:]
-        for there, place in here.items():
-            flags = [flag.replace(there, place) for flag in flags]
+        for there, path in here.items():
+            flags = [flag.replace(there, path) for flag in flags]
         return list(flags)
 
 
@@ -244,7 +244,7 @@ def test_tenant_may_do_everything_by_a_binding_that_can_be_taken_away_and_comes_
     plane.until(may)
 
 
-def test_api_server_may_do_at_kubelets_what_it_needs_and_nothing_else(plane: ChartPlane) -> None:
+def test_api_server_has_only_needed_rights_at_kubelets(plane: ChartPlane) -> None:
     plane.apply("05-access.yaml")
     document = yaml.safe_load(plane.super_admin.read_text())
     pki = plane.folder / "api-pki"
@@ -272,7 +272,7 @@ def test_audit_log_is_in_the_output_of_the_api_server(plane: ChartPlane) -> None
     assert {event["objectRef"]["resource"] for event in events} == {"namespaces"}
 
 
-def test_user_of_an_identity_provider_logs_in_and_nobody_does_without_credentials(plane: ChartPlane) -> None:
+def test_user_of_an_identity_provider_logs_in_only_with_credentials(plane: ChartPlane) -> None:
     claims = {"email": "jane@example.com", "groups": ["developers"]}
     plane.until(lambda: plane.groups_of(plane.issuer.token(**claims)) == ["oidc:developers", "system:authenticated"])
     assert plane.groups_of(plane.issuer.token(**claims, aud="another")) == []

@@ -16,6 +16,9 @@ from syncer.config import SyncerConfig, build, parse
 from syncer.daemon.fleet.config_file import PROCESS
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 CHART = CHARTS / "syncer"
 TEAM = {"namespace": "team-a", "hostNamespaces": ["team-a-pods", "team-a-more"]}
 SHOP = {"name": "shop", "hostNamespace": "vc-shop", "kubeconfigSecret": {"name": "shop-kubeconfig", "key": "value"}}
@@ -51,7 +54,7 @@ def text(found: Objects) -> str:
 
 def config(**values: Any) -> SyncerConfig:
     """Return what the daemons make of their configuration."""
-    return build(parse(text(objects(**values))), installed()).config
+    return build(parse(text(objects(**values))), INSTALLED).config
 
 
 def pod(found: Objects) -> Obj:
@@ -67,8 +70,8 @@ def test_missing_namespace_of_copies_or_secrets_ends_an_install_before_anything_
         for each in release(**values)
         if "pre-install" in each["metadata"].get("annotations", {}).get("helm.sh/hook", "")
     ]
-    places = [each["metadata"]["namespace"] for each in first]
-    assert sorted(places) == ["team-a", "team-a-more", "team-a-pods", "vc-shop"]
+    namespaces = [each["metadata"]["namespace"] for each in first]
+    assert sorted(namespaces) == ["team-a", "team-a-more", "team-a-pods", "vc-shop"]
     assert all(each["kind"] == "Role" and each["rules"] == [] for each in first), "they give no right"
     assert not [name for _, name in objects(**values, rbac={"create": False}) if name == "fleet-check"]
 
@@ -91,8 +94,8 @@ def test_virtual_clusters_of_secrets_and_listed_ones_are_served() -> None:
 def test_notes_name_the_label_that_each_namespace_of_secrets_has() -> None:
     own = {"namespace": "team-b", "hostNamespaces": ["b"], "selector": "example.org/cluster=yes"}
     values = values_of(virtualClusterSecrets=[TEAM, own])
-    said = helm("install", "fleet", str(built("syncer")), "--dry-run=client", values=values)
-    notes = said.partition("\nNOTES:\n")[2]
+    message = helm("install", "fleet", str(built("syncer")), "--dry-run=client", values=values)
+    notes = message.partition("\nNOTES:\n")[2]
     assert "namespace team-a, with the label vsyncer.dev/virtual-cluster: copies in team-a-pods, team-a-more" in notes
     assert "namespace team-b, with the label example.org/cluster=yes: copies in b" in notes
 
@@ -160,8 +163,8 @@ def test_secrets_are_read_in_their_namespace_and_copies_written_in_those_that_ar
     assert {each["metadata"]["namespace"] for each in roles} >= {"team-a", "fleet"}
     rights = granted(release())
     assert rights["Role", "team-a", "fleet.secrets"] == {("", "secrets", "", each) for each in ("get", "list", "watch")}
-    places = {namespace for _, namespace, name in rights if name == "vsyncer-secrets.team-a"}
-    assert places == {"team-a-pods", "team-a-more"}
+    namespaces = {namespace for _, namespace, name in rights if name == "vsyncer-secrets.team-a"}
+    assert namespaces == {"team-a-pods", "team-a-more"}
 
 
 def test_running_daemons_follow_virtual_clusters_that_join_and_only_a_change_of_their_own_restarts_them() -> None:

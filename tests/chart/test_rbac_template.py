@@ -69,7 +69,7 @@ def _expected(configuration: Mapping[str, Any], side: str) -> list[Obj]:
     return _roles(_loaded(configuration), subject, side=str(Side(side)), only=None, chosen="")
 
 
-def _place(each: Obj) -> tuple[str, str, str]:
+def _identity(each: Obj) -> tuple[str, str, str]:
     return each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]
 
 
@@ -243,7 +243,7 @@ def test_roles_of_any_configuration_are_those_of_the_daemon(chart: Path) -> None
             labels = {"number": str(number), "side": side}
             mine = [each for each in objects if each["metadata"]["labels"] == labels]
             expected = _expected(configuration, side)
-            assert len({_place(each) for each in mine}) == len(mine), "a role is there twice"
+            assert len({_identity(each) for each in mine}) == len(mine), "a role is there twice"
             assert granted(mine) == granted(expected), configuration
             assert bound(mine) == bound(expected)
 
@@ -251,7 +251,7 @@ def test_roles_of_any_configuration_are_those_of_the_daemon(chart: Path) -> None
 def _examples() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the example configurations; parts of one are put into the least that there can be."""
     for file in sorted((CHARTS.parent / "examples").rglob("*.yaml")):
-        for number, found in enumerate(yaml.safe_load_all(file.read_text())):
+        for number, found in enumerate(yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader)):
             if isinstance(found, dict) and (found.get("kind") == "SyncerConfig" or "sync" in found):
                 yield f"{file.stem}-{number}", found if found.get("kind") else _least(**found)
 
@@ -306,5 +306,5 @@ def test_roles_of_an_example_are_those_of_the_daemon(chart: Path, name: str) -> 
     ],
     ids=["unknown kind", "unknown translator", "authority without the named kind", "related without a namespace"],
 )
-def test_configuration_whose_rights_are_unknown_is_refused(chart: Path, sections: dict[str, Any], message: str) -> None:
+def test_configuration_with_unknown_rights_is_refused(chart: Path, sections: dict[str, Any], message: str) -> None:
     assert message in _refusal(chart, _least(**sections))

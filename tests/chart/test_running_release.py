@@ -45,8 +45,8 @@ def install(host: ControlPlane, made: Obj, *, release: str = "shop") -> None:
         "meta.helm.sh/release-name": release,
         "meta.helm.sh/release-namespace": "shop",
     }
-    status, said = host.request("POST", "/apis/apps/v1/namespaces/shop/statefulsets", made)
-    assert status == 201, said
+    status, output = host.request("POST", "/apis/apps/v1/namespaces/shop/statefulsets", made)
+    assert status == 201, output
 
 
 def flag_of(made: Obj, name: str) -> str:

@@ -14,6 +14,9 @@ from syncer.config import build, parse
 from syncer.plugins import installed
 from syncer.version import VERSION
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 CHART = CHARTS / "syncer"
 SHOP: Mapping[str, Any] = {
     "name": "shop",
@@ -38,7 +41,7 @@ def objects(**values: Any) -> dict[tuple[str, str], Obj]:
 
 def test_virtual_cluster_is_served_with_the_kubeconfig_of_its_secret() -> None:
     found = objects(config={"workers": 8})
-    config = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), installed()).config
+    config = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), INSTALLED).config
     [cluster] = config.clusters()
     assert (cluster.name, cluster.host_namespace, config.workers) == ("shop", "vc-shop", 8)
     assert cluster.networking.api_server.host == "10.0.0.1"
@@ -52,7 +55,7 @@ def test_virtual_cluster_is_served_with_the_kubeconfig_of_its_secret() -> None:
 @pytest.mark.parametrize("given", [{}, {"waitForKubeconfig": False}])
 def test_secret_with_the_kubeconfig_may_come_later_unless_the_entry_says_otherwise(given: Obj) -> None:
     found = objects(virtualClusters=[{**SHOP, **given}])
-    [cluster] = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), installed()).config.clusters()
+    [cluster] = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), INSTALLED).config.clusters()
     [secret] = [
         each["secret"]
         for each in found["Deployment", "syncer-shop"]["spec"]["template"]["spec"]["volumes"]
@@ -65,7 +68,7 @@ def test_secret_with_the_kubeconfig_may_come_later_unless_the_entry_says_otherwi
 def test_address_of_the_virtual_cluster_may_be_another_than_the_kubeconfigs() -> None:
     server = "https://api.vc-shop-plane.svc:6443"
     found = objects(virtualClusters=[{**SHOP, "server": server}])
-    [cluster] = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), installed()).config.clusters()
+    [cluster] = build(parse(found["ConfigMap", "syncer-shop"]["data"]["syncer.yaml"]), INSTALLED).config.clusters()
     assert cluster.connection.server == server
 
 
@@ -81,12 +84,12 @@ def test_further_virtual_cluster_gets_a_daemon_of_its_own_and_changes_nothing_of
     alone, both = objects(**ALL_PARTS), objects(virtualClusters=[BANK, SHOP], **ALL_PARTS)
     for each in (*alone.values(), *both.values()):
         each["metadata"].get("annotations", {}).pop("helm.sh/hook-weight", None)  # they go one after the other
-    assert {place: each for place, each in both.items() if place in alone} == alone
-    added = {place: each for place, each in both.items() if place not in alone}
+    assert {identity: each for identity, each in both.items() if identity in alone} == alone
+    added = {identity: each for identity, each in both.items() if identity not in alone}
     assert sorted(kind for kind, _ in added) == sorted(kind for kind, _ in alone)
-    said = yaml.safe_dump(list(added.values()))
-    assert "shop" not in said, "nothing of it names the first one, its Secret or its namespace"
-    [cluster] = build(parse(added["ConfigMap", "syncer-bank"]["data"]["syncer.yaml"]), installed()).config.clusters()
+    output = yaml.safe_dump(list(added.values()))
+    assert "shop" not in output, "nothing of it names the first one, its Secret or its namespace"
+    [cluster] = build(parse(added["ConfigMap", "syncer-bank"]["data"]["syncer.yaml"]), INSTALLED).config.clusters()
     assert (cluster.name, cluster.host_namespace) == ("bank", "vc-bank")
 
 
@@ -228,7 +231,7 @@ def pod(found: Mapping[tuple[str, str], Obj]) -> Obj:
     return template
 
 
-def test_plugins_are_an_image_volume_or_what_an_init_container_writes_wherever_the_daemon_runs() -> None:
+def test_plugins_come_from_an_image_volume_or_an_init_container() -> None:
     values = yaml.safe_load((CHART / "ci" / "plugins.yaml").read_text())
     found = objects(**values, uninstall={"enabled": True})
     job = found["Job", "syncer-shop-uninstall"]["spec"]["template"]["spec"]
@@ -249,7 +252,7 @@ def test_plugins_are_an_image_volume_or_what_an_init_container_writes_wherever_t
             assert "emptyDir" in volumes["tmp"]
 
 
-def test_plugin_is_refused_whose_init_container_has_nothing_to_copy() -> None:
+def test_plugin_is_refused_if_its_init_container_copies_nothing() -> None:
     with pytest.raises(Unrenderable, match=r"plugins: foo\.subPath: name the folder"):
         objects(plugins=[{"name": "foo", "image": "example.org/foo:1", "initContainer": {}}])
 
@@ -365,16 +368,16 @@ def test_network_policy_opens_the_metrics_and_the_kubelets_ports_alone() -> None
 def notes(**values: Any) -> str:
     """Return what Helm prints after an install."""
     given = {"virtualClusters": [SHOP], **values}
-    said = helm("install", "syncer", str(built("syncer")), "--dry-run=client", values=given)
-    return said.partition("\nNOTES:\n")[2]
+    output = helm("install", "syncer", str(built("syncer")), "--dry-run=client", values=given)
+    return output.partition("\nNOTES:\n")[2]
 
 
 def test_notes_say_how_to_give_rights_to_check_the_configuration_and_to_see_that_it_works() -> None:
-    said = notes()
-    assert "syncer rbac --side virtual --user NAME | kubectl --kubeconfig VIRTUAL apply -f -" in said
-    assert "syncer config validate" in said
-    assert "syncer status" in said
-    assert "removes all copies" not in said
+    output = notes()
+    assert "syncer rbac --side virtual --user NAME | kubectl --kubeconfig VIRTUAL apply -f -" in output
+    assert "syncer config validate" in output
+    assert "syncer status" in output
+    assert "removes all copies" not in output
     assert "removes all copies" in notes(uninstall={"enabled": True})
     both = notes(virtualClusters=[SHOP, BANK])
     assert all(f"exec deployment/syncer-{name} -- syncer rbac" in both for name in ("shop", "bank"))

@@ -83,7 +83,7 @@ def test_jobs_end_before_helm_gives_up_and_stay_for_their_log_if_they_fail() -> 
 
 def test_rights_come_before_the_jobs_and_go_with_them_however_they_end() -> None:
     found = hooks()
-    rights = {place: obj["metadata"]["annotations"] for place, obj in found.items() if place[0] != "Job"}
+    rights = {identity: obj["metadata"]["annotations"] for identity, obj in found.items() if identity[0] != "Job"}
     assert set(rights) == {(kind, END) for kind in RIGHTS} | {(kind, UNINSTALL) for kind in RIGHTS[1:]}
     for annotations in rights.values():
         assert annotations["helm.sh/hook-weight"] == "-1"
@@ -154,11 +154,11 @@ def test_copies_of_the_daemon_alone_stay_unless_it_is_asked_for() -> None:
 
 def test_right_to_delete_the_lease_is_where_the_configuration_has_it() -> None:
     elected = {"leaderElection": {"namespace": "home", "name": "fleet"}}
-    for config, place in (({}, ("vc-shop", "vsyncer-shop")), (elected, ("home", "fleet"))):
+    for config, identity in (({}, ("vc-shop", "vsyncer-shop")), (elected, ("home", "fleet"))):
         found = hooks_of_the_daemon_alone(config=config, uninstall={"enabled": True})
         role, binding = found["Role", "syncer-shop-uninstall"], found["RoleBinding", "syncer-shop-uninstall"]
-        assert (role["metadata"]["namespace"], *role["rules"][0]["resourceNames"]) == place
-        assert binding["metadata"]["namespace"] == place[0]
+        assert (role["metadata"]["namespace"], *role["rules"][0]["resourceNames"]) == identity
+        assert binding["metadata"]["namespace"] == identity[0]
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "syncer-shop", "namespace": "syncer"}]
 
 

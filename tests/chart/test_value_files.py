@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from chart_rendering import CHARTS, bound, granted, helm, rendered
+from chart_rendering import CHARTS, bound, granted, helm, loaded, rendered
 from click.testing import CliRunner
 from kubernetes_schemas import LOCATION, write
 from test_monitoring import OPERATOR
@@ -56,7 +56,7 @@ def printed(folder: Path, configuration: Obj, *options: str) -> list[Obj]:
     file.write_text(yaml.safe_dump(configuration))
     done = CliRunner().invoke(app, ["rbac", "--config", str(file), *options])
     assert done.exit_code == 0, done.output
-    return list(yaml.safe_load_all(done.output))
+    return loaded(done.output)
 
 
 def installed(configuration: Obj) -> Obj:
@@ -111,7 +111,7 @@ def test_unknown_field_and_unknown_kind_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", [each for each in FILES if each not in (BY_HAND, WITHOUT_DAEMON)])
-def test_roles_on_the_host_are_what_the_daemon_prints(file: str, tmp_path: Path) -> None:
+def test_roles_on_the_host_equal_the_daemons_output(file: str, tmp_path: Path) -> None:
     expected: list[Obj] = []
     for name, configuration in daemons(file):
         subject = f"--service-account=shop/{name}"
@@ -136,24 +136,24 @@ def test_selectors_have_a_label_that_no_tenant_can_set(file: str) -> None:
 def test_containers_keep_to_the_level_restricted(file: str) -> None:
     found = dict(pods({(each["kind"], each["metadata"]["name"]): each for each in made(file)}))
     assert found
-    for place, spec in found.items():
-        assert not [name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)], place
-        assert not [volume for volume in spec.get("volumes", []) if "hostPath" in volume], place
-        assert spec["securityContext"]["runAsNonRoot"], place
-        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, place
+    for owner, spec in found.items():
+        assert not [name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)], owner
+        assert not [volume for volume in spec.get("volumes", []) if "hostPath" in volume], owner
+        assert spec["securityContext"]["runAsNonRoot"], owner
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, owner
         for each in containers(spec):
             context = each["securityContext"]
-            assert not context["allowPrivilegeEscalation"], (place, each["name"])
-            assert context["capabilities"]["drop"] == ["ALL"], (place, each["name"])
-            assert set(context["capabilities"].get("add", [])) <= {"NET_BIND_SERVICE"}, (place, each["name"])
+            assert not context["allowPrivilegeEscalation"], (owner, each["name"])
+            assert context["capabilities"]["drop"] == ["ALL"], (owner, each["name"])
+            assert set(context["capabilities"].get("add", [])) <= {"NET_BIND_SERVICE"}, (owner, each["name"])
 
 
 @pytest.mark.parametrize(
     "file", [each for each in FILES if each.startswith("virtual-cluster") and each != WITHOUT_DAEMON]
 )
-def test_roles_in_the_virtual_cluster_are_what_the_daemon_prints(file: str, tmp_path: Path) -> None:
+def test_roles_in_the_virtual_cluster_equal_the_daemons_output(file: str, tmp_path: Path) -> None:
     [texts] = [each["data"] for each in made(file) if each["kind"] == "ConfigMap" and "10-daemon.yaml" in each["data"]]
-    found = [each for each in yaml.safe_load_all(texts["10-daemon.yaml"]) if each]
+    found = loaded(texts["10-daemon.yaml"])
     [(_, configuration)] = daemons(file)
     expected = printed(tmp_path, installed(configuration), "--side", "virtual", "--user", "vsyncer")
     assert granted(found) == granted(expected)
@@ -170,6 +170,6 @@ def test_no_role_is_made_where_they_are_made_by_hand() -> None:
 
 @pytest.mark.parametrize("file", [*(f"{name}-default" for name in NAMES), "syncer-fleet-default", "syncer-plugins"])
 def test_helm_finds_nothing_to_warn_of(file: str) -> None:
-    said = helm("lint", "--strict", str(built(chart_of(file).name)), values=yaml.safe_load(PATHS[file].read_text()))
-    assert "0 chart(s) failed" in said
-    assert "WARNING" not in said
+    message = helm("lint", "--strict", str(built(chart_of(file).name)), values=yaml.safe_load(PATHS[file].read_text()))
+    assert "0 chart(s) failed" in message
+    assert "WARNING" not in message

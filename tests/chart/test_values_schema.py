@@ -16,7 +16,7 @@ def _configured(config: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("values", "place", "word"),
+    ("values", "path", "word"),
     [
         ({"controlplane": {}}, "''", "controlplane"),
         ({"controlPlane": {"replicas": "three"}}, "/controlPlane/replicas", "integer"),
@@ -58,11 +58,11 @@ def _configured(config: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_misspelt_values_of_a_virtual_cluster_are_refused_with_their_place(
-    values: dict[str, Any], place: str, word: str
+    values: dict[str, Any], path: str, word: str
 ) -> None:
     with pytest.raises(Unrenderable) as caught:
         rendered(VIRTUAL_CLUSTER, values)
-    assert place in str(caught.value)
+    assert path in str(caught.value)
     assert word in str(caught.value)
 
 

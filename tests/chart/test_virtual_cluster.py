@@ -40,17 +40,17 @@ def test_selectors_have_a_label_that_no_tenant_can_set() -> None:
 def test_pods_keep_to_the_level_restricted() -> None:
     found = dict(pods(objects(EVERYTHING)))
     assert len(found) >= 7
-    for place, spec in found.items():
-        assert spec["securityContext"]["runAsNonRoot"], place
-        assert spec["securityContext"]["runAsUser"] == 65532, place
-        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, place
+    for owner, spec in found.items():
+        assert spec["securityContext"]["runAsNonRoot"], owner
+        assert spec["securityContext"]["runAsUser"] == 65532, owner
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, owner
         for each in containers(spec):
             context = each["securityContext"]
-            assert not context["allowPrivilegeEscalation"], (place, each["name"])
-            assert context["readOnlyRootFilesystem"], (place, each["name"])
-            assert context["capabilities"]["drop"] == ["ALL"], (place, each["name"])
+            assert not context["allowPrivilegeEscalation"], (owner, each["name"])
+            assert context["readOnlyRootFilesystem"], (owner, each["name"])
+            assert context["capabilities"]["drop"] == ["ALL"], (owner, each["name"])
             added = ["NET_BIND_SERVICE"] if each["name"] == "kube-apiserver" else []
-            assert context["capabilities"].get("add", []) == added, (place, each["name"])
+            assert context["capabilities"].get("add", []) == added, (owner, each["name"])
 
 
 def test_controllers_are_those_that_do_not_fight_the_host() -> None:
@@ -122,13 +122,13 @@ def test_private_keys_are_seen_by_their_users_alone() -> None:
         },
         "kube-controller-manager": {"ca.key", "sa.key", "controller-manager.key", "controller-manager.conf"},
     }
-    for place, each in pods(objects(EVERYTHING)):
-        if "control-plane" not in place:
+    for owner, each in pods(objects(EVERYTHING)):
+        if "control-plane" not in owner:
             secrets = [volume["secret"] for volume in each["volumes"] if "secret" in volume]
             seen = [
                 item["key"] for secret in secrets if secret["secretName"] == f"{NAME}-pki" for item in secret["items"]
             ]
-            assert seen == (["super-admin.conf"] if f"{NAME}-manifests-" in place else []), place
+            assert seen == (["super-admin.conf"] if f"{NAME}-manifests-" in owner else []), owner
 
 
 def test_programs_of_the_control_plane_start_in_order_and_three_know_each_other() -> None:
@@ -172,7 +172,7 @@ def test_values_that_cannot_work_are_refused(values: Obj, reason: str) -> None:
     assert reason in refusal(values)
 
 
-def test_configuration_is_passed_through_over_what_the_chart_knows() -> None:
+def test_configuration_is_passed_through_over_values_of_the_chart() -> None:
     given = {"sync": {"toHost": {"ingresses": {"enabled": True}}}, "kubelet": {"enabled": False}, "workers": 8}
     made = config(objects(syncer={"config": given}))
     assert {name: made[name] for name in given} == given
@@ -187,7 +187,7 @@ def test_change_of_the_configuration_restarts_the_daemon_alone() -> None:
     assert before["StatefulSet", f"{NAME}-control-plane"] == after["StatefulSet", f"{NAME}-control-plane"]
 
 
-def test_jobs_get_another_name_with_what_they_do_alone() -> None:
+def test_jobs_get_another_name_only_with_another_task() -> None:
     def jobs(found: Mapping[tuple[str, str], Obj]) -> set[str]:
         return {name for kind, name in found if kind == "Job" and f"{NAME}-uninstall" not in name}
 
@@ -201,10 +201,10 @@ def test_jobs_get_another_name_with_what_they_do_alone() -> None:
 
 def test_names_of_the_api_server_are_in_its_certificate_and_in_the_kubeconfig() -> None:
     found = objects(ingress={"enabled": True, "host": "shop.example.com"}, apiServer={"names": ["192.0.2.1"]})
-    [arguments] = [spec["containers"][0]["args"] for place, spec in pods(found) if place.startswith("CronJob")]
+    [arguments] = [spec["containers"][0]["args"] for owner, spec in pods(found) if owner.startswith("CronJob")]
     assert {"--name=shop.example.com", "--name=192.0.2.1", "--server=https://shop.example.com"} <= set(arguments)
     given = objects(kubeconfig={"server": "https://other.example.com"}, ingress={"enabled": True, "host": "x.example"})
-    [arguments] = [spec["containers"][0]["args"] for place, spec in pods(given) if place.startswith("CronJob")]
+    [arguments] = [spec["containers"][0]["args"] for owner, spec in pods(given) if owner.startswith("CronJob")]
     assert "--server=https://other.example.com" in arguments
 
 
@@ -212,9 +212,9 @@ def test_load_balancer_is_waited_for_by_the_first_job() -> None:
     found = objects(service={"type": "LoadBalancer", "loadBalancerSourceRanges": ["192.0.2.0/24"]})
     assert found["Service", NAME]["spec"]["loadBalancerSourceRanges"] == ["192.0.2.0/24"]
     waits = {
-        place.split()[0]: "--wait=120" in spec["containers"][0]["args"]
-        for place, spec in pods(found)
-        if f" {NAME}-pki" in place
+        owner.split()[0]: "--wait=120" in spec["containers"][0]["args"]
+        for owner, spec in pods(found)
+        if f" {NAME}-pki" in owner
     }
     assert waits == {"Job": True, "CronJob": False}
 
@@ -248,8 +248,8 @@ def test_authentication_and_audit_are_kubernetes_own_files() -> None:
 
 def test_plugins_are_in_folders_of_their_own_wherever_the_daemon_runs() -> None:
     found = dict(pods(objects(EVERYTHING)))
-    for place in (f"Deployment {NAME}-syncer", f"Job {NAME}-uninstall", f"Pod {NAME}-syncer-test"):
-        spec = found[place]
+    for owner in (f"Deployment {NAME}-syncer", f"Job {NAME}-uninstall", f"Pod {NAME}-syncer-test"):
+        spec = found[owner]
         volumes = {volume["name"]: volume for volume in spec["volumes"]}
         assert volumes["plugin-foo"]["image"]["reference"] == "example.org/foo:1"
         assert volumes["plugin-bar"]["emptyDir"] == {}
@@ -276,8 +276,8 @@ def test_volumes_go_with_the_release_unless_they_are_kept_with_their_keys() -> N
     kept = objects(etcd={"persistence": {"keep": True}})
     assert policy(objects()) == "Delete"
     assert policy(kept) == "Retain"
-    for place, spec in pods(kept):
-        if f" {NAME}-pki" in place:
+    for owner, spec in pods(kept):
+        if f" {NAME}-pki" in owner:
             assert "--keep" in spec["containers"][0]["args"]
 
 
@@ -310,8 +310,8 @@ def test_containers_have_a_limit_of_memory_and_temporary_files_one_of_size() -> 
     }
     assert limits | wanted == limits
     sizes = {
-        place: volume["emptyDir"].get("sizeLimit")
-        for place, spec in found.items()
+        owner: volume["emptyDir"].get("sizeLimit")
+        for owner, spec in found.items()
         for volume in spec["volumes"]
         if volume["name"] == "tmp"
     }
@@ -336,7 +336,7 @@ def test_jobs_end_and_late_ones_of_a_schedule_still_start() -> None:
         elif kind == "Job" and f"{NAME}-uninstall" not in name:
             # As long as the control plane may take to start.
             assert obj["spec"]["activeDeadlineSeconds"] == 3600, name
-    [spec] = [spec for place, spec in pods(found) if place.startswith(f"Job {NAME}-manifests")]
+    [spec] = [spec for owner, spec in pods(found) if owner.startswith(f"Job {NAME}-manifests")]
     assert "--request-timeout=30s" in spec["containers"][0]["args"]
 
 
@@ -366,7 +366,7 @@ def test_three_control_planes_are_on_nodes_of_their_own_if_possible() -> None:
 
 
 def test_token_of_the_host_is_not_where_the_tenants_server_is_asked() -> None:
-    [spec] = [spec for place, spec in pods(objects()) if place.startswith(f"Job {NAME}-manifests")]
+    [spec] = [spec for owner, spec in pods(objects()) if owner.startswith(f"Job {NAME}-manifests")]
     assert spec["automountServiceAccountToken"] is False
     [token] = [
         volume["name"]

@@ -62,7 +62,7 @@ def test_daemon_is_reached_at_metrics_by_monitoring_alone(config: Obj, kubelet: 
     assert reach(dialled) == kubelet
 
 
-def test_api_server_dials_what_is_the_tenants_and_the_internet_alone() -> None:
+def test_api_server_dials_only_the_tenant_and_the_internet() -> None:
     """A tenant chooses the addresses: of webhooks, aggregated APIs, Pods and Nodes."""
     dns = [{"ipBlock": {"cidr": "192.0.2.53/32"}}]
     found = objects(workloads={"networkPolicy": {"dns": dns}})
@@ -79,7 +79,7 @@ def test_api_server_dials_what_is_the_tenants_and_the_internet_alone() -> None:
     assert len(closed["NetworkPolicy", f"{NAME}-control-plane"]["spec"]["egress"]) == 4
 
 
-def test_internet_lacks_what_is_private_or_a_clouds_own() -> None:
+def test_internet_excludes_private_and_cloud_addresses() -> None:
     """The special ranges of RFC 6890, and the address of Azure's own services."""
     [internet] = objects()["NetworkPolicy", f"{NAME}-egress"]["spec"]["egress"][-1]["to"]
     found = set(internet["ipBlock"]["except"])
@@ -113,7 +113,7 @@ def test_pods_that_a_tenants_policy_isolates_are_left_their_api_server_and_names
     assert reach(own_names) == [(1053, 1053), (1053, 1053)]
 
 
-def test_tenants_policies_may_name_what_the_charts_own_opens_unless_the_configuration_says_it() -> None:
+def test_tenants_policies_may_name_blocks_of_the_chart_unless_configured() -> None:
     on = {"enabled": True}
 
     def allowed(policies: Obj, **network: Any) -> Any:

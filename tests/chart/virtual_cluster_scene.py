@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from chart_rendering import CHARTS, Unrenderable, rendered
+from chart_rendering import CHARTS, Unrenderable, loaded, rendered
 
 from syncer.api import Obj
 
@@ -60,7 +60,7 @@ def config(found: Mapping[tuple[str, str], Obj]) -> Obj:
 def in_virtual(found: Mapping[tuple[str, str], Obj]) -> dict[str, list[Obj]]:
     """Return the objects of the virtual cluster, by file."""
     data = found["ConfigMap", f"{NAME}-manifests"]["data"]
-    return {name: [obj for obj in yaml.safe_load_all(text) if obj] for name, text in data.items()}
+    return {name: loaded(text) for name, text in data.items()}
 
 
 def refusal(values: Mapping[str, Any]) -> str:

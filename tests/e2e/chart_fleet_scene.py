@@ -52,7 +52,7 @@ class Member(Reached):
 
     def values(self) -> Mapping[str, Any]:
         """Return the values: the node has no storage, and the tests no name server."""
-        address = self.host.place.addresses[1]
+        address = self.host.site.addresses[1]
         return {
             "fleet": {"namespace": FLEET},
             "service": {"type": "NodePort", "nodePort": self.port},
@@ -196,7 +196,7 @@ class Fleet:
         """
         [status] = self.replicas()[replica]["status"]["containerStatuses"]
         container = status["containerID"].removeprefix("containerd://")
-        outside.inside(self.host.place, [*CTR, "tasks", "kill", "--signal=SIGKILL", container])
+        outside.inside(self.host.site, [*CTR, "tasks", "kill", "--signal=SIGKILL", container])
         self.own("delete", "pod", replica, "--force", "--grace-period=0")
 
     def _install(self, release: str, chart: Path, values: Mapping[str, Any]) -> None:

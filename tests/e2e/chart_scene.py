@@ -56,7 +56,7 @@ class Chart(Reached):
 
     def __init__(self, host: Node, folder: Path) -> None:
         self.host, self.folder = host, folder
-        self._release = _Release(host.place, folder, (str(BINARY), "kubectl"), builds.tool("helm"))
+        self._release = _Release(host.site, folder, (str(BINARY), "kubectl"), builds.tool("helm"))
 
     @property
     def kubeconfig(self) -> Path:
@@ -151,7 +151,7 @@ class Chart(Reached):
         found = self._container(container)
         name = found["containerID"].removeprefix("containerd://")
         with suppress(Failed):
-            outside.inside(self.host.place, [*CTR, "tasks", "kill", "--signal=SIGKILL", name])
+            outside.inside(self.host.site, [*CTR, "tasks", "kill", "--signal=SIGKILL", name])
         until(f"{container} runs again", lambda: self._container(container)["restartCount"] > found["restartCount"])
 
     def answers(self) -> bool:
@@ -186,7 +186,7 @@ class Chart(Reached):
 
     @property
     def _volumes(self) -> Path:
-        return self.host.place.folder / "volumes"
+        return self.host.site.folder / "volumes"
 
     def _make_volumes(self) -> str:
         """Make the folders of both volumes; return their manifests."""
@@ -225,10 +225,10 @@ def load_images(host: Node, folder: Path) -> None:
     """
     archive = folder / "images.tar"
     charts.write_images(archive)
-    outside.load(host.place, [archive, demo.daemon_image()])
+    outside.load(host.site, [archive, demo.daemon_image()])
     archive.unlink()
     other = f"{TAG.rpartition(':')[0]}:{NEW_TAG}"
-    outside.inside(host.place, [*CTR, "images", "tag", "--force", TAG, other])
+    outside.inside(host.site, [*CTR, "images", "tag", "--force", TAG, other])
 
 
 class _Release(demo.Release):

@@ -8,7 +8,7 @@ from node_scene import Node
 from tenant_scene import Tenant
 
 from hack.realnode import outside
-from hack.realnode.place import Place
+from hack.realnode.node_site import NodeSite
 
 #: The tests that ran on a node.
 _ran: list[str] = []
@@ -17,16 +17,16 @@ _ran: list[str] = []
 @pytest.fixture(scope="session")
 def node() -> Iterator[Node]:
     """Return the node of this checkout; one that runs already is left running."""
-    place = Place.here()
+    site = NodeSite.here()
     if reason := outside.why_not():
         pytest.skip(f"NO REAL NODE: {reason}")
-    runs_already = outside.pid_of(place) is not None
-    outside.up(place)
+    runs_already = outside.pid_of(site) is not None
+    outside.up(site)
     try:
-        yield Node(place)
+        yield Node(site)
     finally:
         if not runs_already:
-            outside.down(place)
+            outside.down(site)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from hack.realnode.place import ROOT
+from hack.realnode.node_site import ROOT
 
 
 def demo(folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":

@@ -108,7 +108,7 @@ def servers_on_the_node(node: Node, folder: str) -> Iterator[None]:
         folder: An empty folder, which is served.
     """
     addresses = [f"{address}/32" for address in (METADATA, INTERNET)]
-    enter = outside.enter_network(node.place)
+    enter = outside.enter_network(node.site)
     for address in addresses:
         subprocess.run([*enter, "ip", "address", "replace", address, "dev", "lo"], check=True, timeout=600)
     command = ["python3", "-m", "http.server", str(WEB_PORT), f"--directory={folder}"]

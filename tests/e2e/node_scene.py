@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hack.commands import line_of
 from hack.realnode import outside
-from hack.realnode.place import Place
+from hack.realnode.node_site import NodeSite
 from hack.realnode.virtual import kubectl, kubectl_command
 
 #: The seconds that a pod may take to run and answer; a busy machine takes some of them.
@@ -99,12 +99,12 @@ class Reached(ABC):
 class Node(Reached):
     """A running node with its own cluster, the host."""
 
-    place: Place
+    site: NodeSite
 
     @property
     def kubeconfig(self) -> Path:
         """The kubeconfig of its administrator."""
-        return self.place.folder / "admin.kubeconfig"
+        return self.site.folder / "admin.kubeconfig"
 
     def kill(self, program: str) -> None:
         """Kill a program, such as ``kubelet``; the node starts it again.
@@ -112,15 +112,15 @@ class Node(Reached):
         Raises:
             Failed: It can't be killed.
         """
-        pid = self.place.pid_file(program).read_text()
-        outside.inside(self.place, ["sh", "-c", f"kill -KILL {pid}"])
+        pid = self.site.pid_file(program).read_text()
+        outside.inside(self.site, ["sh", "-c", f"kill -KILL {pid}"])
 
 
-def until(what: str, is_so: Callable[[], bool]) -> None:
+def until(expectation: str, is_so: Callable[[], bool]) -> None:
     """Wait until it is so; fail if that takes too long."""
     deadline = time.monotonic() + PATIENCE
     while not is_so():
-        assert time.monotonic() < deadline, f"not within {PATIENCE:g} s: {what}"
+        assert time.monotonic() < deadline, f"not within {PATIENCE:g} s: {expectation}"
         time.sleep(0.2)
 
 

@@ -121,7 +121,7 @@ def scene(chart: Chart, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sc
             plane=parts["control-plane"],
             daemon=parts["syncer"],
             kubelet=node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"],
-            host_api=f"{host.place.addresses[1]}:{url.port}",
+            host_api=f"{host.site.addresses[1]}:{url.port}",
             host_api_port=url.port,
         )
 

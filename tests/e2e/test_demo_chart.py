@@ -7,7 +7,7 @@ import pytest
 from demo_scene import demo
 
 from hack.realnode import outside
-from hack.realnode.place import Place
+from hack.realnode.node_site import NodeSite
 
 
 @pytest.mark.usefixtures("node")
@@ -20,4 +20,4 @@ def test_demo_through_the_chart_serves_requests_and_leaves_nothing(tmp_path: Pat
     assert "The plugin has copied the Foo default/example" in done.stdout
     assert "Of the chart's objects, none is left" in done.stdout
     assert list(tmp_path.iterdir()) == []
-    assert outside.pid_of(Place.beside()) is None
+    assert outside.pid_of(NodeSite.beside()) is None

@@ -8,7 +8,7 @@ from demo_scene import demo
 from node_scene import Node
 
 from hack.realnode import outside
-from hack.realnode.place import Place
+from hack.realnode.node_site import NodeSite
 from hack.webshop.clusters import alone
 
 
@@ -30,8 +30,8 @@ def test_demo_on_a_node_ends_well_once_a_container_has_served_a_request(tmp_path
     assert re.search(r"Pod +shop/web-\S+ .* Running and Ready on node1; both sides say so", done.stdout)
     assert not re.search("^! ", done.stdout, re.MULTILINE), done.stdout
     assert list(tmp_path.iterdir()) == []
-    assert not Place.beside().folder.exists()
-    assert outside.pid_of(Place.beside()) is None
+    assert not NodeSite.beside().folder.exists()
+    assert outside.pid_of(NodeSite.beside()) is None
 
 
 def test_demo_on_a_node_that_another_one_has_is_refused(node: Node, tmp_path: Path) -> None:
@@ -39,4 +39,4 @@ def test_demo_on_a_node_that_another_one_has_is_refused(node: Node, tmp_path: Pa
         done = demo(tmp_path)
     assert done.returncode == 1
     assert "another hack/demo --node of this checkout is running" in done.stdout
-    assert outside.pid_of(node.place) is not None
+    assert outside.pid_of(node.site) is not None

@@ -46,7 +46,7 @@ def pod() -> str:
 def test_python_client_in_a_pod_is_served_by_the_virtual_api_server(tenant: Tenant, tmp_path: Path) -> None:
     write_image(tmp_path / "image.tar", tmp_path / "client")
     subprocess.run(["gzip", "-1", tmp_path / "image.tar"], check=True, timeout=600)
-    outside.load(tenant.host.place, [tmp_path / "image.tar.gz"])
+    outside.load(tenant.host.site, [tmp_path / "image.tar.gz"])
     with tenant.namespace("python", RIGHTS, pod()):
 
         def ended() -> str:

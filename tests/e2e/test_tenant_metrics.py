@@ -132,10 +132,10 @@ def test_cadvisor_shows_the_tenants_containers_alone(tenant: Tenant, pod: str) -
 
 def test_metrics_server_of_the_tenant_reads_the_nodes(tenant: Tenant, pod: str) -> None:
     """A stock one takes a rate from two scrapes, so the counters of a node have to be right."""
-    place, port = tenant.host.place, 4444
+    site, port = tenant.host.site, 4444
     files = credentials(tenant.kubeconfig, tenant.folder / "tenant")
     command = [
-        *outside.enter_network(place),
+        *outside.enter_network(site),
         str(builds.metrics_server()),
         *(f"--{kind}kubeconfig={tenant.kubeconfig}" for kind in ("", "authentication-", "authorization-")),
         f"--secure-port={port}",
@@ -146,7 +146,7 @@ def test_metrics_server_of_the_tenant_reads_the_nodes(tenant: Tenant, pod: str) 
     ]
     tls = ssl._create_unverified_context()
     tls.load_cert_chain(files.certificate, files.key)
-    url = f"https://{place.addresses[1]}:{port}/apis/metrics.k8s.io/v1beta1/namespaces/measured/pods/{pod}"
+    url = f"https://{site.addresses[1]}:{port}/apis/metrics.k8s.io/v1beta1/namespaces/measured/pods/{pod}"
 
     def cores() -> float:
         with contextlib.suppress(OSError), urllib.request.urlopen(url, context=tls, timeout=20) as reply:

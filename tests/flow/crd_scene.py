@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from harness import CLUSTER, HOME, Daemon, Two, between
+from sampled import config_model
 
 from syncer.api import Obj
-from syncer.config import config_with
 from syncer.engine.controllers.request_status import RequestStatus
-from syncer.names import SingleNamespace
 from syncer.resources.definitions.public import PublicDefinitionSyncer
 from syncer.resources.definitions.tenant import TenantDefinitionSyncer
 from syncer.testing import ApiServer
@@ -32,7 +31,7 @@ def configured(from_host: Obj | None, to_host: Obj | None, cluster: str = CLUSTE
     """Return a configuration of the two syncers, as it would stand in the file."""
     section = "customResourceDefinitions"
     sync = {"fromHost": {section: from_host or {}}, "toHost": {section: to_host or {}}}
-    model = config_with([PublicDefinitionSyncer, TenantDefinitionSyncer], translator=SingleNamespace)
+    model = config_model([PublicDefinitionSyncer, TenantDefinitionSyncer])
     return model.model_validate({"cluster": cluster, "host": {"namespace": HOME}, "sync": sync})
 
 

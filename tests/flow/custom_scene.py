@@ -14,6 +14,9 @@ from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd, secret
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "custom"
 
 CERTIFICATES, ISSUERS = "certificates.cert-manager.io", "issuers.cert-manager.io"
@@ -53,7 +56,7 @@ def example(name: str, *, cluster: str = CLUSTER, **options: Any) -> SyncerConfi
     document = read(str(EXAMPLES / f"{name}.yaml"))
     document.data["cluster"] = cluster
     document.data["host"]["namespace"] = HOME
-    return build(document, installed(), [Override(path, value, "test") for path, value in options.items()]).config
+    return build(document, INSTALLED, [Override(path, value, "test") for path, value in options.items()]).config
 
 
 @contextlib.asynccontextmanager

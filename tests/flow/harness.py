@@ -10,20 +10,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from sampled import registry
+from sampled import config_model, registry
 
 from hack.side_tasks import helped_by
 from kube_envtest import EPOCH, Logged, virtual_time
 from syncer.api import Key, Obj, Side, Syncer
 from syncer.clusters.client import SideClient
 from syncer.clusters.transport import Transport
-from syncer.config import SyncerConfig, config_with
+from syncer.config import SyncerConfig
 from syncer.daemon.pages.status import settle
 from syncer.daemon.process import Process
 from syncer.engine.controllers.request_status import RequestStatus
 from syncer.engine.reconcile.policies.contention import contention_rules
 from syncer.leaderelection.lease import Lease
-from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
@@ -189,19 +188,19 @@ async def between(
     the virtual clusters.
     """
     here = SideClient("host", Side.HOST, host.transport(user))
-    held = lease(here) if lease else None
+    elected = lease(here) if lease else None
     process = Process(
         host=here,
         metrics=Metrics(version="test"),
         workers=workers,
-        until=lambda cluster: held.until if held else math.inf,
+        until=lambda cluster: elected.until if elected else math.inf,
         utcnow=utcnow,
         rng=random.Random("engine"),
     )
     for config, server in served:
         add(process, config, server, user=tenant)
     await process.prepare()
-    doing = held.lead(process.work) if held else process.work()
+    doing = elected.lead(process.work) if elected else process.work()
     async with process.running(), helped_by(doing) as [working]:
         try:
             yield Daemon(process, working)
@@ -223,7 +222,7 @@ def add(process: Process, config: SyncerConfig, server: Reachable, *, user: str 
 
 def configured(tenant: Tenant, syncers: Iterable[SyncerClass] | None = None) -> SyncerConfig:
     """Return the configuration for a tenant."""
-    model = config_with([*(built_in() if syncers is None else syncers)], translator=SingleNamespace)
+    model = config_model(built_in() if syncers is None else syncers)
     given = {"cluster": tenant.cluster, "host": {"namespace": tenant.home}}
     to_host = {"sync": {"toHost": _known(model, tenant.options or {})}}
     return model.model_validate(merged(given, to_host))

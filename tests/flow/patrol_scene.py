@@ -16,7 +16,7 @@ from kube_envtest import Rule
 from syncer.api import Obj
 from syncer.engine.patrol.findings import Scan
 from syncer.engine.patrol.patroller import Patroller
-from syncer.engine.patrol.patrollers import METRICS, held, readings
+from syncer.engine.patrol.patrollers import METRICS, readings, stopped_deletions
 from syncer.testing.objects import configmap
 
 PAST = 70.0  # seconds after which a bookmark has told every watch that it is past all that was dropped
@@ -69,7 +69,7 @@ def shown(daemon: Daemon) -> dict[str, float]:
     ask = daemon.process.metrics.ask
     for name in METRICS:
         ask(name, functools.partial(readings, daemon.process.patrollers(), name))
-    ask("syncer_deletions_held", lambda: held(daemon.process.pairs.values()))
+    ask("syncer_deletions_held", lambda: stopped_deletions(daemon.process.pairs.values()))
     rows = generate_latest(daemon.process.metrics.registry).decode().splitlines()
     return {name: float(value) for name, _, value in (row.rpartition(" ") for row in rows if row[0] != "#")}
 

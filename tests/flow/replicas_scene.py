@@ -56,8 +56,8 @@ class Replica:
     def __init__(self, replicas: "Replicas", name: str) -> None:
         self.replicas, self.name = replicas, name
         self.is_dead = self.is_cut = False
-        self.flows = asyncio.Event()
-        self.flows.set()
+        self.is_open = asyncio.Event()
+        self.is_open.set()
         self.metrics = Metrics(version="test")
         replicas.by_metrics[id(self.metrics)] = self
         host = SideClient("host", Side.HOST, Wire(self, replicas.world.host, ""))
@@ -86,7 +86,7 @@ class Replica:
 
     async def pass_through(self, *, host: bool) -> None:
         """Wait while the replica is frozen; fail if it is dead or cut off."""
-        await self.flows.wait()
+        await self.is_open.wait()
         if self.is_dead or (host and self.is_cut):
             raise ConnectionFailed("refused")
 
@@ -110,7 +110,7 @@ class Replica:
     async def kill(self) -> None:
         """End as after SIGKILL."""
         self.is_dead = True
-        self.flows.set()
+        self.is_open.set()
         self._task.cancel()
         await asyncio.wait({self._task})
         self.replicas.live.pop(self.name, None)
@@ -143,8 +143,8 @@ class Replicas:
 
     def holder(self, cluster: str) -> str:
         """Return the holder of the Lease of a virtual cluster; "" without one."""
-        place = f"{HOME}/{lease_name(FLEET.name, shard_of(cluster, SHARDS))}"
-        lease = self.world.host.get("leases.coordination.k8s.io", place)
+        lease_path = f"{HOME}/{lease_name(FLEET.name, shard_of(cluster, SHARDS))}"
+        lease = self.world.host.get("leases.coordination.k8s.io", lease_path)
         return str(lease["spec"].get("holderIdentity") or "").partition("_")[0] if lease else ""
 
     def leaders(self, cluster: str) -> list[str]:

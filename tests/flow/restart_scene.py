@@ -10,10 +10,10 @@ from class_rows import ROWS as CLASSES
 from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY
 from custom_scene import CERTIFICATES, CLUSTER_ISSUERS, custom, definition, owned_by
 from harness import CLUSTER, HOME, NAMESPACE, Two, built_in, host_path, widget
-from sampled import MADE, define
+from sampled import MADE, config_model, define
 
 from syncer.api import Key, NameTranslator, Obj, is_deleting
-from syncer.config import SyncerConfig, config_with
+from syncer.config import SyncerConfig
 from syncer.names import PerNamespace, SingleNamespace
 from syncer.resources.kinds import NAMESPACES
 from syncer.testing import ApiServer
@@ -42,7 +42,7 @@ RUNNING = ("pods", "nodes", "serviceaccounts", "pod-tokens", "secrets")
 TOKEN = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}]}}
 
 #: Resource and key.
-Place = tuple[str, str]
+ObjectPath = tuple[str, str]
 
 
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
@@ -54,8 +54,8 @@ class Case:
 
     name: str
     syncers: tuple[str, ...]
-    virtual: Place
-    host: Place
+    virtual: ObjectPath
+    host: ObjectPath
     #: What there is at first, on each side.
     on_virtual: tuple[Obj, ...] = ()
     on_host: tuple[Obj, ...] = ()
@@ -76,7 +76,7 @@ class Case:
         direction, _, name = self.section.partition(".")
         sync = merged(dict(self.sync), {direction: {name: options}} if options else {})
         host = {"namespace": HOME} if self.translator is SingleNamespace else {}
-        model = config_with(built_in(*self.syncers), translator=self.translator)
+        model = config_model(built_in(*self.syncers), self.translator)
         return model.model_validate({"cluster": CLUSTER, "host": host, "sync": sync})
 
     def stage(self) -> Two:
@@ -301,18 +301,18 @@ CASES = (*_SPECIAL, *(_sampled(sample) for name, sample in MADE.items() if name 
 # -- what people do --------------------------------------------------------------------------------
 
 
-def _edit(server: ApiServer, where: Place, patch: Obj) -> None:
+def _edit(server: ApiServer, where: ObjectPath, patch: Obj) -> None:
     found = server.get(*where)
     if found is not None and not is_deleting(found):
         server.put(merged(found, patch))
 
 
-def _delete(server: ApiServer, where: Place) -> None:
+def _delete(server: ApiServer, where: ObjectPath) -> None:
     if server.get(*where) is not None:
         server.delete(*where)
 
 
-def _recreate(server: ApiServer, where: Place) -> None:
+def _recreate(server: ApiServer, where: ObjectPath) -> None:
     """Delete the object and create it again with all its fields, as ``kubectl replace --force`` does."""
     found = server.get(*where)
     if found is not None:
@@ -321,7 +321,7 @@ def _recreate(server: ApiServer, where: Place) -> None:
         server.put(merged(found, {"metadata": fresh, "status": None}))
 
 
-Do = Callable[[ApiServer, Place, Obj], None]
+Do = Callable[[ApiServer, ObjectPath, Obj], None]
 _DEEDS: Mapping[str, Do] = {
     "edit": _edit,
     "delete": lambda server, where, patch: _delete(server, where),

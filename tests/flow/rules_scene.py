@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, between, built_in, crd, namespace
+from sampled import config_model
 from shop_scene import the_copy, the_original
 
 from syncer.api import Obj, Side
-from syncer.config import SyncerConfig, config_with
-from syncer.names import SingleNamespace
+from syncer.config import SyncerConfig
 from syncer.rights.rbac import Subject, manifests, needed
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
@@ -31,7 +31,7 @@ class Guarded(Two):
 
 def configured(sync: Mapping[str, Any], *syncers: str) -> SyncerConfig:
     """Return a configuration of some built-in syncers with these sections."""
-    model = config_with(built_in(*syncers), translator=SingleNamespace)
+    model = config_model(built_in(*syncers))
     return model.model_validate({"cluster": CLUSTER, "host": {"namespace": HOME}, "sync": sync})
 
 

@@ -26,7 +26,7 @@ def test_sides_end_in_step_whatever_happens() -> None:
 def test_leader_that_goes_on_after_failed_renewals_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     script = (Depose("ann"), Wait(8.0), Wait(8.0), Wait(8.0), Put("red", "pods", "blog", "a", look=0))
     assert wrong_in(script) == []
-    believes = property(lambda lease: lease._clock() < lease._held_until + 60)
+    believes = property(lambda lease: lease._clock() < lease._leads_until + 60)
     monkeypatch.setattr(Lease, "is_leader", believes)
-    monkeypatch.setattr(Lease, "until", property(lambda lease: lease._held_until + 60))
+    monkeypatch.setattr(Lease, "until", property(lambda lease: lease._leads_until + 60))
     assert any("while vsyncer-bob-1 led" in what for what in wrong_in(script))

@@ -4,11 +4,11 @@ import asyncio
 
 from harness import CLUSTER, HOME, Daemon, Two, between, crd, host_path, play, until, widget, writes
 from patrol_scene import outcomes, scanned
+from sampled import config_model
 from small_syncers import WIDGETS
 
 from syncer.api import Config, Mirror, Obj
-from syncer.config import SyncerConfig, config_with
-from syncer.names import SingleNamespace
+from syncer.config import SyncerConfig
 from syncer.testing.merge import merged
 
 
@@ -28,7 +28,7 @@ MADE = {"size": 1, "seed": "a", "place": {"zone": "z1", "rack": "r1"}}
 def configured() -> SyncerConfig:
     given = {"cluster": CLUSTER, "host": {"namespace": HOME}, "sync": {"toHost": {"widgets": {}}}}
     given["patrol"] = {"interval": "10h", "fresh": "10h"}
-    return config_with([Widgets], translator=SingleNamespace).model_validate(given)
+    return config_model([Widgets]).model_validate(given)
 
 
 def defined(two: Two) -> None:

@@ -16,10 +16,9 @@ from custom_scene import (
     there,
 )
 from harness import CLUSTER, HOME, Two, built_in, host_path, play, until, writes
+from sampled import config_model
 
-from syncer.config import config_with
 from syncer.engine.controllers.request_status import RequestState
-from syncer.names import SingleNamespace
 from syncer.testing.merge import merged
 from syncer.testing.objects import pod_mounting, secret, serviceaccount
 
@@ -202,7 +201,7 @@ def test_annotation_of_the_host_comes_up_goes_with_it_and_never_goes_down(two: T
     address = "example.org/address"
     sync = {"custom": {ISSUERS: {"up": ["status", "/metadata/annotations/example.org~1address"]}}}
     given = {"cluster": CLUSTER, "host": {"namespace": HOME}, "sync": sync}
-    config = config_with(built_in(), translator=SingleNamespace).model_validate(given)
+    config = config_model(built_in()).model_validate(given)
 
     async def scenario() -> None:
         cert_manager(two)

@@ -23,6 +23,9 @@ from syncer.plugins import installed
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd, secret
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 WIDGETS = "widgets.example.com"
 OURS = {"metadata": {"labels": {"vsyncer.dev/cluster": f"{CLUSTER}.{HOME}"}}}
 
@@ -31,7 +34,7 @@ def config_of(entry: str) -> SyncerConfig:
     """Return a configuration with one entry for custom resources."""
     text = f"cluster: {CLUSTER}\nhost: {{namespace: {HOME}}}\nsync: {{custom: {{{entry}}}}}\n"
     head = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n"
-    return build(parse(f"{head}{text}", "f.yaml"), installed()).config
+    return build(parse(f"{head}{text}", "f.yaml"), INSTALLED).config
 
 
 def test_issuer_that_the_host_does_not_show_can_not_be_used_until_it_does(two: Two) -> None:

@@ -22,12 +22,11 @@ from custom_scene import (
     there,
 )
 from harness import CLUSTER, HOME, NAMESPACE, Two, host_path, play, until, writes
+from sampled import config_model, registry
 
 from syncer.api import Obj, Resource
-from syncer.config import SyncerConfig, config_with
+from syncer.config import SyncerConfig
 from syncer.daemon.pages.status import waiting
-from syncer.names import SingleNamespace
-from syncer.plugins import installed
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, crd_version, secret, service
 
@@ -213,7 +212,7 @@ def test_object_that_the_status_names_comes_up_in_any_order(two: Two, first: str
 
 def configured(options: Mapping[str, Any]) -> SyncerConfig:
     given = {"cluster": CLUSTER, "host": {"namespace": HOME}, **options}
-    return config_with(installed().syncers(), translator=SingleNamespace).model_validate(given)
+    return config_model(registry()).model_validate(given)
 
 
 async def appeared(two: Two, resource: str, name: str) -> Obj:

@@ -23,7 +23,7 @@ from syncer.config import Loaded, SyncerConfig
 from syncer.daemon.pages import endpoints
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.plan import Frozen
-from syncer.engine.reconcile.policies.breaker import HeldDeletions
+from syncer.engine.reconcile.policies.breaker import StoppedDeletions
 from syncer.observe.catalogue import CATALOGUE, READ
 from syncer.observe.health import DEADLINE, Heartbeat
 from syncer.resources.kinds import CONFIG_MAPS
@@ -148,10 +148,10 @@ def test_metric_of_watches_is_0_while_one_is_broken(tmp_path: Path) -> None:
 
         await daemon.settled()
         assert set((await watched()).values()) == {1.0}
-        for place, reflector in daemon.process.pairs["shop"].reflectors.items():
-            if place == (Side.HOST, CONFIG_MAPS):
+        for source, reflector in daemon.process.pairs["shop"].reflectors.items():
+            if source == (Side.HOST, CONFIG_MAPS):
                 monkeypatch.setattr(reflector, "state", ReflectorState.LISTING)
-        broken = {place for place, value in (await watched()).items() if not value}
+        broken = {source for source, value in (await watched()).items() if not value}
         assert broken == {("shop", "host", "configmaps")}
 
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -247,10 +247,10 @@ def test_control_answers_are_about_the_virtual_cluster_that_is_asked_about(tmp_p
         await scanned(daemon)
         request = SyncRequest("bank", "configmaps", Key("shop", "x"))
         for pair in daemon.process.pairs.values():
-            held = HeldDeletions(
+            stopped = StoppedDeletions(
                 "configmaps", Side.HOST, 2, {(request.key, "uid"): request._replace(cluster=pair.name)}
             )
-            pair.policies.breaker.held["configmaps", Side.HOST] = held
+            pair.policies.breaker.stopped["configmaps", Side.HOST] = stopped
             freeze(pair, request._replace(cluster=pair.name))
         asked = (
             *(("GET", "/status"), ("GET", "/parked"), ("GET", "/patrol")),
@@ -260,7 +260,7 @@ def test_control_answers_are_about_the_virtual_cluster_that_is_asked_about(tmp_p
             assert clusters(await answers(method, path, "bank")) == ["bank"], path
             with pytest.raises(Unanswered, match=r"no virtual cluster 'bnak'; it serves bank, shop"):
                 await answers(method, path, "bnak")
-        assert [bool(pair.policies.breaker.held) for pair in daemon.process.pairs.values()] == [False, True]
+        assert [bool(pair.policies.breaker.stopped) for pair in daemon.process.pairs.values()] == [False, True]
         assert [len(pair.policies.contention.frozen()) for pair in daemon.process.pairs.values()] == [0, 1]
 
     shown(tmp_path, scene, taken=True)

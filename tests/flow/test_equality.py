@@ -39,7 +39,7 @@ def policy(**labels: str) -> Obj:
 
 
 #: By resource: an object, what is changed about it, and where.
-LIMIT, WEIGHT = "example.org/limit", "nginx.ingress.kubernetes.io/canary-weight"
+LIMIT, TIMEOUT = "example.org/limit", "nginx.ingress.kubernetes.io/proxy-read-timeout"
 OBJECTS: dict[str, tuple[Obj, Obj]] = {
     "services": (
         service(
@@ -69,8 +69,8 @@ OBJECTS: dict[str, tuple[Obj, Obj]] = {
         {"metadata": {"labels": {"ver": "10"}, "annotations": {LIMIT: "7"}}, "data": {"code": "7", "limit": "1"}},
     ),
     "ingresses.networking.k8s.io": (
-        ingress("x", service="x", metadata={"annotations": {WEIGHT: "010"}}),
-        {"metadata": {"annotations": {WEIGHT: "10"}}},
+        ingress("x", service="x", metadata={"annotations": {TIMEOUT: "010"}}),
+        {"metadata": {"annotations": {TIMEOUT: "10"}}},
     ),
     WIDGETS: (
         widget("x", spec={"chart": "007", "limit": "1000m", "replicas": "3", "tag": 1, "on": True, "list": [1, "01"]}),
@@ -187,7 +187,7 @@ def test_patrol_finds_copies_that_look_like_the_same_number() -> None:
             'metadata.labels.build: "0100" -> "100"',
             'metadata.labels.ver: "010" -> "10"',
             'data.code: "007" -> "7"',
-            'metadata.annotations["nginx.ingress.kubernetes.io/canary-weight"]: "010" -> "10"',
+            'metadata.annotations["nginx.ingress.kubernetes.io/proxy-read-timeout"]: "010" -> "10"',
             'spec.chart: "007" -> "7"',
             'spec.replicas: "3" -> 3',
             'spec.tag: 1 -> "1.0"',

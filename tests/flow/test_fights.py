@@ -9,19 +9,18 @@ from typing import Any
 
 import pytest
 from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, built_in, crd, host_path, play, until, widget, writes
+from sampled import config_model
 from small_syncers import Widgets
 
 from hack.side_tasks import helped_by
 from kube_envtest import Rule
 from syncer.api import Obj, Side
 from syncer.clusters.transport import HttpRequest
-from syncer.config import config_with
 from syncer.daemon.pages import control as control_api
 from syncer.daemon.pages.endpoints import measure
 from syncer.daemon.pages.status import degraded
 from syncer.engine.controllers.request_status import RequestState
 from syncer.engine.reconcile.plan import Frozen
-from syncer.names import SingleNamespace
 from syncer.observe.control import Control
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, pod_mounting
@@ -122,7 +121,7 @@ def test_field_of_a_stubborn_manager_is_frozen_and_the_rest_synced(
 def measured(daemon: Daemon) -> dict[str, float]:
     """Return the metrics of contention."""
     given = {"cluster": CLUSTER, "host": {"namespace": HOME}}
-    measure(daemon.process, config_with(MAPS, translator=SingleNamespace).model_validate(given), None)
+    measure(daemon.process, config_model(MAPS).model_validate(given), None)
     samples = [sample for family in daemon.process.metrics.registry.collect() for sample in family.samples]
     wanted = ("syncer_fights_total", "syncer_frozen_fields")
     labels = {"cluster": CLUSTER, "syncer": "configmaps"}

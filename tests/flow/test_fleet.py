@@ -17,8 +17,9 @@ from syncer.api.errors import Problem
 from syncer.api.networking import ApiServerAddress
 from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import config_with
-from syncer.daemon.fleet import fleet as fleets
-from syncer.daemon.fleet.fleet import DEFAULT_BYTES, LAST_DELAY
+from syncer.daemon.fleet import fleet_memory
+from syncer.daemon.fleet.fleet import LAST_DELAY
+from syncer.daemon.fleet.fleet_memory import DEFAULT_BYTES
 from syncer.daemon.pages.control import selection
 from syncer.daemon.pages.endpoints import _caches, _up, _virtual
 from syncer.daemon.pages.status import ClusterState, clusters, unfilled
@@ -212,7 +213,7 @@ def test_cluster_with_too_large_objects_is_not_served_until_they_shrink(world: W
 
 
 def test_memory_has_a_limit_by_default_if_there_are_several(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleets, "memory_limit", lambda: 0)
+    monkeypatch.setattr(fleet_memory, "memory_limit", lambda: 0)
 
     async def scenario() -> None:
         bank, shop = clusters_named("bank", "shop")
@@ -258,7 +259,7 @@ def test_only_cluster_with_too_large_objects_is_served_again_after_they_shrink(w
 
 
 def test_only_cluster_may_take_half_of_the_containers_memory(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleets, "memory_limit", lambda: 512 << 20)
+    monkeypatch.setattr(fleet_memory, "memory_limit", lambda: 512 << 20)
 
     async def scenario() -> None:
         async with world.served(*clusters_named("bank")) as (process, _):
@@ -328,8 +329,8 @@ def test_address_of_pods_that_the_start_finds_is_given_to_the_virtual_service(
 
     async def scenario() -> None:
         async with world.served(*clusters_named("shop")):
-            place = world.servers["shop"]
-            await until(lambda: place.get("services", "default/kubernetes")["spec"]["clusterIP"] == "10.96.7.7")  # type: ignore[index]
+            server = world.servers["shop"]
+            await until(lambda: server.get("services", "default/kubernetes")["spec"]["clusterIP"] == "10.96.7.7")  # type: ignore[index]
 
     play(scenario)
 

@@ -128,8 +128,8 @@ def test_object_with_any_contents_and_no_schema_stops_no_other(junk: str, later:
     async def scenario() -> None:
         old = Old()
         whole = ORIGINALS[CERTIFICATES]
-        places = [("spec",), ("spec", "secretName"), ("spec", "issuerRef"), ("spec", "issuerRef", "name"), ("status",)]
-        objects = [named(replaced(whole, path, JUNK[junk]), number) for number, path in enumerate(places)]
+        paths = [("spec",), ("spec", "secretName"), ("spec", "issuerRef"), ("spec", "issuerRef", "name"), ("status",)]
+        objects = [named(replaced(whole, path, JUNK[junk]), number) for number, path in enumerate(paths)]
         if not later:
             old.plant(objects, [])
         async with between(old.two.host, [(configured(CLUSTER, HOME, everything=True), old.two.virtual)]) as daemon:

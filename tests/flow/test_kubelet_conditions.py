@@ -16,6 +16,7 @@ from small_syncers import Maps
 
 from hack.ports import free_port
 from syncer.api.objects import Key, Side, key_of
+from syncer.byte_budget import ByteBudget
 from syncer.config.options import Kubelet
 from syncer.daemon.kubelet.node_server import (
     AGAIN_SECONDS,
@@ -31,6 +32,7 @@ from syncer.daemon.served_cluster import ServedCluster
 from syncer.engine.controllers.pair import Condition
 from syncer.kubelet import certificates
 from syncer.kubelet.certificates import NotSigned, Serving
+from syncer.kubelet.listener import Bounds
 from syncer.kubelet.pods import HostedPod
 from syncer.kubelet.ports import PortsInUse
 from syncer.observe.control import Control
@@ -53,7 +55,7 @@ def connected(daemon: Daemon) -> ServedCluster:
 async def kubelet(daemon: Daemon, **options: Any) -> AsyncIterator[None]:
     served = connected(daemon)
     section = Kubelet(**{"enabled": True, "address": "127.0.0.1", "listen": "127.0.0.1", **options})
-    async with answering(served, section, PortsInUse()):
+    async with answering(served, section, PortsInUse(), ByteBudget()):
         await asyncio.sleep(1.0)
         yield
 
@@ -139,7 +141,8 @@ def test_figures_are_of_the_containers_that_were_sent(two: Two) -> None:
             original = two.original("pods", "web") or {}
             two.virtual.put(merged(original, {"spec": {"ephemeralContainers": [{"name": "proxy", "image": "i"}]}}))
             await daemon.settled()
-            server = NodeServer(connected(daemon), Kubelet(), PortsInUse())
+            server = NodeServer(connected(daemon), Kubelet(), PortsInUse(), Bounds(ByteBudget()))
+            await server._subscribe()
             found = server._copied(key_of(there))
             assert found is not None
             assert found.containers == {"app"}
@@ -154,10 +157,10 @@ def test_refusal_of_the_host_is_reported_without_names_of_the_host(two: Two) -> 
         async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
             await daemon.settled()
             server, key = (
-                NodeServer(connected(daemon), Kubelet(), PortsInUse()),
+                NodeServer(connected(daemon), Kubelet(), PortsInUse(), Bounds(ByteBudget())),
                 key_of(two.copy("pods", "web") or {}),
             )
-            place = HostedPod(key, "h-1", Key("default", "web"), "v-1")
+            hosted = HostedPod(key, "h-1", Key("default", "web"), "v-1")
             for text, expected in (
                 (
                     f'path "/var/log/pods/{key.namespace}_{key.name}_h-1/c/0.log"',
@@ -166,7 +169,7 @@ def test_refusal_of_the_host_is_reported_without_names_of_the_host(two: Two) -> 
                 (f"pod {key.name}_{key.namespace} not found", "pod web_default not found"),
                 (f"pods {key} of {key.namespace}: h-1", "pods default/web of default: v-1"),
             ):
-                assert server._for_tenant(place, text) == expected
+                assert server._for_tenant(hosted, text) == expected
 
     play(scenario)
 

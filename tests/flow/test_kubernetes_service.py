@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 from harness import CLUSTER, HOME, Two, admin, between, built_in, play, until
+from sampled import config_model
 
 from syncer.api import Key, Side, dig
-from syncer.config import config_with
 from syncer.daemon.pages.status import degraded
-from syncer.names import SingleNamespace
 from syncer.resources.kinds import SERVICES
 from syncer.resources.services import KUBERNETES
 from syncer.testing.objects import service
@@ -21,7 +20,7 @@ def test_refused_address_is_given_once_it_is_free_and_logged_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Nothing that the Service itself shows changes when another one sets the address free."""
-    model = config_with(built_in("services"), translator=SingleNamespace)
+    model = config_model(built_in("services"))
     here = {"cluster": CLUSTER, "host": {"namespace": HOME}, "networking": {"apiServer": {"host": ADDRESS}}}
     config = model.model_validate(here)
 

@@ -226,16 +226,16 @@ OF_A_POD = {"status": {"conditions": TOO_LARGE["parts"]["status"]["conditions"][
 
 
 @pytest.mark.parametrize("grown", TOO_LARGE.values(), ids=TOO_LARGE)
-@pytest.mark.parametrize("held", [False, True], ids=["gone", "deleting"])
+@pytest.mark.parametrize("is_deleting", [False, True], ids=["gone", "deleting"])
 def test_deletion_of_an_object_that_has_become_too_large_ends_its_copy(
-    two: Two, grown: dict[str, Any], held: bool
+    two: Two, grown: dict[str, Any], is_deleting: bool
 ) -> None:
     """A Pod would run on for ever."""
 
     async def scenario() -> None:
-        held_by = {"metadata": {"finalizers": ["example.com/x"] if held else []}}
+        finalizers = {"metadata": {"finalizers": ["example.com/x"] if is_deleting else []}}
         for obj in (pod("x"), service("x")):
-            two.virtual.put(merged(obj, held_by))
+            two.virtual.put(merged(obj, finalizers))
         async with two.daemon(built_in("pods", "services")) as daemon:
             await until(lambda: two.copy("pods", "x") and two.copy("services", "x"))
             for plural in ("pods", "services"):
@@ -244,7 +244,7 @@ def test_deletion_of_an_object_that_has_become_too_large_ends_its_copy(
             await daemon.settled()
             for plural in ("pods", "services"):
                 two.virtual.delete(plural, "shop/x")
-                assert bool(two.original(plural, "x")) is held
+                assert bool(two.original(plural, "x")) is is_deleting
                 await until(lambda: two.copy(plural, "x") is None)  # noqa: B023
 
     play(scenario)
@@ -299,8 +299,8 @@ def test_orphans_are_found_by_their_metadata_and_many_in_steps(
         monkeypatch.setattr(ClusterPair, "ask_all", asking_all)
         async with serving(two.host, [Tenant(two.virtual)], built_in("services")) as daemon:
             await daemon.settled()
-            held = len(daemon.requests("services"))
-            assert copied(two, "services") == held == (0 if count <= FEW else count), "so many deletions are confirmed"
+            known = len(daemon.requests("services"))
+            assert copied(two, "services") == known == (0 if count <= FEW else count), "so many deletions are confirmed"
         assert len(asked) == (count if count <= FEW else 0)
 
     play(scenario)

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 from harness import ALL, CLUSTER, HOME, Daemon, Two, between, built_in, play, writes
 from mutations import KINDS, MUTATIONS, Operation, in_step
+from sampled import config_model
 
 from kube_envtest import Rule
-from syncer.config import config_with
 from syncer.engine.patrol.findings import Scan
 from syncer.testing.merge import merged
 
@@ -29,7 +29,7 @@ async def patrolled(two: Two, kind: Operation, policy: str) -> AsyncIterator[Dae
         "sync": merged({"toHost": ALL}, dict(kind.sync)),
         "patrol": {"enabled": False, "drift": drift},
     }
-    config = config_with(built_in(), translator=kind.translator).model_validate(given)
+    config = config_model(built_in(), kind.translator).model_validate(given)
     async with between(two.host, [(config, two.virtual)]) as daemon:
         yield daemon
 

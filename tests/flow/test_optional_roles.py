@@ -99,7 +99,7 @@ def test_first_decision_follows_initialise_indexes_watches_and_full_caches(two: 
         two.virtual.faults.add(Rule(verb="list", resource="secrets", latency=5))
         async with two.daemon([Ordered]) as daemon:
             await daemon.settled()
-            first = [line for place, line in enumerate(Ordered.calls) if line not in Ordered.calls[:place]]
+            first = [line for index, line in enumerate(Ordered.calls) if line not in Ordered.calls[:index]]
             # the controller runs as soon as this process leads, and does not wait for what the syncer reads
             first.remove("register")
             assert first == ["init, with 0 watches", "index", "watch", "asked, with 2 of 2 secrets"]

@@ -78,11 +78,11 @@ def test_deletions_that_are_too_many_are_held_until_confirmed(two: Two, how: str
                 two.virtual.put(configmap("another"))
                 await until(lambda: two.copy("configmaps", "another"))
 
-            [(cluster, held)] = confirm(
+            [(cluster, stopped)] = confirm(
                 daemon.process, daemon.process.pairs.values(), lambda syncer: syncer == "configmaps"
             )
             assert cluster == "vc"
-            assert len(held.objects) == 150
+            assert len(stopped.objects) == 150
             store = daemon.process.pairs["vc"].informers.store(Side.VIRTUAL, CONFIG_MAPS)
             breaker(daemon).listed(store)  # a list meanwhile, which shows the same to be missing
             await until(lambda: len(copies(two)) <= 53)
@@ -99,7 +99,7 @@ def test_object_that_comes_back_before_the_confirmation_is_held_no_longer(two: T
         await put_in_step(two)
         forget(two, 150)
         async with in_step(two) as daemon:
-            assert len(breaker(daemon).held) == 1
+            assert len(breaker(daemon).stopped) == 1
             many(two, 150)
             for each in range(150):  # as if they had come back with the uids that they had
                 uid = the_original(two, "configmaps", f"c{each}")["metadata"]["uid"]
@@ -107,7 +107,7 @@ def test_object_that_comes_back_before_the_confirmation_is_held_no_longer(two: T
                 edit(two, "host", "configmaps", mark, f"c{each}")
             await daemon.settled()
             assert outcomes(await scanned(daemon)) == []
-            assert breaker(daemon).held == {}
+            assert breaker(daemon).stopped == {}
             assert len(copies(two)) >= 200
 
     play(scenario)
@@ -201,7 +201,7 @@ def test_deletion_by_a_tenant_is_never_held(two: Two) -> None:
                 two.virtual.delete("configmaps", f"shop/c{each}")
                 two.virtual.put(configmap(f"c{each}", {"new": "1"}))
             await daemon.settled()
-            assert breaker(daemon).held == {}
+            assert breaker(daemon).stopped == {}
             assert all(the_copy(two, "configmaps", f"c{each}")["data"] == {"new": "1"} for each in range(200))
 
     play(scenario)
@@ -239,7 +239,7 @@ def test_pods_that_run_are_not_deleted_because_a_host_comes_back_empty(two: Two)
             two.host.delete("pods", host_path(f"p{each}"))
         async with in_step(two, breaker={"count": 5}) as daemon:
             assert all(two.original("pods", f"p{each}") for each in range(12))
-            assert ("pods", "virtual") in breaker(daemon).held
+            assert ("pods", "virtual") in breaker(daemon).stopped
             confirm(daemon.process, daemon.process.pairs.values(), lambda syncer: True)
             await until(lambda: not any(two.original("pods", f"p{each}") for each in range(12)))
 

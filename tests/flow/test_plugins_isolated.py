@@ -245,7 +245,7 @@ def test_exception_of_a_predicate_is_logged_once_and_the_object_reconciled(
     play(scenario)
 
 
-class RefusesPlaces(Maps):
+class RefusesHostKeys(Maps):
     """Has no place for some objects."""
 
     def host_key(self, settings: Settings, key: Key) -> Key:
@@ -258,7 +258,7 @@ def test_object_without_a_host_key_is_parked_with_the_reason(two: Two) -> None:
     async def scenario() -> None:
         for name in ("bad", "good"):
             two.virtual.put(configmap(name))
-        async with two.daemon([RefusesPlaces, *SECRET]) as daemon:
+        async with two.daemon([RefusesHostKeys, *SECRET]) as daemon:
             await daemon.settled()
             status = daemon.status("bad", "maps")
             assert status

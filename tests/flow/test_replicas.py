@@ -83,13 +83,13 @@ def test_owner_that_is_frozen_past_its_lease_sends_nothing_when_it_continues(mon
         await led(replicas, "ann", "bob")
         await settled(replicas)
         owner = replicas.owner("bank")
-        owner.flows.clear()
+        owner.is_open.clear()
         replicas.world.servers["bank"].put(configmap("late"))
         await until(lambda: replicas.leaders("bank") not in ([], [owner.name]))
         await until(lambda: replicas.world.has_copy("bank", "late"))
         replicas.world.servers["bank"].delete("configmaps", "shop/late")
         await until(lambda: not replicas.world.has_copy("bank", "late"))
-        owner.flows.set()  # a create of the copy is under way since before its lease's end
+        owner.is_open.set()  # a create of the copy is under way since before its lease's end
         await asyncio.sleep(10)
         assert not replicas.world.has_copy("bank", "late")
         await settled(replicas)
@@ -178,11 +178,11 @@ def test_never_two_writers_whatever_happens(monkeypatch: pytest.MonkeyPatch, see
                     replicas.join(f"r{number + 1}")
                 case "kill" if len(replicas.live) > 1:
                     await each.kill()
-                case "leave" if len(replicas.live) > 1 and each.flows.is_set():
+                case "leave" if len(replicas.live) > 1 and each.is_open.is_set():
                     await each.leave()
                 case "freeze":
-                    each.flows.clear()
-                    asyncio.get_running_loop().call_later(rng.uniform(1, 40), each.flows.set)
+                    each.is_open.clear()
+                    asyncio.get_running_loop().call_later(rng.uniform(1, 40), each.is_open.set)
                 case "cut":
                     each.is_cut = not each.is_cut
                 case _:
@@ -193,7 +193,7 @@ def test_never_two_writers_whatever_happens(monkeypatch: pytest.MonkeyPatch, see
             assert all(len(replicas.leaders(name)) <= 1 for name in NAMES)
         for each in replicas.live.values():
             each.is_cut = False
-            each.flows.set()
+            each.is_open.set()
         await asyncio.sleep(120)
         assert replicas.is_led()
         for name in NAMES:

@@ -68,7 +68,7 @@ async def end(case: Case, options: Mapping[str, Any], deed: str, *, stopped: boo
 
 def _has_the_right_end(case: Case, options: Mapping[str, Any], deed: str, end: Mapping[str, Any]) -> None:
     """Check the promise of a policy or an owner for the change that it is about."""
-    virtual, host = (end.get(where, {}) for where in places(case))
+    virtual, host = (end.get(where, {}) for where in ends(case))
     policy, owner = options.get("onHostDeletion"), options.get("authority", {}).get(case.shared)
     if case.section and deed == "delete host":
         assert (not virtual, not host) == (policy == "propagate", policy in ("propagate", "report"))
@@ -80,7 +80,7 @@ def _has_the_right_end(case: Case, options: Mapping[str, Any], deed: str, end: M
             assert covers(wanted, dig(side, case.shared))
 
 
-def places(case: Case) -> list[str]:
+def ends(case: Case) -> list[str]:
     """Return where the object and its copy are, as the end names them."""
     sides = (("virtual", case.virtual), ("host", case.host))
     return [f"{side} {resource} {key if '/' in key else '/' + key}" for side, (resource, key) in sides]
@@ -91,7 +91,7 @@ def places(case: Case) -> list[str]:
 def test_stop_leads_to_the_same_end(case: Case, options: Mapping[str, Any], deed: str) -> None:
     async def scenario() -> None:
         before, observed = await end(case, options, deed, stopped=False)
-        assert [where for where in places(case) if where not in before] == [], "there is nothing to do it to"
+        assert [where for where in ends(case) if where not in before] == [], "there is nothing to do it to"
         _has_the_right_end(case, options, deed, observed)
         _, unobserved = await end(case, options, deed, stopped=True)
         if deed in case.otherwise:

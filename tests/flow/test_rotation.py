@@ -26,10 +26,10 @@ EVERY, ROTATIONS = 2.0, 4
 PATIENCE = 120.0
 
 
-def eventually(holds: Callable[[], object], what: str) -> None:
+def eventually(holds: Callable[[], object], expectation: str) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds():
-        assert time.monotonic() < deadline, f"not within {PATIENCE:g} s: {what}"
+        assert time.monotonic() < deadline, f"not within {PATIENCE:g} s: {expectation}"
         time.sleep(0.05)
 
 

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 from clusters_scene import HOME, states
 from harness import host_path, namespace, play, until
+from noise import noise
 from secrets_scene import LABEL, TEAM, Secrets, configured, kubeconfig, secret
 
 from kube_envtest import Rule
 from syncer.api import ConfigError, Obj, Refused
 from syncer.clusters import connection
-from syncer.daemon.fleet import secret_clusters
+from syncer.daemon.fleet import fleet_memory, secret_clusters
 from syncer.daemon.pages.control import selection
 from syncer.daemon.pages.endpoints import _degraded, _refused, _unlisted, _virtual
 from syncer.daemon.pages.status import ClusterState, clusters
@@ -45,6 +46,34 @@ def test_virtual_cluster_joins_and_leaves_with_its_secret_beside_one_that_is_lis
             assert states(process) == {"bank": "served"}
             assert (world.has_copy("shop"), world.has_copy("shop", "late")) == (True, False)
             assert [one for one in list(world.servers["bank"].requests)[before:] if one.verb == "list"] == []
+
+    play(scenario)
+
+
+def test_secrets_of_a_namespace_take_no_memory_of_a_listed_cluster(
+    world: Secrets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those beyond their namespace's part are refused with the reason, and served when there is room."""
+    monkeypatch.setattr(fleet_memory, "memory_limit", lambda: 16 << 20)
+    names = [f"vc{number}" for number in range(8)]
+    world.servers |= {name: ApiServer(seed=name) for name in names}
+    for name in names:
+        world.servers[name].put(namespace("shop"))
+
+    async def scenario() -> None:
+        async with world.daemon(configured("bank")) as (process, _):
+            await until(lambda: world.has_copy("bank"))
+            world.put(*map(secret, names))
+            await until(lambda: len(states(process)) == 9 and "failing" in states(process).values())
+            failing = [each for each in clusters(process) if each.state.value == "failing"]
+            assert all("there is no room for it: the virtual clusters take" in each.reason for each in failing)
+            assert 2 <= len(failing) <= 4
+            world.servers["bank"].put(configmap("late", {"k": noise(900_000)}))
+            await until(lambda: world.has_copy("bank", "late"))
+            assert states(process)["bank"] == "served"
+            for name in [name for name in names if states(process)[name] == "served"]:
+                world.host.delete("secrets", f"{TEAM}/{name}")
+            await until(lambda: set(states(process).values()) == {"served"}, within=200)
 
     play(scenario)
 

@@ -124,6 +124,19 @@ def test_cluster_that_comes_and_goes_disturbs_no_other(shared: Shared) -> None:
     play(scenario)
 
 
+def test_client_of_a_removed_cluster_is_used_no_more(shared: Shared) -> None:
+    async def scenario() -> None:
+        async with shared.daemon("configmaps") as daemon:
+            process, late = daemon.process, shared.server("late")
+            add(process, configured(Tenant(late, "late", HOME, ALL), built_in("configmaps")), late)
+            await process.served["late"].connection.reach(10)
+            probing = process.connections._cache._lifecycles._lifecycles["late"].task
+            await process.remove("late")
+            assert probing.done()
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("compacted", [False, True])
 def test_host_that_was_away_is_listed_and_watched_again(shared: Shared, compacted: bool) -> None:
     async def scenario() -> None:
@@ -183,9 +196,9 @@ def test_mark_in_a_tenants_object_leads_to_no_other_cluster(shared: Shared) -> N
         async with shared.daemon("configmaps", "secrets") as daemon:
             await daemon.settled()
             mark = {"vsyncer.dev/cluster": f"two.{HOME}"}
-            for place_of_mark in ("labels", "annotations"):
-                forged = configmap(f"in-{place_of_mark}", {"text": f'"labels":{{"vsyncer.dev/cluster":"two.{HOME}"}}'})
-                forged["metadata"][place_of_mark] = mark
+            for mark_key in ("labels", "annotations"):
+                forged = configmap(f"in-{mark_key}", {"text": f'"labels":{{"vsyncer.dev/cluster":"two.{HOME}"}}'})
+                forged["metadata"][mark_key] = mark
                 shared.servers["one"].put(forged)
             data = configmap("in-data", {"vsyncer.dev.cluster": f"two.{HOME}"})
             shared.servers["one"].put(data)

@@ -4,11 +4,10 @@ from typing import Any
 
 from custom_scene import running
 from harness import CLUSTER, HOME, Two, play, until, writes
+from sampled import config_model, registry
 
 from syncer.api import Obj
-from syncer.config import SyncerConfig, config_with
-from syncer.names import SingleNamespace
-from syncer.plugins import installed
+from syncer.config import SyncerConfig
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd, crd_version
 
@@ -26,7 +25,7 @@ def definition(name: str, fields: Obj, **parts: Any) -> Obj:
 
 def config_of(custom: Obj) -> SyncerConfig:
     given = {"cluster": CLUSTER, "host": {"namespace": HOME}, "sync": {"custom": custom}}
-    return config_with(installed().syncers(), translator=SingleNamespace).model_validate(given)
+    return config_model(registry()).model_validate(given)
 
 
 def template(**parts: Any) -> Obj:

@@ -7,6 +7,7 @@ from crd_scene import CRDS
 from custom_scene import CLUSTER_ISSUERS, define, definition, running, there
 from harness import ALL, CLUSTER, HOME, NAMESPACE, Two, admin, built_in, host_path, namespace, play, writes
 from rules_scene import edit
+from sampled import config_model
 from shop_scene import settled, the_copy, the_original
 from uninstall_scene import (
     ELECTING,
@@ -33,7 +34,7 @@ from uninstall_scene import (
 
 from kube_envtest import Rule
 from syncer.api import ConfigError, Key, Obj, Side, annotations_of, labels_of
-from syncer.config import SyncerConfig, config_with
+from syncer.config import SyncerConfig
 from syncer.engine.stores.identity import is_claimed
 from syncer.names import PerNamespace
 from syncer.resources.kinds import API_SERVICES, CONFIG_MAPS, SERVICES
@@ -212,7 +213,7 @@ def test_tenants_crd_stays_on_the_host_while_others_have_objects_of_it(two: Two)
 
 def per(*, section: Obj | None = None) -> SyncerConfig:
     """Return a configuration in which each virtual namespace has a host namespace of its own."""
-    model = config_with([*built_in()], translator=PerNamespace)
+    model = config_model(built_in(), PerNamespace)
     return model.model_validate({"cluster": CLUSTER, "host": {"namespace": HOME}, "sync": section or {"toHost": ALL}})
 
 

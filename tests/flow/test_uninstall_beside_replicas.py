@@ -83,11 +83,11 @@ def test_replica_that_may_still_write_prevents_an_uninstall(monkeypatch: pytest.
         # One whose Leases end can write no more, whatever its configuration says.
         owner.is_cut, is_frozen = what == "is cut off", what == "is frozen"
         if is_frozen:
-            owner.flows.clear()
+            owner.is_open.clear()
         report = await uninstalled(replicas)
         assert report.done
         owner.is_cut = False
-        owner.flows.set()
+        owner.is_open.set()
 
     scene(monkeypatch, scenario)
 

@@ -64,7 +64,7 @@ def nameless(body: bytes) -> bytes:
     return body.replace(b'"name":', b'"nome":')
 
 
-def held_node(two: Two) -> None:
+def node_with_finalizer(two: Two) -> None:
     """Put a Node with our mark, and a finalizer that nothing ends."""
     two.virtual.put(merged(build(NODES, "held", metadata={"finalizers": ["tenant.example.com/held"]}), MARKED))
     edited = two.virtual.objects("nodes")
@@ -82,7 +82,7 @@ TRICKS: Mapping[str, Trick] = {
     "claim edited": lambda two: two.virtual.put(
         configmap("vsyncer", namespace="kube-system", data={"identity": "another", "translator": "", "marks": ""})
     ),
-    "node held": held_node,
+    "node held": node_with_finalizer,
     "group undiscoverable": lambda two: None,  # by the discovery above
 }
 

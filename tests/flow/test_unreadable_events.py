@@ -9,7 +9,7 @@ from syncer.api import Obj
 from syncer.daemon.pages.control import parked, selection
 from syncer.testing.objects import configmap, event, namespace
 
-PLACE = f"{NAMESPACE}/repeated"
+EVENT_PATH = f"{NAMESPACE}/repeated"
 
 
 def repeated_event(count: int) -> Obj:
@@ -26,16 +26,18 @@ def test_event_that_can_be_read_again_is_synced_at_once() -> None:
             server.put(each)
         async with two.daemon() as daemon:
             two.host.put(repeated_event(1))
-            await until(lambda: (server.get("events", PLACE) or {}).get("count") == 1)
-            whole = server.get("events", PLACE)
+            await until(lambda: (server.get("events", EVENT_PATH) or {}).get("count") == 1)
+            whole = server.get("events", EVENT_PATH)
             assert whole is not None
             server.plant(replaced(whole, ("metadata", "labels", "a"), 7))
             await daemon.settled()
             two.host.put(repeated_event(2))
             await asyncio.sleep(5)
-            await until(lambda: [row["key"] for row in parked(daemon.process, selection(daemon.process))] == [PLACE])
+            await until(
+                lambda: [row["key"] for row in parked(daemon.process, selection(daemon.process))] == [EVENT_PATH]
+            )
             server.put(whole)
-            assert await until(lambda: (server.get("events", PLACE) or {}).get("count") == 2) < 1
+            assert await until(lambda: (server.get("events", EVENT_PATH) or {}).get("count") == 2) < 1
             assert parked(daemon.process, selection(daemon.process)) == []
 
     play(scenario)

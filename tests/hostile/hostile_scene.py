@@ -53,7 +53,7 @@ PATIENCE, QUIET = 60.0, 0.5
 COPIED = {"annotations": {"vsyncer.dev/force-sync": "true"}}
 
 
-def eventually(look: Callable[[], T | None], what: str, *, seconds: float = PATIENCE) -> T:
+def eventually(look: Callable[[], T | None], expectation: str, *, seconds: float = PATIENCE) -> T:
     """Return the result of `look` as soon as it is true.
 
     Raises:
@@ -61,7 +61,7 @@ def eventually(look: Callable[[], T | None], what: str, *, seconds: float = PATI
     """
     deadline = time.monotonic() + seconds
     while not (found := look()):
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {expectation}"
         time.sleep(0.02)
     return found
 
@@ -69,8 +69,8 @@ def eventually(look: Callable[[], T | None], what: str, *, seconds: float = PATI
 class Server(BackgroundApiServer):
     """An API server, in whose name a test acts without a request: `put`, `patch`, `delete`."""
 
-    def __init__(self, seed: str) -> None:
-        super().__init__(seed=seed, tokens=TOKENS)
+    def __init__(self, seed: str, *, tls: bool = False) -> None:
+        super().__init__(seed=seed, tokens=TOKENS, tls=tls)
 
     def patch(self, resource: str | Resource, key: str, **parts: Any) -> Obj:
         """Merge parts over an object, which must exist; None removes a field."""
@@ -179,6 +179,13 @@ class HostileScene:
         """Return the command `syncer` that notes long steps of its event loop in a file; see `longest_step`."""
         python = str(Path(installation()).with_name("python"))
         return (*self.environment, python, "-P", loop_steps.__file__, str(records))
+
+    def limited(self, most: int) -> Sequence[str]:
+        """Return the command `syncer` of a daemon whose container has a limit of memory, in bytes."""
+        file = self.folder / "memory.max"
+        file.write_text(f"{most}\n")
+        python = str(Path(installation()).with_name("python"))
+        return (*self.environment, python, "-P", str(Path(__file__).with_name("limited.py")), str(file))
 
     def output_of(self, *command: str) -> str:
         """Return the output of another command with the daemon's configuration."""

@@ -19,12 +19,12 @@ MARKS = Marks()
 
 def copy_of(virtual: Obj, **parts: Any) -> Obj:
     """Return a copy on the host."""
-    place = Key(HOME, f"{key_of(virtual).name}-x-shop-x-vc")
+    host_key = Key(HOME, f"{key_of(virtual).name}-x-shop-x-vc")
     metadata = {
-        "name": place.name,
-        "namespace": place.namespace,
+        "name": host_key.name,
+        "namespace": host_key.namespace,
         "labels": MARKS.labels(f"{CLUSTER}.{HOME}", key_of(virtual)),
-        "annotations": MARKS.annotations(resource_of(virtual), virtual, place),
+        "annotations": MARKS.annotations(resource_of(virtual), virtual, host_key),
     }
     return merged(merged(virtual, {"metadata": metadata}), parts)
 

@@ -41,6 +41,7 @@ KINDS = frozenset(
         "notes",
         "squatted",
         "hostnames",
+        "relay",
         "events",
         "escapes",
         "orphan",

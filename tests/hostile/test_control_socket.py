@@ -34,9 +34,9 @@ print(client.recv(10_000) or "nothing", flush=True)
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of the socket, with the name of the default one, where other users find it and its path is short."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as place:
-        Path(place).chmod(0o755)
-        found = Path(place) / f"vsyncer-{os.geteuid()}"
+    with tempfile.TemporaryDirectory(dir="/tmp") as host_key:
+        Path(host_key).chmod(0o755)
+        found = Path(host_key) / f"vsyncer-{os.geteuid()}"
         monkeypatch.setattr(Process, "socket", property(lambda self: found / "control.sock"))
         yield found
 

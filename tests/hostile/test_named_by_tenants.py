@@ -25,9 +25,9 @@ RELATED = {
 
 def _theirs(hostile: HostileScene, name: str) -> Obj:
     """Put a Secret of the host's where the copy of the tenant's would be, and return it."""
-    place = hostile.names.to_host(SECRETS, Key(NAMESPACE, name))
-    eventually(lambda: hostile.operator.get("namespaces", place.namespace), "the host namespace is there")
-    return hostile.operator.put(secret(place.name, {"key": "host"}, namespace=place.namespace))
+    host_key = hostile.names.to_host(SECRETS, Key(NAMESPACE, name))
+    eventually(lambda: hostile.operator.get("namespaces", host_key.namespace), "the host namespace is there")
+    return hostile.operator.put(secret(host_key.name, {"key": "host"}, namespace=host_key.namespace))
 
 
 @pytest.mark.parametrize("optional", [False, True], ids=["required", "optional"])
@@ -98,20 +98,20 @@ def test_certificate_is_signed_by_no_issuer_of_the_hosts(hostile: HostileScene) 
     _define(hostile, CERTIFICATE, ISSUER)
     issuers, references = Resource("cert-manager.io/v1", "Issuer", "issuers"), {"spec.issuerRef.name": ISSUER}
     hostile.start(sync={"custom": {CERTIFICATE: {"references": references}, ISSUER: {}}})
-    place = hostile.names.to_host(issuers, Key(NAMESPACE, "ca"))
-    eventually(lambda: hostile.operator.get("namespaces", place.namespace), "the host namespace is there")
+    host_key = hostile.names.to_host(issuers, Key(NAMESPACE, "ca"))
+    eventually(lambda: hostile.operator.get("namespaces", host_key.namespace), "the host namespace is there")
     theirs = hostile.operator.put(
-        build(issuers, place.name, namespace=place.namespace, spec={"selfSigned": {"crlDistributionPoints": []}})
+        build(issuers, host_key.name, namespace=host_key.namespace, spec={"selfSigned": {"crlDistributionPoints": []}})
     )
     thief = hostile.tenant.put(_certificate("thief", "thief-tls"))
     hostile.serves_others()
     hostile.quiet()
     assert hostile.copy(thief) is None
-    assert hostile.operator.get(ISSUER, str(place)) == theirs
-    hostile.operator.delete(ISSUER, str(place))
+    assert hostile.operator.get(ISSUER, str(host_key)) == theirs
+    hostile.operator.delete(ISSUER, str(host_key))
     own = hostile.tenant.put(build(issuers, "ca", namespace=NAMESPACE, spec={"selfSigned": {}}))
     assert hostile.copied(own)["spec"] == {"selfSigned": {}}
-    assert hostile.copied(thief)["spec"]["issuerRef"]["name"] == place.name
+    assert hostile.copied(thief)["spec"]["issuerRef"]["name"] == host_key.name
 
 
 @pytest.mark.translators("single-namespace", "vcluster-compat", reason="the others refuse this configuration")
@@ -121,8 +121,8 @@ def test_tokens_of_a_pod_appear_nowhere(hostile: HostileScene) -> None:
     volume = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}
     hostile.tenant.put(serviceaccount("admin"))
     hostile.tenant.put(pod("admin", spec={"serviceAccountName": "admin", "volumes": [volume]}))
-    place = hostile.names.to_host(SECRETS, Key(NAMESPACE, "admin.pod-tokens"))
-    eventually(lambda: hostile.operator.get("secrets", str(place)), "the tokens are on the host")
+    host_key = hostile.names.to_host(SECRETS, Key(NAMESPACE, "admin.pod-tokens"))
+    eventually(lambda: hostile.operator.get("secrets", str(host_key)), "the tokens are on the host")
     hostile.tenant.put(_certificate("thief", "admin.pod-tokens"))
     hostile.tenant.put(pod_mounting("thief", secret="admin.pod-tokens"))
     hostile.serves_others()

@@ -46,8 +46,10 @@ def test_status_of_a_pod_has_virtual_names(hostile: HostileScene) -> None:
     hostile.start()
     made = hostile.tenant.put(pod("web"))
     copy = hostile.copied(made)
-    place = hostile.host_key(made)
-    message = f'pod "{place.name}" in namespace "{place.namespace}": {place.namespace}/{place.name} not found'
+    host_key = hostile.host_key(made)
+    message = (
+        f'pod "{host_key.name}" in namespace "{host_key.namespace}": {host_key.namespace}/{host_key.name} not found'
+    )
     waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": message}}
     states = [{"name": "app", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": waiting}]
     condition = {"type": "Ready", "status": "False", "message": message, "lastTransitionTime": "2024-01-01T00:00:00Z"}
@@ -58,7 +60,7 @@ def test_status_of_a_pod_has_virtual_names(hostile: HostileScene) -> None:
     )
     assert "web" in found[0]["state"]["waiting"]["message"]
     whole = json.dumps((hostile.tenant.get("pods", "shop/web") or {})["status"])
-    assert [each for each in {place.name, place.namespace} - {"web", "shop"} if each in whole] == []
+    assert [each for each in {host_key.name, host_key.namespace} - {"web", "shop"} if each in whole] == []
 
 
 def test_pod_reads_no_marks_of_its_copy(hostile: HostileScene) -> None:

@@ -51,13 +51,13 @@ def test_object_that_changes_again_and_again_costs_two_writes_a_second(hostile: 
 
 def _marked(hostile: HostileScene, name: str) -> Obj:
     """Return a Secret as an operator of the host makes it from a template with our marks."""
-    place, marks = hostile.names.to_host(SECRETS, Key(NAMESPACE, name)), Marks()
+    host_key, marks = hostile.names.to_host(SECRETS, Key(NAMESPACE, name)), Marks()
     virtual = secret(name, namespace=NAMESPACE, metadata={"uid": "1"})
     metadata = {
         "labels": marks.labels(f"{CLUSTER}.{HOME}", key_of(virtual)),
-        "annotations": marks.annotations(SECRETS, virtual, place),
+        "annotations": marks.annotations(SECRETS, virtual, host_key),
     }
-    return secret(place.name, namespace=place.namespace, metadata=metadata)
+    return secret(host_key.name, namespace=host_key.namespace, metadata=metadata)
 
 
 def _make_again(hostile: HostileScene, obj: Obj) -> None:

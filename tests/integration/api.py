@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from kube_envtest import ControlPlane
-from syncer.api import ClusterError, Key, Missing, Obj, Resource, Side
+from syncer.api import ClusterError, Key, NotFound, Obj, Resource, Side
 from syncer.clusters import codec
 from syncer.clusters.api_requests import PatchKind
 from syncer.clusters.client import SideClient
@@ -21,11 +21,17 @@ T = TypeVar("T")
 
 #: Seconds within which what happens by itself must have happened; plenty, so that a slow machine fails nothing.
 PATIENCE = 120.0
+#: Seconds between two looks at what is waited for, at first and later: each look takes CPU from the servers.
+SHORTEST_PAUSE = 0.02
+LONGEST_PAUSE = 0.2
 
 #: Every resource that tests write, by kind; those of custom resources are added as they are defined.
 RESOURCES: dict[str, Resource] = {
     resource.kind: resource for resource in vars(kinds).values() if isinstance(resource, Resource)
-} | {"Lease": Resource("coordination.k8s.io/v1", "Lease", "leases")}
+} | {
+    "Lease": Resource("coordination.k8s.io/v1", "Lease", "leases"),
+    "Deployment": Resource("apps/v1", "Deployment", "deployments"),
+}
 
 
 class Loop:
@@ -107,7 +113,7 @@ class Api:
         """GET; None where there is none."""
         try:
             return self.loop.run(self.cluster.get(RESOURCES[kind], key))
-        except Missing:
+        except NotFound:
             return None
 
     def patch(self, kind: str, key: Key, patch: Obj, *, subresource: str = "", how: PatchKind = "merge") -> Obj:
@@ -172,17 +178,19 @@ class Sightings:
                 await asyncio.sleep(0.1)
 
 
-def eventually(look: Callable[[], T | None], what: str, *, seconds: float = PATIENCE) -> T:
+def eventually(look: Callable[[], T | None], expectation: str, *, seconds: float = PATIENCE) -> T:
     """Return the result of ``look`` as soon as it is true; fail with ``what`` and the last result otherwise."""
     deadline = time.monotonic() + seconds
+    pause = SHORTEST_PAUSE
     while not (found := look()):
         if time.monotonic() > deadline:
-            raise AssertionError(f"after {seconds:g} s it is still not so that {what}: {found!r}")
-        time.sleep(0.02)
+            raise AssertionError(f"after {seconds:g} s it is still not so that {expectation}: {found!r}")
+        time.sleep(pause)
+        pause = min(pause * 1.3, LONGEST_PAUSE)
     return found
 
 
-def nothing_left(look: Callable[[], Sequence[object]], what: str, *, seconds: float = PATIENCE) -> None:
+def nothing_left(look: Callable[[], Sequence[object]], expectation: str, *, seconds: float = PATIENCE) -> None:
     """Return as soon as ``look`` gives nothing any more; AssertionError with the first of what is left in the end."""
     left: list[object] = []
 
@@ -191,6 +199,6 @@ def nothing_left(look: Callable[[], Sequence[object]], what: str, *, seconds: fl
         return not left
 
     try:
-        eventually(none, what, seconds=seconds)
+        eventually(none, expectation, seconds=seconds)
     except AssertionError as error:
         raise AssertionError(f"{error}; {len(left)} are left: {left[:8]}") from None

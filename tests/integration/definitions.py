@@ -56,14 +56,14 @@ def comes(scene: Scene, obj: Obj) -> Obj:
     return found
 
 
-def shown(scene: Scene, crd: Obj, look: Callable[[Obj], bool], what: str) -> Obj:
+def shown(scene: Scene, crd: Obj, look: Callable[[Obj], bool], expectation: str) -> Obj:
     """Return the virtual CRD, as soon as it is as it should be."""
 
     def found() -> Obj | None:
         virtual = defined(scene.virtual, crd)
         return virtual if virtual and look(virtual) else None
 
-    return eventually(found, f"the virtual CRD {what}")
+    return eventually(found, f"the virtual CRD {expectation}")
 
 
 def warning_about(scene: Scene, crd: Obj) -> Obj:

@@ -2,7 +2,6 @@
 
 import base64
 import itertools
-import json
 import os
 import re
 import shutil
@@ -20,7 +19,7 @@ from scene import API_SERVER, Scene
 from hack.bench.daemon import SYNCER, Process
 from hack.realnode import builds
 from kube_envtest.controlplane.processes import spawn
-from syncer.api import Obj, annotations_of, dig
+from syncer.api import Key, Obj, annotations_of, dig
 
 CHART = Path(__file__).parents[2] / "charts" / "syncer"
 #: As the chart names them.
@@ -45,21 +44,21 @@ class Replica(Process):
         self._volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
         self._files = files
         self._mounted = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
-        self._places = {path: folder / path.strip("/") for path in self._mounted}
-        self._there = re.compile(rf"(?<![\w/])({'|'.join(map(re.escape, self._places))})(?![\w-])")
-        for place in self._places.values():
-            place.mkdir(parents=True)
+        self._folders = {path: folder / path.strip("/") for path in self._mounted}
+        self._there = re.compile(rf"(?<![\w/])({'|'.join(map(re.escape, self._folders))})(?![\w-])")
+        for mounted in self._folders.values():
+            mounted.mkdir(parents=True)
         self.mount()
 
     def mount(self) -> None:
         """Write the contents of the volumes as they are now."""
-        for path, place in self._places.items():
+        for path, folder in self._folders.items():
             for name, content in self._files(self._volumes[self._mounted[path]]).items():
-                (place / name).write_text(self._here(content))
+                (folder / name).write_text(self._here(content))
 
     def share(self, path: str, other: "Replica") -> None:
         """Show another container of the pod what this one has written into a volume that both have at this path."""
-        shutil.copytree(self._places[path], other._places[path], dirs_exist_ok=True)
+        shutil.copytree(self._folders[path], other._folders[path], dirs_exist_ok=True)
 
     def run_pip(self, wheels: Path) -> None:
         """Run the container's command, which is pip's, with these wheels as the index."""
@@ -72,7 +71,7 @@ class Replica(Process):
 
     def _here(self, text: str) -> str:
         """Return a text with the paths of this machine instead of those in the container."""
-        return self._there.sub(lambda found: str(self._places[found[1]]), text)
+        return self._there.sub(lambda found: str(self._folders[found[1]]), text)
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the container, where the host's login is a kubeconfig instead of mounted files."""
@@ -175,14 +174,15 @@ class Release:
         return str(self.scene.host.plane.kubectl(*command, stdin=stdin).stdout)
 
     def objects(self, kind: str, selector: str = "") -> list[Obj]:
-        """Return the objects of a kind in the namespace of the release."""
-        found = yaml.safe_load(self.kubectl("get", kind, f"--selector={selector}", "--output=yaml"))
-        return list(found["items"])
+        """Return the objects of a kind, such as ``Pod``, in the namespace of the release.
+
+        It is polled, and a process of kubectl for each time would take the CPU from the daemons.
+        """
+        return self.scene.host.list(kind, namespace=self.namespace, selector=selector)
 
     def leases(self) -> list[Obj]:
         """Return the Leases beside the copies."""
-        home = self.scene.host_namespace
-        return list(yaml.safe_load(self.kubectl("--namespace", home, "get", "leases", "--output=yaml"))["items"])
+        return self.scene.host.list("Lease", namespace=self.scene.host_namespace)
 
     def bind(self, other: "Release", account: str) -> None:
         """Give a ServiceAccount of this release the roles of another one."""
@@ -197,7 +197,7 @@ class Release:
                     made = {**each, "metadata": {"name": f"{metadata['name']}-too", **placed}, "subjects": subjects}
                     self.kubectl(
                         "create",
-                        *(f"--namespace={place}" for place in placed.values()),
+                        *(f"--namespace={namespace}" for namespace in placed.values()),
                         "-f",
                         "-",
                         stdin=yaml.safe_dump(made),
@@ -205,7 +205,7 @@ class Release:
 
     def pods(self) -> list[Obj]:
         """Return the pods of the virtual cluster's Deployment that aren't being deleted."""
-        found = self.objects("pods", f"vsyncer.dev/part=syncer,vsyncer.dev/serves={self.scene.name}")
+        found = self.objects("Pod", f"vsyncer.dev/part=syncer,vsyncer.dev/serves={self.scene.name}")
         return [each for each in found if "deletionTimestamp" not in each["metadata"]]
 
     def pods_with(self, config: str) -> list[Obj]:
@@ -214,7 +214,7 @@ class Release:
 
     def config(self) -> str:
         """Return the checksum of the configuration of the Deployment."""
-        [deployment] = self.objects("deployments")
+        [deployment] = self.objects("Deployment")
         return str(annotations_of(deployment["spec"]["template"])["vsyncer.dev/config"])
 
     def made(self, count: int) -> list[Obj]:
@@ -222,7 +222,7 @@ class Release:
         try:
             return eventually(lambda: found if len(found := self.pods()) == count else None, f"there are {count} pods")
         except AssertionError as error:
-            output = [each["message"] for each in self.objects("events") if each["reason"] == "FailedCreate"]
+            output = [each["message"] for each in self.objects("Event") if each["reason"] == "FailedCreate"]
             raise AssertionError(f"{error}; {output}") from None
 
     # -- as a kubelet ------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ class Release:
 
     def pod_of(self, job: str) -> Obj:
         """Return the pod of a Job as soon as there is one."""
-        [pod] = eventually(lambda: self.objects("pods", f"batch.kubernetes.io/job-name={job}"), f"{job} has a pod")
+        [pod] = eventually(lambda: self.objects("Pod", f"batch.kubernetes.io/job-name={job}"), f"{job} has a pod")
         return pod
 
     def run_kubectl(self, pod: Obj, container: Obj) -> None:
@@ -276,7 +276,11 @@ class Release:
         self.scene.host.plane.kubectl(f"--kubeconfig={login}", *container["args"])
 
     def report(self, name: str, phase: str, *, ready: bool = False) -> None:
-        """Say how a pod is, or has ended, as its kubelet does."""
+        """Report how a pod is, or has ended, as its kubelet does.
+
+        Raises:
+            Missing: The pod is gone.
+        """
         conditions = [{"type": "Ready", "status": "True"}] if ready else []
-        patch = json.dumps({"status": {"phase": phase, "conditions": conditions}})
-        self.kubectl("patch", "pod", name, "--subresource=status", "--type=merge", f"--patch={patch}")
+        patch: Obj = {"status": {"phase": phase, "conditions": conditions}}
+        self.scene.host.patch("Pod", Key(self.namespace, name), patch, subresource="status")

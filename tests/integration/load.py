@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from api import RESOURCES, Api
 
-from syncer.api import ClusterError, Exists, Key, Missing, Obj
+from syncer.api import AlreadyExists, ClusterError, Key, NotFound, Obj
 from syncer.testing.objects import configmap, pod, secret, service
 
 #: How likely an object that is there is deleted rather than changed.
@@ -22,7 +22,7 @@ class Load:
         self, api: Api, rng: random.Random, namespaces: Sequence[str], kinds: Sequence[str], *, rate: float, names: int
     ) -> None:
         self._api, self._rng, self._rate = api, rng, rate
-        self._places = [(kind, Key(ns, f"o-{n}")) for kind in kinds for ns in namespaces for n in range(names)]
+        self._objects = [(kind, Key(ns, f"o-{n}")) for kind in kinds for ns in namespaces for n in range(names)]
         self._there: set[tuple[str, Key]] = set()
         self._number = 0
         #: Writes that were answered, by verb.
@@ -47,26 +47,26 @@ class Load:
 
     async def write(self) -> None:
         """One write."""
-        place = self._rng.choice(self._places)
-        verb = "create" if place not in self._there else "delete" if self._rng.random() < DELETED else "patch"
+        target = self._rng.choice(self._objects)
+        verb = "create" if target not in self._there else "delete" if self._rng.random() < DELETED else "patch"
         try:
-            await self._write(verb, *place)
-        except Missing:
-            self._there.discard(place)
-        except Exists:
-            self._there.add(place)
+            await self._write(verb, *target)
+        except NotFound:
+            self._there.discard(target)
+        except AlreadyExists:
+            self._there.add(target)
         else:
             self.done[verb] += 1
 
     async def _write(self, verb: str, kind: str, key: Key) -> None:
-        cluster, resource, place = self._api.cluster, RESOURCES[kind], (kind, key)
+        cluster, resource, target = self._api.cluster, RESOURCES[kind], (kind, key)
         match verb:
             case "create":
                 await cluster.create(resource, self._make(kind, key))
-                self._there.add(place)
+                self._there.add(target)
             case "delete":
                 await cluster.delete(resource, key)
-                self._there.discard(place)
+                self._there.discard(target)
             case _:
                 made = self._make(kind, key)
                 change = {part: value for part, value in made.items() if part in ("data", "spec") and kind != "Pod"}

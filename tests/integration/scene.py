@@ -120,8 +120,8 @@ class Scene:
         """Wait for the authorizer of an API server, which learns of bindings through watches of its own, one
         for each kind of them.
         """
-        place = f"namespaces/{self.host_namespace}/" if api is self.host else ""
-        for path in filter(None, (f"/api/v1/{place}pods", more)):
+        prefix = f"namespaces/{self.host_namespace}/" if api is self.host else ""
+        for path in filter(None, (f"/api/v1/{prefix}pods", more)):
             eventually(partial(_may_list, api, path, user), f"{user} may list {path}")
 
     def must_be_content(self) -> None:
@@ -153,7 +153,7 @@ class Scene:
         key = key_of(obj)
         if not key.namespace:
             return labels_of(obj).get(MARKS.cluster) == self.identity
-        if api is self.virtual and key == claim.PLACE:
+        if api is self.virtual and key == claim.NOTE_KEY:
             return True
         if key.namespace not in (self.namespaces if api is self.virtual else [self.host_namespace]):
             return False
@@ -183,8 +183,8 @@ class Scene:
         self._undefine()
         for node in self.virtual.list("Node", selector=self.selector):
             self.virtual.delete("Node", key_of(node))
-        if self.virtual.get("ConfigMap", claim.PLACE) is not None:
-            self.virtual.delete("ConfigMap", claim.PLACE)
+        if self.virtual.get("ConfigMap", claim.NOTE_KEY) is not None:
+            self.virtual.delete("ConfigMap", claim.NOTE_KEY)
         for api, given in self._granted:
             api.plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=given)
 

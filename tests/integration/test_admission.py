@@ -129,7 +129,10 @@ def test_daemon_writes_its_copies(plane: ControlPlane, method: str, path: str, b
     assert (status in (200, 201), why) == (True, "")
 
 
-NOTHING = "the syncer connects to nothing but pods of its tenants on the host, and gets no tokens there"
+NOTHING = (
+    "the syncer connects to nothing but pods of its tenants on the host, and neither gets tokens"
+    " nor binds or evicts pods there"
+)
 ONLY_OURS = "the syncer writes only objects with its mark vsyncer.dev/cluster, which they had before"
 NO_WEAKER = "the syncer sets no weaker Pod Security level for host namespaces than it is configured for"
 ONLY_HERE = "the syncer writes only into host namespaces with its mark, or that it is configured for"
@@ -206,6 +209,26 @@ def test_daemon_connects_to_nothing_and_gets_no_host_token(plane: ControlPlane) 
     review = {"spec": {"resourceAttributes": {"verb": "get", "resource": "secrets"}}}
     assert asks(plane, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)[0] == 201
     assert plane.request("POST", CONFIG_MAPS.format("others"), named("free"))[0] == 201, "others are not concerned"
+
+
+def test_mark_of_another_object_gives_the_daemon_no_token_and_no_pod(plane: ControlPlane) -> None:
+    _broaden(plane)
+    base = "/api/v1/namespaces/payments"
+    put(plane, {"apiVersion": "v1", "kind": "ServiceAccount", **named("someone", namespace="payments")})
+    spec = {"containers": [{"name": "main", "image": "i"}]}
+    put(plane, {"apiVersion": "v1", "kind": "Pod", **named("not-ours", namespace="payments"), "spec": spec})
+    account = {"annotations": {"kubernetes.io/service-account.name": "someone"}}
+    token = {**named("token", **OURS, **account), "type": "kubernetes.io/service-account-token"}
+    binding = {**named("not-ours", **OURS), "target": {"kind": "Node", "name": "n"}}
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", **named("not-ours", **OURS)}
+    for path, body in (
+        ("secrets", token),
+        ("pods/not-ours/eviction", eviction),
+        ("pods/not-ours/binding", binding),
+        ("bindings", binding),
+    ):
+        assert asks(plane, "POST", f"{base}/{path}?dryRun=All", body) == (403, NOTHING), path
+    assert asks(plane, "POST", f"{base}/secrets?dryRun=All", {**named("plain", **OURS), "type": "Opaque"}) == (201, "")
 
 
 def test_daemon_that_answers_as_a_kubelet_connects_to_pods_of_its_tenants_alone(

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.controlplane
 
 KINDS = ("ConfigMap", "Secret", "Service", "Pod")
 #: Nothing that a list lacks is deleted before a person has confirmed it: what the chart sets for a restore.
-HELD = {"breaker": {"percent": 0, "count": 0}}
+NO_DELETIONS = {"breaker": {"percent": 0, "count": 0}}
 #: Longer than an unconfirmed deletion waits after a list.
 LONG = 8.0
 
@@ -78,7 +78,7 @@ def again(scene: Scene, shop: str) -> None:
     scene.copied("ConfigMap", Key(shop, "afterwards"))
 
 
-def held_deletions(daemon: Process) -> float:
+def stopped_deletions(daemon: Process) -> float:
     return daemon.requests("syncer_deletions_held", side="host")
 
 
@@ -95,7 +95,7 @@ def test_loss_and_restore_touch_no_copy(scene: Scene, tmp_path: Path) -> None:
     scene.virtual.create(configmap("lost", namespace="kube-system"))
     scene.copied("ConfigMap", lost)  # the daemon has listed what is left, and is at work
     time.sleep(LONG)
-    assert {place: copies(scene).get(place) for place in before} == before
+    assert {path: copies(scene).get(path) for path in before} == before
     assert daemon.requests("syncer_parked", reason="IdentityLost") > 0
 
     second = scene.daemon()
@@ -106,13 +106,13 @@ def test_loss_and_restore_touch_no_copy(scene: Scene, tmp_path: Path) -> None:
     scene.gone("ConfigMap", lost)
     agree(scene)
     again(scene, shop)
-    assert {place: copies(scene).get(place) for place in before} == before
+    assert {path: copies(scene).get(path) for path in before} == before
     eventually(lambda: daemon.requests("syncer_parked") == 0, "nothing is parked")
     eventually(lambda: daemon.readyz()[0] == 200, "the daemon is ready")
 
 
 def test_copies_that_are_younger_than_the_backup_stay_until_a_person_confirms(scene: Scene, tmp_path: Path) -> None:
-    daemon = scene.start(scene.config(patrol=HELD))
+    daemon = scene.start(scene.config(patrol=NO_DELETIONS))
     shop, _ = running_shop(scene)
     scene.virtual.create(configmap("gone", namespace=shop))
     agree(scene)
@@ -132,14 +132,14 @@ def test_copies_that_are_younger_than_the_backup_stay_until_a_person_confirms(sc
     settings = eventually(lambda: scene.virtual.get("ConfigMap", Key(shop, "settings")), "the settings are back")
     scene.copied("ConfigMap", Key(shop, "settings"), "data", settings["data"])
     scene.copied("ConfigMap", Key(shop, "gone"))
-    eventually(lambda: held_deletions(daemon) >= 2, "deletions are held")
+    eventually(lambda: stopped_deletions(daemon) >= 2, "deletions are held")
     time.sleep(LONG)
     now = copies(scene)
     kept = [
         *old.keys() & since.keys(),
         *((kind, scene.host_key(kind, Key(shop, "young"))) for kind in ("Pod", "ConfigMap")),
     ]
-    assert {place: now[place][0] for place in kept} == {place: since[place][0] for place in kept}
+    assert {path: now[path][0] for path in kept} == {path: since[path][0] for path in kept}
     assert now["Pod", scene.host_key("Pod", Key(shop, "web"))] == since["Pod", scene.host_key("Pod", Key(shop, "web"))]
 
     done = subprocess.run(

@@ -18,7 +18,7 @@ from scene import API_SERVER, Scene
 
 from hack.bench.daemon import SYNCER
 from hack.realnode import builds
-from syncer.api import Key, Obj
+from syncer.api import Key, NotFound, Obj
 from syncer.engine.stores import identity as claim
 from syncer.testing.objects import configmap, service
 
@@ -71,7 +71,7 @@ class Kubelet(threading.Thread):
                 return
 
     def _look(self) -> None:
-        pods = {str(each["metadata"]["uid"]): each for each in self._release.objects("pods")}
+        pods = {str(each["metadata"]["uid"]): each for each in self._release.objects("Pod")}
         for uid in self._daemons.keys() - pods.keys():
             self._daemons.pop(uid).stop()
         for uid, pod in pods.items():
@@ -92,7 +92,7 @@ class Kubelet(threading.Thread):
             self._report(name, ready=True)
 
     def _report(self, name: str, *, ready: bool = False) -> None:
-        with suppress(AssertionError):  # a pod may have gone meanwhile
+        with suppress(NotFound):  # a pod may have gone meanwhile
             self._release.report(name, "Running", ready=ready)
 
     def _run(self, pod: Obj) -> None:
@@ -110,7 +110,7 @@ class Reader:
 
     def __init__(self, scenes: Mapping[str, Scene], kubelet: Kubelet, folder: Path) -> None:
         self._scenes, self._kubelet, self._folder = scenes, kubelet, folder
-        self._places: dict[str, str] = {}
+        self._namespaces: dict[str, str] = {}
         shutil.copytree(CHART.parent, folder / "charts")
         for name, scene in scenes.items():
             admin = "admin" if name == "shop" else f"{name}-admin"
@@ -133,13 +133,13 @@ class Reader:
 
     def make(self, cluster: str) -> None:
         """Make a Service and a ConfigMap in a virtual cluster."""
-        place = self._places[cluster] = self._scenes[cluster].namespace("guide")
-        for obj in (service("before", namespace=place), configmap("before", namespace=place)):
+        namespace = self._namespaces[cluster] = self._scenes[cluster].namespace("guide")
+        for obj in (service("before", namespace=namespace), configmap("before", namespace=namespace)):
             self._scenes[cluster].virtual.create(obj)
 
     def copied(self, cluster: str) -> list[str]:
         """Return which of them have copies."""
-        key = Key(f"vc-{cluster}", f"before-x-{self._places[cluster]}-x-{cluster}")
+        key = Key(f"vc-{cluster}", f"before-x-{self._namespaces[cluster]}-x-{cluster}")
         return [kind for kind in ("ConfigMap", "Service") if self._scenes[cluster].host.get(kind, key) is not None]
 
     def sees_copies(self, cluster: str) -> bool:
@@ -221,7 +221,7 @@ def test_each_command_of_the_guide_works_as_it_is_typed(
             for each in again:
                 reader.type(each)
         if found := re.search(r" wait pod --selector (\S+) .*Running", command):
-            selected = partial(release.objects, "pods", found[1])
+            selected = partial(release.objects, "Pod", found[1])
             eventually(selected, "there are pods, as nobody types so fast")
         if command.startswith("syncer uninstall"):
             assert reader.sees_copies("bank"), "the copies stay without the daemon"
@@ -241,7 +241,7 @@ def test_each_command_of_the_guide_works_as_it_is_typed(
             assert "not finished" not in text
             assert reader.copied("bank") == []
             assert reader.sees_copies("shop"), "the copies of the other one stay"
-            assert bank.virtual.get("ConfigMap", claim.PLACE) is None
+            assert bank.virtual.get("ConfigMap", claim.NOTE_KEY) is None
             assert bank.host.get("Lease", Key("vc-bank", "vsyncer-bank")) is None
         uninstalled += command.startswith("helm uninstall")
     assert uninstalled == 2

@@ -63,11 +63,11 @@ def bound(scene: Scene, ns: str) -> Key:
     scene.virtual.create(claim(ns, storageClassName=shown.name))
     key = Key(ns, "data")
     scene.copied(KIND, key)
-    place = scene.host_key(KIND, key)
+    host_key = scene.host_key(KIND, key)
     done = {"annotations": {f"pv.kubernetes.io/{each}": "yes" for each in ("bind-completed", "bound-by-controller")}}
-    scene.host.patch(KIND, place, {"metadata": done, "spec": {"volumeName": f"pv-{scene.name}"}})
+    scene.host.patch(KIND, host_key, {"metadata": done, "spec": {"volumeName": f"pv-{scene.name}"}})
     status = {"phase": "Bound", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
-    scene.host.patch(KIND, place, {"status": status}, subresource="status")
+    scene.host.patch(KIND, host_key, {"status": status}, subresource="status")
     scene.reported(KIND, key, "status.phase", "Bound")
     return key
 
@@ -92,9 +92,9 @@ def test_request_that_the_volume_has_not_grown_to_is_taken_back(selecting: Scene
 def test_claim_that_lost_its_volume_gets_an_event(selecting: Scene) -> None:
     ns = selecting.namespace()
     key = bound(selecting, ns)
-    place = selecting.host_key(KIND, key)
-    selecting.host.delete(KIND, place)
-    selecting.host.patch(KIND, place, {"metadata": {"finalizers": None}})
+    host_key = selecting.host_key(KIND, key)
+    selecting.host.delete(KIND, host_key)
+    selecting.host.patch(KIND, host_key, {"metadata": {"finalizers": None}})
     eventually(lambda: event_reasons(selecting, ns, "data") == ["HostCopyDeleted"], "the tenant reads it")
 
 

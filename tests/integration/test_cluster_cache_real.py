@@ -27,7 +27,7 @@ from syncer.testing.objects import configmap
 PATIENCE = 120.0
 #: Probes that find out soon what these tests do.
 OPTIONS = ClusterCacheOptions(
-    user_agent="cluster-cache-test", probe_interval=0.2, probe_timeout=2.0, probe_threshold=3, retry=1.0
+    user_agent="cluster-cache-test", probe_interval=0.2, probe_timeout=2.0, probe_threshold=3, max_retry_delay=1.0
 )
 
 

@@ -65,12 +65,16 @@ def test_virtual_cluster_of_a_secret_is_served_with_the_rights_that_are_printed(
     program = yaml.safe_load(tokens)
     program["users"][0]["user"] = {"exec": {"command": "id", "apiVersion": "client.authentication.k8s.io/v1"}}
     host.create(in_secret("program", team, yaml.safe_dump(program).encode()))
-    eventually(lambda: len(clusters(daemon)) == 3, "the bad ones are refused")
+    proxied = yaml.safe_load(tokens)
+    proxied["clusters"][0]["cluster"]["proxy-url"] = "http://user:pass@169.254.169.254:80"
+    host.create(in_secret("proxied", team, yaml.safe_dump(proxied).encode()))
+    eventually(lambda: len(clusters(daemon)) == 4, "the bad ones are refused")
     found = clusters(daemon)
     assert found[scene.name].startswith("served")
     assert "host namespace 'kube-system' is not assigned" in found[f"{team}/thief"]
     assert "exec and auth-provider run programs here" in found[f"{team}/program"]
-    assert f"[!]secrets/{team} degraded: Refused: 2" in daemon.readyz()[1]
+    assert "proxy-url connects to any address" in found[f"{team}/proxied"]
+    assert f"[!]secrets/{team} degraded: Refused: 3" in daemon.readyz()[1]
 
     renewed = {"data": {"config": base64.b64encode(admin).decode()}}
     host.patch("Secret", Key(team, "kubeconfig"), renewed)
@@ -99,11 +103,11 @@ def test_commands_without_the_daemon_find_the_virtual_cluster_by_its_secret(scen
     scene.copied("ConfigMap", key)
     daemon.stop()
 
-    place = scene.host_key("ConfigMap", key)
+    host_key = scene.host_key("ConfigMap", key)
     command = [*daemon.command, "names", "to-host", "--config", str(daemon.file), "--cluster", scene.name]
     named = subprocess.run([*command, "configmaps", str(key)], capture_output=True, text=True, check=True, timeout=600)
-    assert named.stdout == f"{place}\n"
-    scene.host.delete("ConfigMap", place)
+    assert named.stdout == f"{host_key}\n"
+    scene.host.delete("ConfigMap", host_key)
     patrolled = daemon.run("patrol", "--once", "configmaps", "--cluster", scene.name)
     assert patrolled.returncode == 0, patrolled
     assert scene.copy("ConfigMap", key)
@@ -119,4 +123,4 @@ def test_commands_without_the_daemon_find_the_virtual_cluster_by_its_secret(scen
     done = daemon.run("uninstall", "--yes", "--cluster", scene.name, seconds=120)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "done"), done
     assert scene.copy("ConfigMap", key) is None
-    assert scene.virtual.get("ConfigMap", claim.PLACE) is None
+    assert scene.virtual.get("ConfigMap", claim.NOTE_KEY) is None

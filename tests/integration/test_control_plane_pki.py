@@ -54,7 +54,7 @@ def test_control_plane_starts_with_the_files_and_takes_renewed_ones_while_it_run
         renewed = host.pki()
         assert (renewed.returncode, renewed.stdout.count("renewed")) == (0, 14), renewed
         before = {port: plane.shown(port).serial_number for port in (plane.port, plane.etcd_port, plane.peer_port)}
-        plane.place()
+        plane.write_files()
         plane.until(lambda: all(plane.shown(port).serial_number != serial for port, serial in before.items()))
         plane.until(lambda: plane.works("second"))
         _daemon_connects(loop, plane)

@@ -173,8 +173,8 @@ def test_an_object_that_a_patch_makes_invalid_is_parked_and_no_other(platform: S
 def test_offers_of_the_host_appear_and_cannot_be_changed(platform: Scene) -> None:
     market, shop = f"{platform.name}-market", f"{platform.name}-0"
     offer = resource(OFFERS, "small", market, spec={"price": 1}, status={"left": 3})
-    place = key_of(platform.host.create(offer))
-    platform.host.patch("Offer", place, {"status": {"left": 3}}, subresource="status")
+    host_key = key_of(platform.host.create(offer))
+    platform.host.patch("Offer", host_key, {"status": {"left": 3}}, subresource="status")
     key = Key(shop, "small")
     eventually(lambda: dig(platform.virtual.get("Offer", key) or {}, "status.left") == 3, "it is there with its status")
     platform.virtual.patch("Offer", key, {"spec": {"price": 0}})
@@ -184,7 +184,7 @@ def test_offers_of_the_host_appear_and_cannot_be_changed(platform: Scene) -> Non
     shown = Key("", f"{platform.name}-shown")
     eventually(lambda: platform.virtual.get("Catalog", shown), "what has the label is there")
     assert platform.virtual.get("Catalog", Key("", f"{platform.name}-hidden")) is None
-    platform.host.delete("Offer", place)
+    platform.host.delete("Offer", host_key)
     eventually(lambda: platform.virtual.get("Offer", key) is None, "it is gone with that of the host")
     platform.host.patch("Catalog", shown, {"metadata": {"labels": {"for": None}}})
     eventually(lambda: platform.virtual.get("Catalog", shown) is None, "it is gone with its label")

@@ -85,9 +85,9 @@ def issue(scene: Scene, copy: Obj, certificate: str = "1") -> Obj:
         "labels": {"controller.cert-manager.io/fao": "true"},
     }
     data = {"tls.crt": certificate, "tls.key": "key"}
-    place = copy["metadata"]["namespace"]
+    host_namespace = copy["metadata"]["namespace"]
     return scene.host.create(
-        secret(copy["spec"]["secretName"], data, namespace=place, type="kubernetes.io/tls", metadata=metadata)
+        secret(copy["spec"]["secretName"], data, namespace=host_namespace, type="kubernetes.io/tls", metadata=metadata)
     )
 
 
@@ -150,12 +150,12 @@ def test_a_change_follows_and_a_deletion_too(platform: Scene, shop: str) -> None
 
 def test_the_status_comes_back_and_a_tenants_change_of_it_is_reverted(platform: Scene, shop: str) -> None:
     key = Key(shop, "db")
-    place = key_of(make_certificate(platform, shop))
-    platform.host.patch("Certificate", place, {"status": issued(1)}, subresource="status")
+    host_key = key_of(make_certificate(platform, shop))
+    platform.host.patch("Certificate", host_key, {"status": issued(1)}, subresource="status")
     platform.reported("Certificate", key, "status", issued(1))
     platform.virtual.patch("Certificate", key, {"status": {"revision": 7}}, subresource="status")
     platform.reported("Certificate", key, "status", issued(1))
-    assert dig(platform.host.get("Certificate", place) or {}, "status.revision") == 1
+    assert dig(platform.host.get("Certificate", host_key) or {}, "status.revision") == 1
 
 
 def test_a_secret_that_the_operator_makes_comes_back_and_pods_mount_it(platform: Scene, shop: str) -> None:
@@ -166,8 +166,8 @@ def test_a_secret_that_the_operator_makes_comes_back_and_pods_mount_it(platform:
     platform.virtual.create(pod_mounting("web", secret="db-tls", namespace=shop))
     pod = platform.copied("Pod", Key(shop, "web"))
     assert made["metadata"]["name"] in [dig(volume, "secret.secretName") for volume in pod["spec"]["volumes"]]
-    place = key_of(made)
-    renewed = platform.host.patch("Secret", place, {"data": {"tls.crt": "Mg=="}})
+    host_key = key_of(made)
+    renewed = platform.host.patch("Secret", host_key, {"data": {"tls.crt": "Mg=="}})
     holds(platform, key, renewed)
     platform.virtual.patch("Secret", key, {"data": {"tls.crt": "WA=="}})
     holds(platform, key, renewed)
@@ -175,7 +175,7 @@ def test_a_secret_that_the_operator_makes_comes_back_and_pods_mount_it(platform:
         platform.virtual.delete("Secret", key)
         again = eventually(lambda: platform.virtual.get("Secret", key), "the virtual Secret is made again")
         assert uid_of(again) != uid_of(virtual)
-    platform.host.delete("Secret", place)
+    platform.host.delete("Secret", host_key)
     eventually(lambda: platform.virtual.get("Secret", key) is None, "the virtual Secret went with it")
 
 
@@ -233,11 +233,11 @@ def test_a_kind_without_namespaces_and_with_a_webhook(platform: Scene, shop: str
     key = Key("", f"{platform.name}-pool")
     platform.virtual.create(resource(POOLS, key.name, spec=spec))
     host = platform.copied("StoragePool", key)
-    place = platform.host_key("Secret", Key(shop, "pool"))
+    host_key = platform.host_key("Secret", Key(shop, "pool"))
     assert host["spec"] == {
         "capacity": {"storage": "1Ti"},
         "class": "cheap",
-        "credentials": {"name": place.name, "namespace": place.namespace},
+        "credentials": {"name": host_key.name, "namespace": host_key.namespace},
         "reclaim": "Retain",
     }
     platform.host.patch("StoragePool", key_of(host), {"status": {"phase": "Ready"}}, subresource="status")
@@ -262,7 +262,7 @@ def test_a_restart_writes_nothing(platform: Scene, shop: str) -> None:
     marker = {key_of(make_certificate(platform, shop, "marker")), Key(shop, "marker")}
     eventually(lambda: quiet(running), "the daemon has nothing to do")
     after = platform.versions(*kinds).items()
-    assert {place: version for place, version in after if place[2] not in marker} == before
+    assert {path: version for path, version in after if path[2] not in marker} == before
     platform.host.delete("Secret", key_of(made))
 
 

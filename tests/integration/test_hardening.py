@@ -83,6 +83,29 @@ def test_policy_of_the_page_refuses_metadata_that_replicators_read(plane: Contro
     assert status == 201, found
 
 
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ({"schedulerName": "another"}, "the scheduler is not for tenants to choose"),
+        ({"tolerations": [{"operator": "Exists"}]}, "nodes with taints are not for tenants"),
+        ({"tolerations": [{"key": "node-role.kubernetes.io/control-plane"}]}, "nodes with taints are not for tenants"),
+        ({"hostnameOverride": "db.example.org"}, "the host name is not for tenants to choose"),
+        ({"tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}]}, ""),
+        ({}, ""),
+    ],
+)
+def test_policy_of_the_page_refuses_what_a_pod_may_not_choose(plane: ControlPlane, field: Obj, message: str) -> None:
+    main = {"name": "main", "image": "i"}
+    obj = {"metadata": {"name": "chosen"}, "spec": {"containers": [main], **field}}
+    path, deadline = "/api/v1/namespaces/vc-shop/pods?dryRun=All", time.monotonic() + PATIENCE
+    status, found = plane.request("POST", path, obj)
+    while message and status == 201 and time.monotonic() < deadline:  # a new policy isn't in force at once
+        time.sleep(0.2)
+        status, found = plane.request("POST", path, obj)
+    assert (status == 201) is (message == ""), found
+    assert message in found.get("message", "")
+
+
 def matched(plane: ControlPlane, path: str) -> str:
     """Return the uid of the FlowSchema that takes a request of the daemon."""
     context = ssl.create_default_context(cafile=str(plane.ca_file))

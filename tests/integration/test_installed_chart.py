@@ -198,7 +198,7 @@ def test_chart_tests_each_virtual_cluster_with_the_rights_of_its_daemon(both: li
         try:
             for each in both:
                 selector = f"vsyncer.dev/part=test,vsyncer.dev/serves={each.scene.name}"
-                [pod] = eventually(partial(each.objects, "pods", selector), "Helm has made the pod")
+                [pod] = eventually(partial(each.objects, "Pod", selector), "Helm has made the pod")
                 assert pod["spec"]["serviceAccountName"] == each.daemon
                 for container in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):
                     done = each.replica(pod, container).once()
@@ -271,7 +271,7 @@ def test_further_virtual_cluster_of_a_release_leaves_the_pods_of_the_first_alone
     values["virtualClusters"].append(entry)
     release.helm("upgrade", RELEASE, str(built("syncer")), values=values)
     selector = "vsyncer.dev/part=syncer,vsyncer.dev/serves=further"
-    eventually(lambda: len(release.objects("pods", selector)) == 2, "the further one has two pods of its own")
+    eventually(lambda: len(release.objects("Pod", selector)) == 2, "the further one has two pods of its own")
     assert {each["metadata"]["uid"] for each in release.pods()} == before
 
 
@@ -293,8 +293,8 @@ def test_uninstall_leaves_the_copies_and_nothing_else(release: Release) -> None:
     release.helm("uninstall", RELEASE)
     eventually(lambda: not release.pods(), "the pods are gone")
     assert release.scene.copy("ConfigMap", Key(shop, "settings")) is not None
-    for place in (release.namespace, release.scene.host_namespace):
-        assert parts(release, place) == []
+    for namespace in (release.namespace, release.scene.host_namespace):
+        assert parts(release, namespace) == []
 
 
 def test_uninstall_hook_ends_one_daemon_after_the_other_and_removes_its_copies_before_the_release_goes(
@@ -322,5 +322,5 @@ def test_uninstall_hook_ends_one_daemon_after_the_other_and_removes_its_copies_b
         kept = each.scene.virtual.get("ConfigMap", Key(shop, "settings"))
         assert kept is not None, "the tenant's own stays"
         assert each.leases() == []
-        for place in (each.namespace, each.scene.host_namespace):
-            nothing_left(partial(parts, each, place), f"nothing of the release is in {place}")
+        for namespace in (each.namespace, each.scene.host_namespace):
+            nothing_left(partial(parts, each, namespace), f"nothing of the release is in {namespace}")

@@ -67,8 +67,8 @@ def test_changes_and_deletions_on_the_host_are_reverted(world: Scene, ns: str) -
 
 
 def test_a_foreign_object_in_the_way_is_left_alone_with_an_event(world: Scene, ns: str) -> None:
-    place = world.host_key("ConfigMap", Key(ns, "taken"))
-    foreign = world.host.create(configmap(place.name, {"mine": "yes"}, namespace=place.namespace))
+    host_key = world.host_key("ConfigMap", Key(ns, "taken"))
+    foreign = world.host.create(configmap(host_key.name, {"mine": "yes"}, namespace=host_key.namespace))
     with untouched(world.host, [foreign]):
         virtual = world.virtual.create(configmap("taken", namespace=ns, metadata=FORCED))
         events = eventually(lambda: world.virtual.list("Event", namespace=ns), "there is an Event")
@@ -78,16 +78,16 @@ def test_a_foreign_object_in_the_way_is_left_alone_with_an_event(world: Scene, n
         world.virtual.delete("ConfigMap", key_of(virtual))
         marker = world.virtual.create(configmap("marker", namespace=ns, metadata=FORCED))
         world.copied("ConfigMap", key_of(marker))
-    world.host.delete("ConfigMap", place)
+    world.host.delete("ConfigMap", host_key)
 
 
 def test_a_copy_is_made_soon_after_the_foreign_object_in_its_way_is_gone(world: Scene, ns: str) -> None:
-    place = world.host_key("ConfigMap", Key(ns, "taken"))
-    world.host.create(configmap(place.name, {"mine": "yes"}, namespace=place.namespace))
+    host_key = world.host_key("ConfigMap", Key(ns, "taken"))
+    world.host.create(configmap(host_key.name, {"mine": "yes"}, namespace=host_key.namespace))
     virtual = world.virtual.create(configmap("taken", namespace=ns, metadata=FORCED))
     [events] = eventually(lambda: world.virtual.list("Event", namespace=ns), "there is an Event")
     assert events["message"].startswith("another ConfigMap on the host has the name that this object's copy would get")
-    world.host.delete("ConfigMap", place)
+    world.host.delete("ConfigMap", host_key)
     world.copied("ConfigMap", key_of(virtual))
 
 
@@ -144,9 +144,9 @@ def test_endpoints_of_a_service_without_selector_are_the_tenants_running_pods(wo
 
     def copied(name: str) -> list[Obj]:
         label = "kubernetes.io/service-name"
-        place = world.host_key("Service", Key(ns, name))
-        slices = world.host.list("EndpointSlice", namespace=place.namespace)
-        own = (each for each in slices if labels_of(each)[label] == place.name)
+        host_key = world.host_key("Service", Key(ns, name))
+        slices = world.host.list("EndpointSlice", namespace=host_key.namespace)
+        own = (each for each in slices if labels_of(each)[label] == host_key.name)
         return [one for each in own for one in each["endpoints"] or ()]
 
     def leads_to(name: str, wanted: list[list[str]]) -> bool:
@@ -214,8 +214,8 @@ def test_a_network_policys_copy_is_for_this_tenants_pods_and_follows_labels_of_n
     )
     assert "spec.egress[0].to[0].ipBlock" in events[0]["message"]
     plane.kubectl("label", "namespace", ns, f"of={ns}")
-    places = [{"key": MARKS.namespace_label, "operator": "In", "values": [ns]}]
-    peer = {"podSelector": {"matchLabels": {"app": "front", **marks}, "matchExpressions": places}}
+    expressions = [{"key": MARKS.namespace_label, "operator": "In", "values": [ns]}]
+    peer = {"podSelector": {"matchLabels": {"app": "front", **marks}, "matchExpressions": expressions}}
     world.copied(kind, key, "spec.ingress", [{"from": [peer]}])
     world.host.patch(kind, key_of(host), {"spec": {"ingress": [{}]}})
     world.copied(kind, key, "spec.ingress", [{"from": [peer]}])

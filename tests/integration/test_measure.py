@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hack.callpath.figures import figures, shortest
 from hack.callpath.probe import Step
-from hack.callpath.run import ways
+from hack.callpath.run import measure
 
 
 def called(steps: Iterable[Step]) -> Counter[tuple[str, str]]:
@@ -17,7 +17,7 @@ def called(steps: Iterable[Step]) -> Counter[tuple[str, str]]:
 
 
 def test_way_of_a_configmap_is_the_same_each_time_and_ends_in_the_transport() -> None:
-    found = asyncio.run(ways(Path(sys.executable), 3))
+    found = asyncio.run(measure(Path(sys.executable), 3))
     assert figures(found.steps)["spread"]["objects"] == 3
     assert all(called(shortest(found.steps)) <= called(steps) for steps in found.steps), "the others may do more beside"
     first, last = found.steps[0][0], found.steps[0][-1]

@@ -42,15 +42,15 @@ def test_once_brings_both_sides_in_step_and_lists_its_writes(scene: Scene, daemo
 
 def test_once_lists_objects_that_stay_out_of_step(scene: Scene, daemon: Process) -> None:
     namespace = scene.namespace()
-    place = scene.host_key("Service", Key(namespace, "taken"))
-    scene.host.create(service(place.name, namespace=place.namespace))
+    host_key = scene.host_key("Service", Key(namespace, "taken"))
+    scene.host.create(service(host_key.name, namespace=host_key.namespace))
     scene.virtual.create(service("taken", namespace=namespace))
     scene.virtual.create(service("free", namespace=namespace))
     done = daemon.run("run", "--once")
     assert done.returncode == 1
     [line] = [line for line in done.stdout.splitlines() if line.startswith("not in step: ")]
     assert line.startswith(
-        f"not in step: {scene.name}/services {namespace}/taken: the host cluster has a Service {place} that is not"
+        f"not in step: {scene.name}/services {namespace}/taken: the host cluster has a Service {host_key} that is not"
     )
     assert scene.copy("Service", Key(namespace, "free")) is not None
 
@@ -63,8 +63,8 @@ def test_dry_run_lists_its_writes_and_makes_none(scene: Scene, daemon: Process) 
     assert done.returncode == 0, done
     would = [line for line in done.stdout.splitlines() if line.startswith("would ")]
     for kind, name in (("ConfigMap", "settings"), ("Secret", "login"), ("Service", "web"), ("Pod", "web")):
-        place = scene.host_key(kind, Key(namespace, name))
-        assert would.count(f"would create {RESOURCES[kind].plural} {place} on the host side") == 1, done.stdout
+        host_key = scene.host_key(kind, Key(namespace, name))
+        assert would.count(f"would create {RESOURCES[kind].plural} {host_key} on the host side") == 1, done.stdout
     assert "Traceback" not in done.stderr
     print(done.stdout)
 

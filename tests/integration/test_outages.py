@@ -124,8 +124,8 @@ def started(scene: Scene) -> tuple[Process, int]:
 def meddle(scene: Scene) -> None:
     """Change and delete copies on the host."""
     copies = scene.host.list("ConfigMap", selector=scene.selector)
-    for place, copy in enumerate(copies[:MEDDLED]):
-        if place % 2:
+    for index, copy in enumerate(copies[:MEDDLED]):
+        if index % 2:
             scene.host.delete("ConfigMap", key_of(copy))
         else:
             scene.host.patch("ConfigMap", key_of(copy), {"data": {"meddled": "yes"}})

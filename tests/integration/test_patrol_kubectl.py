@@ -45,9 +45,9 @@ class Shop:
         return self._kubectl("delete", kind, name)
 
     def _kubectl(self, verb: str, kind: str, name: str, *more: str) -> Key:
-        place = self.scene.host_key(kind, Key(self.namespace, name))
-        self.scene.host.plane.kubectl("-n", place.namespace, verb, kind, place.name, *more)
-        return place
+        host_key = self.scene.host_key(kind, Key(self.namespace, name))
+        self.scene.host.plane.kubectl("-n", host_key.namespace, verb, kind, host_key.name, *more)
+        return host_key
 
 
 def test_a_scan_reports_and_repairs_changes_by_kubectl(scene: Scene) -> None:

@@ -71,7 +71,7 @@ def test_uninstall_leaves_nothing_of_ours_or_no_marks(scene: Scene, keep: bool) 
         assert [mark for mark in marks if mark.startswith("vsyncer.dev/")] == sorted(
             ["vsyncer.dev/cluster", "vsyncer.dev/namespace"] if keep and kind in ("Pod", "Service") else []
         )
-    assert scene.virtual.get("ConfigMap", claim.PLACE) is None
+    assert scene.virtual.get("ConfigMap", claim.NOTE_KEY) is None
     assert scene.host.get("Lease", Key(scene.host_namespace, f"vsyncer-{scene.name}")) is None
 
 
@@ -89,4 +89,4 @@ def test_uninstall_of_the_host_side_needs_no_virtual_cluster(scene: Scene) -> No
     assert scene.host.get("Lease", Key(scene.host_namespace, f"vsyncer-{scene.name}")) is None
     again = without.run("uninstall", "--yes", "--side", "host", seconds=120)
     assert (again.returncode, again.stdout.splitlines()[-1]) == (0, "done")
-    assert scene.virtual.get("ConfigMap", claim.PLACE)
+    assert scene.virtual.get("ConfigMap", claim.NOTE_KEY)

@@ -126,10 +126,10 @@ def _token_in(world: Scene, host: Obj) -> str:
 def test_the_secret_of_the_tokens_goes_with_the_pod(world: Scene, ns: str) -> None:
     virtual = world.virtual.create(pod("web", namespace=ns))
     world.ready(key_of(virtual))
-    place = world.host_key("Secret", Key(ns, "web.pod-tokens"))
-    assert world.host.get("Secret", place) is not None
+    host_key = world.host_key("Secret", Key(ns, "web.pod-tokens"))
+    assert world.host.get("Secret", host_key) is not None
     world.virtual.delete("Pod", key_of(virtual), grace=1)
-    eventually(lambda: world.host.get("Secret", place) is None, "the Secret of the tokens is gone")
+    eventually(lambda: world.host.get("Secret", host_key) is None, "the Secret of the tokens is gone")
 
 
 def test_labels_and_annotations_of_a_running_pod_follow(world: Scene, ns: str) -> None:
@@ -182,10 +182,10 @@ def test_a_virtual_deletion_has_its_grace_period_on_the_host(world: Scene, ns: s
 def test_a_pod_that_the_host_evicts_is_deleted_in_the_virtual_cluster(world: Scene, ns: str) -> None:
     virtual = world.virtual.create(pod("web", namespace=ns))
     world.ready(key_of(virtual))
-    place = world.host_key("Pod", key_of(virtual))
-    world.host.delete("Pod", place, grace=1)
+    host_key = world.host_key("Pod", key_of(virtual))
+    world.host.delete("Pod", host_key, grace=1)
     eventually(lambda: world.virtual.get("Pod", key_of(virtual)) is None, "the virtual Pod is gone")
-    assert world.host.get("Pod", place) is None
+    assert world.host.get("Pod", host_key) is None
 
 
 def test_a_pod_recreated_under_its_name_gets_a_new_copy(world: Scene, ns: str) -> None:
@@ -260,12 +260,12 @@ def test_claim_goes_to_the_host_and_its_volume_and_status_come_up(world: Scene, 
 
 def test_pull_secrets_of_a_service_account_go_to_the_host_with_its_pods(world: Scene, ns: str) -> None:
     """The virtual API server's admission names them in a Pod that names none itself."""
-    place = world.host_key("Secret", Key(ns, "registry")).name
+    host_name = world.host_key("Secret", Key(ns, "registry")).name
     world.virtual.create(secret("registry", namespace=ns))
     world.virtual.create(serviceaccount("puller", namespace=ns, imagePullSecrets=[{"name": "registry"}]))
     world.virtual.create(pod("web", namespace=ns, spec={"serviceAccountName": "puller"}))
-    assert world.copied("Pod", Key(ns, "web"))["spec"]["imagePullSecrets"] == [{"name": place}]
-    assert world.copied("Secret", Key(ns, "registry"))["metadata"]["name"] == place
+    assert world.copied("Pod", Key(ns, "web"))["spec"]["imagePullSecrets"] == [{"name": host_name}]
+    assert world.copied("Secret", Key(ns, "registry"))["metadata"]["name"] == host_name
     world.virtual.delete("Pod", Key(ns, "web"))
     world.gone("Secret", Key(ns, "registry"))
 
@@ -382,8 +382,8 @@ def test_resize_that_a_host_limit_refuses_gets_an_event_and_the_pod_stays_in_ste
     )
     world.ready(key)
     limits = {"limits": [{"type": "Container", "max": {"cpu": "200m"}}]}
-    place = f"/api/v1/namespaces/{world.host_namespace}/limitranges"
-    world.host.plane.request("POST", place, {"metadata": {"name": "small"}, "spec": limits})
+    path = f"/api/v1/namespaces/{world.host_namespace}/limitranges"
+    world.host.plane.request("POST", path, {"metadata": {"name": "small"}, "spec": limits})
     try:
         change = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"cpu": "500m"}}}]}}
         world.virtual.patch("Pod", key, change, subresource="resize", how="strategic")
@@ -393,7 +393,7 @@ def test_resize_that_a_host_limit_refuses_gets_an_event_and_the_pod_stays_in_ste
         world.virtual.patch("Pod", key, {"metadata": {"labels": {"still": "synced"}}})
         eventually(lambda: labels_of(world.copied("Pod", key)).get("still") == "synced", "labels go down all the same")
     finally:
-        world.host.plane.request("DELETE", f"{place}/small")
+        world.host.plane.request("DELETE", f"{path}/small")
 
 
 def _events(world: Scene, ns: str, reason: str) -> list[Obj]:

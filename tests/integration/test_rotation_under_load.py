@@ -42,8 +42,8 @@ class Account:
         self._number += 1
         bound = self._ask("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": self._secret()}})
         to = {"apiVersion": "v1", "kind": "Secret", "name": self._secret(), "uid": bound["metadata"]["uid"]}
-        place = f"/api/v1/namespaces/default/serviceaccounts/{self.name}/token"
-        return str(self._ask("POST", place, {"spec": {"boundObjectRef": to}})["status"]["token"])
+        url = f"/api/v1/namespaces/default/serviceaccounts/{self.name}/token"
+        return str(self._ask("POST", url, {"spec": {"boundObjectRef": to}})["status"]["token"])
 
     def revoke(self) -> None:
         """Let the token before the latest be refused."""

@@ -74,9 +74,9 @@ def test_clusters_of_a_killed_or_frozen_replica_are_led_by_the_other(scene: Scen
     def copied(name: str) -> None:
         for cluster, api in apis.items():
             api.create(configmap(name, namespace=space))
-            eventually(partial(scene.host.get, "ConfigMap", place(cluster, name)), f"the copy of {cluster}'s {name}")
+            eventually(partial(scene.host.get, "ConfigMap", host_key(cluster, name)), f"the copy of {cluster}'s {name}")
 
-    def place(cluster: str, name: str) -> Key:
+    def host_key(cluster: str, name: str) -> Key:
         return Key(scene.host_namespace, f"{name}-x-{space}-x-{cluster}")
 
     eventually(all_are_led, "all shards are led")

@@ -79,8 +79,8 @@ def _made(made: Obj) -> Scene:
     """A Secret that a widget names, at its place on the host; without the labels that only a tenant may forge."""
     key = Key("shop", made["metadata"]["name"])
     widget = build(WIDGETS, "owner", spec={"to": {"name": key.name}}, metadata={"uid": "u-1"})
-    place = NAMES.to_host(SECRETS, key)
-    placed = merged(made, {"metadata": {"namespace": place.namespace, "name": place.name, "labels": None}})
+    host_key = NAMES.to_host(SECRETS, key)
+    placed = merged(made, {"metadata": {"namespace": host_key.namespace, "name": host_key.name, "labels": None}})
     return Scene(key, (widget,), (host_copy(widget), placed))
 
 

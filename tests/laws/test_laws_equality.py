@@ -13,7 +13,7 @@ from syncer.api import Config, Key, Mirror, Obj, Resource, Settings, Side, SyncR
 from syncer.api.decision import Warned
 from syncer.clusters.client import SideClient
 from syncer.engine.controllers.builder import build_pair
-from syncer.engine.reconcile.plan import HeldFields
+from syncer.engine.reconcile.plan import PostponedFields
 from syncer.names import SingleNamespace
 from syncer.testing import ApiServer
 from syncer.testing.objects import crd, namespace
@@ -146,10 +146,10 @@ class Copies:
     def futile(self, side: Side) -> None:
         self.wrote_nothing += 1
 
-    def held(self, held: HeldFields) -> None:
-        raise AssertionError(held.reason)
+    def postponed(self, postponed: PostponedFields) -> None:
+        raise AssertionError(postponed.reason)
 
-    def refused(self, held: HeldFields, error: Exception) -> None:
+    def refused(self, postponed: PostponedFields, error: Exception) -> None:
         raise error
 
     def warned(self, warning: Warned) -> None:

@@ -68,12 +68,12 @@ def test_copies_allow_the_policies_traffic_and_no_more_than_the_operator(
     assert len(copies) == len(virtual)
     marks, identity = world.settings.marks, world.settings.identity
 
-    def place(pod: End) -> End:
+    def on_host(pod: End) -> End:
         home = world.settings.names.to_host(PODS, Key(pod.namespace, "any")).namespace
         return End(home, {**pod.labels, **marks.labels(identity, Key(pod.namespace, "any"))})
 
     pods = [End(space, labels) for space, labels in product(SPACES, LABELS)]
-    homes = {place(pod).namespace for pod in pods}
+    homes = {on_host(pod).namespace for pod in pods}
     # Pods of another tenant, in the same host namespaces and in one of its own, and one of the host's own.
     others = [
         End(home, {**labels, **other})
@@ -86,18 +86,18 @@ def test_copies_allow_the_policies_traffic_and_no_more_than_the_operator(
     known = {name: {"kubernetes.io/metadata.name": name} for name in (*homes, "vc-other", "kube-system")}
     ours, theirs = Cluster(virtual, labelled), Cluster(copies, known)
     for one, other in product(pods, pods):
-        assert ours.lets(one, other, port) == theirs.lets(place(one), place(other), port), f"{one} to {other}"
+        assert ours.lets(one, other, port) == theirs.lets(on_host(one), on_host(other), port), f"{one} to {other}"
     for own in pods:
         for kind, direction, _ in DIRECTIONS:
-            assert ours.isolates(kind, own) == theirs.isolates(kind, place(own))
+            assert ours.isolates(kind, own) == theirs.isolates(kind, on_host(own))
             lets = "lets_in" if kind == "Ingress" else "lets_out"
             if not ours.isolates(kind, own):
                 continue
             for outside in OUTSIDE:
                 may = getattr(ours, lets)(own, outside, port) and _may(allowed.get(direction, []), outside.address)
-                assert getattr(theirs, lets)(place(own), outside, port) == may, f"{kind} {own} {outside}"
+                assert getattr(theirs, lets)(on_host(own), outside, port) == may, f"{kind} {own} {outside}"
             for foreign in others:
-                assert not getattr(theirs, lets)(place(own), foreign, port), f"{kind} {own} {foreign}"
+                assert not getattr(theirs, lets)(on_host(own), foreign, port), f"{kind} {own} {foreign}"
     for foreign in others:
         assert not any(theirs.isolates(kind, foreign) for kind, _, _ in DIRECTIONS), "they select nobody else's pods"
     assert all(labels_of(copy)[marks.cluster] == identity for copy in copies)
@@ -147,10 +147,10 @@ def test_with_the_operators_policies_pods_reach_the_peers_the_tenants_policies_a
     ours = Cluster(virtual, labelled)
     theirs = Cluster([*copies, *_operators(marks)], {"vc-ns": {}})
 
-    def place(end: End) -> End:
+    def on_host(end: End) -> End:
         copy = isolation.labels(ctx, pod("x", namespace=end.namespace, metadata={"labels": dict(end.labels)}))
         return End("vc-ns", {**end.labels, **marks.labels(identity, Key(end.namespace, "x")), **copy})
 
     pods = [End(space, labels) for space, labels in product(SPACES, LABELS)]
     for one, other in product(pods, pods):
-        assert ours.lets(one, other, port) == theirs.lets(place(one), place(other), port), f"{one} to {other}"
+        assert ours.lets(one, other, port) == theirs.lets(on_host(one), on_host(other), port), f"{one} to {other}"

@@ -45,8 +45,8 @@ def labelled(secret: str, label: str | None) -> Damage:
     return change
 
 
-def put_into(place: tuple[str, str], content: bytes | None) -> Damage:
-    secret, name = place
+def put_into(file: tuple[str, str], content: bytes | None) -> Damage:
+    secret, name = file
 
     def change(secrets: Secrets) -> None:
         if secret in secrets and (content is not None or name in secrets[secret]["data"]):
@@ -63,7 +63,7 @@ def contents(secret: str, name: str) -> st.SearchStrategy[bytes | None]:
     return st.sampled_from([*garbage, files(OTHERS[secret])[name]]) | st.sampled_from(others)
 
 
-FILE_DAMAGE = st.sampled_from(FILES).flatmap(lambda place: contents(*place).map(lambda found: put_into(place, found)))
+FILE_DAMAGE = st.sampled_from(FILES).flatmap(lambda file: contents(*file).map(lambda found: put_into(file, found)))
 SECRET_DAMAGE = st.sampled_from(WANTED.secrets).flatmap(
     lambda name: st.sampled_from([removed(name), labelled(name, None), labelled(name, "other")])
 )

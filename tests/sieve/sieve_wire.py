@@ -153,7 +153,7 @@ class Watched(WrappedStream):
         self._collection = path.rpartition("/")[2]
         self._cut = False
         #: Once an event is held back: it, and all that has come after it.
-        self._held: list[Any] = []
+        self._delayed: list[Any] = []
 
     async def __aiter__(self) -> AsyncIterator[list[bytes]]:
         async for batch in self.inner:
@@ -171,15 +171,15 @@ class Watched(WrappedStream):
     def _passed(self, line: bytes) -> list[bytes]:
         event = decode(line)
         if event["type"] == "ERROR":
-            held, self._held = self._held, []
-            return [*map(encode, held), line]
+            delayed, self._delayed = self._delayed, []
+            return [*map(encode, delayed), line]
         if event["type"] == "BOOKMARK":
-            return [] if self._held else [line]
+            return [] if self._delayed else [line]
         number, metadata = len(self._traffic.events), event["object"]["metadata"]
         key = f"{metadata.get('namespace', '')}/{metadata['name']}"
         self._traffic.events.append(Came(self._side, self._collection, event["type"], key))
         point = self._traffic.point
-        if self._held:
+        if self._delayed:
             return self._merged(event)
         if isinstance(point, Unseen) and point.event == number:
             return self._kept_back(event, point.how)
@@ -196,7 +196,7 @@ class Watched(WrappedStream):
                 version = {"resourceVersion": event["object"]["metadata"]["resourceVersion"]}
                 return [encode({"type": "BOOKMARK", "object": {"metadata": version}})]
             case "merge":
-                self._held = [event]
+                self._delayed = [event]
                 return []
 
     def _is_own(self) -> bool:
@@ -209,11 +209,11 @@ class Watched(WrappedStream):
 
     def _merged(self, event: Any) -> list[bytes]:
         """All that was held, without its first, once the next event of that object has come."""
-        first, *others = self._held
+        first, *others = self._delayed
         if _name(first) != _name(event):
-            self._held.append(event)
+            self._delayed.append(event)
             return []
-        self._held, self._traffic.blind = [], False
+        self._delayed, self._traffic.blind = [], False
         new = first["type"] == "ADDED" and event["type"] == "MODIFIED"
         again = first["type"] == "DELETED" and event["type"] == "ADDED"
         kind = "ADDED" if new else "MODIFIED" if again else event["type"]

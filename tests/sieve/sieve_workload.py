@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness import CLUSTER, HOME, NAMESPACE, Two, admin, built_in, host_path, namespace
+from sampled import config_model
 
-from syncer.api import Key, Missing, NameTranslator, Obj, Side, is_deleting
-from syncer.config import SyncerConfig, config_with
+from syncer.api import Key, NameTranslator, NotFound, Obj, Side, is_deleting
+from syncer.config import SyncerConfig
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import PODS
 from syncer.testing import ApiServer
@@ -99,7 +100,7 @@ def configured(
 ) -> SyncerConfig:
     """A configuration of some built-in syncers; ``sections`` are those below ``sync``."""
     host = {"namespace": HOME} if translator is SingleNamespace else {}
-    model = config_with(built_in(*syncers), translator=translator)
+    model = config_model(built_in(*syncers), translator)
     return model.model_validate({"cluster": CLUSTER, "host": host, "sync": sections})
 
 
@@ -136,7 +137,7 @@ def stop(name: str) -> Act:
 
     async def stopped(two: Stage) -> None:
         two.due.pop(name, None)
-        with contextlib.suppress(Missing):
+        with contextlib.suppress(NotFound):
             await admin(two.virtual, Side.VIRTUAL).delete(PODS, Key(NAMESPACE, name))
 
     return stopped

@@ -34,8 +34,8 @@ from syncer.directions import (
     Nowhere,
     ToHost,
     ToHostOrFake,
+    direction_class,
     direction_of,
-    way_of,
 )
 from syncer.names import SingleNamespace
 from syncer.testing.merge import merged
@@ -44,7 +44,7 @@ from syncer.testing.world import World
 MAPS = Resource("v1", "ConfigMap", "configmaps")
 SETTINGS = Settings("vc", "vc-ns", SingleNamespace(cluster="vc", namespace="vc-ns"))
 KEY = Key("shop", "web")
-PLACE = SETTINGS.names.to_host(MAPS, KEY)
+HOST_KEY = SETTINGS.names.to_host(MAPS, KEY)
 
 
 class Down(Mirror):
@@ -116,7 +116,7 @@ class UpOrStand(Reverting, Stand):
 
 
 @pytest.mark.parametrize(
-    ("kind", "way"),
+    ("kind", "direction"),
     [
         (Down, ToHost),
         (Up, FromHost),
@@ -127,9 +127,9 @@ class UpOrStand(Reverting, Stand):
         (Prepares, Nowhere),
     ],
 )
-def test_direction_follows_from_the_roles(kind: type[Syncer], way: type) -> None:
-    assert way_of(kind) is way
-    assert type(direction_of(kind())) is way
+def test_direction_follows_from_the_roles(kind: type[Syncer], direction: type) -> None:
+    assert direction_class(kind) is direction
+    assert type(direction_of(kind())) is direction
 
 
 def decided(direction: Direction, ctx: Context, *, virtual: Obj | None = None, host: Obj | None = None) -> Decision:
@@ -149,7 +149,7 @@ def test_sync_up_beside_sync_down_is_asked_about_orphans_alone() -> None:
     assert decided(keeps, World([Down]).context(Down), host=COPY).reason == "it stays"
 
 
-class Sight:
+class View:
     """The view of a direction: a syncer, and the existing keys."""
 
     settings = SETTINGS
@@ -164,7 +164,7 @@ class Sight:
     def request(self, key: Key, host_key: Key | None = None) -> SyncRequest:
         return SyncRequest("vc", self.syncer.name, key, host_key)
 
-    def place(self, key: Key) -> Key:
+    def host_key(self, key: Key) -> Key:
         return self.syncer.host_key(SETTINGS, key)
 
     def has(self, side: Side, key: Key) -> bool:
@@ -190,20 +190,20 @@ ORIGIN = Key("vc-ns", "web")
     [
         (Down, Side.VIRTUAL, KEY, obj(data={}), {}, (KEY, None)),
         (Down, Side.VIRTUAL, KEY, obj(), {}, None),
-        (Down, Side.VIRTUAL, KEY, obj(), {"host": (PLACE,)}, (KEY, None)),
+        (Down, Side.VIRTUAL, KEY, obj(), {"host": (HOST_KEY,)}, (KEY, None)),
         (Down, Side.VIRTUAL, KEY, None, {}, (KEY, None)),
-        (Down, Side.HOST, PLACE, COPY, {}, (KEY, None)),
+        (Down, Side.HOST, HOST_KEY, COPY, {}, (KEY, None)),
         (Down, Side.HOST, Key("vc-ns", "other"), STRAY, {}, (KEY, Key("vc-ns", "other"))),
-        (Down, Side.HOST, PLACE, obj("vc-ns", PLACE.name), {}, None),
+        (Down, Side.HOST, HOST_KEY, obj("vc-ns", HOST_KEY.name), {}, None),
         (Up, Side.HOST, ORIGIN, obj("vc-ns"), {}, (KEY, ORIGIN)),
         (Reverting, Side.HOST, ORIGIN, obj("vc-ns"), {}, (KEY, None)),
         (Reverting, Side.VIRTUAL, KEY, FROM_HERE, {"virtual": (KEY,)}, (KEY, None)),
         (Reverting, Side.VIRTUAL, KEY, obj(), {"virtual": (KEY,)}, None),
         (Reverting, Side.VIRTUAL, KEY, obj(), {}, (KEY, None)),
         (Stand, Side.VIRTUAL, KEY, obj(), {}, (KEY, None)),
-        (Stand, Side.HOST, PLACE, COPY, {}, None),
+        (Stand, Side.HOST, HOST_KEY, COPY, {}, None),
         (DownOrStand, Side.VIRTUAL, KEY, FROM_HERE, {}, (KEY, None)),
-        (DownOrStand, Side.HOST, PLACE, COPY, {}, (KEY, None)),
+        (DownOrStand, Side.HOST, HOST_KEY, COPY, {}, (KEY, None)),
         (UpOrStand, Side.HOST, ORIGIN, obj("vc-ns"), {}, (KEY, None)),
         (Prepares, Side.VIRTUAL, KEY, obj(), {}, None),
     ],
@@ -211,7 +211,7 @@ ORIGIN = Key("vc-ns", "web")
 def test_request_for_a_changed_object(
     kind: type[Syncer], side: Side, key: Key, changed: Obj | None, there: Any, asked: tuple[Key, Key | None] | None
 ) -> None:
-    found = direction_of(kind()).request_for(Sight(kind, **there), side, key, changed)
+    found = direction_of(kind()).request_for(View(kind, **there), side, key, changed)
     assert found == (SyncRequest("vc", kind.name, *asked) if asked else None)
 
 
@@ -232,7 +232,7 @@ def test_keys_that_are_all_asked_about(kind: type[Syncer], by_virtual: bool, by_
     assert (direction.by_virtual, direction.by_host) == (by_virtual, by_host)
 
 
-FOREIGN = obj("vc-ns", PLACE.name)
+FOREIGN = obj("vc-ns", HOST_KEY.name)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,18 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
     assert broken == []
 
 
+@cache
+def tree() -> tuple[str, ...]:
+    """Return the paths of all files of the tree, each with a slash before."""
+    folders = (ROOT / folder for folder in _FOLDERS)
+    return tuple(f"/{path.relative_to(ROOT).as_posix()}" for folder in folders for path in folder.rglob("*.*"))
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "architecture").glob("*.md")), ids=lambda page: page.stem)
+def test_files_that_an_architecture_page_names_exist(page: Path) -> None:
+    assert [name for name in _NAMED.findall(prose(page)) if not any(path.endswith(f"/{name}") for path in tree())] == []
+
+
 def where_to_look() -> list[tuple[str, str]]:
     """Return the rows of "Where to look": a question, and the cells with its files."""
     section = (ROOT / "docs" / "ARCHITECTURE.md").read_text().split("\n## Where to look\n")[1].split("\n## ")[0]
@@ -61,8 +73,8 @@ def test_files_of_where_to_look_exist(question: str, cells: str) -> None:
     last = ROOT
     missing = []
     for name in _NAMED.findall(cells):
-        places = (ROOT / name, ROOT / "syncer" / name, last / name)
-        found = [place for place in places if place.exists()]
+        candidates = (ROOT / name, ROOT / "syncer" / name, last / name)
+        found = [path for path in candidates if path.exists()]
         if not found:
             missing.append(name)
             continue

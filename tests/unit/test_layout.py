@@ -15,7 +15,7 @@ GRAB_BAGS = {"utils", "util", "helpers", "common", "manager", "misc", "tools"}
 class Function(NamedTuple):
     """A function of ours: where it is, and what lacks an annotation."""
 
-    place: str
+    location: str
     bare: list[str]
 
 
@@ -28,15 +28,15 @@ def functions(path: Path) -> Iterator[Function]:
             bare = [arg.arg for arg in every if not arg.annotation and arg.arg not in ("self", "cls")]
             if not node.returns and node.name != "__init__":
                 bare.append("return")
-            place = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
-            yield Function(place, bare)
+            location = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+            yield Function(location, bare)
 
 
 FUNCTIONS = [function for path in FILES for function in functions(path)]
 
 
 def test_functions_are_all_annotated() -> None:
-    assert [f"{place}: {bare}" for place, bare in FUNCTIONS if bare] == []
+    assert [f"{location}: {bare}" for location, bare in FUNCTIONS if bare] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

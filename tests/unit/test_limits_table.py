@@ -1,4 +1,4 @@
-"""The table of limits in docs/ARCHITECTURE.md has each number that bounds something, with its present value."""
+"""The table of limits has each number that bounds something, with its present value."""
 
 import re
 from functools import cache
@@ -20,7 +20,7 @@ _NO_OPTIONS = {"syncer thaw", "--wait"}
 
 
 def page() -> str:
-    return (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    return (ROOT / "docs" / "architecture" / "limits.md").read_text()
 
 
 @cache
@@ -35,7 +35,7 @@ def model() -> type[SyncerConfig]:
 
 
 def rows() -> list[list[str]]:
-    table = page().partition("\n## Limits\n")[2].partition(END)[0]
+    table = page().partition(END)[0]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:3] == "| `"]
 
 
@@ -48,11 +48,11 @@ def test_rows_have_the_present_values() -> None:
 
 
 def test_numbers_that_bound_something_have_names() -> None:
-    assert list(bare_numbers(ROOT)) == [], "make a constant of each, with a row in docs/ARCHITECTURE.md"
+    assert list(bare_numbers(ROOT)) == [], "make a constant of each, with a row in docs/architecture/limits.md"
 
 
 def test_options_and_metrics_of_the_rows_exist() -> None:
-    table = page().partition("\n## Limits\n")[2].partition("\n## ")[0]
+    table = page()
     names = {f"{name}_total" if metric.kind == "counter" else name for name, metric in CATALOGUE.items()}
     assert set(_METRIC.findall(table)) - names == set()
     moved = {name for row in rows() for name in re.findall(r"`([^`]+)`", row[-1])} - _NO_OPTIONS
@@ -77,7 +77,7 @@ def table(*lines: str) -> str:
 def test_a_constant_without_a_row_is_named_with_the_row_to_add() -> None:
     [fault] = [each for each in faults(table(), {("cache/new.py", "MOST"): 5}, model()) if "new.py" in each]
     assert fault.startswith("MOST of syncer/cache/new.py has no row")
-    assert "add `| `MOST` of `cache/new.py` | s | … |` to docs/ARCHITECTURE.md" in fault
+    assert "add `| `MOST` of `cache/new.py` | s | … |` to docs/architecture/limits.md" in fault
 
 
 @pytest.mark.parametrize(

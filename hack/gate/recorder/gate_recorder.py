@@ -27,7 +27,7 @@ QUARANTINE = TOP / "tests" / "quarantine.txt"
 #: Begins the reason of a test that is skipped, as it may hang or crash.
 SKIP = "skip:"
 
-_LINE = re.compile(r"(?P<test>\S.*?)\s+(?P<date>\d{4}-\d\d-\d\d)\s+(?P<seen>\S.*)")
+_LINE = re.compile(r"(?P<test>\S.*?)\s+(?P<date>\d{4}-\d\d-\d\d)\s+(?P<symptom>\S.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Quarantined:
 
     test: str
     date: str
-    seen: str
+    symptom: str
 
     @classmethod
     def parse(cls, line: str) -> "Quarantined | None":
@@ -73,9 +73,15 @@ class Recorder:
 
     def _report(self, report: pytest.TestReport | pytest.CollectReport, when: str, outcome: str) -> None:
         failed = outcome == "failed"
-        reason = _reason(report) if failed or hasattr(report, "wasxfail") else ""
-        text = report.longreprtext if failed else ""
-        self._write(test=self._prefix + report.nodeid, when=when, outcome=outcome, reason=reason, text=text)
+        self._write(
+            test=self._prefix + report.nodeid,
+            when=when,
+            outcome=outcome,
+            reason=_reason(report) if failed or hasattr(report, "wasxfail") else "",
+            text=report.longreprtext if failed else "",
+            seconds=getattr(report, "duration", 0.0),
+            cpu=getattr(report, "cpu", 0.0),
+        )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write down how a phase of a test ended."""
@@ -95,6 +101,31 @@ class Recorder:
         yield
         self._write(exit=int(session.exitstatus))
         self._file.close()
+
+
+class Meter:
+    """Adds to each report the CPU seconds of its phase, in the process that runs the test.
+
+    They include those of programs that it has started and that have ended meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._before = _cpu_seconds()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Add those since the report before, to which pytest-xdist passes all attributes."""
+        report = yield
+        now = _cpu_seconds()
+        report.cpu = round(now - self._before, 3)  # type: ignore[attr-defined]
+        self._before = now
+        return report
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of its children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 class DiedUnseen(Exception):
@@ -243,6 +274,7 @@ def pytest_configure(config: pytest.Config) -> None:
         load_profile()
     watch_for_deaths(config)
     config.pluginmanager.register(Garbage())
+    config.pluginmanager.register(Meter())
     if folder := os.environ.pop("VSYNCER_GATE", ""):
         config.pluginmanager.register(Recorder(Path(folder), _prefix(config)))
 
@@ -255,8 +287,8 @@ def watch_for_deaths(config: pytest.Config) -> None:
 
 def _prefix(config: pytest.Config) -> str:
     """Return what stands before an id, so that it counts from the top of the checkout."""
-    place = config.rootpath.resolve()
-    return f"{place.relative_to(TOP).as_posix()}/" if TOP in place.parents else ""
+    root = config.rootpath.resolve()
+    return f"{root.relative_to(TOP).as_posix()}/" if TOP in root.parents else ""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -266,5 +298,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     prefix = _prefix(config)
     for item in items:
         if one := known.get(prefix + item.nodeid):
-            reason = f"in quarantine since {one.date}: {one.seen}"
-            item.add_marker(pytest.mark.skip(reason) if one.seen.startswith(SKIP) else pytest.mark.xfail(reason=reason))
+            reason = f"in quarantine since {one.date}: {one.symptom}"
+            item.add_marker(
+                pytest.mark.skip(reason) if one.symptom.startswith(SKIP) else pytest.mark.xfail(reason=reason)
+            )

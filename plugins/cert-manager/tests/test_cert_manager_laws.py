@@ -38,12 +38,12 @@ ISSUER = strategies.some(
 def issued(found: Obj, certificate: str | None) -> Scene:
     """A Secret as a tenant may have it, turned into one that cert-manager has made for a Certificate."""
     key = key_of(found)
-    place = NAMES.to_host(SECRETS, key)
+    host_key = NAMES.to_host(SECRETS, key)
     metadata: dict[str, Any] = {
         "labels": (found["metadata"].get("labels") or {}) | MARKS.labels("vc.vc-ns", key),
-        "annotations": (found["metadata"].get("annotations") or {}) | MARKS.annotations(CERTIFICATES, found, place),
+        "annotations": (found["metadata"].get("annotations") or {}) | MARKS.annotations(CERTIFICATES, found, host_key),
     }
-    host = found | {"metadata": {"name": place.name, "namespace": place.namespace, **metadata}}
+    host = found | {"metadata": {"name": host_key.name, "namespace": host_key.namespace, **metadata}}
     spec = {"secretName": key.name, "issuerRef": {"name": "ca"}}
     wanted = [build(CERTIFICATES, certificate, namespace=key.namespace, spec=spec)] if certificate else []
     return Scene(Key(key.namespace, key.name), virtual=tuple(wanted), host=(host,))

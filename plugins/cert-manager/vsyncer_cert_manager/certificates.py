@@ -82,11 +82,11 @@ def _marks(ctx: Context, key: Key) -> Obj:
 
     Their kind is Certificate, so that the Secret is never taken for the copy of a virtual Secret.
     """
-    place = ctx.names.to_host(SECRETS, key)
+    host_key = ctx.names.to_host(SECRETS, key)
     original = {"metadata": {"name": key.name, "namespace": key.namespace}}
     return {
         "labels": ctx.marks.labels(ctx.identity, key),
-        "annotations": ctx.marks.annotations(CERTIFICATES, original, place),
+        "annotations": ctx.marks.annotations(CERTIFICATES, original, host_key),
     }
 
 

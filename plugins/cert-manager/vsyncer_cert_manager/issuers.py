@@ -123,11 +123,11 @@ class IssuerSyncer(Mirror[IssuerConfig]):
         """
         _refuse(virtual.get("spec"), REFUSED_IN_SPEC, at="spec")
         solvers = dig(virtual, "spec.acme.solvers")
-        for place, solver in enumerate(solvers if isinstance(solvers, list) else ()):
-            _refuse(solver, REFUSED, at=f"spec.acme.solvers[{place}]")
+        for index, solver in enumerate(solvers if isinstance(solvers, list) else ()):
+            _refuse(solver, REFUSED, at=f"spec.acme.solvers[{index}]")
         ALLOWED.refuse_others(virtual.get("spec"), at="spec")
-        for place, solver in enumerate(solvers if isinstance(solvers, list) else ()):
-            _refuse_gateways(solver, ctx.config.gateways, at=f"spec.acme.solvers[{place}]")
+        for index, solver in enumerate(solvers if isinstance(solvers, list) else ()):
+            _refuse_gateways(solver, ctx.config.gateways, at=f"spec.acme.solvers[{index}]")
         return super().translate(ctx, virtual)
 
 
@@ -139,7 +139,7 @@ def _refuse(given: object, refused: Mapping[str, str], *, at: str) -> None:
 
 def _refuse_gateways(solver: object, allowed: Collection[str], *, at: str) -> None:
     parents = dig(solver, "http01.gatewayHTTPRoute.parentRefs") if isinstance(solver, dict) else None
-    for place, parent in enumerate(parents if isinstance(parents, list) else ()):
+    for index, parent in enumerate(parents if isinstance(parents, list) else ()):
         if isinstance(parent, dict) and parent.get("name") not in allowed:
             why = "can't be synced: that is a Gateway of the host, and sync.toHost.issuers.gateways doesn't name it"
-            raise Refused(why, path=f"{at}.http01.gatewayHTTPRoute.parentRefs[{place}].name")
+            raise Refused(why, path=f"{at}.http01.gatewayHTTPRoute.parentRefs[{index}].name")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vsyncer_prometheus_operator.kinds import POD_MONITORS, SERVICE_MONITORS
 from vsyncer_prometheus_operator.monitors import PodMonitorSyncer, ServiceMonitorSyncer
 
-from syncer.api import Obj
+from syncer.api import Obj, Refused
 from syncer.api.selectors import matches
 from syncer.names import PerNamespace
 from syncer.testing import World, strategies
@@ -33,6 +33,33 @@ def copied(syncer: str | type[Any], world: World, key: str) -> Obj:
 @pytest.mark.parametrize("case", load("tests/cases"), ids=str)
 def test_case(case: Case) -> None:
     case.check([ServiceMonitorSyncer, PodMonitorSyncer])
+
+
+@pytest.mark.parametrize(
+    ("interval", "least", "refused"),
+    [
+        ("1ms", "", "must be at least 5s"),
+        ("4s999ms", "", "must be at least 5s"),
+        ("0", "", "is no interval"),
+        ("0s", "", "must be at least 5s"),
+        ("5", "", "is no interval"),
+        ("5s", "", ""),
+        ("1m30s", "", ""),
+        ("1d", "", ""),
+        ("", "", ""),
+        ("29s", "30s", "must be at least 30s"),
+        ("1ms", "1ms", ""),
+    ],
+)
+def test_interval_below_the_least_is_refused(interval: str, least: str, refused: str) -> None:
+    section = {"leastInterval": least} if least else {}
+    world = World([ServiceMonitorSyncer], config={"sync": {"toHost": {"serviceMonitors": section}}})
+    world.given(virtual=[monitor(endpoints=[{"port": "web"}, {"port": "web", "interval": interval}])])
+    if not refused:
+        assert world.decide(ServiceMonitorSyncer, "shop/web").writes
+        return
+    with pytest.raises(Refused, match=rf"^spec\.endpoints\[1\]\.interval: {refused}"):
+        world.decide(ServiceMonitorSyncer, "shop/web")
 
 
 @pytest.mark.parametrize(

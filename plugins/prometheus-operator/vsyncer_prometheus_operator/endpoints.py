@@ -83,6 +83,33 @@ def refuse(endpoint: Any, path: str, *, token_urls: Container[str]) -> None:
             raise Refused(f"{_PROXY}, unless the option tokenUrls lists it", path=f"{path}.oauth2.tokenUrl")
 
 
+# -- intervals -------------------------------------------------------------------------------------
+
+#: The units of Prometheus, in seconds, and an interval of them, each unit at most once.
+#: (https://prometheus.io/docs/prometheus/latest/configuration/configuration/, "duration")
+_UNITS = {"y": 31_536_000.0, "w": 604_800.0, "d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_INTERVAL = re.compile("".join(f"(?:([0-9]{{1,9}}){unit})?" for unit in _UNITS))
+
+
+def refuse_short(endpoint: Any, path: str, *, least: float) -> None:
+    """Refuse an endpoint that is scraped more often than every ``least`` seconds.
+
+    Without an interval it is scraped as often as the host's Prometheus says.
+
+    Raises:
+        Refused: Its interval is shorter, or no interval.
+    """
+    given = endpoint.get("interval") if isinstance(endpoint, dict) else None
+    if not given:
+        return
+    found = _INTERVAL.fullmatch(str(given))
+    if found is None:
+        raise Refused("is no interval of Prometheus, such as 30s or 1m30s", path=f"{path}.interval")
+    parts = zip(found.groups(), _UNITS.values(), strict=True)
+    if sum(float(count or 0) * unit for count, unit in parts) < least:
+        raise Refused(f"must be at least {least:g}s (leastInterval)", path=f"{path}.interval")
+
+
 # -- relabelings -----------------------------------------------------------------------------------
 
 #: Actions that write a label. (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#relabel_config)
@@ -100,17 +127,17 @@ def _refuse_other_targets(relabelings: Any, path: str) -> None:
     Raises:
         Refused: There is one.
     """
-    for place, each in enumerate(relabelings if isinstance(relabelings, list) else ()):
+    for index, each in enumerate(relabelings if isinstance(relabelings, list) else ()):
         if not isinstance(each, dict):
             continue
         action = str(each.get("action") or "replace").lower()
         if action in _WRITES and not _WRITABLE.match(str(each.get("targetLabel") or "")):
             raise Refused(
-                "may not write a label that begins with __, but for __tmp", path=f"{path}[{place}].targetLabel"
+                "may not write a label that begins with __, but for __tmp", path=f"{path}[{index}].targetLabel"
             )
         if action == "labelmap" and not _maps_safely(each):
             why = "is only possible from labels, as in __meta_kubernetes_pod_label_(.+), or to a fixed beginning"
-            raise Refused(f"labelmap {why}", path=f"{path}[{place}].regex")
+            raise Refused(f"labelmap {why}", path=f"{path}[{index}].regex")
 
 
 def _maps_safely(relabeling: Obj) -> bool:

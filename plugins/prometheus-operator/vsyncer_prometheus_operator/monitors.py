@@ -4,10 +4,12 @@ selects in its virtual cluster.
 
 from typing import ClassVar
 
-from syncer.api import AllowedFields, Config, Context, Mirror, Obj, Resource, key_of
-from vsyncer_prometheus_operator.endpoints import FIELDS, NAMES, named_in, refuse
+from pydantic import Field
+
+from syncer.api import AllowedFields, Config, Context, Duration, Mirror, Obj, Resource, key_of
+from vsyncer_prometheus_operator.endpoints import FIELDS, NAMES, named_in, refuse, refuse_short
 from vsyncer_prometheus_operator.kinds import POD_MONITORS, PODS, SERVICE_MONITORS, SERVICES
-from vsyncer_prometheus_operator.selection import narrowed, places
+from vsyncer_prometheus_operator.selection import namespace_selector, narrowed
 
 #: The fields that tenants may set beside the endpoints. (The API reference of prometheus-operator, v1.)
 _FIELDS = (
@@ -29,6 +31,9 @@ class MonitorConfig(Config):
     token_urls: tuple[str, ...] = ()
     """Addresses that an endpoint's ``oauth2.tokenUrl`` may have, as they are written there. None by default:
     the host's Prometheus would connect to any address."""
+
+    least_interval: Duration = Field(default=5.0, ge=0)
+    """The shortest ``interval`` of an endpoint: the host's Prometheus has its memory and CPU for all tenants."""
 
 
 class _Monitor(Mirror[MonitorConfig]):
@@ -53,8 +58,10 @@ class _Monitor(Mirror[MonitorConfig]):
         """
         given = virtual.get("spec") or {}
         listed = given.get(self.endpoints)
-        for place, endpoint in enumerate(listed if isinstance(listed, list) else ()):
-            refuse(endpoint, f"spec.{self.endpoints}[{place}]", token_urls=ctx.config.token_urls)
+        for index, endpoint in enumerate(listed if isinstance(listed, list) else ()):
+            path = f"spec.{self.endpoints}[{index}]"
+            refuse(endpoint, path, token_urls=ctx.config.token_urls)
+            refuse_short(endpoint, path, least=ctx.config.least_interval)
         self.allowed.refuse_others(given, at="spec")
         host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
         spec = host.get("spec") or {}
@@ -62,7 +69,7 @@ class _Monitor(Mirror[MonitorConfig]):
         endpoints = [each | {"followRedirects": False} for each in spec.get(self.endpoints) or []]
         copied = {
             "selector": narrowed(ctx, spec, namespace),
-            "namespaceSelector": places(ctx, spec, namespace, self.selected),
+            "namespaceSelector": namespace_selector(ctx, spec, namespace, self.selected),
             self.endpoints: endpoints,
         }
         return host | {"spec": spec | copied}

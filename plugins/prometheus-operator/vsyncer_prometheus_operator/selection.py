@@ -17,7 +17,7 @@ def narrowed(ctx: Context, spec: Obj, namespace: str) -> Obj:
     return selectors.required(selector, selectors.one_of(ctx.marks.namespace_label, wanted))
 
 
-def places(ctx: Context, spec: Obj, namespace: str, selected: Resource) -> Obj:
+def namespace_selector(ctx: Context, spec: Obj, namespace: str, selected: Resource) -> Obj:
     """Return the ``namespaceSelector`` on the host, for the host namespaces of these virtual namespaces."""
     wanted = _namespaces(spec, namespace)
     if wanted is not None:

@@ -11,10 +11,10 @@ from typing import Any
 
 from syncer.api.errors import SyncerError, Unreachable
 from syncer.api.objects import Resource
-from syncer.cache.budget import MemoryBudget
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import VirtualCluster
-from syncer.daemon.fleet.memory_limit import memory_limit
+from syncer.daemon.fleet.fleet_memory import FleetMemory, OverBudget
 from syncer.daemon.notices import notices_of
 from syncer.daemon.process import Process
 from syncer.daemon.served_cluster import ServedCluster
@@ -33,15 +33,7 @@ from syncer.observe.logs import get_logger
 FIRST_DELAY = 1.0
 LAST_DELAY = 60.0
 
-#: The most memory that the objects of a virtual cluster may take by default, in bytes, if there are
-#: several.
-DEFAULT_BYTES = 256 << 20
-
 log = get_logger(__name__)
-
-
-class OverBudget(SyncerError):
-    """The objects of a virtual cluster take too much of the daemon's memory."""
 
 
 class ServedFleet:
@@ -63,6 +55,8 @@ class ServedFleet:
         self._backoff = Backoff(first=FIRST_DELAY, last=LAST_DELAY, least_part=0.5)
         #: The addresses and ports at which kubelets of the virtual clusters answer.
         self._kubelet_ports = PortsInUse()
+        self._kubelet_ports.shared = not self._is_alone()
+        self._memory = FleetMemory(is_alone=self._is_alone())
         self._changed = asyncio.Event()
         #: Why the only virtual cluster can't be served.
         self._fatal: Exception | None = None
@@ -103,10 +97,12 @@ class ServedFleet:
         """Serve those that are kept here from now on."""
         keeps = self._keeps
         self._wanted = {name: each for name, each in self._all.items() if keeps is None or keeps(name)}
+        self._memory.limit(is_alone=self._is_alone())
+        self._kubelet_ports.shared = not self._is_alone()
         for name, cluster in self._wanted.items():
             pair = self._process.pairs.get(name)
             if pair is not None:
-                pair.informers.budget.limit(self._most(cluster))
+                pair.informers.limit(self._memory.most(cluster))
         self._changed.set()
 
     async def run(self) -> None:
@@ -166,14 +162,6 @@ class ServedFleet:
         """Return True if there is, and will be, a single virtual cluster."""
         return len(self._all) == 1 and not self._grows and self._keeps is None
 
-    def _most(self, cluster: VirtualCluster) -> int:
-        """Return the most bytes that the objects of a virtual cluster may take; 0 for no limit."""
-        if cluster.max_megabytes is not None:
-            return cluster.max_megabytes << 20
-        if self._is_alone():
-            return memory_limit() // 2
-        return DEFAULT_BYTES
-
     async def _serve(self, name: str, cluster: VirtualCluster) -> None:
         """Serve a virtual cluster until its kubeconfig is of another server or program.
 
@@ -189,10 +177,11 @@ class ServedFleet:
             ended.set()
 
         async with AsyncExitStack() as stack:
+            memory = stack.enter_context(self._memory.joined(cluster, ended.set))
             virtual = connect_virtual(cluster, process.metrics, stack, moved=move)
             must_be_another(name, virtual, process.host)
-            budget = MemoryBudget(self._most(cluster), over=ended.set)
-            served = startup.add(process, cluster, virtual, budget=budget)
+            objects = ByteBudget(self._memory.most(cluster), parent=memory, over=ended.set)
+            served = startup.add(process, cluster, virtual, budget=objects)
             stack.push_async_callback(process.remove, name)
 
             if await _ends_before(startup.prepare(served, cluster, waits=True), ended):
@@ -203,13 +192,13 @@ class ServedFleet:
                     # Imported late: it takes some megabytes.
                     from syncer.daemon.kubelet.node_server import answering
 
-                    kubelets = answering(served, cluster.kubelet, self._kubelet_ports)
+                    connections = self._memory.connections(memory)
+                    kubelets = answering(served, cluster.kubelet, self._kubelet_ports, connections)
                     await stack.enter_async_context(kubelets)
                 await _ends_before(_served(served, cluster), ended)
 
             if not moved.is_set():
-                most = f"more than {budget.most >> 20} MB of the daemon's memory (maxMegabytes)"
-                raise OverBudget(f"its objects take {most}; delete some, or raise the limit")
+                raise OverBudget(self._memory.reason(objects, cluster))
         text = "a virtual cluster begins again, as its kubeconfig is now of another server or program"
         log.warning(text, cluster=name)
 

@@ -78,7 +78,7 @@ async def leading(
 
     async with AsyncExitStack() as stack:
         for lease in leases:
-            await stack.enter_async_context(lease.held())
+            await stack.enter_async_context(lease.holding())
         yield until
 
 

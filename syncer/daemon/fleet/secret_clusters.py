@@ -22,9 +22,9 @@ from syncer.api.dns_names import ClusterName
 from syncer.api.marks import CLUSTER_SECRET_HOME, CLUSTER_SECRET_NAME, Marks
 from syncer.api.objects import Key, Obj, labels_of
 from syncer.cache.reflector import Reflector
-from syncer.clusters.connection import HeldLogin
+from syncer.clusters.connection import ReplaceableLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
-from syncer.config.virtual_cluster import place_of
+from syncer.config.virtual_cluster import name_problem, probe_key
 from syncer.daemon.process import Process
 from syncer.daemon.start.connecting import SecretCluster
 from syncer.daemon.unserved import BEYOND, UNLISTED
@@ -74,7 +74,7 @@ class _KnownSecret:
     version: tuple[str, str] | None = None
     error: CannotConnect | None = None
     #: The login in use, and the virtual cluster that has it, as of a configuration.
-    login: HeldLogin | None = None
+    login: ReplaceableLogin | None = None
     cluster: SecretCluster | None = None
     config: SyncerConfig | None = None
 
@@ -93,7 +93,7 @@ def chosen(
     ``listed`` come before all.
     """
     owners = {each.name: "virtualClusters" for each in listed}
-    copies = {place_of(each.translator): each.name for each in listed}
+    copies = {probe_key(each.translator): each.name for each in listed}
     taken: list[WantedCluster] = []
     refused: RefusedSecrets = {}
     entries = config.virtual_cluster_secrets
@@ -110,7 +110,7 @@ def chosen(
                 continue
 
             owners[cluster.name] = f"the Secret {key}"
-            copies[place_of(cluster.translator)] = cluster.name
+            copies[probe_key(cluster.translator)] = cluster.name
             version = str(metadata.get("resourceVersion")), entry.key
             taken.append(WantedCluster(key, version, cluster, number))
 
@@ -155,7 +155,10 @@ def _cluster(config: SyncerConfig, entry: VirtualClusterSecretsSection, secret: 
     if home not in entry.host_namespaces:
         why = f"the host namespace {home!r} is not assigned to {entry.namespace}"
         raise CannotConnect(Reason.REFUSED, why)
-    return config.cluster_of(entry, name, home)
+    cluster = config.cluster_of(entry, name, home)
+    if problem := name_problem(cluster.translator, name):
+        raise CannotConnect(Reason.REFUSED, problem)
+    return cluster
 
 
 def _must_be_free(
@@ -173,7 +176,7 @@ def _must_be_free(
     """
     if owner := owners.get(cluster.name):
         raise CannotConnect(Reason.REFUSED, f"the name {cluster.name} is taken, by {owner}")
-    if other := copies.get(place_of(cluster.translator)):
+    if other := copies.get(probe_key(cluster.translator)):
         why = f"its copies would be at the same places as those of {other}"
         hint = "names.translator must have the cluster's name in it"
         raise CannotConnect(Reason.REFUSED, f"{why}: {hint}")
@@ -301,7 +304,7 @@ class SecretClusters:
         known.version = wanted.version
         known.error = None
         if known.login is None:
-            known.login = HeldLogin(login)
+            known.login = ReplaceableLogin(login)
         else:
             known.login.put(login)
 
@@ -316,7 +319,7 @@ class SecretClusters:
 
 def _cluster_of(
     known: _KnownSecret,
-    login: HeldLogin,
+    login: ReplaceableLogin,
     wanted: WantedCluster,
     config: SyncerConfig,
     common: object,

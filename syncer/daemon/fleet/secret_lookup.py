@@ -14,7 +14,7 @@ from syncer.api.marks import Marks
 from syncer.api.objects import Obj
 from syncer.clusters import codec
 from syncer.clusters.client import SideClient
-from syncer.clusters.connection import HeldLogin
+from syncer.clusters.connection import ReplaceableLogin
 from syncer.config import SyncerConfig, VirtualCluster, VirtualClusterSecretsSection
 from syncer.config.problems import guess
 from syncer.daemon.fleet.secret_clusters import RefusedSecrets, chosen, name_in, outline
@@ -58,7 +58,7 @@ async def secret_cluster(config: SyncerConfig, name: str, *, login: bool = True)
             read = await read_login(host, wanted.secret, key=key, environ=os.environ)
         except CannotConnect as error:
             raise CannotConnect(error.reason, f"virtual cluster {name}: {error}") from error
-        return SecretCluster.of(wanted.cluster, HeldLogin(read), None)
+        return SecretCluster.of(wanted.cluster, ReplaceableLogin(read), None)
 
 
 def _must_not_be_refused(

@@ -13,13 +13,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NoReturn
 
-from syncer.api.errors import ClusterError, Missing
+from syncer.api.errors import ClusterError, NotFound
 from syncer.api.objects import Key, Obj, Resource, Side, labels_of
 from syncer.daemon.served_cluster import ServedCluster
 from syncer.kubelet import certificates, http, pages
 from syncer.kubelet.certificates import Serving
 from syncer.kubelet.client import ClientConnection
-from syncer.kubelet.errors import RefusedRequest
 from syncer.kubelet.http import MessageHead
 from syncer.kubelet.listener import Bounds, KubeletPort, listen
 from syncer.kubelet.metrics_api import GROUP, VERSION, FrontProxy, MetricsApi
@@ -32,7 +31,7 @@ from syncer.translate.alike import covers
 
 #: Seconds between two checks of both clusters; fewer until the virtual API server reaches the daemon.
 LOOK_SECONDS, SOON_SECONDS = 60.0, 5.0
-#: The name for the clients of this API among those of nodes; no node has it.
+#: The name for the clients of this API among those of Pods' namespaces: that of clients of a node.
 CLIENTS = ""
 _KINDS = {"pods": PODS, "nodes": NODES}
 
@@ -147,8 +146,7 @@ class MetricsServer:
         return self._tls
 
     async def _answer(self, client: ClientConnection, head: MessageHead) -> None:
-        if not self._bounds.trust(client, CLIENTS):
-            raise RefusedRequest(503, "there are too many connections; try again later")
+        self._bounds.trust(client, CLIENTS)
         try:
             status, body = await self._api.answer(client.certificate, head)
             await self._bounds.send(client, http.reply(status, body, pages.JSON))
@@ -210,7 +208,7 @@ class MetricsServer:
         virtual = self._pair.virtual
         try:
             found = await virtual.get(resource, key)
-        except Missing:
+        except NotFound:
             await virtual.create(resource, {"apiVersion": resource.api_version, "kind": resource.kind, **obj})
             return
         if not self._is_ours(found):
@@ -223,7 +221,7 @@ class MetricsServer:
         if not self._served.may_write():
             return
         for resource, key in OBJECTS:
-            with suppress(Missing):
+            with suppress(NotFound):
                 if self._is_ours(await self._pair.virtual.get(resource, key)):
                     await self._pair.virtual.delete(resource, key)
 
@@ -231,7 +229,7 @@ class MetricsServer:
         """Return True if the tenant's own APIService serves the API."""
         try:
             return not self._is_ours(await self._pair.virtual.get(API_SERVICES, API_SERVICE))
-        except Missing:
+        except NotFound:
             return False
 
     def _is_ours(self, obj: Obj) -> bool:

@@ -3,17 +3,18 @@
 import asyncio
 import ipaddress
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from syncer.api.errors import ClusterError, ConfigError, Problem
-from syncer.api.objects import Key, Obj, Side, annotations_of, key_of, uid_of
+from syncer.api.objects import Key, Obj, Resource, Side, annotations_of, key_of, uid_of
 from syncer.api.paths import dig
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.transport import Endpoint
 from syncer.config.options import Kubelet
 from syncer.daemon.kubelet.metrics_api import MetricsServer
@@ -24,13 +25,14 @@ from syncer.engine.stores.informers import SideInformer
 from syncer.kubelet import certificates
 from syncer.kubelet.cadvisor import HostKubelets, Own
 from syncer.kubelet.certificates import NotSigned, Serving
+from syncer.kubelet.listener import Bounds, connections
 from syncer.kubelet.pods import HostedPod
 from syncer.kubelet.ports import PortsInUse, choose, port_of
 from syncer.kubelet.server import KubeletServer
 from syncer.kubelet.usage import Copied, Usages
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import NODES, PODS
-from syncer.resources.pods import containers
+from syncer.resources.pods import record
 
 #: The name under which it is degraded.
 NAME = "kubelet"
@@ -40,7 +42,7 @@ LOOK_SECONDS, CERTIFICATE_SECONDS = 10.0, 60.0
 PAUSE_SECONDS = 0.2
 #: Most Nodes without a port that get an event.
 MOST_EVENTS = 20
-#: The index of the Nodes that we made, by their :class:`_Node`.
+#: The index of the Nodes that we made, by their :class:`_Node`, and that of our host pods by their node.
 INDEX = "kubelet"
 #: Seconds between two checks whether the Nodes are cached yet.
 START_SECONDS = 0.5
@@ -67,7 +69,7 @@ class _Node:
 class NodeServer:
     """The kubelet's server of a virtual cluster."""
 
-    def __init__(self, served: ServedCluster, section: Kubelet, in_use: PortsInUse) -> None:
+    def __init__(self, served: ServedCluster, section: Kubelet, in_use: PortsInUse, bounds: Bounds) -> None:
         """``in_use`` are the ports of all virtual clusters of the process."""
         pair = served.pair
         self._served = served
@@ -81,6 +83,7 @@ class NodeServer:
         self._taken: dict[int, float] = {}
         self._changed = asyncio.Event()
         self._store: SideInformer | None = None
+        self._host_pods: SideInformer | None = None
         self._address = section.address
         self._certificate: Serving | None = None
         #: When a certificate is requested again, on the loop's clock.
@@ -105,8 +108,9 @@ class NodeServer:
             holds_copies=partial(holds_copies, pair.host, pair.policies.homes),
             usages=usages if section.metrics else None,
             kubelets=kubelets,
+            bounds=bounds,
         )
-        self._metrics = MetricsServer(served, usages, self._server.bounds, partial(self._report, "metrics API"))
+        self._metrics = MetricsServer(served, usages, bounds, partial(self._report, "metrics API"))
 
     async def run(self) -> NoReturn:
         """Serve until cancelled, whatever happens; an error ends all connections, and the server restarts."""
@@ -236,7 +240,7 @@ class NodeServer:
             log.warning("can't write a Node's address", cluster=self._pair.name, error=str(error))
             await asyncio.sleep(AGAIN_SECONDS)
             return
-        filled = self._store is not None and self._store.synced
+        filled = _is_filled(self._store) and _is_filled(self._host_pods)
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_SECONDS if filled else START_SECONDS):
                 await self._changed.wait()
@@ -244,17 +248,28 @@ class NodeServer:
             await asyncio.sleep(PAUSE_SECONDS)  # however fast a tenant changes Nodes
 
     async def _subscribe(self) -> None:
+        def notify(nodes: object) -> None:
+            self._changed.set()
+
+        self._store = await self._indexed(self._store, Side.VIRTUAL, NODES, self._parts_of, notify)
+        self._host_pods = await self._indexed(self._host_pods, Side.HOST, PODS, self._node_of, self._notify_of_pods)
+
+    async def _indexed(
+        self,
+        before: SideInformer | None,
+        side: Side,
+        resource: Resource,
+        values: Callable[[Obj], Iterable[Hashable]],
+        notify: Callable[[Iterable[Any]], None],
+    ) -> SideInformer | None:
+        """Return the store of a resource, with our index; None if there is none. It may be another one than before."""
         informers = self._pair.informers
-        store = informers.store(Side.VIRTUAL, NODES) if informers.has(Side.VIRTUAL, NODES) else None
-        if store is not self._store and store is not None:
-
-            def notify(nodes: object) -> None:
-                self._changed.set()
-
-            # Unlike a handler, an index is also notified of the Nodes that we make.
-            store.add_index(INDEX, self._parts_of, notify=notify)
+        store = informers.store(side, resource) if informers.has(side, resource) else None
+        if store is not before and store is not None:
+            # Unlike a handler, an index is also notified of the objects that we make.
+            store.add_index(INDEX, values, notify=notify)
             await store.newcomers.catch_up()
-        self._store = store
+        return store
 
     def _parts_of(self, node: Obj) -> tuple[_Node, ...]:
         """Return the parts of a Node that the server needs, if we made the Node."""
@@ -264,40 +279,57 @@ class NodeServer:
         is_here = dig(node, "status.addresses") == addresses_of(self._address)
         return (_Node(key_of(node).name, uid_of(node), port_of(node), is_here),)
 
+    def _node_of(self, pod: Obj) -> tuple[str, ...]:
+        """Return the name of the host node that a pod runs on, if the pod is the copy of a Pod."""
+        settings = self._pair.settings
+        node = dig(pod, "spec.nodeName")
+        if node and settings.marks.is_ours(pod, cluster=settings.identity, resource=PODS):
+            return (node,)
+        return ()
+
+    def _notify_of_pods(self, nodes: Iterable[str]) -> None:
+        """Have the Nodes checked if a node has got its first host pod of ours, or lost the last one."""
+        store = self._host_pods
+        for name in nodes:
+            if store is None or name not in self._serving or not store.indexer.keys(INDEX, name):
+                self._changed.set()
+
     def _nodes(self) -> dict[str, _Node]:
-        """Return the Nodes that we made, from the index: a change of one Node has no other Node read."""
-        store = self._store
-        if store is None or not store.synced or store.newcomers:
+        """Return the Nodes that we made, and on which a host pod of ours runs.
+
+        The mark alone says nothing: a tenant can write it on any Node. They come from indexes: a change of one Node has
+        no other Node read.
+        """
+        if not (_is_filled(self._store) and _is_filled(self._host_pods)):
             return {}
-        return {node.name: node for node in store.indexer.values(INDEX)}
+        used = self._host_pods.indexer.values(INDEX)
+        return {node.name: node for node in self._store.indexer.values(INDEX) if node.name in used}
 
     # -- Pods --------------------------------------------------------------------------------------
 
     def _copied(self, host: Key) -> Copied | None:
-        """Return the virtual Pod that a host pod is the copy of; None for a pod of others."""
+        """Return a host pod that is the copy of a virtual Pod; None for a pod of others."""
         informers = self._pair.informers
         settings = self._pair.settings
         if not (informers.has(Side.HOST, PODS) and informers.has(Side.VIRTUAL, PODS)):
             return None
-        copy = informers.store(Side.HOST, PODS).outline(host)
+        copy = informers.store(Side.HOST, PODS).get(host)
         if copy is None or not settings.marks.is_ours(copy, cluster=settings.identity, resource=PODS):
             return None
         key = settings.marks.virtual_key(copy)
-        virtual = informers.store(Side.VIRTUAL, PODS).get(key) if key else None
-        if virtual is None or annotations_of(copy).get(settings.marks.uid) != uid_of(virtual):
+        virtual = informers.store(Side.VIRTUAL, PODS).outline(key) if key else None
+        if key is None or virtual is None or annotations_of(copy).get(settings.marks.uid) != uid_of(virtual):
             return None
-        return Copied(virtual, containers.names_of(containers.recorded(settings.marks, copy)))
+        return Copied(key, uid_of(virtual), copy, record.recorded(settings.marks, copy).names)
 
     def _copies(self, node: str) -> dict[Key, Own]:
-        """Return the tenant's Pods on a node by the host keys of their copies."""
+        """Return the tenant's Pods on a node of the host by the host keys of their copies."""
         found: dict[Key, Own] = {}
-        informers = self._pair.informers
-        if informers.has(Side.VIRTUAL, PODS):
-            for key in informers.store(Side.VIRTUAL, PODS).indexer.keys("node", node):
-                host_key = self._pair.settings.names.to_host(PODS, key)
+        if _is_filled(self._host_pods):
+            for host_key in self._host_pods.indexer.keys(INDEX, node):
                 copied = self._copied(host_key)
-                if copied is not None and key_of(copied.virtual) == key:
-                    found[host_key] = Own(key, copied.containers)
+                if copied is not None:
+                    found[host_key] = Own(copied.key, copied.containers)
         return found
 
     def _pods_of(self, node: str) -> Iterator[bytes]:
@@ -309,7 +341,7 @@ class NodeServer:
                     yield entry.raw
 
     async def _update(self) -> None:
-        if self._store is None or not self._store.synced or self._store.newcomers:
+        if not (_is_filled(self._store) and _is_filled(self._host_pods)):
             return
         nodes = self._nodes()
         self._report_conditions(nodes)
@@ -319,7 +351,9 @@ class NodeServer:
         now = asyncio.get_running_loop().time()
         self._taken = {port: since for port, since in self._taken.items() if now < since + TAKEN_SECONDS}
         wanted = {name: node.port for name, node in nodes.items()}
-        chosen = choose(wanted, self._serving, self._ports, {*self._taken, *self._ports_of_siblings()})
+        siblings = self._ports_of_siblings()
+        most = self._in_use.share(self._ports, siblings)
+        chosen = choose(wanted, self._serving, self._ports, {*self._taken, *siblings}, most=most)
         for name, port in chosen.items():
             if name not in self._serving and (wanted[name] == port or self._served.may_write()):
                 self._listen(name, port)
@@ -359,6 +393,8 @@ class NodeServer:
         why = ""
         if left:
             why = f"no port is left for {len(left)} nodes: kubelet.ports is {len(self._ports)}"
+            if self._in_use.shared:
+                why += ", and a quarter of what others leave of it stays free for them"
         elif self._taken:
             why = f"ports that others have: {', '.join(map(str, sorted(self._taken)))}"
         if left and ("ports" not in self._conditions or self._conditions["ports"].public != why):
@@ -409,8 +445,12 @@ class NodeServer:
 
 
 @asynccontextmanager
-async def answering(served: ServedCluster, section: Kubelet, in_use: PortsInUse) -> AsyncIterator[None]:
-    """Answer as the kubelet of a virtual cluster's Nodes while the block runs; ``in_use`` are ports of others, too.
+async def answering(
+    served: ServedCluster, section: Kubelet, in_use: PortsInUse, memory: ByteBudget
+) -> AsyncIterator[None]:
+    """Answer as the kubelet of a virtual cluster's Nodes while the block runs.
+
+    ``in_use`` are ports of others, too, and ``memory`` is for the connections, divided between namespaces.
 
     Raises:
         ConfigError: The virtual cluster is reached through a proxy, and no address is given.
@@ -419,7 +459,7 @@ async def answering(served: ServedCluster, section: Kubelet, in_use: PortsInUse)
     if dialer is not None and dialer.endpoint.proxy is not None and not section.address:
         why = "is required, as the virtual cluster is reached through a proxy"
         raise ConfigError(Problem(why, path="kubelet.address", hint="Write where its API server reaches the daemon."))
-    server = NodeServer(served, section, in_use)
+    server = NodeServer(served, section, in_use, Bounds(memory, most=connections()))
     served.add_duty(server.lead)
     task = asyncio.create_task(server.run())
     try:
@@ -429,6 +469,11 @@ async def answering(served: ServedCluster, section: Kubelet, in_use: PortsInUse)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+def _is_filled(store: SideInformer | None) -> TypeGuard[SideInformer]:
+    """Return True if a store has all objects, each with its values in our index."""
+    return store is not None and store.synced and not store.newcomers
 
 
 def addresses_of(address: str) -> list[Obj]:

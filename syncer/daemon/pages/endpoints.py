@@ -162,7 +162,7 @@ def measure(process: Process, config: SyncerConfig, lease: Lease | None, shards:
     ask("syncer_collisions", partial(status.collisions, process))
     for name in patrollers.METRICS:
         ask(name, partial(_of_patrols, process, name))
-    ask("syncer_deletions_held", partial(_held, process))
+    ask("syncer_deletions_held", partial(_stopped_deletions, process))
     ask("syncer_fights", partial(_by_cluster, process, _fights))
     ask("syncer_frozen_fields", partial(_by_cluster, process, _frozen_fields))
     ask("syncer_cache_objects", partial(_by_cluster, process, _cached))
@@ -194,8 +194,8 @@ def _of_patrols(process: Process, metric: str) -> Readings:
     return patrollers.readings(process.patrollers(), metric)
 
 
-def _held(process: Process) -> Readings:
-    return patrollers.held(list(process.pairs.values()))
+def _stopped_deletions(process: Process) -> Readings:
+    return patrollers.stopped_deletions(list(process.pairs.values()))
 
 
 def _fights(pair: ClusterPair) -> Readings:

@@ -52,7 +52,7 @@ def hindered(process: Process, *, details: bool = True) -> dict[tuple[str, str],
         if reasons := _unread(pair, controller, details=details):
             found[pair.name, controller.name] = "; ".join(sorted(reasons))
     for pair in list(process.pairs.values()):
-        for deletions in list(pair.policies.breaker.held.values()):
+        for deletions in list(pair.policies.breaker.stopped.values()):
             found[pair.name, deletions.syncer] = str(deletions)
         # What hinders a syncer more has been named.
         kept = "copies of deleted objects that a pause on the host keeps"
@@ -260,7 +260,7 @@ def mapped(pair: ClusterPair, controller: BoundSyncer) -> int | None:
         return len(made)
     if controller.direction.goes_down:
         virtual = controller.virtual.keys() if controller.virtual is not None else ()
-        return sum(controller.place(key) in made for key in list(virtual))
+        return sum(controller.host_key(key) in made for key in list(virtual))
     settings = pair.settings
     objects = map(made.get, list(made.keys()))
     return sum(settings.marks.is_from_here(obj, cluster=settings.identity) for obj in objects if obj is not None)

@@ -9,7 +9,7 @@ import ipaddress
 import socket
 
 from syncer.api.context import Settings
-from syncer.api.errors import ConfigError, Forbidden, Missing, Problem
+from syncer.api.errors import ConfigError, Forbidden, NotFound, Problem
 from syncer.api.networking import ApiServerAddress
 from syncer.api.objects import Key, Obj
 from syncer.clusters.client import SideClient
@@ -131,7 +131,7 @@ async def _of_service(settings: Settings, key: Key, host: SideClient) -> ApiServ
     path = f"networking.apiServer.service of virtual cluster {settings.cluster}"
     try:
         spec: Obj = (await host.get(SERVICES, key)).get("spec") or {}
-    except Missing as error:
+    except NotFound as error:
         hint = "Create it, or correct the name."
         raise ConfigError(Problem(f"the host has no Service {key}.", path=path, hint=hint)) from error
     except Forbidden as error:

@@ -11,7 +11,7 @@ from functools import cached_property
 from syncer.api.errors import ConfigError, Problem
 from syncer.api.objects import Side
 from syncer.clusters.client import SideClient
-from syncer.clusters.connection import ConnectionSettings, HeldLogin, connect, connect_held, read_login
+from syncer.clusters.connection import ConnectionSettings, ReplaceableLogin, connect, connect_with_login, read_login
 from syncer.clusters.login import Login
 from syncer.config import ConnectionSection, SyncerConfig, VirtualCluster
 from syncer.daemon.connections import Connections
@@ -75,13 +75,13 @@ async def connected(
 class SecretCluster(VirtualCluster):
     """A virtual cluster that a Secret names."""
 
-    login: HeldLogin
+    login: ReplaceableLogin
     #: The options that all virtual clusters of its entry have, to compare with those of another
     #: load.
     common: object
 
     @classmethod
-    def of(cls, cluster: VirtualCluster, login: HeldLogin, common: object) -> "SecretCluster":
+    def of(cls, cluster: VirtualCluster, login: ReplaceableLogin, common: object) -> "SecretCluster":
         """Return a virtual cluster with its login."""
         given = {each.name: getattr(cluster, each.name) for each in fields(cluster)}
         return cls(**given, login=login, common=common)
@@ -168,7 +168,7 @@ def connect_virtual(
     """
     option = f"kubeconfig of virtual cluster {cluster.name}"
     if isinstance(cluster, SecretCluster):
-        virtual = _connect_held(cluster, metrics, moved)
+        virtual = _connect_with_login(cluster, metrics, moved)
     elif cluster.connection.kubeconfig or cluster.connection.context:
         virtual = _connect(cluster.connection, Side.VIRTUAL, cluster.name, option, metrics, moved)
     else:
@@ -220,10 +220,10 @@ def _connect(
     return client
 
 
-def _connect_held(cluster: SecretCluster, metrics: Metrics, moved: Callable[[], None]) -> SideClient:
+def _connect_with_login(cluster: SecretCluster, metrics: Metrics, moved: Callable[[], None]) -> SideClient:
     """Return a client by the login of a Secret."""
     settings = ConnectionSettings(qps=cluster.connection.qps, burst=cluster.connection.burst)
     side = Side.VIRTUAL
-    client = connect_held(cluster.login, settings, side=side, name=cluster.name, moved=moved)
+    client = connect_with_login(cluster.login, settings, side=side, name=cluster.name, moved=moved)
     client.observer = metrics.client(client.virtual_cluster, side.value, client.origin.address)
     return client

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 from syncer.api.context import Settings
-from syncer.api.errors import ClusterError, ConfigError, Forbidden, Missing, Problem, Unauthorized
+from syncer.api.errors import ClusterError, ConfigError, Forbidden, NotFound, Problem, Unauthorized
 from syncer.api.objects import Key, Side
 from syncer.clusters.client import SideClient
 from syncer.clusters.codec import DecodeError
@@ -44,7 +44,7 @@ async def namespace_problem(host: SideClient, settings: Settings) -> Problem | N
     for name in settings.names.host_namespaces() or ():
         try:
             await host.get(NAMESPACES, Key("", name))
-        except Missing:
+        except NotFound:
             why = f"the namespace {name} doesn't exist on the host."
             hint = "Create it, or correct the name."
         except Forbidden:

@@ -5,7 +5,7 @@ from functools import partial
 
 from syncer.api.context import Settings
 from syncer.api.errors import ClusterError, ConfigError, Forbidden
-from syncer.cache.budget import MemoryBudget
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.client import SideClient
 from syncer.clusters.login import Login
 from syncer.config import VirtualCluster
@@ -27,7 +27,7 @@ log = get_logger(__name__)
 
 
 def add(
-    process: Process, cluster: VirtualCluster, virtual: SideClient, *, budget: MemoryBudget | None = None
+    process: Process, cluster: VirtualCluster, virtual: SideClient, *, budget: ByteBudget | None = None
 ) -> ServedCluster:
     """Add a virtual cluster to a process as it is configured, with a limit of its memory if there is one."""
     return process.add(

@@ -4,7 +4,7 @@ a Namespace.
 
 from collections.abc import Collection
 
-from syncer.api.errors import ClusterError, Missing
+from syncer.api.errors import ClusterError, NotFound
 from syncer.api.objects import Key, Obj, Resource, key_of, labels_of, uid_of
 from syncer.daemon.uninstall.inventory import Item, Lister
 from syncer.resources.definitions.versions import custom_resource
@@ -51,7 +51,7 @@ async def others_in(lister: Lister, item: Item, ours: Collection[str]) -> str:
 async def _in_definition(lister: Lister, item: Item, ours: Collection[str]) -> str:
     try:
         crd = await lister.clusters[item.side].get(item.resource, item.key)
-    except Missing:
+    except NotFound:
         return ""
     if not any(version.get("served") for version in crd["spec"]["versions"]):
         return "none of its versions is served, so its objects can't be listed"

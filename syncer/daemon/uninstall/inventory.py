@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncer.api.context import Settings
-from syncer.api.errors import ClusterError, Expired, Forbidden, Missing
+from syncer.api.errors import ClusterError, Expired, Forbidden, NotFound
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, Resource, Side, annotations_of, key_of, labels_of, uid_of
 from syncer.api.texts import shortened
@@ -220,7 +220,7 @@ class Lister:
         found: dict[Item, Obj] = {}
         for side, resource in {(item.side, item.resource) for item in waiting.values()}:
             for namespace in self._namespaces(side, resource):
-                with contextlib.suppress(Missing):
+                with contextlib.suppress(NotFound):
                     async for obj in self._bearing(side, resource, namespace):
                         if uid_of(obj) in waiting and self.known.is_ours(side, resource, obj):
                             found[waiting[uid_of(obj)]] = obj
@@ -244,7 +244,7 @@ class Lister:
                     if side is Side.VIRTUAL and str(resource) in self.known.copied:
                         await self._with_notes(found, resource)
                 return found
-            except Missing:
+            except NotFound:
                 return Inventory()  # no longer served, so its objects are gone, too
             except Expired as error:
                 if attempt == ATTEMPTS - 1:

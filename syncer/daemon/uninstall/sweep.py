@@ -10,7 +10,7 @@ from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
-from syncer.api.errors import ClusterError, Conflict, Expired, Invalid, Missing, NotConnected, TooMany, Unreachable
+from syncer.api.errors import ClusterError, Conflict, Expired, Invalid, NotConnected, NotFound, TooMany, Unreachable
 from syncer.api.objects import Obj, Side, uid_of
 from syncer.daemon.uninstall.containers import CONTAINERS, others_in
 from syncer.daemon.uninstall.inventory import GRACE, Item, Lister, bounded_grace
@@ -70,19 +70,19 @@ class Sweep:
                 break
         return left
 
-    async def _all(self, works: Iterator[Coroutine[Any, Any, None]]) -> None:
-        """Run all coroutines, a bounded number at a time."""
+    async def _all(self, coroutines: Iterator[Coroutine[Any, Any, None]]) -> None:
+        """Run all coroutines, a bounded number at a time: the tasks take them from one iterator."""
 
-        async def some() -> None:
-            for work in works:
+        async def take() -> None:
+            for coroutine in coroutines:
                 try:
-                    await work
+                    await coroutine
                 except ClusterError as error:
                     self.problems.append(str(error))
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(WRITES):
-                tasks.create_task(some())
+                tasks.create_task(take())
 
     async def _gone(self, items: Sequence[Item]) -> bool:
         """Wait until deleted objects are gone. Return True if they are."""
@@ -165,7 +165,7 @@ class Sweep:
         object.
         """
         async for attempt in _retrying(_may_pass):
-            with attempt, contextlib.suppress(Missing):
+            with attempt, contextlib.suppress(NotFound):
                 is_first = attempt.retry_state.attempt_number == 1
                 live = None if is_first else await self._lister.clusters[item.side].get(item.resource, item.key)
                 if live is not None and uid_of(live) != item.uid:

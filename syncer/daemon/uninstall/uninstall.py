@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncer.api.errors import ClusterError, Conflict, Forbidden, Missing, SyncerError
+from syncer.api.errors import ClusterError, Conflict, Forbidden, NotFound, SyncerError
 from syncer.api.objects import Key, Obj, Side
 from syncer.clusters.client import SideClient
 from syncer.config import SyncerConfig, VirtualCluster
@@ -204,7 +204,7 @@ async def _lease(config: SyncerConfig, host: SideClient, name: str) -> Obj | Non
         return None
     try:
         return await host.get(LEASES, Key(config.lease_namespace, name))
-    except (Missing, Forbidden):
+    except (NotFound, Forbidden):
         return None
 
 

@@ -6,12 +6,12 @@ from typing import Protocol
 
 from syncer.api.decision import Precondition, Verb, Warned, Write
 from syncer.api.errors import (
+    AlreadyExists,
     Conflict,
     Denied,
-    Exists,
     Forbidden,
     Invalid,
-    Missing,
+    NotFound,
     QuotaExceeded,
     Refused,
     SyncerError,
@@ -36,7 +36,7 @@ from syncer.engine.apply.tokens import with_tokens
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.nulls import has_nulls, json_patch
-from syncer.engine.reconcile.plan import HeldFields, Plan, PlannedWrite, ServerAnswer
+from syncer.engine.reconcile.plan import Plan, PlannedWrite, PostponedFields, ServerAnswer
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.stores.informers import Informers
 
@@ -57,13 +57,13 @@ class WriteRecorder(Protocol):
     def futile(self, side: Side) -> None:
         """Count an API call that changed nothing."""
 
-    def held(self, held: HeldFields) -> None:
+    def postponed(self, postponed: PostponedFields) -> None:
         """Note fields of an object that are held back: another manager writes them too, or they were refused."""
 
     def warned(self, warning: Warned) -> None:
         """Note the event of a write that changed something."""
 
-    def refused(self, held: HeldFields, error: SyncerError) -> None:
+    def refused(self, postponed: PostponedFields, error: SyncerError) -> None:
         """Note a merge that was refused just now; it is held back for some time."""
 
 
@@ -162,14 +162,14 @@ class Applier:
                 else:
                     recorder.futile(write.side)
 
-            if planned.held:
-                for hold in results.held:
-                    hold(planned.held)
-                await name_others(planned.held, self._cluster(write.side))
+            if planned.frozen:
+                for hold in results.frozen:
+                    hold(planned.frozen)
+                await name_others(planned.frozen, self._cluster(write.side))
                 for report in results.named:
-                    recorder.held(report(planned.held))
+                    recorder.postponed(report(planned.frozen))
             if planned.refused:
-                recorder.held(planned.refused)
+                recorder.postponed(planned.refused)
 
             has_created = bool(planned.calls) and planned.calls[-1].kind is Operation.CREATE
             if not has_created or "status" not in write.obj:
@@ -233,9 +233,9 @@ class Applier:
                         return ServerAnswer(call, None, True)
                     case _:
                         return await self._patch(cluster, resource, key, call, writing, write.subresource)
-            except (Conflict, Exists, Missing) as error:
+            except (Conflict, AlreadyExists, NotFound) as error:
                 await self._refresh(cluster, resource, key, writing)
-                if write.subresource and isinstance(error, Missing) and store.entry(key):
+                if write.subresource and isinstance(error, NotFound) and store.entry(key):
                     why = f"the host doesn't serve {resource.plural}/{write.subresource}"
                     raise Refused(f"{why}; a newer version of Kubernetes may", reason="SyncFailed") from error
                 raise
@@ -307,7 +307,7 @@ class Applier:
             left = await cluster.delete(
                 resource, key, uid=uid, resource_version=version, grace=write.grace, propagation="Background"
             )
-        except Missing:
+        except NotFound:
             left = None
         if left is None:
             store.deleted(key, writing, uid)
@@ -321,7 +321,7 @@ class Applier:
             Conflict: The object is another one than was last seen.
             Refused: The object's namespace or kind is not as it was.
         """
-        side, resource, key = precondition.seen
+        side, resource, key = precondition.observed
         mark = self.marks.copied
         if side is Side.HOST and not precondition.uid and not await self._may_hold(controller, key):
             if precondition.since:
@@ -378,7 +378,7 @@ class Applier:
         store = self.informers.store(cluster.side, resource)
         try:
             live = await cluster.get(resource, key)
-        except Missing:
+        except NotFound:
             store.gone_live(key, writing)
             return
         is_ours = labels_of(live).get(self.marks.cluster) == self.identity

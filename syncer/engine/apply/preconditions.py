@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-from syncer.api.errors import Forbidden, Missing, NotYet, Refused
+from syncer.api.errors import Forbidden, NotFound, NotYet, Refused
 from syncer.api.objects import Json, Key, Obj, ObjectRef, Resource, Side, is_deleting
 from syncer.clusters.client import SideClient
 from syncer.engine.reconcile.calls import Call, Operation
@@ -72,7 +72,7 @@ async def must_be_unused(cluster: SideClient, resource: Resource, key: Key, *, u
     """
     try:
         found = [item async for page in cluster.list_pages(users, limit=1) for item in page.items[:1]]
-    except Missing as error:
+    except NotFound as error:
         why = f"the {cluster.side} cluster doesn't serve {users} now, so it is unknown whether there are any"
         raise Refused(f"{resource.kind} {key} is not deleted: {why}", reason="InUse") from error
     if found:
@@ -93,7 +93,7 @@ async def holds_copies(host: SideClient, homes: HostNamespaces, namespace: str) 
         return known
     try:
         live = await host.get(NAMESPACES, Key("", namespace))
-    except Missing:
+    except NotFound:
         return False
     return homes.is_ours(live)
 
@@ -109,7 +109,7 @@ async def must_have_home(host: SideClient, namespace: str, *, since: str, mark: 
     """
     try:
         home = await host.get(NAMESPACES, Key("", namespace))
-    except Missing:
+    except NotFound:
         state = "is gone"
     else:
         state = _state(home, since)
@@ -137,7 +137,7 @@ async def must_be_served(host: SideClient, resource: Resource, namespace: str, *
         return
     try:
         state = _state(await host.get(CUSTOM_RESOURCE_DEFINITIONS, Key("", str(resource))), since)
-    except (Missing, Forbidden):
+    except (NotFound, Forbidden):
         state = "" if await _is_served(host, resource, namespace) else "is gone"
     if state:
         why = f"the copy is gone, and the kind {resource} {state} on the host: nothing is deleted with that"
@@ -169,7 +169,7 @@ async def must_be_vacant(
             _must_be_home(homes, each)
         try:
             found = await host.get(resource, host_key)
-        except Missing:
+        except NotFound:
             continue
 
         is_meant = each.is_meant(found)
@@ -221,6 +221,6 @@ async def _is_served(host: SideClient, resource: Resource, namespace: str) -> bo
     try:
         async for _ in host.list_pages(resource, namespace=namespace, limit=1):
             break
-    except Missing:
+    except NotFound:
         return False
     return True

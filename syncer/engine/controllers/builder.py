@@ -11,7 +11,7 @@ from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
 from syncer.api.optional_roles import Indexes, Refers, Watches
 from syncer.api.roles import Syncer
 from syncer.api.sources import Index, Source, Watch
-from syncer.cache.budget import MemoryBudget
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.client import SideClient
 from syncer.directions import direction_of, resources_of
 from syncer.engine.apply.applier import Applier
@@ -71,7 +71,7 @@ def build_pair(
     minor: Callable[[Side], int] = _unknown_minor,
     rules: ContentionRules = OFF,
     homes: Callable[[Settings, Informers], HostNamespaces] = HostNamespaces,
-    budget: MemoryBudget | None = None,
+    budget: ByteBudget | None = None,
     definitions_changed: Callable[[], None] = _nothing,
     paused_or_not: Callable[[], None] = _nothing,
 ) -> ClusterPair:

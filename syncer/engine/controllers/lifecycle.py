@@ -8,7 +8,7 @@ from typing import Protocol
 
 from syncer.api.config import Config
 from syncer.api.context import Settings
-from syncer.api.errors import ClusterError, Missing
+from syncer.api.errors import ClusterError, NotFound
 from syncer.api.objects import Resource, Side
 from syncer.api.optional_roles import Initialize, Live, Refers
 from syncer.api.roles import Syncer
@@ -126,7 +126,7 @@ class Roster:
             return None
         try:
             return discovery.find(name)
-        except Missing:
+        except NotFound:
             return None
 
     def _discovery(self, side: Side) -> Discovery:
@@ -233,7 +233,7 @@ class Lifecycle:
         if now is not None:
             return self._used_by(controller.syncer) != self._used_by(now[0])
         reflectors = [self.pair.reflectors[store.side, store.resource] for store in controller.stores]
-        return any(isinstance(reflector.error, Missing) for reflector in reflectors)
+        return any(isinstance(reflector.error, NotFound) for reflector in reflectors)
 
     def _used_by(self, syncer: Syncer) -> object:
         """Return the resources that a syncer uses, with their versions."""
@@ -293,7 +293,7 @@ class Lifecycle:
             known = self.pair.reflectors.get(store_key)
             before = None
             if known and (known.namespace, known.selector) == (selection.namespace, selection.selector):
-                if isinstance(known.error, Missing):
+                if isinstance(known.error, NotFound):
                     known.hurry()
             else:
                 if known and not selection.is_within(known.namespace, known.selector):

@@ -156,7 +156,7 @@ class ClusterPair:
             for key in list(self.informers.keys(Side.VIRTUAL, controller.syncer.resource)):
                 self._queue(controller, key)
                 if direction.by_host:
-                    expected.add(controller.place(key))
+                    expected.add(controller.host_key(key))
                 yield
         if direction.fakes:  # objects to fake are in no store yet
             yield from self._queued(controller, sorted(self.watched_keys(controller)))

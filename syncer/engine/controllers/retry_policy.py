@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from syncer.api.errors import (
+    AlreadyExists,
     Conflict,
     Denied,
-    Exists,
     Forbidden,
     Invalid,
-    Missing,
     NotConnected,
+    NotFound,
     QuotaExceeded,
     Refused,
     SyncerError,
@@ -85,7 +85,7 @@ def retry_for(error: Exception, failures: int) -> Retry:
             return Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")
         case Unauthorized():
             return Retry(RetryAction.RECONNECT, event="SyncFailed")
-        case Conflict() | Exists() | Missing() if failures == 0:
+        case Conflict() | AlreadyExists() | NotFound() if failures == 0:
             return Retry(RetryAction.AT_ONCE)
         case TooMany():
             return Retry(RetryAction.LATER, error.retry_after)

@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import partial
 from typing import NamedTuple
 
-from syncer.api.errors import ClusterError, Forbidden, Missing, MissingRight, QuotaExceeded, Refused
+from syncer.api.errors import ClusterError, Forbidden, MissingRight, NotFound, QuotaExceeded, Refused
 from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
 from syncer.clusters.client import SideClient
 from syncer.engine.controllers.pair import ClusterPair
@@ -227,7 +227,7 @@ class Wakeups:
     async def _if_free(self, name: FreeName) -> list[SyncRequest]:
         try:
             await name.cluster.get(name.resource, name.key)
-        except Missing:
+        except NotFound:
             return list(self._wants.get(name, ()))
         return []
 

@@ -21,7 +21,7 @@ from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, re
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
 from syncer.engine.reconcile.controller import MOST_NAMED, BoundSyncer, CheckedCopies, NamedCopy, Read
-from syncer.engine.reconcile.plan import Deferred, HeldFields, Plan
+from syncer.engine.reconcile.plan import Deferred, Plan, PostponedFields
 from syncer.engine.reconcile.policies.contention import waiting
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics, SyncerMetrics
@@ -75,7 +75,7 @@ class _Recorder:
     #: When the latest writes were made, in seconds of the engine's clock; 0 before the first.
     written: float = 0.0
     sides: set[Side] = field(default_factory=set)
-    frozen: list[HeldFields] = field(default_factory=list)
+    frozen: list[PostponedFields] = field(default_factory=list)
     #: The errors of merges that were refused in the latest round.
     refusals: list[SyncerError] = field(default_factory=list)
     #: The events of the writes of the latest round.
@@ -90,14 +90,14 @@ class _Recorder:
     def futile(self, side: Side) -> None:
         self.metrics.futile(side)
 
-    def held(self, held: HeldFields) -> None:
-        self.frozen.append(held)
+    def postponed(self, postponed: PostponedFields) -> None:
+        self.frozen.append(postponed)
 
     def warned(self, warning: Warned) -> None:
         self.warnings.append(warning)
 
-    def refused(self, held: HeldFields, error: SyncerError) -> None:
-        self.frozen.append(held)
+    def refused(self, postponed: PostponedFields, error: SyncerError) -> None:
+        self.frozen.append(postponed)
         self.refusals.append(error)
 
 
@@ -490,5 +490,5 @@ def _may_follow(controller: BoundSyncer, decision: Decision, sides: set[Side]) -
     """Return True if the writes may lead to further ones: the host's response may flow back, a
     deleted object is created again.
     """
-    flows_back = controller.writes_back or (bool(controller.syncer.up) and Side.HOST in sides)
-    return flows_back or decision.is_step or decision.deletes
+    may_return = controller.writes_back or (bool(controller.syncer.up) and Side.HOST in sides)
+    return may_return or decision.is_step or decision.deletes

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from syncer.api.errors import ClusterError, Missing
+from syncer.api.errors import ClusterError, NotFound
 from syncer.api.objects import Side
 from syncer.cache.informer import Informer
 from syncer.clusters.client import Client
@@ -37,8 +37,8 @@ async def _let_in(cluster: Client, store: Informer) -> None:
         ClusterError: A request failed.
     """
     for key, size in list(store.left_out.items()):
-        if store.budget.has_room(key.namespace, size):
+        if store.budget.of(key.namespace).has_room(size):
             try:
                 store.let_in(key, await cluster.get(store.resource, key))
-            except (Missing, DecodeError):
+            except (NotFound, DecodeError):
                 continue  # a watch will show what became of it

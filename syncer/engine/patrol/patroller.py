@@ -3,8 +3,8 @@ reported and repaired.
 
 A scan goes kind by kind. Pairs whose versions haven't changed since they were found in step are
 skipped. At longer intervals both API servers are listed anew first, and everything is reconciled.
-Requests that wait, are in work or fail already are known trouble, not drift; and a write must still
-be needed a little later.
+Requests that wait, are in work or fail already are known trouble, not drift, unless their copies
+have what they may no longer have; and a write must still be needed a little later.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Key, Obj, Resource, Side, SyncRequest
+from syncer.api.optional_roles import Grants, Indexes
 from syncer.api.patrol import Patrol
 from syncer.clusters import codec
 from syncer.engine.controllers.pair import ClusterPair
@@ -230,7 +231,7 @@ class Patroller:
         if scan.problem:
             return
         async for request in _in_steps(suspects):
-            if not self._is_busy(request):
+            if not self._is_known_trouble(controller, request):
                 scan.findings += self._findings(controller, request)
         await self._hold(controller, scan.findings)
         await self._blame(scan.findings)
@@ -244,10 +245,12 @@ class Patroller:
         verified = self._verified_of(controller)
         suspects: list[SyncRequest] = []
         done = 0
-        for request in verified.look(everything=scan.fresh):
+        # Facts on which a grant depends may change while both objects stay as they are.
+        is_by_facts = isinstance(controller.syncer, Grants) and isinstance(controller.syncer, Indexes)
+        for request in verified.look(everything=scan.fresh or is_by_facts):
             if request is None:
                 scan.skipped += 1
-            elif self._is_busy(request):
+            elif self._is_known_trouble(controller, request):
                 scan.busy += 1
             else:
                 scan.verified += 1
@@ -271,6 +274,17 @@ class Patroller:
     def _is_busy(self, request: SyncRequest) -> bool:
         return self._hooks.busy(request) and not self._pair.policies.breaker.holds(request)
 
+    def _is_known_trouble(self, controller: BoundSyncer, request: SyncRequest) -> bool:
+        """Return True if a request waits, is in work or fails, and its copy has nothing that it may no longer have."""
+        if not self._is_busy(request):
+            return False
+        if not isinstance(controller.syncer, Grants):
+            return True
+        try:
+            return not any(drift.revokes for drift in self._drifts(controller, request))
+        except Exception:  # noqa: BLE001 — as for the worker, which has reported it
+            return True
+
     def _has_drifted(self, controller: BoundSyncer, scan: Scan, request: SyncRequest) -> bool:
         try:
             if any(self._drifts(controller, request)):
@@ -291,7 +305,7 @@ class Patroller:
                 resource, notes = planned.ref.resource, (marks.fields, marks.base)
                 write, live = planned.write, planned.live
                 yield from drifts(write, planned.calls, live, resource=resource, owner=owner, notes=notes)
-            elif not planned.held:
+            elif not planned.frozen:
                 for settle in plan.results.settled:
                     settle(planned)
 
@@ -304,13 +318,13 @@ class Patroller:
         outcomes = {"report": FindingOutcome.REPORTED, "ignore": FindingOutcome.IGNORED}
         findings = []
         for drift in found:
-            policy = rules.of(drift.kind) or "repair"
+            policy = "repair" if drift.revokes else rules.of(drift.kind) or "repair"
             findings.append(Finding(request, drift, policy, outcomes.get(policy, FindingOutcome.FAILED)))
         return findings
 
     async def _hold(self, controller: BoundSyncer, findings: Iterable[Finding]) -> None:
         """Let the breaker count the deletions, and mark those that it holds."""
-        doomed = [one for one in findings if one.drift.deletes and one.policy == "repair"]
+        doomed = [one for one in findings if one.drift.deletes and one.policy == "repair" and not one.drift.revokes]
         deletions = (PlannedDeletion(one.drift.side, one.drift.key, one.drift.uid, one.request) for one in doomed)
         breaker = self._pair.policies.breaker
         room = STEP
@@ -320,7 +334,7 @@ class Patroller:
                 room = STEP
                 await asyncio.sleep(0)
         for one in doomed:
-            stopped = breaker.held.get((controller.syncer.name, one.drift.side))
+            stopped = breaker.stopped.get((controller.syncer.name, one.drift.side))
             if stopped and (one.drift.key, one.drift.uid) in stopped.objects:
                 one.outcome = FindingOutcome.HELD
                 one.reason = str(stopped)
@@ -381,7 +395,7 @@ class Patroller:
             return self._hooks.reason(request) or f"{type(error).__name__}: {error}"
         if not found:
             self._verified_of(controller).right(request)
-        if all((rules.of(drift.kind) or "repair") != "repair" for drift in found):
+        if not any(drift.revokes or (rules.of(drift.kind) or "repair") == "repair" for drift in found):
             return ""
         return self._hooks.reason(request) or "a write is still needed"
 

@@ -13,7 +13,7 @@ from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestState, RequestStatuses
 from syncer.engine.patrol.patroller import PatrolHooks, Patroller
 from syncer.engine.patrol.report import Tally
-from syncer.engine.reconcile.policies.breaker import HeldDeletions
+from syncer.engine.reconcile.policies.breaker import StoppedDeletions
 from syncer.workqueue.queue import Queue
 
 #: Seconds between checks of a repair, and after how many it is left to the next scan.
@@ -132,11 +132,11 @@ def readings(patrols: Iterable[Patroller], metric: str) -> Mapping[tuple[str, ..
     return found
 
 
-def held(pairs: Iterable[ClusterPair]) -> Mapping[tuple[str, ...], int]:
+def stopped_deletions(pairs: Iterable[ClusterPair]) -> Mapping[tuple[str, ...], int]:
     """Count the held deletions, by virtual cluster, syncer and side."""
     counts: dict[tuple[str, ...], int] = {}
     for pair in list(pairs):
-        for (syncer, side), deletions in list(pair.policies.breaker.held.items()):
+        for (syncer, side), deletions in list(pair.policies.breaker.stopped.items()):
             counts[pair.name, syncer, side.value] = len(deletions.objects)
     return counts
 
@@ -152,13 +152,13 @@ def report(pair: ClusterPair, patroller: Patroller, chosen: Callable[[str], bool
     return {
         "cluster": pair.name,
         "kinds": [{"cluster": pair.name} | scan.json(prefix) for scan in scans],
-        "held": [str(each) for each in pair.policies.breaker.held.values() if chosen(each.syncer)],
+        "held": [str(each) for each in pair.policies.breaker.stopped.values() if chosen(each.syncer)],
     }
 
 
 def confirm(
     engine: PatrolEngine, pairs: Iterable[ClusterPair], chosen: Callable[[str], bool]
-) -> list[tuple[str, HeldDeletions]]:
+) -> list[tuple[str, StoppedDeletions]]:
     """Release the held deletions of the chosen syncers; return them, each with its virtual cluster."""
     confirmed = []
     for pair in pairs:

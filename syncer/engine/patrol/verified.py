@@ -52,7 +52,7 @@ class VerifiedPairs:
 
     def right(self, request: SyncRequest) -> None:
         """Record that both objects of a request, as they are now, are in step."""
-        host_key = request.host_key or self.controller.place(request.key)
+        host_key = request.host_key or self.controller.host_key(request.key)
         virtual = self._version(Side.VIRTUAL, request.key)
         host = self._version(Side.HOST, host_key)
         if request.host_key is None and (self._direction.fakes or (self._direction.by_virtual and virtual)):
@@ -63,17 +63,17 @@ class VerifiedPairs:
     # -- inside ------------------------------------------------------------------------------------
 
     def _from_virtual(self, reached: set[Key]) -> Iterator[SyncRequest | None]:
-        """Yield the requests of virtual objects, and note which host keys they lead to."""
+        """Like :meth:`look`, for virtual objects; add the host keys that they lead to to ``reached``."""
         virtual = self._store(Side.VIRTUAL)
         host = self._host_store()
         for key in list(virtual.keys()):
             entry = virtual.entry(key)
             if entry is None:
                 continue
-            host_key = key
+            host_key = key  # without a host store, nothing reads it
             host_version = ""
             if host is not None:
-                host_key = self.controller.place(key)
+                host_key = self.controller.host_key(key)
                 host_entry = host.entry(host_key)
                 if host_entry is not None:
                     host_version = host_entry.version
@@ -88,7 +88,7 @@ class VerifiedPairs:
         store = self._store(Side.VIRTUAL)
         named = self._pair.watched_keys(self.controller)
         for key in named - set(store.keys()):
-            host_version = self._version(Side.HOST, self.controller.place(key))
+            host_version = self._version(Side.HOST, self.controller.host_key(key))
             if self._virtual.get(key) == ("", host_version):
                 yield None
             else:

@@ -128,7 +128,7 @@ def needed(
         case Verb.NOTE:
             return _note(write.obj, live)
         case Verb.REVOKE:
-            return _revoke(write.obj, live, verbatim=verbatim)
+            return _revoke(write.obj, live, marks, verbatim=verbatim)
 
 
 def exact_paths(syncer: Syncer, side: Side) -> tuple[FieldPath, ...]:
@@ -401,18 +401,29 @@ def _note(want: Obj, live: Obj | None) -> list[Call]:
     return [Call(Operation.PATCH, _guarded({"metadata": {"annotations": change}}, live))] if change else []
 
 
-def _revoke(want: Obj, live: Obj | None, *, verbatim: bool) -> list[Call]:
-    """Return the call that takes out of the live object what the wanted one lacks, as it was when that was decided."""
+def _revoke(want: Obj, live: Obj | None, marks: Marks, *, verbatim: bool) -> list[Call]:
+    """Return the call that takes out of the live object what the wanted one lacks, as it was when that was decided.
+
+    Labels and annotations that are put in are noted as ours.
+    """
     if live is None or uid_of(live) != uid_of(want):
         return []
     patch = _fields(_without_identity(want), _without_identity(live), {}, NOWHERE, whole=True, verbatim=verbatim)
     body = {} if patch is _SAME else patch
     metadata: Obj = {}
+    before = fields_before(live, marks)
+    noted = dict(before.get("metadata") or {})
     for part in ("labels", "annotations"):
         left, there = (obj["metadata"].get(part) or {} for obj in (want, live))
         change = _fields(left, there, {}, NOWHERE, whole=True, verbatim=False)
         if change is not _SAME:
             metadata[part] = change
+            put_in = dict.fromkeys(left.keys() - there.keys(), 1)
+            if put_in:
+                noted[part] = {**(noted.get(part) or {}), **put_in}
+    if noted != (before.get("metadata") or {}):
+        note = codec.encode_sorted({**before, "metadata": noted})
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), marks.fields: note}
     if not body and not metadata:
         return []
     return [Call(Operation.PATCH, _guarded({**body, "metadata": metadata}, live, want["metadata"]["resourceVersion"]))]

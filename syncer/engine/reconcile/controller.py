@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from syncer.api.config import Config
 from syncer.api.context import Context, CopiedKind, Settings
 from syncer.api.errors import NotYet, Refused
-from syncer.api.metadata_defaults import is_note, with_defaults
+from syncer.api.metadata_defaults import is_note, of_every_kind
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, SyncRequest
 from syncer.api.optional_roles import Refers
@@ -184,7 +184,7 @@ class Reads:
         """Return what the index function yielded for the object of a key."""
         return self._informers.store(side, resource).indexer.of(index, key)
 
-    def resolve(self, resource: Resource, key: Key, place: Key, *, comes_later: bool = False) -> None:
+    def resolve(self, resource: Resource, key: Key, host_key: Key, *, comes_later: bool = False) -> None:
         """Check that a name in a copy leads to nothing but the object that the tenant means.
 
         A name that only this virtual cluster's objects have on the host may lead to nothing yet:
@@ -198,7 +198,7 @@ class Reads:
         if self._resolved is None:
             self._resolved = set()
         if (resource, key, comes_later) not in self._resolved:
-            self._resolve(resource, key, place, comes_later)
+            self._resolve(resource, key, host_key, comes_later)
             self._resolved.add((resource, key, comes_later))
 
     def _resolve(self, resource: Resource, key: Key, host_key: Key, comes_later: bool) -> None:
@@ -277,9 +277,9 @@ class Reads:
         """Return the minor version of Kubernetes 1 of a side's API server, 0 if that is not known."""
         return self._minor(side)
 
-    def original(self, place: Key) -> Key | None:
+    def original(self, host_key: Key) -> Key | None:
         """Return the virtual key of the object of any kind that has its copy at a host key, or None."""
-        return original(self._controllers.values(), place)
+        return original(self._controllers.values(), host_key)
 
     def leave_out(self, fields: Iterable[str]) -> None:
         """Note fields of the virtual object that are not copied."""
@@ -290,7 +290,7 @@ def _match(controller: "BoundSyncer", store: SideInformer, key: Key, host_key: K
     """Return whether the object at a host key stands for the virtual object of this key."""
     settings = controller.settings
     host = store.outline(host_key)
-    if host is not None and not settings.marks.is_in_place(host, cluster=settings.identity):
+    if host is not None and not settings.marks.is_at_own_key(host, cluster=settings.identity):
         host = store.get(host_key)  # whether the host made it for the tenant may depend on the whole
     return Match(False) if host is None else controller.match(key, host)
 
@@ -408,9 +408,10 @@ class BoundSyncer:
             for section in self.settings.sections.values():
                 reserved.update(section.reserved_labels())
         return MetadataFilter(
-            with_defaults(self.syncer.metadata, goes_down=goes_down),
+            self.syncer.metadata,
             self.config.metadata,
             self.syncer.up if goes_down else (),
+            every=of_every_kind(goes_down=goes_down),
             prefix=self.settings.marks.prefix,
             is_note=is_note_or_patched,
             reserved=reserved,
@@ -435,7 +436,7 @@ class BoundSyncer:
         the host made it for the tenant.
         """
         marks = self.settings.marks
-        if marks.is_in_place(host, cluster=self.settings.identity):
+        if marks.is_at_own_key(host, cluster=self.settings.identity):
             return Match(marks.virtual_key(host) == key)
         reads = self.view.reads()
         try:
@@ -476,11 +477,11 @@ class BoundSyncer:
             host_resource=syncer.host_resource,
             reader=reads if reads is not None else view.reads(),
             now=view.utcnow(),
-            place=host_key or syncer.host_key,
+            translate=host_key or syncer.host_key,
             metadata=self.metadata,
         )
 
-    def place(self, key: Key) -> Key:
+    def host_key(self, key: Key) -> Key:
         """Return the host key of a virtual key's copy.
 
         If the syncer refuses to translate it, return the key itself; its request fails with the

@@ -45,22 +45,34 @@ def _decided(observed: Observed, substitutes: Sequence[Callable[[Observed], Deci
     if isinstance(syncer, Excludes):
         reason = _excluded(syncer, ctx, virtual, host)
         if reason:
-            return skip(reason)
+            # Its tenant may have an object excluded, which doesn't keep the copy of one that isn't selected.
+            instead = None
+            if host is not None and ctx.marks.virtual_key(host) == key:
+                instead = _first(observed, substitutes)
+            return instead or skip(reason)
 
     answered = direction.answer(ctx, key, virtual=virtual, host=host)
     if answered is not None:
         return answered
 
-    for substitute in substitutes:
-        instead = substitute(observed)
-        if instead is not None:
-            return instead
+    instead = _first(observed, substitutes)
+    if instead is not None:
+        return instead
 
     decision: object = direction.call_role(ctx, key, virtual=virtual, host=host)
     if not isinstance(decision, Decision):
         why = f"{syncer.name} returned {decision!r:.80} and not a Decision"
         raise TypeError(f"{why}; a role's last line is a `return`")
     return decision
+
+
+def _first(observed: Observed, substitutes: Sequence[Callable[[Observed], Decision | None]]) -> Decision | None:
+    """Return the first decision of the substitutes; None if they leave it to the syncer."""
+    for substitute in substitutes:
+        instead = substitute(observed)
+        if instead is not None:
+            return instead
+    return None
 
 
 def _excluded(syncer: Excludes, ctx: Context, virtual: Obj | None, host: Obj | None) -> str | None:

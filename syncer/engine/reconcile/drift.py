@@ -42,6 +42,8 @@ class Drift:
     changes: tuple[Change, ...] = ()
     #: The uid of the live object; ``""`` if there is none.
     uid: str = ""
+    #: True if it is what a copy grants and no longer may: no policy leaves it, and nothing holds its repair.
+    revokes: bool = False
 
     @property
     def deletes(self) -> bool:
@@ -82,7 +84,9 @@ def drifts(
             of_class.append(change)
     key = key_of(write.obj)
     uid = uid_of(live) if live else ""
-    return [Drift(kind, write.side, resource, key, tuple(changes), uid) for kind, changes in found.items()]
+    return [
+        Drift(kind, write.side, resource, key, tuple(changes), uid, write.revokes) for kind, changes in found.items()
+    ]
 
 
 def other_owner(virtual: Obj | None, host: Obj | None, *, uid_mark: str) -> Change | None:

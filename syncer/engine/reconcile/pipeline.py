@@ -25,7 +25,7 @@ from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.reconcile.policies.limits import refuse_unreadable
 from syncer.engine.reconcile.policies.ownership import Ownership
 from syncer.engine.reconcile.policies.pause import Pause
-from syncer.engine.reconcile.policies.placement import refuse_other_place
+from syncer.engine.reconcile.policies.placement import refuse_other_key
 from syncer.engine.reconcile.policies.preconditions import add_preconditions
 from syncer.engine.reconcile.policies.refusals import Refusals
 from syncer.engine.reconcile.policies.revocation import Revocation
@@ -56,7 +56,7 @@ class Pipeline:
     #: Policies that let the calls of a plan go out now; the first that doesn't defers them all.
     gates: tuple[AdmissionGate, ...]
     #: Takes what is no longer granted out of a copy, before anything else is asked, and also if the
-    #: virtual object can't be read; None for a syncer whose copies grant nothing.
+    #: virtual object can't be read; None for a syncer whose copies grant nothing, and that has no selector.
     revocation: Answer | None
     #: Policies that may answer instead of the syncer; the first answer is final. First of all, objects that are too
     #: large, or can't be read, are refused.
@@ -123,12 +123,12 @@ def _pipeline(
     is_lenient = bool(policies.drift.lenient(controller.name))
     drop_contended = policies.contention.drop_frozen if scan else policies.contention.drop_contended
     revocation = None
-    if isinstance(controller.syncer, Grants) and controller.direction.goes_down:
-        revocation = Revocation(controller.syncer, patcher, policies.pause.holds).revoked
+    if controller.direction.goes_down and (selects or isinstance(controller.syncer, Grants)):
+        revocation = Revocation(controller, patcher, policies.pause.holds).revoked
     return Pipeline(
         gates=() if scan else (policies.room.admit, policies.write_pace.admit, policies.confirmations.admit),
         revocation=revocation,
-        answers=(refuse_unreadable, policies.pause.answer, refuse_other_place),
+        answers=(refuse_unreadable, policies.pause.answer, refuse_other_key),
         substitutes=(leave_to_the_host,) if controller.direction.goes_down else (),
         role_substitutes=(deselect,) if selects else (),
         decisions=_those_on(
@@ -156,8 +156,8 @@ def _pipeline(
                 policies.write_pace.sent,
                 policies.contention.sent if policies.contention.is_on else None,
             ),
-            held=(policies.contention.freeze,),
-            named=(policies.contention.held,),
+            frozen=(policies.contention.freeze,),
+            named=(policies.contention.report,),
             settled=(policies.drift.settled,) if is_lenient else (),
             refused=(policies.refusals.note,),
         ),

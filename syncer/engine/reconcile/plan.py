@@ -14,7 +14,7 @@ from syncer.engine.reconcile.controller import BoundSyncer, NamedCopy, Read, Vac
 
 
 @dataclass(frozen=True, slots=True)
-class HeldFields:
+class PostponedFields:
     """The fields of a write that are held back: the reason, for how many more seconds, and True if that is news."""
 
     reason: str
@@ -91,9 +91,9 @@ class PlannedWrite(NamedTuple):
     live: Obj | None
     calls: Sequence[Call] = ()
     #: Fields that are left out of the calls.
-    held: Sequence[Frozen] = ()
+    frozen: Sequence[Frozen] = ()
     #: The refusal of the same write before, because of which its calls are left out; None if there is none.
-    refused: HeldFields | None = None
+    refused: PostponedFields | None = None
 
 
 class ServerAnswer(NamedTuple):
@@ -114,13 +114,13 @@ class Results:
     #: From each call of a write, with its answer; None if it failed.
     sent: tuple[Callable[[PlannedWrite, Call, ServerAnswer | None], None], ...] = ()
     #: From the fields that a write was made without, as another manager writes them, too.
-    held: tuple[Callable[[Sequence[Frozen]], None], ...] = ()
+    frozen: tuple[Callable[[Sequence[Frozen]], None], ...] = ()
     #: From the same fields, once their other managers are known; each returns the report about them.
-    named: tuple[Callable[[Sequence[Frozen]], HeldFields], ...] = ()
+    named: tuple[Callable[[Sequence[Frozen]], PostponedFields], ...] = ()
     #: From a write that was made whole, or that needed no call.
     settled: tuple[Callable[[PlannedWrite], None], ...] = ()
     #: From a merge that was refused; each returns the report about it.
-    refused: tuple[Callable[[PlannedWrite, SyncerError], HeldFields], ...] = ()
+    refused: tuple[Callable[[PlannedWrite, SyncerError], PostponedFields], ...] = ()
 
 
 @value_class
@@ -151,9 +151,9 @@ class Plan:
         return [call for write in self.writes for call in write.calls]
 
     @property
-    def held(self) -> list[Frozen]:
+    def frozen(self) -> list[Frozen]:
         """The frozen fields, which the calls leave out."""
-        return [field for write in self.writes for field in write.held]
+        return [field for write in self.writes for field in write.frozen]
 
 
 @value_class

@@ -108,7 +108,7 @@ class Reconciler:
         if from_virtual and controller.has(Side.VIRTUAL, request.key):
             return False
         if direction.goes_down:
-            host_key = request.host_key or controller.place(request.key)
+            host_key = request.host_key or controller.host_key(request.key)
             if not controller.has(Side.HOST, host_key):
                 return True
         return self._observe(controller, request, self.view.reads()).host is None
@@ -257,12 +257,15 @@ class Reconciler:
         return Observed(controller, request, ctx, virtual, host, host_key)
 
     def _revoked(self, observed: Observed, revocation: Answer, pipeline: Pipeline) -> Decision | None:
-        """Return the decision that takes out of a copy what is no longer granted; None if it changes nothing."""
+        """Return the decision that takes out of a copy what is no longer granted; None if it changes nothing.
+
+        It follows from the copy and from the configuration, so the policies for deletions have no say in it.
+        """
         revoked = revocation(observed)
         if revoked is None:
             return None
         calls = [self.planned(observed, write, pipeline, is_latest=True).calls for write in revoked.writes]
-        return _with_deletions(observed, revoked, pipeline) if any(calls) else None
+        return revoked if any(calls) else None
 
     def _in_part(
         self, controller: BoundSyncer, request: SyncRequest, reads: Reads, pipeline: Pipeline, error: Refused
@@ -272,7 +275,7 @@ class Reconciler:
         ctx = controller.context(reads)
         if pipeline.revocation is None:
             return Observed(controller, request, ctx, None, None, request.key, error=error)
-        host_key = request.host_key or controller.place(request.key)
+        host_key = request.host_key or controller.host_key(request.key)
         is_unreadable = False
         try:
             host = _cached(controller.host, host_key)

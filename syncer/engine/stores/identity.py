@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterable
 
 from syncer.api.context import Settings
-from syncer.api.errors import ConfigError, Exists, Forbidden, Missing, Problem, Refused
+from syncer.api.errors import AlreadyExists, ConfigError, Forbidden, NotFound, Problem, Refused
 from syncer.api.objects import Key, Obj, key_of
 from syncer.api.roles import Syncer
 from syncer.clusters import codec
@@ -18,7 +18,7 @@ from syncer.clusters.client import SideClient
 from syncer.resources.kinds import CONFIG_MAPS
 
 #: The ConfigMap in the virtual cluster.
-PLACE = Key("kube-system", "vsyncer")
+NOTE_KEY = Key("kube-system", "vsyncer")
 
 
 async def claim(
@@ -69,8 +69,9 @@ async def must_be_claimed(virtual: SideClient, settings: Settings, *, translator
     """
     if await _noted(virtual) != _wanted(settings, translator):
         why = (
-            f"the virtual cluster has lost its ConfigMap {PLACE}, and so perhaps all its data: its copies stay. Restore"
-            f" the ConfigMap; or check that the virtual cluster is complete, restart the daemon, and follow its message"
+            f"the virtual cluster has lost its ConfigMap {NOTE_KEY}, and so perhaps all its data: its copies stay. "
+            f"Restore the ConfigMap; or check that the virtual cluster is complete, restart the daemon, and follow "
+            f"its message"
         )
         raise IdentityLost(why, reason="IdentityLost")
 
@@ -81,8 +82,8 @@ async def release(virtual: SideClient) -> None:
     Raises:
         ClusterError: The request failed.
     """
-    with contextlib.suppress(Missing):
-        await virtual.delete(CONFIG_MAPS, PLACE)
+    with contextlib.suppress(NotFound):
+        await virtual.delete(CONFIG_MAPS, NOTE_KEY)
 
 
 def _wanted(settings: Settings, translator: str) -> Obj:
@@ -100,19 +101,19 @@ def _compare(noted: Obj, wanted: Obj) -> None:
 
 async def _noted(virtual: SideClient) -> Obj | None:
     try:
-        found = await virtual.get(CONFIG_MAPS, PLACE)
-    except Missing:
+        found = await virtual.get(CONFIG_MAPS, NOTE_KEY)
+    except NotFound:
         return None
     return found.get("data") or {}
 
 
 async def _note(virtual: SideClient, wanted: Obj) -> Obj:
-    metadata = {"name": PLACE.name, "namespace": PLACE.namespace}
+    metadata = {"name": NOTE_KEY.name, "namespace": NOTE_KEY.namespace}
     try:
         await virtual.create(
             CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": wanted}
         )
-    except Exists:
+    except AlreadyExists:
         return await _noted(virtual) or {}
     return wanted
 
@@ -122,7 +123,7 @@ async def _must_have_no_copy(host: SideClient, settings: Settings, syncer: Synce
     selector = settings.marks.selector(settings.identity)
     namespaces = settings.names.host_namespaces() if resource.namespaced else None
     for namespace in namespaces or ("",):
-        with contextlib.suppress(Missing, Forbidden):  # then the daemon doesn't sync them either
+        with contextlib.suppress(NotFound, Forbidden):  # then the daemon doesn't sync them either
             async for page in host.list_pages(resource, namespace=namespace, selector=selector):
                 for obj in map(codec.observed, page.items):
                     if settings.marks.is_ours(obj, cluster=settings.identity, resource=syncer.resource):
@@ -137,8 +138,8 @@ def _survivor(copy: str, wanted: Obj) -> Problem:
     note = " ".join(f"--from-literal={name}={value}" for name, value in wanted.items())
     hint = (
         "Check that it is the right virtual cluster. To start over, remove the copies: syncer uninstall --yes. To "
-        f"continue with its present objects: kubectl -n {PLACE.namespace} create configmap {PLACE.name} {note}, in the "
-        "virtual cluster."
+        f"continue with its present objects: kubectl -n {NOTE_KEY.namespace} create configmap {NOTE_KEY.name} {note}, "
+        "in the virtual cluster."
     )
     return Problem(why, hint=hint)
 
@@ -148,5 +149,5 @@ _PATHS = {"identity": "name and host namespace", "translator": "names.translator
 
 def _problem(name: str, noted: str, wanted: str) -> Problem:
     why = f"this virtual cluster was synced as {noted!r} before and is now to be {wanted!r}: its copies would be lost."
-    hint = f"Set it back; or, if there are no copies left, delete the ConfigMap {PLACE} in the virtual cluster."
+    hint = f"Set it back; or, if there are no copies left, delete the ConfigMap {NOTE_KEY} in the virtual cluster."
     return Problem(why, path=_PATHS[name], hint=hint)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.sources import Source
-from syncer.cache.budget import Account, MemoryBudget, Shares
+from syncer.byte_budget import ByteBudget
 from syncer.cache.informer import Informer
 from syncer.cache.parts import most_parts
 from syncer.cache.reflector import Reflector
@@ -25,7 +25,7 @@ class SideInformer(Informer):
         *,
         clock: Callable[[], float],
         ordered: Callable[[], bool],
-        budget: Account,
+        budget: ByteBudget,
     ) -> None:
         self.most_parts = most_parts(of_copy=side is Side.HOST)
         super().__init__(resource, clock=clock, ordered=ordered, budget=budget, trusted=side is Side.HOST)
@@ -86,15 +86,21 @@ class Informers:
         *,
         clock: Callable[[], float],
         ordered: Callable[[Side], bool] = _unordered,
-        budget: MemoryBudget | None = None,
+        budget: ByteBudget | None = None,
     ) -> None:
         self._clock = clock
         self._ordered = ordered
-        #: The memory of all stores, and the share of each virtual namespace, whose objects a tenant chooses.
-        self.budget = budget or MemoryBudget()
-        self._shares = Shares(self.budget)
+        #: The memory of all stores.
+        self.budget = budget or ByteBudget()
+        #: Half of it is for the virtual objects, which a tenant chooses, divided between namespaces.
+        self._virtual = ByteBudget(self.budget.most // 2, parent=self.budget, divided=True)
         self._stores: dict[StoreKey, SideInformer] = {}
         self._wanted: dict[StoreKey, dict[str, tuple[WatchedSelection, bool]]] = {}
+
+    def limit(self, most: int) -> None:
+        """Let the objects take so many bytes from the next one on; 0 is no limit."""
+        self.budget.most = most
+        self._virtual.most = most // 2
 
     def want(self, source: Source, selection: WatchedSelection = EVERYTHING, *, owner: str = "") -> SideInformer:
         """Return the store of a source, created if need be.
@@ -108,7 +114,7 @@ class Informers:
                 source.resource,
                 clock=self._clock,
                 ordered=partial(self._ordered, source.side),
-                budget=self._shares if source.side is Side.VIRTUAL else self.budget,
+                budget=self._virtual if source.side is Side.VIRTUAL else self.budget,
             )
         wants = self._wanted.setdefault(store_key, {})
         before, marked = wants.get(owner, (selection, source.marked))

@@ -209,7 +209,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         """
         if labels_of(host).get(ctx.marks.cluster, ctx.identity) != ctx.identity:
             return True
-        return ctx.marks.is_in_place(host, cluster=ctx.identity)
+        return ctx.marks.is_at_own_key(host, cluster=ctx.identity)
 
     def _holds(self, owner: Obj, host: Obj) -> bool:
         """Return True if an object's owner and labels are as configured.
@@ -276,7 +276,7 @@ class TranslatedNames(Belongs, Watches):
     def indexes(self) -> Sequence[Index]:
         """Return the index of custom objects by the host keys of the objects that they name."""
         custom_objects = Source(Side.VIRTUAL, self._kind.virtual)
-        return [*super().indexes(), Index(custom_objects, self.name, self._places)]
+        return [*super().indexes(), Index(custom_objects, self.name, self._host_keys)]
 
     def watches(self) -> Sequence[Watch]:
         """Requeue the objects that a custom object begins or ceases to name."""
@@ -294,7 +294,7 @@ class TranslatedNames(Belongs, Watches):
                 if ctx.names.to_host(self.resource, key) == host_key:
                     yield key, virtual
 
-    def _places(self, virtual: Obj) -> Iterable[str]:
+    def _host_keys(self, virtual: Obj) -> Iterable[str]:
         return [str(self._names.to_host(self.resource, key)) for key in self._keys(virtual)]
 
     def _named(self, virtual: Obj, settings: Settings) -> Iterable[Key]:
@@ -353,7 +353,7 @@ class SameNames(Belongs, Watches):
             if virtual is None:
                 continue
             if annotations_of(owner).get(ctx.marks.uid) == uid_of(virtual):
-                yield self._place(key_of(virtual), key_of(host).name), virtual
+                yield self._key_beside(key_of(virtual), key_of(host).name), virtual
 
     def _candidates(self, ctx: Context[Related], host: Obj) -> Iterable[Key]:
         """Return the host keys of custom objects that the object may belong to."""
@@ -374,7 +374,7 @@ class SameNames(Belongs, Watches):
         namespace = key_of(host).namespace if kind.namespaced else ""
         return [Key(namespace, name) for name in names]
 
-    def _place(self, owner: Key, name: str) -> Key:
+    def _key_beside(self, owner: Key, name: str) -> Key:
         """Return the key of an object beside a virtual custom object."""
         if self.resource.namespaced:
             return Key(owner.namespace, name)
@@ -387,7 +387,7 @@ class SameNames(Belongs, Watches):
         virtual = settings.marks.virtual_key(owner)
         if virtual is None:
             return ()
-        return [self._place(virtual, key.name) for _, key in self._references.keys(owner)]
+        return [self._key_beside(virtual, key.name) for _, key in self._references.keys(owner)]
 
 
 def _pattern(value: str) -> re.Pattern[str]:

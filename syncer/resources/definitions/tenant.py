@@ -25,7 +25,13 @@ from syncer.api import (
 )
 from syncer.resources.definitions.config import TenantDefinitionConfig
 from syncer.resources.definitions.removal import removed
-from syncer.resources.definitions.versions import Crossing, crossing, defined, refuse_unsafe
+from syncer.resources.definitions.versions import (
+    Crossing,
+    crossing,
+    defined,
+    refuse_unsafe,
+    without_built_in_names,
+)
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS
 
 
@@ -73,7 +79,7 @@ class TenantDefinitionSyncer(
             return skip(reason)
         if is_deleting(virtual):
             return skip("the virtual CRD is being deleted")
-        wanted = crossing(virtual, conversion=ctx.config.conversion)
+        wanted = without_built_in_names(crossing(virtual, conversion=ctx.config.conversion))
         return _apply(ctx, virtual, wanted, "the virtual CRD is named in the configuration")
 
     def sync(self, ctx: Context[TenantDefinitionConfig], pair: Pair) -> Decision:
@@ -84,7 +90,7 @@ class TenantDefinitionSyncer(
             return wait("the virtual CRD is being deleted")
         if is_deleting(pair.host):
             return wait("the host CRD is being deleted; it is created again once it is gone")
-        wanted = crossing(pair.virtual, conversion=ctx.config.conversion)
+        wanted = without_built_in_names(crossing(pair.virtual, conversion=ctx.config.conversion))
         refuse_unsafe(wanted, pair.host, Side.HOST)
         return _apply(ctx, pair.virtual, wanted)
 

@@ -5,12 +5,26 @@ kubernetes.io, "Versions in CustomResourceDefinitions".
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncer.api import Obj, Refused, Resource, Side, dig
 from syncer.resources.definitions import schemas
 from syncer.resources.definitions.config import Conversion
+
+#: The short names of kinds that API servers have (``kubectl api-resources``), and the names of those
+#: kinds that people ask for in full.
+_SHORT_NAMES = frozenset(
+    (
+        *("cm", "cj", "crd", "crds", "csr", "deploy", "ds", "ep", "ev", "hpa", "ing", "limits"),
+        *("netpol", "no", "ns", "pc", "pdb", "po", "pv", "pvc", "quota", "rc", "rs", "sa", "sc"),
+        *("sts", "svc", "vac", "pod", "pods", "node", "nodes", "secret", "secrets", "service"),
+        *("services", "configmap", "configmaps", "namespace", "namespaces", "event", "events"),
+        *("deployment", "deployments", "job", "jobs", "lease", "leases", "role", "roles"),
+    ),
+)
+#: The categories of kinds that API servers have.
+_CATEGORIES = frozenset({"all", "api-extensions"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,29 @@ def crossing(crd: Obj, *, conversion: Conversion) -> Crossing:
         raise Refused(f"{why}; {how}", path="spec.conversion")
     spec, left_out = _without_webhook(spec)
     return Crossing(spec, (*notes, *left_out), stripped=True)
+
+
+def without_built_in_names(wanted: Crossing) -> Crossing:
+    """Return a tenant's specification without short names and categories of built-in kinds.
+
+    Otherwise ``kubectl get po`` or ``kubectl delete all`` of the host's people could mean the
+    tenant's objects.
+    """
+    names: Obj = wanted.spec["names"]
+    result = dict(names)
+    notes = list(wanted.notes)
+    for part, built_in in (("shortNames", _SHORT_NAMES), ("categories", _CATEGORIES)):
+        given = names.get(part) or ()
+        taken = [each for each in given if each in built_in]
+        if taken:
+            kept = [each for each in given if each not in built_in]
+            result |= {part: kept}
+            notes.append(f"{part} of built-in kinds are left out: {', '.join(taken)}")
+            if not kept:
+                del result[part]
+    if result == names:
+        return wanted
+    return replace(wanted, spec={**wanted.spec, "names": result}, notes=tuple(notes))
 
 
 def custom_resource(crd: Obj) -> Resource:

@@ -5,13 +5,14 @@ list. So lists are built from the host's own, and a field is only set if it has 
 https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement.
 """
 
-from syncer.api import Context, Obj, Pair, annotations_of
+from collections.abc import Mapping
+
+from syncer.api import Obj, Pair
 from syncer.resources.pods import tolerations
-from syncer.resources.pods.containers import SentContainers
-from syncer.resources.pods.spec import IMAGES, images_digest
+from syncer.resources.pods.record import PodRecord
 
 
-def spec_changes(ctx: Context, pair: Pair, sent: SentContainers) -> Obj:
+def spec_changes(pair: Pair, sent: PodRecord) -> Obj:
     """Return the fields of the host pod's spec to change, with their new values; usually none.
 
     Of its containers, only those change that were sent.
@@ -22,11 +23,9 @@ def spec_changes(ctx: Context, pair: Pair, sent: SentContainers) -> Obj:
     wanted = pair.virtual["spec"]
     actual = pair.host["spec"]
     changes: Obj = {}
-    if has_changed(pair.virtual) and _has_new_images(ctx, pair):
+    if has_changed(pair.virtual) and (images := sent.changed_images(pair.virtual)):
         for part in ("containers", "initContainers"):
-            sent_there = sent.get(part, ())
-            own = [each for each in wanted.get(part) or () if each["name"] in sent_there]
-            if containers := _with_images(own, actual.get(part) or []):
+            if containers := _with_images(images, actual.get(part) or []):
                 changes[part] = containers
 
     # A deadline can be set or lowered, and never raised.
@@ -50,15 +49,8 @@ def has_changed(virtual: Obj) -> bool:
     return bool(virtual["metadata"].get("generation") != 1)
 
 
-def _has_new_images(ctx: Context, pair: Pair) -> bool:
-    """Return True if the tenant has changed images since they were sent last."""
-    sent_last = annotations_of(pair.host).get(f"{ctx.marks.prefix}/{IMAGES}")
-    return images_digest(pair.virtual["spec"]) != sent_last
-
-
-def _with_images(wanted: list[Obj], actual: list[Obj]) -> list[Obj] | None:
-    """Return the host's containers with the tenant's images, by name; None if they have them."""
-    images = {container["name"]: container.get("image") for container in wanted}
+def _with_images(images: Mapping[str, str], actual: list[Obj]) -> list[Obj] | None:
+    """Return the host's containers with these images, by name; None if they have them."""
     result = []
     for container in actual:
         image = images.get(container["name"])

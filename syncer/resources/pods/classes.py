@@ -26,7 +26,7 @@ def priority(ctx: Context, virtual: Obj) -> Obj:
     name = virtual["spec"].get("priorityClassName")
     if not name:
         return {}
-    own = priorities.place(ctx, name)
+    own = priorities.class_key(ctx, name)
     if own is not None:
         return {"priorityClassName": own.name}
     if classes.appears(ctx, PriorityClassSyncer, name):

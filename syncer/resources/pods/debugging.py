@@ -8,7 +8,7 @@ it is there. See https://kubernetes.io/docs/concepts/workloads/pods/ephemeral-co
 from functools import partial
 
 from syncer.api import Context, Decision, Marks, NotYet, Obj, Pair, Refused, merge, wait
-from syncer.resources.pods import containers, policy
+from syncer.resources.pods import policy, record
 from syncer.resources.pods.config import PodConfig
 from syncer.resources.pods.env import service_env, with_env
 from syncer.resources.pods.fields import CONTAINERS
@@ -21,7 +21,7 @@ FIELD = "ephemeralContainers"
 TAKEN = "the host has a container of this name in the pod already; choose another name"
 
 
-def added(ctx: Context[PodConfig], pair: Pair, sent: containers.SentContainers) -> Decision | None:
+def added(ctx: Context[PodConfig], pair: Pair, sent: record.PodRecord) -> Decision | None:
     """Return the merges of the ephemeral containers that the host pod lacks; None if it has all.
 
     Each is recorded once the host has accepted it: only then is it the tenant's. A decision without
@@ -30,7 +30,7 @@ def added(ctx: Context[PodConfig], pair: Pair, sent: containers.SentContainers) 
     wanted = pair.virtual["spec"].get(FIELD)
     if not wanted:
         return None
-    unsent = [container for container in wanted if container["name"] not in sent.get(FIELD, ())]
+    unsent = [container for container in wanted if not sent.has(FIELD, container["name"])]
     if not unsent:
         return None
     there = set()
@@ -48,10 +48,12 @@ def added(ctx: Context[PodConfig], pair: Pair, sent: containers.SentContainers) 
     if room:
         variables, _ = service_env(ctx, pair.virtual)
     decision = Decision()
+    latest = sent
     for container in missing[:room]:
         name = container["name"]
         try:
-            _refuse_other_target(container, sent)
+            _refuse_parts_of_host(container, sent)
+            further = latest.with_container(FIELD, container).bounded()
             translated = with_env(_translated(ctx, pair, container), variables)
         except Refused as error:
             why = f"{name}: {error}"
@@ -61,6 +63,7 @@ def added(ctx: Context[PodConfig], pair: Pair, sent: containers.SentContainers) 
         except NotYet as error:
             decision = decision.then(wait(str(error), on=(error.on,)))
         else:
+            latest = further
             decision = decision.then(_merged(ctx, pair, sent, translated))
 
     if refused:
@@ -72,7 +75,7 @@ def added(ctx: Context[PodConfig], pair: Pair, sent: containers.SentContainers) 
 def _merged(
     ctx: Context[PodConfig],
     pair: Pair,
-    sent: containers.SentContainers,
+    sent: record.PodRecord,
     container: Obj,
 ) -> Decision:
     """Return the merge of an ephemeral container into the host pod, and then into the record."""
@@ -84,28 +87,28 @@ def _merged(
         "spec": {FIELD: [container]},
     }
     reason = f"its owner adds the ephemeral container {name}"
-    note = partial(_note, ctx.marks, sent, name)
+    note = partial(_note, ctx.marks, sent, container)
     return merge(host=host, subresource=SUBRESOURCE, reason=reason, afterwards=note)
 
 
-def _note(marks: Marks, sent: containers.SentContainers, name: str, host: Obj) -> Obj:
+def _note(marks: Marks, sent: record.PodRecord, container: Obj, host: Obj) -> Obj:
     """Return the annotation that records an ephemeral container which the host has accepted."""
     latest = sent
-    if containers.has_record(marks, host):
-        latest = containers.recorded(marks, host)
-    record = containers.with_further(latest, FIELD, name)
-    return {containers.mark(marks): containers.written(record)}
+    if record.has_record(marks, host):
+        latest = record.recorded(marks, host)
+    return {record.mark(marks): latest.with_container(FIELD, container).written()}
 
 
-def _refuse_other_target(container: Obj, sent: containers.SentContainers) -> None:
-    """Refuse a container that shares the processes of one which isn't the tenant's.
+def _refuse_parts_of_host(container: Obj, sent: record.PodRecord) -> None:
+    """Refuse a container that gets at what of the host pod isn't the tenant's.
 
     Raises:
-        Refused: Its target is such a container.
+        Refused: It shares the processes of a container, or mounts a volume, that wasn't sent.
     """
     target = container.get("targetContainerName")
-    if target and target not in containers.names_of(sent):
+    if target and target not in sent.names:
         raise Refused(f"its target {target} is no container of this Pod; choose one of them")
+    record.refuse_others({"spec": {FIELD: [container]}}, {"volume": sent.volumes})
 
 
 def _translated(ctx: Context[PodConfig], pair: Pair, container: Obj) -> Obj:

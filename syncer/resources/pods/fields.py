@@ -13,13 +13,13 @@ from syncer.api import Context, Marks, Obj, Paths, annotations_of, labels_of
 CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 #: Paths of field references.
-PLACES = (
+FIELD_REFERENCES = (
     *(f"spec.{part}[].env[].valueFrom.fieldRef.fieldPath" for part in CONTAINERS),
     "spec.volumes[].downwardAPI.items[].fieldRef.fieldPath",
     "spec.volumes[].projected.sources[].downwardAPI.items[].fieldRef.fieldPath",
 )
 
-_USED = Paths(dict.fromkeys(PLACES, None))
+_USED = Paths(dict.fromkeys(FIELD_REFERENCES, None))
 
 #: Below the marks' prefix: annotations on host pods for values that no mark holds.
 LABELS = "pod-labels"

@@ -9,7 +9,7 @@ from syncer.resources.kinds import (
     RESOURCE_CLAIMS,
     SECRETS,
 )
-from syncer.resources.pods.fields import CONTAINERS, PLACES, host_field
+from syncer.resources.pods.fields import CONTAINERS, FIELD_REFERENCES, host_field
 
 _CONTAINER: dict[str, Resource] = {
     "env[].valueFrom.configMapKeyRef.name": CONFIG_MAPS,
@@ -51,7 +51,7 @@ def _references() -> References:
     found["spec.imagePullSecrets[].name"] = SECRETS
     found["spec.resourceClaims[].resourceClaimName"] = RESOURCE_CLAIMS
     found["spec.resourceClaims[].resourceClaimTemplateName"] = RESOURCE_CLAIM_TEMPLATES
-    for path in PLACES:
+    for path in FIELD_REFERENCES:
         found[path] = Rewritten(_host_field)
     return found
 

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator
 
 from syncer.api import Obj
-from syncer.resources.pods.containers import SentContainers
+from syncer.resources.pods.record import PodRecord
 
 #: The subresource that resources are changed through.
 SUBRESOURCE = "resize"
@@ -45,7 +45,7 @@ def _resources(spec: Obj) -> Iterator[tuple[str, Obj]]:
                 yield container["name"], container["resources"]
 
 
-def lacking(wanted: Obj, actual: Obj, sent: SentContainers) -> Obj:
+def lacking(wanted: Obj, actual: Obj, sent: PodRecord) -> Obj:
     """Return the part of a spec with the cpu and memory that another spec lacks.
 
     ``{}`` if it lacks none. Of the containers, only those count that were sent.
@@ -58,7 +58,7 @@ def lacking(wanted: Obj, actual: Obj, sent: SentContainers) -> Obj:
         changed = []
         for container in wanted.get(part) or ():
             name = container["name"]
-            if name not in theirs or name not in sent.get(part, ()):
+            if name not in theirs or not sent.has(part, name):
                 continue
             resources = _unlike(container.get("resources"), theirs[name])
             if resources:

@@ -102,7 +102,7 @@ class _Terms:
             return {**result, "labelSelector": selector, **_anywhere(ctx)}
         is_of_these = selectors.one_of(ctx.marks.namespace_label, wanted)
         selector = selectors.required(selector, is_of_these)
-        return {**result, "labelSelector": selector, **_places(ctx, self.virtual, wanted)}
+        return {**result, "labelSelector": selector, **_host_namespaces(ctx, self.virtual, wanted)}
 
     def _namespaces(self, term: Obj) -> list[str] | None:
         """Return the virtual namespaces of a term; None for all.
@@ -131,14 +131,14 @@ def _anywhere(ctx: Context) -> Obj:
     return {"namespaceSelector": {}}
 
 
-def _places(ctx: Context, virtual: Obj, namespaces: Iterable[str]) -> Obj:
+def _host_namespaces(ctx: Context, virtual: Obj, namespaces: Iterable[str]) -> Obj:
     """Return the host namespaces of virtual ones, unless they are the Pod's own."""
-    own = _place(ctx, virtual["metadata"].get("namespace", ""))
-    places = sorted({_place(ctx, namespace) for namespace in namespaces})
-    if places and places != [own]:
-        return {"namespaces": places}
+    own = _host_namespace(ctx, virtual["metadata"].get("namespace", ""))
+    found = sorted({_host_namespace(ctx, namespace) for namespace in namespaces})
+    if found and found != [own]:
+        return {"namespaces": found}
     return {}
 
 
-def _place(ctx: Context, namespace: str) -> str:
+def _host_namespace(ctx: Context, namespace: str) -> str:
     return ctx.names.to_host(PODS, Key(namespace, "any")).namespace

@@ -1,11 +1,10 @@
 """The host pod of a virtual Pod. Fields that aren't named here are copied unchanged."""
 
-import hashlib
 from typing import Any
 
 from syncer.api import Context, Obj
 from syncer.resources.kinds import SERVICE_ACCOUNTS
-from syncer.resources.pods import classes, containers, dns, fields, isolation, scheduling, volumes
+from syncer.resources.pods import classes, dns, fields, isolation, record, scheduling, volumes
 from syncer.resources.pods.env import with_env
 from syncer.resources.pods.references import PATHS
 from syncer.resources.pods.resizing import RESOURCES, resources_digest
@@ -52,14 +51,14 @@ _NOTHING: tuple[Any, ...] = (None, "", [], {})
 #: The port that an address without one means to clients of an API server.
 HTTPS = 443
 
-#: Below the marks' prefix: a digest of the images that were sent last. The host may replace images
-#: (a registry mirror, for example), so only this shows whether the tenant has changed them.
-IMAGES = "pod-images"
-
 
 def host_pod(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
-    """Return the pod to create on the host; each container gets the environment variables."""
-    host = metadata(ctx, virtual, containers.created(virtual))
+    """Return the pod to create on the host; each container gets the environment variables.
+
+    Raises:
+        Refused: It names what it doesn't have, among others.
+    """
+    host = metadata(ctx, virtual, record.created(virtual))
     if resources := resources_digest(virtual["spec"]):
         host["metadata"]["annotations"][f"{ctx.marks.prefix}/{RESOURCES}"] = resources
     host["spec"] = _spec(ctx, virtual, variables)
@@ -91,26 +90,18 @@ def _lacking(wanted: Obj, there: Obj) -> list[str]:
     return sorted(name for name in wanted.keys() - there.keys() if wanted[name] not in _NOTHING)
 
 
-def metadata(ctx: Context, virtual: Obj, sent: containers.SentContainers) -> Obj:
+def metadata(ctx: Context, virtual: Obj, sent: record.PodRecord) -> Obj:
     """Return the host pod without a spec.
 
-    It has a name, labels and annotations, the marks, the record of the containers that were sent,
-    and the values for the downward API.
+    It has a name, labels and annotations, the marks, the record of what was sent, and the
+    values for the downward API.
     """
     host = ctx.host_copy(virtual)
     host["metadata"]["labels"] |= isolation.labels(ctx, virtual)
     annotations = host["metadata"]["annotations"]
     annotations |= fields.annotations(ctx, virtual)
-    annotations[f"{ctx.marks.prefix}/{IMAGES}"] = images_digest(virtual["spec"])
-    annotations[containers.mark(ctx.marks)] = containers.written(sent)
+    annotations[record.mark(ctx.marks)] = sent.written()
     return host
-
-
-def images_digest(spec: Obj) -> str:
-    """Return a short digest of all container images, by container."""
-    found = (spec.get("containers") or []) + (spec.get("initContainers") or [])
-    text = "\n".join(f"{each['name']}={each.get('image', '')}" for each in found)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _spec(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
@@ -122,7 +113,7 @@ def _spec(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
     spec |= dns.fields(ctx, virtual) | classes.priority(ctx, virtual)
     _identify(ctx, virtual, spec)
     _name_api_server(ctx, virtual, spec)
-    _place(ctx, virtual, spec)
+    _narrow_scheduling(ctx, virtual, spec)
     _fill(ctx, virtual, spec, variables)
     return spec
 
@@ -140,7 +131,7 @@ def _identify(ctx: Context, virtual: Obj, spec: Obj) -> None:
         spec["hostname"] = dns.hostname(metadata["name"])
 
 
-def _place(ctx: Context, virtual: Obj, spec: Obj) -> None:
+def _narrow_scheduling(ctx: Context, virtual: Obj, spec: Obj) -> None:
     """Narrow the Pod's affinity and spread constraints to the tenant's Pods."""
     if given := spec.get("affinity"):
         spec["affinity"] = scheduling.affinity(ctx, virtual, given)

@@ -6,10 +6,10 @@ written, except for the conditions that the tenant's own controllers set.
 """
 
 from syncer.api import Obj, Pair
-from syncer.resources.pods.containers import SentContainers
+from syncer.resources.pods.record import PodRecord
 
-#: Conditions that the host's control plane and kubelet set. Of others, those that only the virtual
-#: Pod has are kept.
+#: Conditions that the host's control plane and kubelet set, and that no readiness gate may write
+#: there. Of others, those that only the virtual Pod has are kept.
 HOST_CONDITIONS = frozenset(
     {
         "PodScheduled",
@@ -19,8 +19,12 @@ HOST_CONDITIONS = frozenset(
         "Ready",
         "PodResizePending",
         "PodResizeInProgress",
+        "DisruptionTarget",
     }
 )
+#: Those of them that the virtual cluster's own control plane sets, too, as it evicts a Pod: it stays
+#: if the host has none, for a Job's policy on failures.
+_OF_BOTH = frozenset({"DisruptionTarget"})
 
 #: Fields with the names of claims for devices that the host's own controllers made. Those of the
 #: virtual cluster's stay.
@@ -37,12 +41,12 @@ _STATUSES = (
 )
 
 
-def virtual_status(pair: Pair, sent: SentContainers, *, behind: bool = False) -> Obj | None:
+def virtual_status(pair: Pair, sent: PodRecord, *, behind: bool = False) -> Obj | None:
     """Return the status of the virtual Pod, or None if the host hasn't reported one yet.
 
     Args:
         pair: The Pod and its copy.
-        sent: The containers of the copy that were sent; of others, nothing comes up.
+        sent: What of the copy was sent; of other containers, nothing comes up.
         behind: The host pod lacks changes of the spec, so its kubelet hasn't observed them.
     """
     reported = pair.host.get("status") or {}
@@ -54,8 +58,7 @@ def virtual_status(pair: Pair, sent: SentContainers, *, behind: bool = False) ->
         status["conditions"] = conditions
     for part, containers in _STATUSES:
         if part in status:
-            names = sent.get(containers, ())
-            status[part] = [each for each in status[part] if each.get("name") in names]
+            status[part] = [each for each in status[part] if sent.has(containers, each.get("name"))]
     return status
 
 
@@ -118,7 +121,7 @@ def _conditions(pair: Pair, *, behind: bool) -> list[Obj]:
         else:
             result.append(_translated(condition, pair, mine, behind=behind))
     for kind, mine in own.items():
-        if kind in gates or kind not in HOST_CONDITIONS:
+        if kind in gates or kind in _OF_BOTH or kind not in HOST_CONDITIONS:
             result.append(mine)
     return result
 

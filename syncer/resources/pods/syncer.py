@@ -41,13 +41,13 @@ from syncer.resources.kinds import NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACC
 from syncer.resources.namespaces import home_sources, unready_home
 from syncer.resources.pods import (
     classes,
-    containers,
     debugging,
     dns,
     fields,
     isolation,
     lifecycle,
     policy,
+    record,
     resizing,
     status,
 )
@@ -193,7 +193,7 @@ class PodSyncer(
         Raises:
             Refused: The Pod is bound to different nodes on both sides.
         """
-        sent = containers.known(ctx.marks, pair)
+        sent = record.known(ctx.marks, pair)
         if is_deleting(pair.virtual):
             report = apply(virtual=_reported(ctx, pair, sent))
             return report.then(_end_host(ctx.config, pair))
@@ -253,17 +253,20 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
     return bind(virtual=pair.virtual, node=node).then(report)
 
 
-def _updated(ctx: Context, pair: Pair, sent: containers.SentContainers) -> Obj:
+def _updated(ctx: Context, pair: Pair, sent: record.PodRecord) -> Obj:
     """Return the host pod with only the fields that may change."""
-    host = metadata(ctx, pair.virtual, sent)
-    if changes := spec_changes(ctx, pair, sent):
+    latest = sent
+    if has_changed(pair.virtual):
+        latest = sent.with_images(pair.virtual)
+    host = metadata(ctx, pair.virtual, latest)
+    if changes := spec_changes(pair, sent):
         # Lists are written whole: a concurrent change by the host must not be undone.
         host["metadata"]["resourceVersion"] = pair.host["metadata"].get("resourceVersion", "")
         host["spec"] = changes
     return host
 
 
-def _resized(ctx: Context, pair: Pair, host: Obj, sent: containers.SentContainers) -> Obj | None:
+def _resized(ctx: Context, pair: Pair, host: Obj, sent: record.PodRecord) -> Obj | None:
     """Return the host pod with the resources that it lacks since the tenant changed them.
 
     None if it lacks none. Then ``host``, which will be written, gets their digest, so that the host
@@ -294,7 +297,7 @@ def _bound_apart(pair: Pair) -> Refused:
 def _reported(
     ctx: Context,
     pair: Pair,
-    sent: containers.SentContainers,
+    sent: record.PodRecord,
     *,
     behind: bool = False,
 ) -> Obj | None:

@@ -15,12 +15,12 @@ from typing import Any
 
 import yaml
 from harness import built_in, utcnow
-from sampled import to_host
+from sampled import config_model, to_host
 
 from chaos.servers import Server, Wire
 from syncer.api import Key, Side, SyncerError, SyncRequest
 from syncer.clusters.client import SideClient
-from syncer.config import SyncerConfig, config_with
+from syncer.config import SyncerConfig
 from syncer.daemon.fleet.fleet import ServedFleet
 from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.daemon.process import Process
@@ -28,7 +28,6 @@ from syncer.daemon.tasks import beside
 from syncer.leaderelection.lease import Lease
 from syncer.leaderelection.rendezvous import shard_of
 from syncer.leaderelection.shards import Shards, lease_name
-from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
 from syncer.testing.merge import merged
 
@@ -51,7 +50,7 @@ def configured(cluster: str, home: str, *, everything: bool) -> SyncerConfig:
 
     Of the other tenant no test looks after what an event should have brought.
     """
-    model = config_with(built_in(), translator=SingleNamespace)
+    model = config_model(built_in())
     custom = yaml.safe_load((EXAMPLES / "cert-manager.yaml").read_text())["sync"]["custom"]
     unused = {"configMaps": {"all": everything}, "secrets": {"all": everything}}
     sync = {

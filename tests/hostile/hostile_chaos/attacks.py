@@ -9,12 +9,26 @@ from functools import partial
 from typing import Any
 
 from hostile_scene import CLUSTER, COPIED, FOREIGN, HOME, NAMESPACE
+from kubelet_client import UPGRADE
 
-from hostile_chaos.audit import ACTED_ON, ACTED_ON_LABELS, CANARY, POLICY_LABELS, PREFIX
+from hostile_chaos.audit import ACTED_ON, ACTED_ON_LABELS, CANARY, INJECTED, POLICY_LABELS, PREFIX
 from hostile_chaos.lies import LIES, RAW
-from hostile_chaos.stage import CLAIM, CLAIMS, CLASSES, ISSUERS, PORTS, SPACES, SYSTEM, TAKEN, VOUCHERS, WIDE, Stage
+from hostile_chaos.stage import (
+    CLAIM,
+    CLAIMS,
+    CLASSES,
+    ISSUERS,
+    NODE,
+    PORTS,
+    SPACES,
+    SYSTEM,
+    TAKEN,
+    VOUCHERS,
+    WIDE,
+    Stage,
+)
 from syncer.api import Key, Marks, Obj, Resource, key_of
-from syncer.resources.kinds import SECRETS
+from syncer.resources.kinds import NODES, SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import (
     build,
@@ -77,8 +91,8 @@ def host_objects_by_name(stage: Stage, rng: random.Random, name: str) -> None:
         {"containers": [{"name": "c", "image": "i", "envFrom": [{"secretRef": {"name": one}}]}]},
         {"containers": [{"name": "c", "image": "i", "env": [{"name": "K", **key}]}]},
     ]
-    place = rng.choice([NAMESPACE, NAMESPACE, WIDE, SYSTEM])
-    stage.put(pod(name, spec=rng.choice(references), namespace=place))
+    chosen = rng.choice([NAMESPACE, NAMESPACE, WIDE, SYSTEM])
+    stage.put(pod(name, spec=rng.choice(references), namespace=chosen))
 
 
 def _started(name: str, *, namespace: str) -> Obj:
@@ -89,11 +103,11 @@ def _started(name: str, *, namespace: str) -> Obj:
 @attack("foreign")
 def host_namespaces(stage: Stage, rng: random.Random, name: str) -> None:
     """Create objects in a virtual namespace that is called like one of the host's."""
-    place = rng.choice([FOREIGN, SYSTEM, "default"])
-    if place == FOREIGN:
-        stage.tenant.put(namespace(place))
+    chosen = rng.choice([FOREIGN, SYSTEM, "default"])
+    if chosen == FOREIGN:
+        stage.tenant.put(namespace(chosen))
     kind: Callable[..., Obj] = rng.choice([pod, _started, service, serviceaccount])
-    stage.put(kind(name, namespace=place))
+    stage.put(kind(name, namespace=chosen))
 
 
 @attack("squatted")
@@ -156,14 +170,14 @@ def marks_in_templates(stage: Stage, rng: random.Random, name: str) -> None:
 def deletions_that_come_back(stage: Stage, rng: random.Random, name: str) -> bool:
     """Let an operator of the host make an object again that has our marks, whenever it is deleted."""
     virtual = {**secret(name), "metadata": {"name": name, "namespace": NAMESPACE, "uid": "1"}}
-    place, marks = stage.scene.host_key(virtual), Marks()
+    host_key, marks = stage.scene.host_key(virtual), Marks()
     metadata = {
-        "name": place.name,
-        "namespace": place.namespace,
+        "name": host_key.name,
+        "namespace": host_key.namespace,
         "labels": marks.labels(f"{CLUSTER}.{HOME}", key_of(virtual)),
-        "annotations": marks.annotations(SECRETS, virtual, place),
+        "annotations": marks.annotations(SECRETS, virtual, host_key),
     }
-    if stage.operator.get("namespaces", place.namespace) is None:
+    if stage.operator.get("namespaces", host_key.namespace) is None:
         return False
     stage.make_again(merged(secret(name), {"metadata": metadata}))
     return True
@@ -247,6 +261,87 @@ def rights_on_the_node(stage: Stage, rng: random.Random, name: str) -> None:
             stage.tenant.patch("pods", str(key_of(made)), spec={"ephemeralContainers": more})
 
     stage.later(1.0, debug)
+
+
+@attack("relay")
+def parts_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
+    """Get at what the host has put into a pod: by names, debug containers and forged Nodes."""
+    made = pod(name, spec={"terminationGracePeriodSeconds": 0})  # no kubelet ends it here
+    stage.put(made)
+    sidecar = f"{INJECTED}sidecar"
+    debugger = f"{INJECTED}debugger"
+    token = f"{INJECTED}token"
+    statuses = {
+        "containerStatuses": [_status("app"), _status(sidecar)],
+        "ephemeralContainerStatuses": [_status(debugger)],
+    }
+
+    def inject() -> None:
+        copy = stage.scene.copy(made)
+        if copy is None:
+            return
+        parts = {
+            "nodeName": NODE,
+            "containers": [*copy["spec"]["containers"], {"name": sidecar, "image": "proxy"}],
+            "ephemeralContainers": [{"name": debugger, "image": "tools"}],
+            "volumes": [*copy["spec"].get("volumes", ()), {"name": token, "emptyDir": {}}],
+        }
+        stage.operator.put(merged(copy, {"spec": parts, "status": {"phase": "Running", **statuses}}))
+        stage.operator.put(_started_container(copy, name, debugger))
+        stage.later(0.5, forge)
+
+    def forge() -> None:
+        mounts = [{"name": token, "mountPath": "/t"}]
+        forged: list[Obj] = [
+            {"name": debugger, "image": "i"},
+            {"name": sidecar, "image": "i"},
+            {"name": "beside", "image": "i", "targetContainerName": sidecar},
+            {"name": "mounting", "image": "i", "volumeMounts": mounts},
+        ]
+        if original := stage.tenant.get("pods", str(key_of(made))):
+            volumes = [*original["spec"].get("volumes", ()), {"name": token, "emptyDir": {}}]
+            chosen = rng.sample(forged, rng.randrange(1, 5))
+            parts = {"ephemeralContainers": chosen, "volumes": volumes}
+            stage.tenant.patch("pods", str(key_of(made)), spec=parts)
+        stage.later(1.0, ask)
+
+    def ask() -> None:
+        for container in (sidecar, debugger):
+            stage.ask_kubelet(f"/containerLogs/{key_of(made)}/{container}")
+            stage.ask_kubelet(f"/exec/{key_of(made)}/{container}?command=id&output=1", UPGRADE)
+
+    stage.later(1.0, inject)
+    if rng.random() < 0.3:
+        labels = {f"{PREFIX}cluster": f"{CLUSTER}.{HOME}"}
+        stage.put(pod(f"{name}-kept", spec={"nodeName": name}))
+        stage.put(build(NODES, name, metadata={"labels": labels}))
+
+        def look() -> None:
+            if stage.kubelet_port(name):
+                stage.report("relay", "a forged Node has a port", name)
+
+        stage.later(3.0, look)
+
+
+def _status(name: str) -> Obj:
+    """Return the status of a running container."""
+    return {"name": name, "image": "i", "imageID": "", "ready": True, "restartCount": 0}
+
+
+def _started_container(copy: Obj, name: str, container: str) -> Obj:
+    """Return an Event of the host's kubelet about a container of a pod."""
+    metadata = copy["metadata"]
+    about = {part: metadata[part] for part in ("name", "namespace", "uid")}
+    path = f"spec.ephemeralContainers{{{container}}}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{metadata['name']}.{name}", "namespace": metadata["namespace"]},
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "fieldPath": path, **about},
+        "type": "Normal",
+        "reason": "Started",
+        "message": "Started container",
+    }
 
 
 @attack("notes")
@@ -353,8 +448,8 @@ def health_page(stage: Stage, rng: random.Random, name: str) -> None:
         opened = contextlib.ExitStack()
         for _ in range(CONNECTIONS):
             with contextlib.suppress(OSError):
-                place = "127.0.0.1", stage.scene.daemon.health
-                one = opened.enter_context(socket.create_connection(place, timeout=0.02))
+                address = "127.0.0.1", stage.scene.daemon.health
+                one = opened.enter_context(socket.create_connection(address, timeout=0.02))
                 one.sendall(b"GET /readyz HTTP/1.1\r\n")
         stage.later(0.3, stage.read_page)
         stage.later(0.5, opened.close)
@@ -458,10 +553,10 @@ def pause_namespace_and_delete(stage: Stage, rng: random.Random, name: str) -> N
 @attack("marks")
 def forged_marks(stage: Stage, rng: random.Random, name: str) -> None:
     """Write our marks on objects of the tenant's own."""
-    place = Key(HOME, f"{CANARY}-secret")
+    canary_key = Key(HOME, f"{CANARY}-secret")
     marks, wanted = Marks(), secret(name)
-    wanted["metadata"]["annotations"] = marks.annotations(SECRETS, wanted, place)
+    wanted["metadata"]["annotations"] = marks.annotations(SECRETS, wanted, canary_key)
     if rng.random() < 0.5:
-        wanted["metadata"]["labels"] = marks.labels(f"{CLUSTER}.{HOME}", place)
+        wanted["metadata"]["labels"] = marks.labels(f"{CLUSTER}.{HOME}", canary_key)
     stage.put(wanted)
     stage.put(pod_mounting(name, secret=name))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hostile_scene import HOME
+from kubelet_client import OF_CONTAINERS
 
 from kube_envtest import Change, Logged
 from syncer.api import Obj, annotations_of, dig, labels_of
@@ -47,7 +48,10 @@ LEVEL = "pod-security.kubernetes.io/enforce"
 HOST_VOLUMES = frozenset({"glusterfs", "rbd", "flexVolume", "podCertificate", "clusterTrustBundle"})
 #: Parts of an Issuer or a monitor by which an operator on the host does the tenant's bidding.
 OPERATOR_PARTS = frozenset({"ingressTemplate", "podTemplate", "parentRefs", "scrapeClass", "apiKeySecretRef"})
+#: The beginning of the names of what the host has put into a pod.
+INJECTED = "injected-"
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+_STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 #: Fields by which a Pod is in namespaces of the node.
 HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
 #: Text that is the tenant's own, wherever it says something like a name.
@@ -66,7 +70,7 @@ _NAMESPACED = re.compile(
 )
 #: The mark that a container reads, and a namespace in a message.
 _READ = re.compile(rf"\['{PREFIX}([^']*)'\]")
-_PLACE = re.compile(r"(?<=namespace )[\w-]+|(?<= )[\w-]+(?=/)")
+_NAMESPACE = re.compile(r"(?<=namespace )[\w-]+|(?<= )[\w-]+(?=/)")
 
 
 #: Gets the attack, or the part of the daemon, that something wrong is of; what is wrong; an example.
@@ -89,7 +93,7 @@ class Audit:
     #: Names of copies at whose place the host has an object of its own.
     squatted: frozenset[str] = frozenset()
     #: Host namespaces that are the tenant's, or were.
-    places: set[str] = field(default_factory=lambda: {HOME})
+    namespaces: set[str] = field(default_factory=lambda: {HOME})
     deletions: Counter[str] = field(default_factory=Counter)
     _levels: dict[str, str] = field(default_factory=dict)
     _writes: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
@@ -116,7 +120,7 @@ class Audit:
         if change.before is not None and is_unmarked(change.before):
             self.report(self._owner(key), f"{resource} that aren't copies are written", key)
         elif resource == "namespaces" and change.before is None:
-            self.places.add(metadata["name"])
+            self.namespaces.add(metadata["name"])
         if resource == "namespaces":
             self._levels[metadata["name"]] = labels_of(change.obj).get(LEVEL, "")
         if change.after is None:
@@ -186,6 +190,8 @@ class Audit:
     def _privileges(self, resource: str, key: str, change: Change) -> Iterator[Wrong]:
         if resource != "pods":
             return
+        if "relay-" in key:
+            yield from _of_the_host(change)
         for what in _of_the_node(change.obj.get("spec") or {}):
             yield "privileges", "a Pod has what is the node's", what
         if change.before is None and "privileges-" in key and "-plain" not in key:
@@ -212,9 +218,13 @@ class Audit:
             self.report("tokens", "the Secret of a Pod's tokens comes up", key)
         if CANARY in json.dumps([annotations_of(obj), obj.get("spec")]) and "classes" in change.resource:
             self.report("notes", "a host object shows what the host hides", key)
-        hidden = self.places - {metadata.get("namespace")}
-        if change.resource == "pods" and not hidden.isdisjoint(_PLACE.findall(json.dumps(obj.get("status")))):
+        hidden = self.namespaces - {metadata.get("namespace")}
+        if change.resource == "pods" and not hidden.isdisjoint(_NAMESPACE.findall(json.dumps(obj.get("status")))):
             self.report("hostnames", "the status of a virtual Pod names a host namespace", key)
+        if change.resource == "events" and INJECTED in str(dig(obj, "involvedObject.fieldPath")):
+            self.report("relay", "an event about a container of the host's comes up", key)
+        if change.resource == "pods" and INJECTED in json.dumps(_statuses(obj)):
+            self.report("relay", "the status of a container of the host's comes up", key)
         if change.resource == "events" and _names_host(json.dumps([obj.get("message"), obj.get("note")])):
             self.report("events", "an event names a host namespace", f"{key}: {obj.get('message')}")
 
@@ -226,12 +236,14 @@ class Audit:
         namespace = parts[parts.index("namespaces") + 1] if "namespaces" in parts[:-1] else ""
         if any(part.startswith(CANARY) and not _translated(part) for part in parts):
             self.report(self._owner(each.path), f"{wanted} asks for an object of the host's", _asked(each))
+        if each.path.endswith(OF_CONTAINERS) and "/relay-" in each.path:
+            self.report("relay", "a container of the host's is reached", _asked(each))
         if each.status == 413:
             self.report("size", f"{wanted} sends a body that the host refuses", _asked(each))
         if each.verb in ("list", "watch"):
             if self.single and namespace != HOME and _NAMESPACED.match(each.resource):
                 self.report("place", f"{wanted} leaves the host namespace", _asked(each))
-        elif namespace and each.resource != "namespaces" and namespace not in self.places:
+        elif namespace and each.resource != "namespaces" and namespace not in self.namespaces:
             self.report(self._owner(each.path), f"{wanted} in a host namespace that isn't the tenant's", _asked(each))
 
 
@@ -248,6 +260,32 @@ def _of_the_node(spec: Obj) -> Iterator[str]:
         yield from ("hostPort" for port in one.get("ports") or () if port.get("hostPort"))
         if "SYS_ADMIN" in (dig(one, "securityContext.capabilities.add") or ()):
             yield "SYS_ADMIN"
+
+
+def _of_the_host(change: Change) -> Iterator[Wrong]:
+    """Yield what a Pod's new ephemeral containers have of the host's own, and what those of the host's have become."""
+    before = {name: each for name, each in _named_containers(change.before or {}) if name.startswith(INJECTED)}
+    for name, each in _named_containers(change.obj):
+        if name in before:
+            if each != before[name]:
+                yield "relay", "a container of the host's is changed", name
+            continue
+        mounted = {mount.get("name", "") for mount in each.get("volumeMounts") or ()}
+        for used in sorted({name, each.get("targetContainerName", ""), *mounted}):
+            if used.startswith(INJECTED):
+                yield "relay", "Pods get containers that are at something of the host's", used
+
+
+def _named_containers(pod: Obj) -> Iterator[tuple[str, Obj]]:
+    for part in _CONTAINERS:
+        for each in dig(pod, f"spec.{part}") or ():
+            yield each["name"], each
+
+
+def _statuses(pod: Obj) -> list[Any]:
+    """Return the names of the containers in a Pod's status."""
+    status = pod.get("status") or {}
+    return [each.get("name") for part in _STATUSES for each in status.get(part) or ()]
 
 
 def _translated(name: str) -> bool:

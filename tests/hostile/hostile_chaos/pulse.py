@@ -26,7 +26,7 @@ from syncer.testing.objects import configmap, namespace
 #: Seconds between two pairs of ConfigMaps, and after which a copy counts as missing.
 INTERVAL, LONGEST = 0.3, 10.0
 #: The virtual cluster beside, and its host namespace.
-PLACE = "vc-beside"
+HOST_NAMESPACE = "vc-beside"
 #: The factor by which the attacked daemon may be slower, and the fewest ConfigMaps that tell.
 SLOWER, FEWEST = 2.0, 10
 
@@ -44,16 +44,16 @@ class Beside:
         self.tenant = RemoteServer("beside")
         self.tenant.start()
         self.tenant.put(namespace(OTHERS))
-        self.names = SingleNamespace(cluster=PLACE, namespace=PLACE)
-        host.put(namespace(PLACE))
+        self.names = SingleNamespace(cluster=HOST_NAMESPACE, namespace=HOST_NAMESPACE)
+        host.put(namespace(HOST_NAMESPACE))
         for server, side in ((self.tenant, "virtual"), (host, "host")):
             server.kubeconfig(folder / side, BESIDE.name)
         config = {
             "apiVersion": "vsyncer.dev/v1alpha1",
             "kind": "SyncerConfig",
-            "cluster": PLACE,
+            "cluster": HOST_NAMESPACE,
             "virtual": {"kubeconfig": str(folder / "virtual")},
-            "host": {"kubeconfig": str(folder / "host"), "namespace": PLACE},
+            "host": {"kubeconfig": str(folder / "host"), "namespace": HOST_NAMESPACE},
             "networking": {"apiServer": {"host": "10.96.0.1"}},
         }
         self.daemon = Process(config, folder, command=(*PREFERRED, installation()))

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from hostile_scene import DAEMON, TOKENS, Server
+from kubelet_client import ReviewingServer
 
 from hostile_chaos import lies
 from kube_envtest import ApiServer, Change, Logged, Rule, User
@@ -44,7 +45,7 @@ class Drained:
     most_objects: int
 
 
-class StagedServer(ApiServer):
+class StagedServer(ReviewingServer):
     """An API server that lies, makes again what the daemon deletes, and notes what the daemon does."""
 
     def __init__(self, **options: Any) -> None:

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,11 +21,12 @@ from typing import Any
 
 from click.testing import CliRunner
 from hostile_scene import FOREIGN, HOME, NAMESPACE, OTHER, HostileScene, eventually
+from kubelet_client import KubeletClient
 
 from hostile_chaos.audit import CANARY, Report
 from hostile_chaos.pulse import PREFERRED, Beside
 from hostile_chaos.servers import RemoteServer, StagedServer
-from syncer.api import Key, Marks, Obj, Resource, annotations_of, key_of
+from syncer.api import Key, Marks, Obj, Resource, annotations_of, dig, key_of
 from syncer.cli.app import app
 from syncer.resources.kinds import NAMESPACES
 from syncer.testing.merge import merged
@@ -56,6 +57,8 @@ MOST_REMADE = 3
 #: Other virtual namespaces, each with labels that a selector may ask for.
 SPACES = 120
 #: The namespace of wide Pods, and the ports of its Services: of some too many for variables, and of others few.
+#: The node of the host that runs Pods, and the ports of kubelets.
+NODE, KUBELETS = "node-1", 20
 WIDE, PORTS = "wide", (*[400] * 6, *[3] * 40)
 
 CUSTOM: dict[str, Any] = {
@@ -82,15 +85,15 @@ CUSTOM: dict[str, Any] = {
 }
 
 
-def canaries(place: str) -> list[Obj]:
+def canaries(namespace: str) -> list[Obj]:
     """Return the host's own objects in a host namespace."""
     return [
-        secret(f"{CANARY}-secret", {"key": "host"}, namespace=place),
-        configmap(f"{CANARY}-config", namespace=place),
-        serviceaccount(f"{CANARY}-account", namespace=place),
-        service(f"{CANARY}-service", namespace=place),
-        build(CLAIMS, f"{CANARY}-claim", namespace=place, spec=CLAIM),
-        build(ISSUERS, f"{CANARY}-issuer", namespace=place, spec={"ca": {}}),
+        secret(f"{CANARY}-secret", {"key": "host"}, namespace=namespace),
+        configmap(f"{CANARY}-config", namespace=namespace),
+        serviceaccount(f"{CANARY}-account", namespace=namespace),
+        service(f"{CANARY}-service", namespace=namespace),
+        build(CLAIMS, f"{CANARY}-claim", namespace=namespace, spec=CLAIM),
+        build(ISSUERS, f"{CANARY}-issuer", namespace=namespace, spec={"ca": {}}),
     ]
 
 
@@ -110,6 +113,7 @@ class Stage:
         self.report = report
         self.tenant, self.operator = RemoteServer("virtual"), RemoteServer("host")
         self.scene = HostileScene(translator, folder, self.tenant, self.operator)
+        self.kubelet = KubeletClient()
         self.beside = Beside(folder / "beside", self.operator)
         self.single = self.scene.names.host_namespaces() is not None
         self.records = folder / "steps.jsonl"
@@ -138,16 +142,16 @@ class Stage:
             server.put(crd(str(CLASSES), scope="Cluster", spec={"names": {"kind": "Class", "listKind": "ClassList"}}))
             for name, one in PLUGIN_KINDS.items():
                 server.put(crd(name, spec={"names": {"kind": one, "listKind": f"{one}List"}}))
-        for place in (HOME, FOREIGN, SYSTEM):
-            self._put_canaries(place)
+        for each in (HOME, FOREIGN, SYSTEM):
+            self._put_canaries(each)
         self.operator.put(build(CLASSES, "gold", spec={"password": f"{CANARY}-password"}))
         for number in range(SPACES):
             self.tenant.put(namespace(f"space-{number}", metadata={"labels": {"tier": "one", "n": str(number)}}))
         for number, ports in enumerate(PORTS):
             self.tenant.put(service(f"s{number}", range(1000, 1000 + ports), namespace=WIDE))
 
-    def _put_canaries(self, place: str) -> None:
-        for obj in canaries(place):
+    def _put_canaries(self, namespace: str) -> None:
+        for obj in canaries(namespace):
             stored = self.operator.put(obj)
             self._canaries[str(resource_of(obj)), str(key_of(obj))] = stored["metadata"]["resourceVersion"]
 
@@ -165,13 +169,15 @@ class Stage:
         loaded = self.scene.add_plugins("cert-manager", "prometheus-operator")
         self.scene.plugins = {"issuers": {}, "serviceMonitors": {}} if loaded else {}
         custom = CUSTOM if self.single else merged(CUSTOM, {"vouchers.example.com": {"related": None}})
-        self.scene.start(command=(*PREFERRED, *self.scene.measured(self.records)), sync={"custom": custom})
+        self.tenant.put(self.kubelet.authority())
+        command = (*PREFERRED, *self.scene.measured(self.records))
+        self.scene.start(command=command, sync={"custom": custom}, kubelet=self.kubelet.section(KUBELETS))
         self.beside.daemon.start()
         if not self.single:
             for name in (NAMESPACE, WIDE):
-                place = self.scene.names.to_host(NAMESPACES, Key("", name)).name
-                eventually(partial(self.operator.get, "namespaces", place), f"{place} is there")
-                self._put_canaries(place)
+                copy = self.scene.names.to_host(NAMESPACES, Key("", name)).name
+                eventually(partial(self.operator.get, "namespaces", copy), f"{copy} is there")
+                self._put_canaries(copy)
         self.squat()
 
     def squat(self) -> None:
@@ -179,11 +185,11 @@ class Stage:
         names = set()
         for kind in (secret, configmap, serviceaccount):
             virtual = kind(TAKEN, namespace=NAMESPACE)
-            place = self.scene.host_key(virtual)
-            names.add(place.name)
-            metadata = {"name": place.name, "namespace": place.namespace}
+            host_key = self.scene.host_key(virtual)
+            names.add(host_key.name)
+            metadata = {"name": host_key.name, "namespace": host_key.namespace}
             stored = self.operator.put(merged(virtual, {"metadata": metadata}))
-            self._canaries[str(resource_of(stored)), str(place)] = stored["metadata"]["resourceVersion"]
+            self._canaries[str(resource_of(stored)), str(host_key)] = stored["metadata"]["resourceVersion"]
         self.squatted = frozenset(names)
 
     # -- the tenant's acts -------------------------------------------------------------------------
@@ -202,6 +208,17 @@ class Stage:
     def pause(self, seconds: float) -> None:
         """Wait for some seconds."""
         time.sleep(seconds)
+
+    def kubelet_port(self, node: str) -> int:
+        """Return the port of a virtual Node's kubelet; 0 if it has none."""
+        found: int = dig(self.tenant.get("nodes", node) or {}, "status.daemonEndpoints.kubeletEndpoint.Port") or 0
+        return found
+
+    def ask_kubelet(self, path: str, headers: Mapping[str, str] = {}) -> None:
+        """Ask the kubelet of the node that runs Pods, if it answers."""
+        if port := self.kubelet_port(NODE):
+            with contextlib.suppress(OSError):
+                self.kubelet.ask(path, port, headers, timeout=2.0)
 
     def must_go(self, obj: Obj, kind: str) -> None:
         """Let `wait_gone` look for the copy of what was just deleted."""

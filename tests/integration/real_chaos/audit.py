@@ -51,8 +51,8 @@ def _write(side: Side, event: dict[str, Any]) -> Iterator[Wrote]:
     target = event.get("objectRef")
     if target and event["responseStatus"].get("code", 500) < 300:
         user, times = event["user"]["username"], (event["requestReceivedTimestamp"], event["stageTimestamp"])
-        place = target["resource"], target.get("namespace", ""), target.get("name", "")
-        yield Wrote(side, user, event["verb"], *place, *times)
+        target_key = target["resource"], target.get("namespace", ""), target.get("name", "")
+        yield Wrote(side, user, event["verb"], *target_key, *times)
 
 
 def without_the_lease(writes: Iterable[Wrote]) -> list[str]:

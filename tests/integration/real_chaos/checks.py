@@ -96,7 +96,7 @@ def _foreign(stage: Stage) -> Iterator[str]:
 def _twice(stage: Stage) -> Iterator[str]:
     """A virtual Pod is started at most once."""
     runs: dict[str, set[str]] = defaultdict(set)
-    for host in stage.seen.states:
+    for host in stage.sightings.states:
         if dig(host, "spec.nodeName") and MARKS.uid in annotations_of(host):
             runs[annotations_of(host)[MARKS.uid]].add(uid_of(host))
     yield from (

@@ -16,7 +16,7 @@ class Cable:
         self._loop, self._target, self.port = loop, target, port
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
-        self._flows = loop.run(_set())
+        self._open = loop.run(_set())
         self.plug()
 
     def plug(self) -> None:
@@ -54,12 +54,12 @@ class Cable:
         self._reset()
 
     async def _clear(self) -> None:
-        self._flows.clear()
+        self._open.clear()
 
     async def _speak(self, reset: bool) -> None:
         if reset:
             self._reset()
-        self._flows.set()
+        self._open.set()
 
     def _reset(self) -> None:
         for writer in self._writers:
@@ -76,10 +76,12 @@ class Cable:
             self._writers.add(away)
             if self._server is None:
                 return
-            directions = [asyncio.ensure_future(way) for way in (self._pass(reader, away), self._pass(there, writer))]
+            directions = [
+                asyncio.ensure_future(direction) for direction in (self._pass(reader, away), self._pass(there, writer))
+            ]
             await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
-            for way in directions:
-                way.cancel()
+            for direction in directions:
+                direction.cancel()
             await asyncio.gather(*directions, return_exceptions=True)
         except OSError:
             return  # nobody listens there: this side learns it, too
@@ -91,7 +93,7 @@ class Cable:
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(CHUNK):
-                await self._flows.wait()
+                await self._open.wait()
                 writer.write(data)
                 await writer.drain()
 

@@ -109,8 +109,8 @@ class Stage:
         self.foreign = [scene.host.create(each) for each in self._foreign()]
         scene.virtual.create(configmap(SQUATTED, namespace=self.namespaces[0]))
         self.kubelet = Kubelet(scene.host.cluster, scene.host_namespace, node=f"node-{scene.name}")
-        self.seen = Sightings(scene.host, "Pod", scene.host_namespace)
-        self._playing = [loop.start(self.kubelet.run()), loop.start(self.seen.run())]
+        self.sightings = Sightings(scene.host, "Pod", scene.host_namespace)
+        self._playing = [loop.start(self.kubelet.run()), loop.start(self.sightings.run())]
         for number in range(1 + self.pair):
             self.daemons.append(scene.daemon(self._config(number)))
 
@@ -157,8 +157,8 @@ class Stage:
         """Return the host objects that aren't ours, however much some look like it."""
         scene, ns = self.scene, self.scene.host_namespace
         labels = MARKS.labels(scene.identity, Key(self.namespaces[0], "o-0"))
-        place = {MARKS.name: "o-0", MARKS.namespace: self.namespaces[0], MARKS.uid: "1", MARKS.host_namespace: ns}
-        copied = {**place, MARKS.kind: "Secret", MARKS.host_name: "original"}
+        marks = {MARKS.name: "o-0", MARKS.namespace: self.namespaces[0], MARKS.uid: "1", MARKS.host_namespace: ns}
+        copied = {**marks, MARKS.kind: "Secret", MARKS.host_name: "original"}
         of_another = {"labels": MARKS.labels(f"other.{ns}", Key(self.namespaces[0], "o-0"))}
         squatter = scene.host_key("ConfigMap", Key(self.namespaces[0], SQUATTED))
         yield configmap("bystander", namespace=ns)
@@ -174,15 +174,15 @@ class Stage:
     def edit(self, edits: tuple[Edit, ...], *, away: Side | None = None) -> None:
         """Carry out those edits whose side answers."""
         for edit in edits:
-            place = self.tenant.place(edit)
+            object_id = self.tenant.object_id(edit)
             if edit.verb.side is away:
                 continue
             if edit.verb.side is Side.VIRTUAL:
                 self.tenant.do(edit)
                 continue
             if edit.verb is Verb.LOSE:
-                self.tenant.may_go(place)
-            self.stranger.do(edit.verb, place)
+                self.tenant.may_go(object_id)
+            self.stranger.do(edit.verb, object_id)
 
     # -- daemons -----------------------------------------------------------------------------------
 
@@ -223,6 +223,6 @@ def _is_reported(daemon: Process, status: int, named: str) -> bool:
     return code == status and named in text
 
 
-def until(look: Callable[[], object], what: str) -> None:
+def until(look: Callable[[], object], expectation: str) -> None:
     """Wait for it, with patience."""
-    eventually(look, what, seconds=PATIENCE)
+    eventually(look, expectation, seconds=PATIENCE)

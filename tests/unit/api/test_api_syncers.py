@@ -151,7 +151,7 @@ def test_reads_of_both_sides() -> None:
     assert ctx.virtual(CONFIGMAPS, Key("shop", "other")) is None
 
 
-def test_names_of_what_is_referred_to() -> None:
+def test_names_of_referenced_objects() -> None:
     ctx = context(Services)
     assert ctx.host_name(CONFIGMAPS, "shop", "db") == "db-x-shop-x-vc"
     classes = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)

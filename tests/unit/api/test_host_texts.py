@@ -23,7 +23,7 @@ def names_for(names: NameTranslator, **parts: Any) -> HostNames:
     return HostNames(Settings(cluster="vc", host_namespace="home", names=names), resource=PODS, **parts)
 
 
-def told(names: NameTranslator, message: str, known: Mapping[str, str] | None = None, **parts: Any) -> str:
+def translated(names: NameTranslator, message: str, known: Mapping[str, str] | None = None, **parts: Any) -> str:
     return names_for(names, known=lambda: known or {}, **parts).virtual(message)
 
 
@@ -71,25 +71,28 @@ def told(names: NameTranslator, message: str, known: Mapping[str, str] | None = 
     ],
 )
 def test_names_are_as_the_tenant_knows_them(names: NameTranslator, message: str, says: str) -> None:
-    assert told(names, message) == says
+    assert translated(names, message) == says
 
 
 def test_host_namespace_alone_is_the_namespace_of_the_object() -> None:
     message = 'object "home"/"db-x-shop-x-vc" in namespace home'
-    assert told(SINGLE, message, namespace="shop") == 'object "shop"/"db" in namespace shop'
+    assert translated(SINGLE, message, namespace="shop") == 'object "shop"/"db" in namespace shop'
 
 
 def test_name_that_only_the_caller_can_tell_is_replaced_too() -> None:
     host = SINGLE.to_host(CONFIG_MAPS, Key("shop", "x" * 250))
     known = {str(host): "shop/long", host.name: "long", "plain": "own"}
-    assert told(SINGLE, f"{host} is bad, {host.name}, plain, plainer", known) == "shop/long is bad, long, own, plainer"
+    assert (
+        translated(SINGLE, f"{host} is bad, {host.name}, plain, plainer", known)
+        == "shop/long is bad, long, own, plainer"
+    )
 
 
-def test_hashed_name_is_told_by_the_copy_that_has_it() -> None:
+def test_hashed_name_is_explained_by_its_copy() -> None:
     key = Key("shop", "x" * 250)
     for names in (SINGLE, COMPAT):
         host = names.to_host(PERSISTENT_VOLUME_CLAIMS, key)
-        says = told(names, f"{host} and {host.name}", original={host: key}.get)
+        says = translated(names, f"{host} and {host.name}", original={host: key}.get)
         assert says == f"{key} and {key.name}"
 
 
@@ -116,18 +119,18 @@ def test_messages_of_a_status_are_translated_at_any_depth_and_nothing_else() -> 
 
 
 def test_long_message_is_cut_after_a_word_before_it_is_searched() -> None:
-    says = told(SINGLE, 2000 * "web-x-shop-x-vc ")
+    says = translated(SINGLE, 2000 * "web-x-shop-x-vc ")
     assert set(says.split()) == {"web", "web…"}, "no half of a host name"
     assert len(says) <= LONGEST_MESSAGE
-    assert told(SINGLE, "x" * 10_000_000) == "x" * LONGEST_MESSAGE + "…"
+    assert translated(SINGLE, "x" * 10_000_000) == "x" * LONGEST_MESSAGE + "…"
 
 
 @pytest.mark.parametrize("separator", [" ", "/", " home/", ".home.svc "])
 def test_many_different_words_are_not_looked_up(separator: str) -> None:
     asked: list[Key] = []
 
-    def original(place: Key) -> None:
-        asked.append(place)
+    def original(host_key: Key) -> None:
+        asked.append(host_key)
 
     def words(row: int) -> str:
         return separator.join(f"w-{row}-{number}" for number in range(200))
@@ -172,8 +175,8 @@ def test_text_has_no_name_of_the_host(
 ) -> None:
     """Hashed names are those of copies that the cache has."""
     key = Key(namespace, name)
-    place = names.to_host(resource, key)
+    host_key = names.to_host(resource, key)
     form = "; ".join(forms)
-    text = form.format(kind=resource.plural, name=place.name, namespace=place.namespace)
+    text = form.format(kind=resource.plural, name=host_key.name, namespace=host_key.namespace)
     wanted = form.format(kind=resource.plural, name=key.name, namespace=key.namespace)
-    assert told(names, text, namespace=namespace, original={place: key}.get) == wanted
+    assert translated(names, text, namespace=namespace, original={host_key: key}.get) == wanted

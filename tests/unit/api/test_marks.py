@@ -35,7 +35,7 @@ def test_marks_of_a_copy_lead_back() -> None:
     assert copied()["metadata"]["annotations"][MARKS.uid] == "u-1"
 
 
-def test_marks_of_what_has_no_namespace_lead_back() -> None:
+def test_marks_of_cluster_objects_lead_back() -> None:
     annotations = MARKS.annotations(CLASSES, {"metadata": {"name": "gold"}}, Key("", "gold-x"))
     host = {"metadata": {"name": "gold-x", "annotations": annotations, "labels": MARKS.labels("c", Key("", "gold"))}}
     assert MARKS.virtual_key(host) == Key("", "gold")
@@ -85,7 +85,7 @@ def test_marks_begin_with_the_prefix_and_are_recognised_by_it() -> None:
     assert not marks.is_mark("vsyncer.dev/cluster")
 
 
-def test_selector_finds_what_the_labels_mark() -> None:
+def test_selector_finds_objects_with_our_labels() -> None:
     key, _, value = MARKS.selector("vc.vc-ns").partition("=")
     assert MARKS.labels("vc.vc-ns", Key("shop", "db"))[key] == value
 

@@ -42,12 +42,24 @@ def crossing(kind: dict[str, Any], section: dict[str, Any], host_owned: tuple[st
         (HELM, {"deny": ["app"]}, {"app", "helm.sh/chart", "helm.sh/Chart"}),
         (HELM, {"allow": ["*"]}, {"helm.sh/chart", "helm.sh/Chart"}),
         (HELM, {"allow": ["*", "helm.sh/chart"]}, {"helm.sh/Chart"}),
-        (HELM, {"allow": ["*", "helm.sh/char?"]}, {"helm.sh/chart", "helm.sh/Chart"}),
+        (HELM, {"allow": ["*", "helm.sh/char?"]}, {"helm.sh/Chart"}),
+        (HELM, {"allow": ["*", "helm.sh/c*"]}, {"helm.sh/Chart"}),
+        (HELM, {"allow": ["*", "helm.sh/*"]}, {"helm.sh/chart", "helm.sh/Chart"}),
+        (HELM, {"allow": ["*", "helm.sh/?hart"]}, {"helm.sh/chart", "helm.sh/Chart"}),
+        (HELM, {"allow": ["*", "*/chart"]}, {"helm.sh/chart", "helm.sh/Chart"}),
         (HELM, {"allow": ["helm.sh/chart"]}, set(KEYS) - {"helm.sh/chart"}),
         (HELM, {"allow": ["helm.sh/chart"], "deny": ["*chart"]}, set(KEYS)),
         ({"allow": ["app"]}, {}, set(KEYS) - {"app"}),
         ({"allow": ["app"]}, {"allow": ["*"]}, set(KEYS) - {"app"}),
         ({"allow": ["app"]}, {"allow": ["*", "helm.sh/chart"]}, set(KEYS) - {"app", "helm.sh/chart"}),
+        ({"allow": ["app"]}, {"allow": ["*", "example.org/*"]}, {"helm.sh/chart", "helm.sh/Chart"}),
+        ({"allow": ["app"]}, {"allow": ["example.org/*"]}, {"app", "helm.sh/chart", "helm.sh/Chart"}),
+        ({"allow": ["app"]}, {"allow": ["*.sh/*", "?????????????"]}, set(KEYS)),
+        (
+            {"allow": ["app"]},
+            {"allow": ["*", "example.org/*"], "deny": ["*/size"]},
+            set(KEYS) - {"app", "example.org/team"},
+        ),
     ],
 )
 def test_keys_that_are_denied_stay_behind(kind: dict[str, Any], section: dict[str, Any], left: set[str]) -> None:
@@ -76,6 +88,40 @@ def test_reserved_key_never_crosses_whatever_is_allowed() -> None:
 def test_denied_keys_are_named_for_the_owner() -> None:
     rules = MetadataFilter(MetadataRules(), MetadataRules(labels=KeyRules(deny=("a*",))))
     assert rules.denied("labels", ["ab", "b", "a"]) == ["ab", "a"]
+
+
+EVERY = MetadataRules(annotations=KeyRules(deny=("helm.sh/*",)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "section", "crosses"),
+    [
+        (KeyRules(), KeyRules(), False),
+        (KeyRules(), KeyRules(allow=("*",)), False),
+        (KeyRules(), KeyRules(allow=("helm.sh/c*",)), True),
+        (KeyRules(allow=("helm.sh/chart",)), KeyRules(), True),
+        (KeyRules(allow=("helm.sh/chart",)), KeyRules(allow=("app",)), False),
+        (KeyRules(allow=("helm.sh/chart",)), KeyRules(deny=("helm.sh/chart",)), False),
+        (KeyRules(allow=("helm.sh/chart",), deny=("*chart",)), KeyRules(), False),
+        (KeyRules(allow=("app",)), KeyRules(allow=("helm.sh/*",)), False),
+    ],
+)
+def test_key_denied_for_every_kind_crosses_where_a_list_has_it(
+    kind: KeyRules, section: KeyRules, crosses: bool
+) -> None:
+    rules = MetadataFilter(MetadataRules(annotations=kind), MetadataRules(annotations=section), every=EVERY)
+    assert rules.crosses("annotations", "helm.sh/chart") is crosses
+
+
+def test_narrowed_filter_keeps_the_labels_and_the_section() -> None:
+    section = MetadataRules(labels=KeyRules(deny=("a",)), annotations=KeyRules(allow=("*", "b")))
+    rules = MetadataFilter(MetadataRules(), section)
+    narrowed = rules.narrowed(KeyRules(allow=("c",)))
+    keys = dict.fromkeys("abcd", "x")
+    assert set(narrowed.kept("labels", keys)) == {"b", "c", "d"}
+    assert set(narrowed.kept("annotations", keys)) == {"b", "c"}
+    assert set(rules.kept("annotations", keys)) == set("abcd"), "it is another filter"
+    assert rules.narrowed(KeyRules(allow=("c",))) is narrowed, "it is compiled once"
 
 
 def test_answers_for_keys_are_remembered_within_bounds() -> None:
@@ -164,6 +210,16 @@ ACTED_ON = (
     "sigs.k8s.io/multicluster-runtime-kubeconfig",
     "cluster.x-k8s.io/cluster-name",
     "cluster.open-cluster-management.io/clusterset",
+    "image-policy.k8s.io/break-glass",
+    "alpha.image-policy.k8s.io/break-glass",
+    "admission.stackrox.io/break-glass",
+    "io.kubernetes.pod.namespace",
+    "ipam.antrea.io/ippools",
+    "ovn.kubernetes.io/ip_address",
+    "net1.default.ovn.kubernetes.io/logical_switch",
+    "microsoft.containerinstance.virtualnode.identity",
+    "service.antrea.io/external-ip-pool",
+    "multicluster.kubernetes.io/service-imported-from",
 )
 
 

@@ -125,8 +125,8 @@ def test_names_are_renamed_where_the_path_leads(path: str, spec: Any, renamed: A
 def test_value_of_another_shape_than_the_path_is_left_alone(value: Any) -> None:
     paths = ("spec.a", "spec.a.b", "spec.a[].name", "spec.name")
     obj = {**widget(), "spec": value}
-    for said in (SECRETS, FULL):
-        for one in ReferencePaths(dict.fromkeys(paths, said)).named(obj):
+    for referred in (SECRETS, FULL):
+        for one in ReferencePaths(dict.fromkeys(paths, referred)).named(obj):
             assert one.key.name
     none = ReferencePaths({"spec.zz.a": SECRETS, "spec.zz[].name": FULL})
     assert none.to_host(context(), obj, obj) is obj
@@ -201,17 +201,19 @@ def test_name_of_no_known_kind_never_goes_to_the_host() -> None:
         down({"spec.ref.name": FULL}, {"ref": {"name": "x", "group": "example.org"}})
 
 
-@pytest.mark.parametrize("said", [SECRETS, Reference(SECRETS, namespace="namespace")])
-def test_name_without_any_namespace_is_unknown(said: Referred) -> None:
-    references, pool = {"spec.ref.name": said}, build(POOLS, "p", spec={"ref": {"name": "x"}})
+@pytest.mark.parametrize("referred", [SECRETS, Reference(SECRETS, namespace="namespace")])
+def test_name_without_any_namespace_is_unknown(referred: Referred) -> None:
+    references, pool = {"spec.ref.name": referred}, build(POOLS, "p", spec={"ref": {"name": "x"}})
     assert ReferencePaths(references).keys(pool) == []
     with pytest.raises(Refused, match="names the Secret x without a namespace, and has none itself"):
         ReferencePaths(references).to_host(context(), pool, pool)
 
 
-@pytest.mark.parametrize("said", [SECRETS, Reference(SECRETS, namespace="namespace"), Reference(SECRETS, form="key")])
-def test_name_with_an_ending_of_ours_is_refused_and_never_counted(said: Referred) -> None:
-    references = {"spec.ref.name": said}
+@pytest.mark.parametrize(
+    "referred", [SECRETS, Reference(SECRETS, namespace="namespace"), Reference(SECRETS, form="key")]
+)
+def test_name_with_an_ending_of_ours_is_refused_and_never_counted(referred: Referred) -> None:
+    references = {"spec.ref.name": referred}
     assert names(references, {"ref": {"name": "admin.pod-tokens"}}) == []
     with pytest.raises(Refused, match=r"spec\.ref\.name: no Secret may have a name that ends in \.pod-tokens"):
         down(references, {"ref": {"name": "admin.pod-tokens"}})
@@ -228,8 +230,8 @@ def test_namespace_beside_a_name_is_translated_with_it() -> None:
         world.settle(SecretSyncer, f"{namespace}/x")
     ctx: Context = world.context(Widgets)
     renamed = down(references, {"ref": {"name": "x", "namespace": "blog"}}, ctx)["ref"]
-    place = ctx.names.to_host(SECRETS, Key("blog", "x"))
-    assert (renamed["namespace"], renamed["name"]) == place
+    host_key = ctx.names.to_host(SECRETS, Key("blog", "x"))
+    assert (renamed["namespace"], renamed["name"]) == host_key
     assert "namespace" not in down(references, {"ref": {"name": "x"}}, ctx)["ref"]
 
 
@@ -261,7 +263,7 @@ def test_used_reference_counts_and_a_merely_named_one_does_not() -> None:
     }
 
 
-def test_class_may_say_itself_what_counts() -> None:
+def test_class_may_choose_the_references_that_count() -> None:
     assert naming({"spec.a": SECRETS}, refers_to=())().refers_to == ()
     assert naming({})().refers_to == ()
 
@@ -294,7 +296,7 @@ def test_name_comes_up_where_a_virtual_object_stands_for_it(there: str, here: st
     assert paths.to_virtual(context(), host, {"status": {"a": there}}, known=())["status"]["a"] == here
 
 
-def test_hashed_name_comes_up_by_what_the_virtual_object_names() -> None:
+def test_hashed_name_comes_up_by_names_in_the_virtual_object() -> None:
     long, paths = "long" * 63, ReferencePaths({"spec.a": SECRETS})
     virtual = widget({"a": long})
     host = {**host_copy(virtual), "spec": down({"spec.a": SECRETS}, {"a": long})}
@@ -393,7 +395,7 @@ def test_invalid_selector_is_refused(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [5, 0, True, False, 1.5, ["a"], [], {"name": "a"}], ids=repr)
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "referred"),
     [
         ("spec.a", SECRETS),
         ("spec.a", FULL),
@@ -404,10 +406,10 @@ def test_invalid_selector_is_refused(value: Any) -> None:
         ("spec.l[]", Reference(SECRETS, form="key")),
     ],
 )
-def test_name_that_is_no_text_is_refused(path: str, said: Referred, value: Any) -> None:
+def test_name_that_is_no_text_is_refused(path: str, referred: Referred, value: Any) -> None:
     """A schema may accept any value there, and a controller may read a number as a name."""
     with pytest.raises(Refused, match="is no text") as refused:
-        down({path: said}, {"a": value, "l": ["b", value]})
+        down({path: referred}, {"a": value, "l": ["b", value]})
     assert refused.value.path == path
 
 
@@ -428,7 +430,7 @@ def test_text_is_rewritten_both_ways() -> None:
 # -- classes that say it by a method ---------------------------------------------------------------
 
 
-def test_method_of_the_old_name_still_says_what_is_named() -> None:
+def test_method_of_the_old_name_still_gives_references() -> None:
     def references(self: Any, virtual: Obj) -> list[tuple[Resource, Key]]:
         return [(SECRETS, Key("shop", virtual["spec"]["a"]))]
 

@@ -84,7 +84,7 @@ def test_registrations_of_a_block_are_undone_at_its_end_even_after_an_error() ->
 
 
 @pytest.mark.parametrize(
-    ("register", "syncer", "said"),
+    ("register", "syncer", "expected"),
     [
         (
             register_syncer,
@@ -98,10 +98,10 @@ def test_registrations_of_a_block_are_undone_at_its_end_even_after_an_error() ->
         (register_syncer, type("Old", (Widgets,), {"api_version": 0}), "was written for version 0 of the plugin API"),
     ],
 )
-def test_unusable_syncer_is_refused_at_the_call(register: Any, syncer: Any, said: str) -> None:
+def test_unusable_syncer_is_refused_at_the_call(register: Any, syncer: Any, expected: str) -> None:
     with pytest.raises(PluginError) as caught:
         register(syncer)
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
     assert "registered by " in str(caught.value)
     assert not registered()
 

@@ -9,7 +9,7 @@ from syncer.api import selectors
 OURS = {"vsyncer.dev/cluster": "vc.vc-ns"}
 
 
-def test_narrowed_selector_keeps_what_it_had_and_the_marks_win() -> None:
+def test_narrowed_selector_keeps_its_terms_and_marks_win() -> None:
     selector = {"matchLabels": {"app": "web", "vsyncer.dev/cluster": "forged"}, "matchExpressions": [{"key": "a"}]}
     assert selectors.narrowed(selector, OURS) == {
         "matchLabels": {"app": "web", "vsyncer.dev/cluster": "vc.vc-ns"},

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from syncer.api import Key, Obj, Resource
-from syncer.cache.budget import Account
+from syncer.byte_budget import ByteBudget
 from syncer.cache.informer import Informer
 from syncer.clusters import codec
 
@@ -21,19 +21,24 @@ def raw(value: Obj) -> codec.Raw:
     return codec.Raw(json.dumps(value).encode())
 
 
+def of_namespaces(most: int = 0) -> ByteBudget:
+    """Return the half for virtual objects of a budget, divided between namespaces."""
+    return ByteBudget(most // 2, parent=ByteBudget(most), divided=True)
+
+
 class Watched:
     """An informer, and what its handlers hear: one of a syncer, and one of the engine."""
 
-    def __init__(self, *, ordered: bool = True, trusted: bool = True, budget: Account | None = None) -> None:
+    def __init__(self, *, ordered: bool = True, trusted: bool = True, budget: ByteBudget | None = None) -> None:
         self.now = 0.0
-        self.told: list[tuple[Key, str]] = []
-        self.told_to_engine: list[Key] = []
+        self.notified: list[tuple[Key, str]] = []
+        self.engine_notified: list[Key] = []
         self.wrong: list[Key] = []
         self.informer = Informer(MAPS, trusted=trusted, clock=lambda: self.now, ordered=lambda: ordered, budget=budget)
         self.informer.add_handler(
-            lambda key, last: self.told.append((key, last["metadata"]["resourceVersion"])), owner="maps"
+            lambda key, last: self.notified.append((key, last["metadata"]["resourceVersion"])), owner="maps"
         )
-        self.informer.add_handler(lambda key, last: self.told_to_engine.append(key))
+        self.informer.add_handler(lambda key, last: self.engine_notified.append(key))
 
     def event(self, kind: str, value: Obj) -> None:
         self.informer.event(kind, raw(value))
@@ -75,5 +80,5 @@ class Watched:
 
     def heard(self) -> list[tuple[Key, str]]:
         """Return the notifications of the syncer's handler since the last call."""
-        heard, self.told[:] = list(self.told), []
+        heard, self.notified[:] = list(self.notified), []
         return heard

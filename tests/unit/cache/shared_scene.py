@@ -70,8 +70,8 @@ class Member:
 
     def __init__(self, reflector: Reflector, informer: Informer, heard: Heard) -> None:
         self.reflector, self.informer, self.heard = reflector, informer, heard
-        self.told: list[tuple[str, str]] = []
-        informer.add_handler(lambda key, last: self.told.append((key.name, last["metadata"]["resourceVersion"])))
+        self.notified: list[tuple[str, str]] = []
+        informer.add_handler(lambda key, last: self.notified.append((key.name, last["metadata"]["resourceVersion"])))
         self.task = asyncio.create_task(reflector.run())
 
     def objects(self) -> dict[Key, Obj | None]:

@@ -4,11 +4,12 @@ import asyncio
 import gzip
 
 import pytest
-from informer_scene import MAPS, A, Watched, obj
+from informer_scene import MAPS, A, Watched, obj, of_namespaces
 from noise import noise
 
 from syncer.api import Key, Obj
-from syncer.cache.budget import OVERHEAD, MemoryBudget, NoRoom, Shares
+from syncer.byte_budget import ByteBudget
+from syncer.cache.budget import OVERHEAD, NoRoom
 from syncer.cache.entry import LARGE, Entry, packed
 from syncer.cache.newcomers import MANY
 from syncer.cache.store import Store
@@ -35,7 +36,7 @@ def entry_of(store: Store) -> Entry:
     ids=["small", "repeated", "of several bytes", "noise", "mostly noise", "mostly repeated"],
 )
 def test_object_takes_its_json_or_less_than_half_of_it(text: str, is_smaller: bool) -> None:
-    budget = MemoryBudget()
+    budget = ByteBudget()
     store, whole = Store(MAPS, budget), obj(1, data={"text": text})
     store.keep(A, whole)
     entry, raw = entry_of(store), codec.encode(whole)
@@ -57,13 +58,13 @@ def test_text_that_does_not_repeat_itself_is_not_compressed_whole(monkeypatch: p
         packed(b"x" * LARGE)
 
 
-def test_room_is_asked_for_what_an_object_takes() -> None:
-    budget = Shares(MemoryBudget(most=200_000))
+def test_room_is_requested_for_the_size_of_an_object() -> None:
+    budget = of_namespaces(200_000)
     store, whole = Store(MAPS, budget), obj(1, data={"text": "x" * 1_000_000})
     store.keep(A, whole)
     assert 0 < budget.used < 20_000
     with pytest.raises(NoRoom) as error:
-        Store(MAPS, Shares(MemoryBudget(most=2000))).keep(A, whole)
+        Store(MAPS, of_namespaces(2000)).keep(A, whole)
     assert error.value.size == budget.used
 
 

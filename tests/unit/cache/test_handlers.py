@@ -34,7 +34,7 @@ def test_index_follows_the_object(watched: Watched, informer: Informer) -> None:
     assert set(informer.indexer.values("uses")) == {"y"}
 
 
-def test_index_has_what_was_there_before_it_and_our_own_writes(watched: Watched, informer: Informer) -> None:
+def test_index_has_earlier_objects_and_our_own_writes(watched: Watched, informer: Informer) -> None:
     watched.event("ADDED", obj(1, uses=["x"]))
     informer.add_index("uses", uses)
     watched.wrote(obj(2, B, uses=["x"]))
@@ -42,23 +42,23 @@ def test_index_has_what_was_there_before_it_and_our_own_writes(watched: Watched,
 
 
 def test_index_notifies_of_values_gained_and_lost(watched: Watched, informer: Informer) -> None:
-    told: list[set[str]] = []
-    informer.add_index("uses", uses, notify=lambda values: told.append(set(values)))
+    notified: list[set[str]] = []
+    informer.add_index("uses", uses, notify=lambda values: notified.append(set(values)))
     watched.event("ADDED", obj(1, uses=["x", "y"]))
     watched.event("MODIFIED", obj(2, uses=["y", "z"]))
     watched.event("MODIFIED", obj(3, uses=["z", "y"]))
     watched.event("DELETED", obj(4))
-    assert told == [{"x", "y"}, {"x", "z"}, {"y", "z"}]
+    assert notified == [{"x", "y"}, {"x", "z"}, {"y", "z"}]
 
 
 def test_index_notifies_of_all_values_at_every_change_if_asked_to(watched: Watched, informer: Informer) -> None:
-    told: list[set[str]] = []
-    informer.add_index("uses", uses, notify=lambda values: told.append(set(values)), when="change")
+    notified: list[set[str]] = []
+    informer.add_index("uses", uses, notify=lambda values: notified.append(set(values)), when="change")
     watched.event("ADDED", obj(1, uses=["x"]))
     watched.event("MODIFIED", obj(2, uses=["x"]))
     watched.event("MODIFIED", obj(3, uses=["y"]))
     watched.event("DELETED", obj(4))
-    assert told == [{"x"}, {"x"}, {"x", "y"}, {"y"}]
+    assert notified == [{"x"}, {"x"}, {"x", "y"}, {"y"}]
 
 
 def test_owner_that_is_forgotten_has_no_index_map_function_or_handler(watched: Watched, informer: Informer) -> None:
@@ -79,14 +79,14 @@ def test_owner_that_is_forgotten_has_no_index_map_function_or_handler(watched: W
 
 
 @pytest.mark.parametrize(
-    ("when", "told"),
+    ("when", "notified"),
     [
         ("keys", [{"x", "y"}, {"x", "z"}, {"y", "z"}]),
         ("change", [{"x", "y"}, {"x", "y", "z"}, {"y", "z"}, {"y", "z"}]),
     ],
 )
 def test_map_function_notifies_of_keys_named_now_or_before(
-    watched: Watched, informer: Informer, when: Any, told: list[set[str]]
+    watched: Watched, informer: Informer, when: Any, notified: list[set[str]]
 ) -> None:
     heard: list[set[str]] = []
     informer.add_map_function(named, when, lambda found: heard.append({key.name for key in found}))
@@ -95,10 +95,10 @@ def test_map_function_notifies_of_keys_named_now_or_before(
     watched.event("MODIFIED", obj(3, uses=["z", "y"]))
     watched.event("DELETED", obj(4))
     watched.event("ADDED", obj(5))
-    assert heard == told
+    assert heard == notified
 
 
-def test_map_function_takes_what_is_there_already(watched: Watched, informer: Informer) -> None:
+def test_map_function_gets_existing_objects(watched: Watched, informer: Informer) -> None:
     watched.event("ADDED", obj(1, uses=["x"]))
     heard: list[Any] = []
     informer.add_map_function(named, "keys", heard.append)
@@ -156,8 +156,8 @@ def test_index_of_many_objects_is_uncertain_until_it_has_caught_up_in_steps(
 ) -> None:
     keys, steps = filled(watched, informer), 0
     monkeypatch.setattr(newcomers, "STEP_BYTES", 1000)
-    told: list[set[str]] = []
-    informer.add_index("uses", uses, owner="pods", notify=lambda values: told.append(set(values)))
+    notified: list[set[str]] = []
+    informer.add_index("uses", uses, owner="pods", notify=lambda values: notified.append(set(values)))
     assert (informer.indexer.is_certain("pods"), bool(informer.newcomers)) == (False, True)
     watched.event("DELETED", obj(1000, keys[3], uses=["x"]))
     watched.event("MODIFIED", obj(1001, keys[5], uses=["y"]))
@@ -174,14 +174,14 @@ def test_index_of_many_objects_is_uncertain_until_it_has_caught_up_in_steps(
     assert (informer.indexer.is_certain("pods"), bool(informer.newcomers)) == (True, False)
     assert set(informer.indexer.keys("uses", "x")) == {*keys} - {keys[3], keys[5]}
     assert set(informer.indexer.keys("uses", "y")) == {keys[5]}
-    assert told == [{"y"}, *[{"x"}] * (MANY - 2)]
+    assert notified == [{"y"}, *[{"x"}] * (MANY - 2)]
 
 
 def test_index_of_an_owner_that_is_forgotten_catches_up_with_nothing(watched: Watched, informer: Informer) -> None:
     filled(watched, informer)
-    told: list[Any] = []
-    informer.add_index("uses", uses, owner="pods", notify=told.append)
-    informer.add_map_function(named, "keys", told.append, owner="pods")
+    notified: list[Any] = []
+    informer.add_index("uses", uses, owner="pods", notify=notified.append)
+    informer.add_map_function(named, "keys", notified.append, owner="pods")
     informer.forget("pods")
     asyncio.run(informer.newcomers.catch_up())
-    assert told == []
+    assert notified == []

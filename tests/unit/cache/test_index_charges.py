@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Iterable
 
 import pytest
-from informer_scene import A, B, Watched, obj
+from informer_scene import A, B, Watched, obj, of_namespaces
 
 from syncer.api import Key, Obj
-from syncer.cache.budget import FREE_VALUES, OVERHEAD, VALUE, MemoryBudget, Shares
+from syncer.byte_budget import ByteBudget
+from syncer.cache.budget import FREE_VALUES, OVERHEAD, VALUE
 from syncer.cache.newcomers import MANY
 
 #: Values that are charged for.
@@ -28,12 +29,12 @@ def using(version: int, number: int, key: Key = A, *, uid: str = "u1") -> Obj:
 
 
 @pytest.fixture
-def shares() -> Shares:
-    return Shares(MemoryBudget())
+def shares() -> ByteBudget:
+    return of_namespaces()
 
 
 @pytest.fixture
-def watched(shares: Shares) -> Watched:
+def watched(shares: ByteBudget) -> Watched:
     return Watched(budget=shares)
 
 
@@ -49,7 +50,7 @@ both = pytest.mark.parametrize("kind", ["index", "map function"])
 
 @both
 def test_values_of_an_object_are_charged_for_but_for_the_first_ones(
-    watched: Watched, shares: Shares, kind: str
+    watched: Watched, shares: ByteBudget, kind: str
 ) -> None:
     add(watched, kind)
     watched.event("ADDED", using(1, 0))
@@ -59,13 +60,14 @@ def test_values_of_an_object_are_charged_for_but_for_the_first_ones(
     ):
         watched.event("MODIFIED", using(version, number))
         assert shares.used - alone == charged * VALUE
-    assert shares.budget.used == shares.used
+    assert shares.parent is not None
+    assert shares.parent.used == shares.used
 
 
 @both
 @pytest.mark.parametrize("many", [1, MANY], ids=["at once", "in steps"])
 def test_values_that_come_with_a_new_subscriber_are_charged_for_until_it_is_forgotten(
-    watched: Watched, shares: Shares, kind: str, many: int
+    watched: Watched, shares: ByteBudget, kind: str, many: int
 ) -> None:
     for number in range(many):
         watched.event("ADDED", using(number + 1, FREE_VALUES + CHARGED, Key("shop", f"m{number}")))
@@ -77,7 +79,7 @@ def test_values_that_come_with_a_new_subscriber_are_charged_for_until_it_is_forg
     assert shares.used == without
 
 
-def test_index_that_is_replaced_is_charged_for_no_longer(watched: Watched, shares: Shares) -> None:
+def test_index_that_is_replaced_is_charged_for_no_longer(watched: Watched, shares: ByteBudget) -> None:
     add(watched, "index")
     watched.event("ADDED", using(1, FREE_VALUES + CHARGED))
     used = shares.used
@@ -87,7 +89,7 @@ def test_index_that_is_replaced_is_charged_for_no_longer(watched: Watched, share
     assert shares.used == used - CHARGED * VALUE
 
 
-def test_object_without_contents_is_charged_for_the_values_that_it_keeps(watched: Watched, shares: Shares) -> None:
+def test_object_without_contents_is_charged_for_the_values_that_it_keeps(watched: Watched, shares: ByteBudget) -> None:
     add(watched, "index")
     watched.event("ADDED", using(1, FREE_VALUES + CHARGED))
     watched.event("MODIFIED", {**using(2, 0), "apiVersion": "evil/v1"})
@@ -100,7 +102,7 @@ def test_object_without_contents_is_charged_for_the_values_that_it_keeps(watched
 @both
 @pytest.mark.parametrize("end", ["gone", "left out of a list", "emptied"])
 def test_nothing_is_charged_for_when_all_objects_are_gone(
-    watched: Watched, shares: Shares, kind: str, end: str
+    watched: Watched, shares: ByteBudget, kind: str, end: str
 ) -> None:
     add(watched, kind)
     watched.event("ADDED", using(1, FREE_VALUES + CHARGED))
@@ -115,12 +117,12 @@ def test_nothing_is_charged_for_when_all_objects_are_gone(
     else:
         watched.informer.empty()
         watched.informer.forget("pods")
-    assert shares == Shares(MemoryBudget())
+    assert (shares.used, shares.parts) == (0, {})
 
 
 @both
-def test_object_whose_values_have_no_room_is_left_out_until_there_is(kind: str) -> None:
-    shares = Shares(MemoryBudget(most=200_000))
+def test_object_without_room_for_its_values_is_left_out_meanwhile(kind: str) -> None:
+    shares = of_namespaces(200_000)
     watched = Watched(budget=shares)
     add(watched, kind)
     watched.event("ADDED", using(1, 500))
@@ -133,12 +135,12 @@ def test_object_whose_values_have_no_room_is_left_out_until_there_is(kind: str) 
     assert not watched.informer.quarantined
     watched.event("DELETED", using(4, 20))
     watched.event("DELETED", using(5, 100, B))
-    assert shares == Shares(shares.budget)
+    assert (shares.used, shares.parts) == (0, {})
 
 
 @both
 def test_objects_that_change_without_growing_take_no_more_than_there_is(kind: str) -> None:
-    shares = Shares(MemoryBudget(most=200_000))
+    shares = of_namespaces(200_000)
     watched = Watched(budget=shares)
     add(watched, kind)
     keys = [Key("shop", f"m{number}") for number in range(10)]
@@ -151,7 +153,7 @@ def test_objects_that_change_without_growing_take_no_more_than_there_is(kind: st
 
 
 def test_new_index_takes_no_more_than_there_is() -> None:
-    shares = Shares(MemoryBudget(most=200_000))
+    shares = of_namespaces(200_000)
     watched = Watched(budget=shares)
     for version in range(1, 11):
         watched.event("ADDED", using(version, 50, Key("shop", f"m{version}")))

@@ -11,7 +11,7 @@ def kept(watched: Watched) -> Watched:
     """An informer that has listed A, and whose watch has come to version 5."""
     watched.listed(obj(1), version=5)
     watched.heard()
-    watched.told_to_engine.clear()
+    watched.engine_notified.clear()
     return watched
 
 
@@ -21,7 +21,7 @@ def test_object_that_the_watch_had_passed_was_wrong_and_notifies_no_syncer(kept:
     assert kept.versions() == {"a": "10", "b": "15"}
     assert kept.wrong == [A, B]
     assert kept.heard() == []
-    assert kept.told_to_engine == [A, B], "what isn't a syncer's own has to know"
+    assert kept.engine_notified == [A, B], "what isn't a syncer's own has to know"
 
 
 def test_object_that_the_watch_is_yet_to_bring_is_no_error_and_notifies_like_its_event(kept: Watched) -> None:

@@ -87,7 +87,7 @@ def test_object_that_is_not_there_any_more_is_taken_away(either: Watched) -> Non
     assert either.heard() == [(A, "1"), (A, "1")]
 
 
-def test_event_of_what_was_read_live_and_is_gone_again_brings_nothing(either: Watched) -> None:
+def test_event_of_a_live_read_object_already_gone_brings_nothing(either: Watched) -> None:
     either.listed(version=2)
     either.informer.seen_live(obj(4))
     either.informer.gone_live(A)

@@ -110,14 +110,14 @@ def test_reply_older_than_a_list_gives_way_to_a_page_that_comes_later(watched: W
     assert watched.version(B) == "7"
 
 
-def test_reply_does_not_bring_back_what_a_list_lacks(either: Watched) -> None:
+def test_reply_brings_back_no_object_missing_in_a_list(either: Watched) -> None:
     with either.informer.writing(A) as writing:
         either.listed(version=2)
         either.informer.wrote(A, writing, obj(1))
     assert either.version() is None
 
 
-def test_list_with_what_we_deleted_takes_an_earlier_object_of_that_name_away(either: Watched) -> None:
+def test_list_with_our_deleted_object_removes_an_earlier_namesake(either: Watched) -> None:
     either.listed(obj(1), version=1)
     with either.informer.replacing() as page:
         page([], "3")
@@ -126,7 +126,7 @@ def test_list_with_what_we_deleted_takes_an_earlier_object_of_that_name_away(eit
     assert either.version() is None
 
 
-def test_list_that_lacks_what_we_deleted_takes_an_earlier_object_of_that_name_away(either: Watched) -> None:
+def test_list_without_our_deleted_object_removes_an_earlier_namesake(either: Watched) -> None:
     either.listed(obj(1), version=1)
     with either.informer.replacing() as page:
         either.deleted("u2")
@@ -155,7 +155,7 @@ def test_list_taken_after_our_write_has_later_changes(either: Watched) -> None:
     assert either.version() == "6", "no event of our write comes after such a list"
 
 
-def test_list_taken_after_what_we_made_was_deleted_takes_it_away(either: Watched) -> None:
+def test_list_after_deletion_of_our_object_removes_it(either: Watched) -> None:
     either.listed(version=1)
     with either.informer.replacing() as page:
         either.wrote(obj(3))
@@ -182,7 +182,7 @@ def test_change_that_a_list_shows_beside_our_write_notifies(either: Watched) -> 
     assert (A, "5") in either.heard()
 
 
-def test_live_read_of_what_the_rest_of_a_list_shows_is_not_waited_for(either: Watched) -> None:
+def test_list_does_not_wait_for_a_live_read_of_its_rest(either: Watched) -> None:
     either.listed(version=1)
     with either.informer.replacing() as page:
         page([], "9")
@@ -246,7 +246,7 @@ def test_write_after_versions_went_back_counts_as_any_other(either: Watched) -> 
     assert (either.version(), either.heard()) == ("31", [])
 
 
-def test_write_whose_reply_came_before_the_list_that_went_back_is_forgotten(either: Watched) -> None:
+def test_write_replied_before_an_older_list_is_forgotten(either: Watched) -> None:
     either.listed(obj(50), version=60)
     with either.informer.replacing() as page:
         either.wrote(obj(61))

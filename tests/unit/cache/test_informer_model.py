@@ -75,7 +75,7 @@ class InformerBesideServer(RuleBasedStateMachine):
         self.open: list[Write] = []
         #: The version that somebody else gave a key last, and the one at which the handler was last told.
         self.foreign: dict[Key, int] = {}
-        self.told: dict[Key, int] = {}
+        self.reported: dict[Key, int] = {}
         self.wrong: list[Key] = []
         resource = Resource("v1", "ConfigMap", "configmaps")
         self.informer = Informer(resource, trusted=True, clock=lambda: 0.0, ordered=lambda: ordered)
@@ -87,7 +87,7 @@ class InformerBesideServer(RuleBasedStateMachine):
 
     def tell(self, key: Key, last: Obj) -> None:
         entry = self.informer.entry(key)
-        self.told[key] = int(entry.version) if entry else self.version
+        self.reported[key] = int(entry.version) if entry else self.version
 
     # -- the API server ----------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ class InformerBesideServer(RuleBasedStateMachine):
         self.version = version - version % STEP + self.history % STEP + STEP
         self.states = {self.version: dict(self.objects)}
         self.watched = None
-        self.told.clear()
+        self.reported.clear()
         self.foreign = {}
         for key, obj in self.objects.items():
             entry, version = self.informer.entry(key), int(obj["metadata"]["resourceVersion"])
@@ -307,7 +307,7 @@ class InformerBesideServer(RuleBasedStateMachine):
         kept = {key: entry.version for key in list(self.informer.keys()) if (entry := self.informer.entry(key))}
         assert kept == there
         for key, version in self.foreign.items() & {(key, self.foreign.get(key)) for key in there}:
-            assert self.told.get(key, 0) >= version, f"nobody was told of version {version} of {key}"
+            assert self.reported.get(key, 0) >= version, f"nobody was told of version {version} of {key}"
         assert not [known for known in self.informer._assumed.table.values() if known.versions]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from informer_scene import A, B, Watched, obj
 
-from syncer.cache.assumed import ECHO_SECONDS, MOST_HELD, MOST_VERSIONS
+from syncer.cache.assumed import ECHO_SECONDS, MOST_DEFERRED, MOST_VERSIONS
 
 # -- the reply, then the event ---------------------------------------------------------------------
 
@@ -131,7 +131,7 @@ def test_reply_after_its_event_does_not_undo_a_later_event(either: Watched) -> N
     assert either.version() == "6"
 
 
-def test_reply_does_not_bring_back_what_was_deleted_meanwhile(either: Watched) -> None:
+def test_late_reply_brings_no_deleted_object_back(either: Watched) -> None:
     assert either.wrote(obj(5), ("ADDED", obj(5)), ("DELETED", obj(6)))
     assert either.version() is None
 
@@ -166,28 +166,28 @@ def test_event_notifies_without_a_reply(either: Watched) -> None:
 def test_oldest_of_many_changes_beside_our_write_notify_at_once(either: Watched) -> None:
     either.listed(obj(1), version=1)
     either.heard()
-    ours, last = 5 + MOST_HELD, 10 + MOST_HELD
+    ours, last = 5 + MOST_DEFERRED, 10 + MOST_DEFERRED
     with either.informer.writing(A) as writing:
         for version in range(5, last):
             either.event("MODIFIED", obj(version))
-        assert len(writing.deferred) == MOST_HELD
-        assert either.heard() == [(A, str(version)) for version in range(5, last - MOST_HELD)]
+        assert len(writing.deferred) == MOST_DEFERRED
+        assert either.heard() == [(A, str(version)) for version in range(5, last - MOST_DEFERRED)]
         assert either.informer.wrote(A, writing, obj(ours))
-    assert either.heard() == [(A, str(version)) for version in range(last - MOST_HELD, last) if version != ours]
+    assert either.heard() == [(A, str(version)) for version in range(last - MOST_DEFERRED, last) if version != ours]
     assert either.version() == str(last - 1)
 
 
 def test_reply_after_its_event_has_notified_does_not_undo_later_events(either: Watched) -> None:
     either.listed(obj(1), version=1)
-    events = [("MODIFIED", obj(version)) for version in range(5, 7 + MOST_HELD)]
+    events = [("MODIFIED", obj(version)) for version in range(5, 7 + MOST_DEFERRED)]
     assert either.wrote(obj(5), *events)
-    assert either.version() == str(6 + MOST_HELD)
-    assert [version for _, version in either.heard()] == ["1", *map(str, range(5, 7 + MOST_HELD))]
-    either.event("MODIFIED", obj(8 + MOST_HELD))
-    assert either.version() == str(8 + MOST_HELD)
+    assert either.version() == str(6 + MOST_DEFERRED)
+    assert [version for _, version in either.heard()] == ["1", *map(str, range(5, 7 + MOST_DEFERRED))]
+    either.event("MODIFIED", obj(8 + MOST_DEFERRED))
+    assert either.version() == str(8 + MOST_DEFERRED)
 
 
-def test_index_and_waiter_follow_at_once_what_handlers_hear_later(either: Watched) -> None:
+def test_index_and_waiter_follow_before_handlers_are_called(either: Watched) -> None:
     woken: list[str] = []
     either.informer.add_index("version", lambda found: [found["metadata"]["resourceVersion"]])
     either.informer.waiters.add(A, "somebody", lambda: woken.append("woken"))
@@ -221,7 +221,7 @@ def test_write_that_changes_nothing_is_futile(either: Watched) -> None:
     assert either.version() == "6"
 
 
-def test_write_whose_state_a_list_shows_before_the_reply_is_not_futile(either: Watched) -> None:
+def test_write_that_a_list_shows_before_its_reply_is_not_futile(either: Watched) -> None:
     either.listed(obj(1), version=1)
     with either.informer.writing(A) as writing:
         either.listed(obj(5), version=6)
@@ -254,7 +254,7 @@ def test_object_that_we_deleted_is_not_brought_back_by_late_events(either: Watch
     assert either.version() == "4"
 
 
-def test_reply_to_an_earlier_write_does_not_bring_back_what_we_deleted(either: Watched) -> None:
+def test_reply_to_an_earlier_write_brings_no_deleted_object_back(either: Watched) -> None:
     either.listed(obj(1), version=1)
     with either.informer.writing(A) as first:
         either.deleted("u1")

@@ -40,7 +40,7 @@ def traced() -> Iterator[None]:
     tracemalloc.stop()
 
 
-def held() -> int:
+def memory_in_use() -> int:
     """Return the bytes of the texts that were received, and of what was decoded from them, that are in use."""
     of_codec = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, codec.__file__)])
     return sum(each.size for each in of_codec.statistics("filename"))
@@ -75,7 +75,7 @@ def test_large_item_is_decoded(
     assert decoded == versions
 
 
-def test_list_of_what_is_stored_decodes_no_large_item(decoded: list[str]) -> None:
+def test_list_of_stored_objects_decodes_no_large_item(decoded: list[str]) -> None:
     async def scenario() -> None:
         lists = [page(version, large(4)) for version in ("5", "6")]
         async with running(Scene(lists, [[LIFE]])) as scene:
@@ -99,7 +99,7 @@ def test_reflector_holds_no_large_item_once_it_is_processed(events: list[bytes])
     async def scenario() -> None:
         async with running(Scene([page("5", large(4))], [[1.0, events, LIFE]])):
             await asyncio.sleep(1.5)
-            assert held() < STEP_BYTES / 4
+            assert memory_in_use() < STEP_BYTES / 4
 
     play(scenario)
 
@@ -114,7 +114,7 @@ def test_reflector_holds_no_large_item_that_was_decoded_for_nothing() -> None:
                 scene.informer.wrote(A, writing, obj(7))
             await asyncio.sleep(1.0)
             assert scene.versions() == {"a": "7"}
-            assert held() < STEP_BYTES / 4
+            assert memory_in_use() < STEP_BYTES / 4
 
     play(scenario)
 
@@ -147,7 +147,7 @@ def test_shared_watch_holds_no_large_event_once_it_is_processed() -> None:
             scene.put("one", "a", text="x" * 2 * STEP_BYTES)
             await asyncio.sleep(1)
             assert member.names() == {"one"}
-            assert held() < STEP_BYTES / 4
+            assert memory_in_use() < STEP_BYTES / 4
 
     play(scenario)
 
@@ -159,7 +159,7 @@ def test_item_that_is_being_processed_is_kept() -> None:
 
     async def scenario() -> None:
         scene = Scene([page("5")], [[1.0, [compact("ADDED", large(6))], LIFE]])
-        scene.informer.add_handler(lambda key, last: found.append(held()))
+        scene.informer.add_handler(lambda key, last: found.append(memory_in_use()))
         async with running(scene):
             await asyncio.sleep(2.0)
             assert scene.informer.get(A)

@@ -168,14 +168,14 @@ def _labels(value: Obj) -> Iterable[Any]:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ADDED", "MODIFIED", "DELETED", "list", "compare"]), _items()), max_size=8))
-def test_informer_survives_any_answer_of_an_api_server(said: list[tuple[str, bytes]]) -> None:
+def test_informer_survives_any_answer_of_an_api_server(message: list[tuple[str, bytes]]) -> None:
     watched = Watched()
     informer = watched.informer
     informer.add_index("labels", _labels, owner="maps")
     informer.add_map_function(lambda value: value["data"]["keys"], "change", lambda keys: None, owner="maps")
     other = Key("shop", "other")
     watched.listed(obj(1, other), version=1)
-    for kind, item in said:
+    for kind, item in message:
         items = [codec.Raw(item), codec.Raw(json.dumps(obj(1, other)).encode())]
         if kind == "list":
             with informer.replacing() as add:
@@ -229,7 +229,7 @@ def test_index_keeps_the_values_of_an_object_that_it_cannot_compute_again(watche
     assert informer.is_certain("maps")
 
 
-def test_index_that_is_added_later_doubts_what_is_quarantined(watched: Watched, informer: Informer) -> None:
+def test_index_added_later_doubts_quarantined_objects(watched: Watched, informer: Informer) -> None:
     watched.listed(version=5)
     informer.event("ADDED", codec.Raw(MALFORMED["too deep"]))
     informer.add_index("uses", lambda value: ["x"], owner="maps")

@@ -315,7 +315,7 @@ def test_answer_that_cannot_be_read_is_a_failure_that_is_tried_again() -> None:
 
 
 @pytest.mark.parametrize("failure", [refusal(403, "Forbidden"), LOST], ids=["refused", "lost"])
-def test_failure_keeps_nothing_of_what_was_read_before_it(failure: Answer) -> None:
+def test_failed_read_keeps_no_object_read_before(failure: Answer) -> None:
     async def scenario() -> None:
         async with running(Scene([page("5", obj(1), token="more"), failure])) as scene:
             await asyncio.sleep(ONE / 2)
@@ -396,8 +396,8 @@ def test_relist_that_cannot_be_compared_ends_the_watch(
             assert scene.server.open == 1
             await asyncio.sleep(2)
             assert scene.versions() == {"a": "33"}
-            told = ["went back"] if ordered else []
-            assert scene.heard.calls == ["synced", "watching", *told, "synced", "watching"]
+            notified = ["went back"] if ordered else []
+            assert scene.heard.calls == ["synced", "watching", *notified, "synced", "watching"]
 
     play(scenario)
 

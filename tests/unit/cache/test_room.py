@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from informer_scene import A, B, Watched, obj
+from informer_scene import A, B, Watched, obj, of_namespaces
 
 from syncer.api import Obj
-from syncer.cache.budget import MemoryBudget, Shares
+from syncer.byte_budget import ByteBudget
 from syncer.clusters import codec
 
 #: The most bytes of virtual objects and copies: one of 3 kB fits, with two small ones.
@@ -15,12 +15,12 @@ LARGE: dict[str, Any] = {"data": {"k": "x" * 3_000}}
 
 
 @pytest.fixture
-def shares() -> Shares:
-    return Shares(MemoryBudget(most=MOST))
+def shares() -> ByteBudget:
+    return of_namespaces(MOST)
 
 
 @pytest.fixture
-def watched(shares: Shares) -> Watched:
+def watched(shares: ByteBudget) -> Watched:
     made = Watched(budget=shares)
     made.listed(obj(1, B, **LARGE), version=5)
     return made
@@ -56,7 +56,7 @@ def test_object_of_another_namespace_has_room(watched: Watched) -> None:
     assert not watched.informer.left_out
 
 
-def test_large_labels_and_annotations_go_with_the_contents(watched: Watched, shares: Shares) -> None:
+def test_large_labels_and_annotations_go_with_the_contents(watched: Watched, shares: ByteBudget) -> None:
     used = shares.used
     watched.event("ADDED", annotated(6, 3_000))
     assert is_left_out(watched)
@@ -76,7 +76,7 @@ def test_object_that_grows_is_left_out_until_it_is_small_again(watched: Watched)
     assert watched.informer.get(A) == obj(8, data={"k": "y"})
 
 
-def test_object_that_is_left_out_and_deleted_is_gone(watched: Watched, shares: Shares) -> None:
+def test_object_that_is_left_out_and_deleted_is_gone(watched: Watched, shares: ByteBudget) -> None:
     used = shares.used
     watched.event("ADDED", obj(6, **LARGE))
     watched.event("DELETED", obj(7, **LARGE))

@@ -255,7 +255,7 @@ def test_widened_watch_survives_the_error_with_which_the_former_one_ends() -> No
     play(scenario)
 
 
-def test_nothing_waits_for_a_cluster_whose_list_has_failed() -> None:
+def test_no_call_waits_for_a_cluster_with_a_failed_list() -> None:
     async def scenario() -> None:
         async with host() as scene:
             first = scene.join("a")

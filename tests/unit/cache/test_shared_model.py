@@ -48,7 +48,7 @@ def test_each_is_notified_of_the_same_changes(steps: Sequence[tuple[str, str | N
             await soon()
             for one, other in zip(together, alone, strict=True):
                 same(one, other)
-                assert one.told == other.told
+                assert one.notified == other.notified
                 assert one.informer._witnessed == other.informer._witnessed
 
     play(scenario)

@@ -6,13 +6,13 @@ from typing import Any
 from informer_scene import MAPS, A, B, obj
 
 from syncer.api import Obj
-from syncer.cache.budget import MemoryBudget
+from syncer.byte_budget import ByteBudget
 from syncer.cache.entry import Entry
 from syncer.cache.store import Store
 
 
 def test_store_keeps_no_managed_fields_and_fills_in_the_kind() -> None:
-    store, listed = Store(MAPS, MemoryBudget()), obj(1, data={"color": "blue"})
+    store, listed = Store(MAPS, ByteBudget()), obj(1, data={"color": "blue"})
     del listed["apiVersion"], listed["kind"]
     listed["metadata"]["managedFields"] = [{"manager": "kubectl"}]
     kept = store.keep(A, listed)
@@ -20,7 +20,7 @@ def test_store_keeps_no_managed_fields_and_fills_in_the_kind() -> None:
 
 
 def test_store_gives_a_private_copy() -> None:
-    store = Store(MAPS, MemoryBudget())
+    store = Store(MAPS, ByteBudget())
     store.keep(A, obj(1, data={"color": "blue"}))
     read = store.get(A)
     assert read
@@ -29,7 +29,7 @@ def test_store_gives_a_private_copy() -> None:
 
 
 def test_store_knows_version_and_uid_of_an_entry() -> None:
-    store = Store(MAPS, MemoryBudget())
+    store = Store(MAPS, ByteBudget())
     store.keep(A, obj(1, uid="u7"))
     entry = store.entry(A)
     assert isinstance(entry, Entry)
@@ -38,7 +38,7 @@ def test_store_knows_version_and_uid_of_an_entry() -> None:
 
 
 def test_store_drops_an_object_and_gives_it_as_it_last_was() -> None:
-    store = Store(MAPS, MemoryBudget())
+    store = Store(MAPS, ByteBudget())
     store.keep(A, obj(1))
     store.keep(B, obj(2, B))
     assert (list(store.keys()), len(store), A in store) == ([A, B], 2, True)
@@ -48,7 +48,7 @@ def test_store_drops_an_object_and_gives_it_as_it_last_was() -> None:
 
 
 def test_outline_is_a_private_copy_of_the_metadata_alone() -> None:
-    store, whole = Store(MAPS, MemoryBudget()), obj(1, data={"color": "blue"})
+    store, whole = Store(MAPS, ByteBudget()), obj(1, data={"color": "blue"})
     store.keep(A, whole)
     first = store.outline(A)
     assert first == {"metadata": whole["metadata"]}
@@ -61,7 +61,7 @@ def test_outline_is_read_from_deeper_calls_than_the_object_was_kept_from() -> No
     def down(levels: int) -> Obj | None:
         return down(levels - 1) if levels else store.outline(A)
 
-    store = Store(MAPS, MemoryBudget())
+    store = Store(MAPS, ByteBudget())
     nested: Any = "x"
     for _ in range(sys.getrecursionlimit() // 2):
         nested = {"a": nested}

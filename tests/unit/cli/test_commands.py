@@ -202,7 +202,7 @@ def test_daemon_that_was_stopped_exits_0_whatever_was_not_in_step(file: str, run
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "expected"),
     [
         (Unreachable("the host cluster does not answer"), 1, "syncer: the host cluster does not answer\n"),
         (Refused("no"), 1, "syncer: no\n"),
@@ -210,7 +210,7 @@ def test_daemon_that_was_stopped_exits_0_whatever_was_not_in_step(file: str, run
     ],
 )
 def test_error_of_ours_is_a_message_without_a_traceback(
-    file: str, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, said: str
+    file: str, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, expected: str
 ) -> None:
     import syncer.daemon.runner
 
@@ -220,7 +220,7 @@ def test_error_of_ours_is_a_message_without_a_traceback(
     monkeypatch.setattr(syncer.daemon.runner, "run", run)
     monkeypatch.setattr("syncer.observe.logs.configure", lambda level, form: None)
     message = bad("run", "-c", file, code=code)
-    assert message.startswith(said)
+    assert message.startswith(expected)
     assert "Traceback" not in message
 
 

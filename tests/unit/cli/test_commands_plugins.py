@@ -115,8 +115,8 @@ def test_plugin_for_the_kind_of_a_built_in_syncer_is_refused_until_either_is_off
     result = typed("config", "validate", file)
     assert result.exit_code == 3
     assert "Set sync.toHost.widgets.enabled or sync.toHost.configMaps.enabled to false" in result.stderr
-    told = records("plugins", "check", "widgets")["widgets"]
-    assert told["what"].endswith("as does configmaps: set sync.toHost.configMaps.enabled to false")
+    printed = records("plugins", "check", "widgets")["widgets"]
+    assert printed["what"].endswith("as does configmaps: set sync.toHost.configMaps.enabled to false")
     Path(file).write_text(CONFIG + "    configMaps: {enabled: false}\n")
     assert typed("config", "validate", file).exit_code == 0
 
@@ -203,7 +203,7 @@ def test_check_of_an_unknown_plugin_is_a_usage_error(install: Install) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said", "line"),
+    ("more", "message", "line"),
     [
         (
             "def applies_to(self, settings): return settings.nothing",
@@ -214,21 +214,21 @@ def test_check_of_an_unknown_plugin_is_a_usage_error(install: Install) -> None:
         ("class config(Config): odd: Callable[[], int] = int", "there is no schema of its section: Pydantic", 10),
     ],
 )
-def test_check_asks_all_that_needs_no_cluster(install: Install, more: str, said: str, line: int) -> None:
+def test_check_asks_all_that_needs_no_cluster(install: Install, more: str, message: str, line: int) -> None:
     install("acme-widgets", f"{WIDGETS}    {more}\n", widgets="Widgets")
-    told = records("plugins", "check", "widgets", code=3)["widgets"]
-    assert said in told["what"]
-    assert told["at"].endswith(f"acme_widgets.py:{line}")
+    printed = records("plugins", "check", "widgets", code=3)["widgets"]
+    assert message in printed["what"]
+    assert printed["at"].endswith(f"acme_widgets.py:{line}")
 
 
 @pytest.mark.parametrize(
-    ("to_host", "to_virtual", "said"),
+    ("to_host", "to_virtual", "message"),
     [
         ("key", "Key('', key.name)", "to_virtual(pods, shop/web) gives Key(namespace='', name='web'), not shop/web"),
         ("'web'", "key", "to_host(pods, shop/web) gives 'web', not a Key"),
     ],
 )
-def test_check_tries_a_name_translator(install: Install, to_host: str, to_virtual: str, said: str) -> None:
+def test_check_tries_a_name_translator(install: Install, to_host: str, to_virtual: str, message: str) -> None:
     code = (
         "from syncer.api import Key\n"
         "class Odd:\n"
@@ -238,7 +238,7 @@ def test_check_tries_a_name_translator(install: Install, to_host: str, to_virtua
         "    def host_namespaces(self): return None\n"
     )
     install("acme-odd", code, group="syncer.names", odd="Odd")
-    assert said in records("plugins", "check", "odd", code=3)["odd"]["what"]
+    assert message in records("plugins", "check", "odd", code=3)["odd"]["what"]
 
 
 # -- laws ------------------------------------------------------------------------------------------
@@ -265,9 +265,9 @@ def test_check_shows_a_broken_law_with_the_object(
     monkeypatch.chdir(tmp_path)
     install("acme-widgets", WIDGETS + RESTLESS, widgets="Widgets")
     assert records("plugins", "check", "widgets")["widgets"]["what"] == "fine"
-    told = records("plugins", "check", "widgets", "--laws", code=3)["widgets"]["what"]
-    assert "needs writes again and again, and is never in step" in told
-    assert "tried with scene=Scene(key=Key(" in told
+    printed = records("plugins", "check", "widgets", "--laws", code=3)["widgets"]["what"]
+    assert "needs writes again and again, and is never in step" in printed
+    assert "tried with scene=Scene(key=Key(" in printed
     assert not Path(".hypothesis").exists()
 
 

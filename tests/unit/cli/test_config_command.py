@@ -80,7 +80,7 @@ def test_validate_ends_with_1_if_a_cluster_does_not_accept_the_credentials(
 
 
 @pytest.mark.parametrize("flags", [[], ["--offline"]])
-def test_validate_says_what_to_set_if_pods_cannot_reach_their_api_server(file: str, flags: list[str]) -> None:
+def test_validate_names_the_option_if_pods_cannot_reach_their_api_server(file: str, flags: list[str]) -> None:
     Path("virtual").write_text(KUBECONFIG)
     result = typed("--virtual-kubeconfig", "virtual", "config", "validate", *flags, file)
     assert result.exit_code == 2
@@ -118,7 +118,7 @@ def test_defaults_validate_once_the_names_are_filled_in(file: str) -> None:
     good("config", "validate", file)
 
 
-def test_explain_shows_an_option_and_what_is_below_it() -> None:
+def test_explain_shows_an_option_and_those_below_it() -> None:
     text = good("config", "explain", "leaderElection")
     assert text.startswith("leaderElection  <section>\n")
     assert '  leaseDuration  <duration>  default "15s"\n' in text
@@ -130,7 +130,7 @@ def test_explain_names_each_translator_that_is_built_in(name: str) -> None:
     assert name in good("config", "explain", "names.translator").partition("default")[2].partition("\n")[2]
 
 
-def test_explain_guesses_what_was_meant() -> None:
+def test_explain_suggests_a_similar_option() -> None:
     assert "there is no option log.levl. Did you mean level?" in bad("config", "explain", "log.levl", code=2)
 
 

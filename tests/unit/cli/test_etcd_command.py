@@ -17,10 +17,10 @@ def test_snapshots_of_the_cron_job_are_kept_by_number_and_others_all(tmp_path: P
         file.write_bytes(b"x" * 7)
         os.utime(file, (1_000_000 + age, 1_000_000 + age))
     (tmp_path / "shop-backup-29.db.part").touch()
-    told = json.loads(good("etcd", "keep", str(tmp_path), "--newest", "2", "--prefix", "shop-backup-", "-o", "json"))
-    assert [row["snapshot"] for row in told] == names
-    assert [row["snapshot"] for row in told if row["outcome"] == "removed"] == ["shop-backup-27"]
-    assert told[0] == {
+    printed = json.loads(good("etcd", "keep", str(tmp_path), "--newest", "2", "--prefix", "shop-backup-", "-o", "json"))
+    assert [row["snapshot"] for row in printed] == names
+    assert [row["snapshot"] for row in printed if row["outcome"] == "removed"] == ["shop-backup-27"]
+    assert printed[0] == {
         "snapshot": "shop-backup-27",
         "bytes": "7",
         "made": "1970-01-12T13:46:40Z",
@@ -36,7 +36,7 @@ def test_empty_folder_is_no_failure(tmp_path: Path) -> None:
     assert good("etcd", "keep", str(tmp_path), "--newest", "1", "--prefix", "x-") == ""
 
 
-def test_snapshot_of_another_ca_is_told_and_a_renewed_certificate_is_the_same_ca(tmp_path: Path) -> None:
+def test_snapshot_of_another_ca_is_reported_and_a_renewed_one_is_not(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     ca, snapshots = tmp_path / "ca.crt", tmp_path / "backup"
     snapshots.mkdir()

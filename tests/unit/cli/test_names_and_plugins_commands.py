@@ -40,7 +40,7 @@ def test_name_that_shows_nothing_points_to_the_marks(file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "key", "said"),
+    ("kind", "key", "message"),
     [
         ("secert", "web/db", "no syncer is for 'secert'. There are configmaps, "),
         ("secret", "db", "'db' is not of the form NAMESPACE/NAME"),
@@ -48,11 +48,11 @@ def test_name_that_shows_nothing_points_to_the_marks(file: str) -> None:
         ("node", "a/b", "'a/b' is not of the form NAME"),
     ],
 )
-def test_wrong_names_are_usage_errors(file: str, kind: str, key: str, said: str) -> None:
-    assert said in bad("names", "to-host", kind, key, "-c", file, code=2)
+def test_wrong_names_are_usage_errors(file: str, kind: str, key: str, message: str) -> None:
+    assert message in bad("names", "to-host", kind, key, "-c", file, code=2)
 
 
-def test_plugins_are_listed_with_what_they_do(file: str) -> None:
+def test_plugins_are_listed_with_their_roles(file: str) -> None:
     Path(file).write_text(CONFIG + "sync: {toHost: {services: {enabled: false}}}\n")
     plugins = {each["name"]: each for each in json.loads(good("plugins", "list", "-c", file, "-o", "json"))}
     assert plugins["configmaps"]["roles"] == ["SyncDown", "Sync"]

@@ -82,7 +82,7 @@ def test_text_of_a_tenant_does_nothing_to_the_terminal(
 ) -> None:
     hostile = "no \x1b[2J\x9b31m\u202e\x07 way"
     asking(Daemon([{**ONE, "reason": hostile, "key": f"shop/{hostile}"}]), monkeypatch, tmp_path)
-    said = call("-o", form).stdout
-    assert not set(said) & set("\x1b\x9b\u202e\x07"), said
+    message = call("-o", form).stdout
+    assert not set(message) & set("\x1b\x9b\u202e\x07"), message
     if form == "json":
-        assert json.loads(said)[0]["reason"] == hostile
+        assert json.loads(message)[0]["reason"] == hostile

@@ -123,7 +123,7 @@ def test_pki_prints_the_role_that_it_needs_without_a_cluster(monkeypatch: pytest
         ([*WHOSE[1:], "--host-context", "c"], "there is no context 'c'"),
     ],
 )
-def test_pki_refuses_what_it_can_not_use(asked: Asked, arguments: list[str], message: str) -> None:
+def test_pki_refuses_unusable_input(asked: Asked, arguments: list[str], message: str) -> None:
     assert message in bad("pki", *arguments, code=2)
     assert asked.wanted is None
 

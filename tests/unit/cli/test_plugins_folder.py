@@ -56,9 +56,9 @@ def test_hidden_folders_and_files_in_a_plugin_folder_are_left_alone(folder: Path
 
 def test_subfolder_without_a_package_is_refused(folder: Path) -> None:
     (folder / "beta" / "vsyncer_beta").mkdir(parents=True)
-    said = bad("plugins", "list", code=3)
-    assert f"plugin beta: {folder}/beta has no installed package" in said
-    assert f"pip install --no-deps --target {folder}/beta" in said
+    output = bad("plugins", "list", code=3)
+    assert f"plugin beta: {folder}/beta has no installed package" in output
+    assert f"pip install --no-deps --target {folder}/beta" in output
 
 
 def test_plugin_folder_that_is_missing_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

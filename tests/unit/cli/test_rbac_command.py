@@ -8,7 +8,7 @@ import yaml
 from cli_scene import CONFIG, LIST, bad, good
 
 
-def test_rbac_is_what_kubectl_takes(file: str) -> None:
+def test_rbac_output_is_accepted_by_kubectl(file: str) -> None:
     documents = list(yaml.safe_load_all(good("rbac", "-c", file, "--leader-elect")))
     assert {each["kind"] for each in documents} <= {"Role", "ClusterRole"}
     [lease] = [each for each in documents if each["metadata"]["name"].endswith(".lease")]
@@ -43,8 +43,8 @@ def test_rbac_has_one_role_of_a_name_in_a_namespace(file: str) -> None:
     )
     Path(file).write_text("apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n" + shared + front)
     documents = list(yaml.safe_load_all(good("rbac", "-c", file, "--side", "host")))
-    places = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in documents]
-    assert len(places) == len(set(places))
+    identities = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in documents]
+    assert len(identities) == len(set(identities))
     [role] = [each for each in documents if each["metadata"].get("namespace") == "vc-a"]
     resources = {resource for rule in role["rules"] for resource in rule["resources"]}
     assert {"pods", "services"} <= resources

@@ -74,7 +74,7 @@ def test_policy_lets_any_mark_into_assigned_host_namespaces_alone(secrets: str) 
 def test_daemon_is_asked_about_one_that_only_a_secret_names(secrets: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    def exchange(place: str, method: str, path: str, given: Any) -> tuple[int, bytes]:
+    def exchange(socket_path: str, method: str, path: str, given: Any) -> tuple[int, bytes]:
         asked.append((path, given["cluster"]))
         return 200, b"[]"
 
@@ -112,8 +112,8 @@ def test_kubeconfig_in_a_secret_is_not_read_for_the_host_side(
         raise CannotConnect(Reason.REFUSED, f"looked for {name}, with its kubeconfig: {login}")
 
     monkeypatch.setattr(secret_lookup, "secret_cluster", lookup)
-    said = bad("uninstall", "-c", secrets, "--cluster", "shop", "--side", side, code=1)
-    assert "looked for shop, with its kubeconfig: False" in said
+    message = bad("uninstall", "-c", secrets, "--cluster", "shop", "--side", side, code=1)
+    assert "looked for shop, with its kubeconfig: False" in message
 
 
 def test_name_in_one_that_a_secret_names(secrets: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
 
 
 @pytest.mark.parametrize(
-    ("resource", "key", "subresource", "path", "said"),
+    ("resource", "key", "subresource", "path", "message"),
     [
         (PODS, Key("shop", "web"), "", "/api/v1/namespaces/shop/pods/web", "pods shop/web"),
         (PODS, Key("shop", "web"), "status", "/api/v1/namespaces/shop/pods/web/status", "pods/status shop/web"),
@@ -26,14 +26,14 @@ NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
         ),
     ],
 )
-def test_path_leads_back_to_its_object(resource: Resource, key: Key, subresource: str, path: str, said: str) -> None:
+def test_path_leads_back_to_its_object(resource: Resource, key: Key, subresource: str, path: str, message: str) -> None:
     assert object_path(resource, key, subresource) == path
     target = Target.of(f"{path}?fieldManager=me")
     assert target is not None
     assert (target.plural, target.group, target.key) == (resource.plural, resource.group, key)
     assert target.subresource == subresource
     assert target.path == path.removesuffix(f"/{subresource}")
-    assert str(target) == said
+    assert str(target) == message
 
 
 def test_collection_has_no_name() -> None:

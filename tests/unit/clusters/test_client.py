@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cluster_servers import Answer, Call, Peer, free_port, plain_transport, serve
 
-from syncer.api.errors import Conflict, Expired, Missing, Unreachable
+from syncer.api.errors import Conflict, Expired, NotFound, Unreachable
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.clusters import codec
 from syncer.clusters.client import SideClient
@@ -192,8 +192,8 @@ def test_delete_returns_only_an_object_that_waits(metadata: Obj, spec: Obj, stil
     assert result == (obj if still_there else None)
 
 
-@pytest.mark.parametrize(("code", "kind"), [(404, Missing), (409, Conflict)])
-def test_delete_of_what_is_gone_or_another_is_an_error(code: int, kind: type[Exception]) -> None:
+@pytest.mark.parametrize(("code", "kind"), [(404, NotFound), (409, Conflict)])
+def test_delete_of_a_gone_or_another_object_is_an_error(code: int, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         one_call(lambda c: c.delete(PODS, WEB, uid="u"), code, {"kind": "Status", "code": code})
 
@@ -268,7 +268,7 @@ def test_list_that_expires_half_way_raises_expired() -> None:
     asyncio.run(main())
 
 
-def test_listed_objects_say_what_they_are() -> None:
+def test_listed_objects_have_kind_and_version() -> None:
     call, found = one_call(lambda c: c.list(ROLES), 200, {"items": [{"metadata": {"name": "a"}}, {"kind": "Mine"}]})
     assert call.path == "/apis/rbac.authorization.k8s.io/v1/clusterroles?limit=500"
     named = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
@@ -306,7 +306,7 @@ def test_watch_hands_over_events_and_bookmarks_and_errors() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize(("code", "kind"), [(410, Expired), (404, Missing), (500, Unreachable)])
+@pytest.mark.parametrize(("code", "kind"), [(410, Expired), (404, NotFound), (500, Unreachable)])
 def test_watch_that_is_refused_is_an_error_at_its_beginning(code: int, kind: type[Exception]) -> None:
     async def main() -> None:
         seen = Seen()
@@ -369,7 +369,7 @@ async def fail_in_the_body(cluster: SideClient) -> None:
             raise ConnectionResetError("mine")
 
 
-def test_server_that_is_not_there_and_what_the_observer_hears() -> None:
+def test_missing_server_is_reported_to_the_observer() -> None:
     async def main() -> None:
         seen, endpoint = Seen(), Endpoint("127.0.0.1", await free_port(), tls=False)
         cluster = SideClient("host", Side.HOST, plain_transport(endpoint), observer=seen)

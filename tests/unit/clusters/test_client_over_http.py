@@ -11,7 +11,7 @@ from cluster_servers import PATIENCE
 
 from kube_envtest import ApiServer, Rule
 from syncer.api import Key, Resource, Side
-from syncer.api.errors import Expired, Invalid, Missing, Unreachable
+from syncer.api.errors import Expired, Invalid, NotFound, Unreachable
 from syncer.clusters import client, codec, pieces
 from syncer.clusters.client import SideClient
 from syncer.clusters.connection import ConnectionSettings, connect
@@ -59,7 +59,7 @@ def test_objects(play: Callable[[Scene], None]) -> None:
             "kube-root-ca.crt",
         ]
         await cluster.delete(CONFIG_MAPS, KEY, uid=made["metadata"]["uid"])
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await cluster.get(CONFIG_MAPS, KEY)
 
     play(scene)

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from syncer.api.errors import (
+    AlreadyExists,
     ClusterError,
     Conflict,
     Denied,
-    Exists,
     Expired,
     Forbidden,
     Invalid,
-    Missing,
     MissingRight,
+    NotFound,
     QuotaExceeded,
     TooMany,
     Unauthorized,
@@ -32,7 +32,7 @@ WHERE = FailedRequest("vc-1", Side.VIRTUAL, "update", SECRETS, Key("shop", "db")
 FROM = "kube.yaml, context c, user u"
 NOT_ACCEPTED = f"the credentials from {FROM} (token) are not accepted. Renew them."
 ORIGIN = ClusterOrigin("10.0.0.1:6443", FROM, lambda: f"{FROM} (token)")
-PLACE = "virtual cluster vc-1: update secrets shop/db"
+REQUEST = "virtual cluster vc-1: update secrets shop/db"
 
 
 def reply(
@@ -42,31 +42,31 @@ def reply(
     return HttpResponse(code, headers or {}, json.dumps(status).encode())
 
 
-TOO_LARGE = f"{PLACE} is not accepted: {{}}. Make it smaller, or divide it into several objects"
+TOO_LARGE = f"{REQUEST} is not accepted: {{}}. Make it smaller, or divide it into several objects"
 
 
 @pytest.mark.parametrize(
     ("answer", "kind", "message"),
     [
-        (reply(404, "NotFound", details={"kind": "secrets"}), Missing, f"{PLACE}: not found"),
+        (reply(404, "NotFound", details={"kind": "secrets"}), NotFound, f"{REQUEST}: not found"),
         (
             reply(404, "NotFound", details={"kind": "namespaces", "name": "shop"}),
-            Missing,
-            f"{PLACE}: the namespace shop does not exist",
+            NotFound,
+            f"{REQUEST}: the namespace shop does not exist",
         ),
         (
             HttpResponse(404, {}, b"404 page not found\n"),
-            Missing,
-            f"{PLACE}: not found: the API server does not serve this",
+            NotFound,
+            f"{REQUEST}: not found: the API server does not serve this",
         ),
-        (reply(409, "AlreadyExists"), Exists, f"{PLACE}: another object has this name"),
+        (reply(409, "AlreadyExists"), AlreadyExists, f"{REQUEST}: another object has this name"),
         (
             reply(409, "Conflict"),
             Conflict,
-            f"{PLACE}: the object has changed in the meantime, or it is another object of this name",
+            f"{REQUEST}: the object has changed in the meantime, or it is another object of this name",
         ),
-        (reply(410, "Expired"), Expired, f"{PLACE}: the requested version is too old"),
-        (reply(400, "BadRequest", "what is this"), Invalid, f"{PLACE} is not accepted: what is this"),
+        (reply(410, "Expired"), Expired, f"{REQUEST}: the requested version is too old"),
+        (reply(400, "BadRequest", "what is this"), Invalid, f"{REQUEST} is not accepted: what is this"),
         (reply(413, "RequestEntityTooLarge", "too large"), Invalid, TOO_LARGE.format("too large")),
         (
             reply(401, "Unauthorized"),
@@ -81,16 +81,16 @@ TOO_LARGE = f"{PLACE} is not accepted: {{}}. Make it smaller, or divide it into 
         (
             reply(500, "InternalError", "webhook down"),
             Unreachable,
-            f"{PLACE}: the API server failed with 500: webhook down at 10.0.0.1:6443 (from {FROM})",
+            f"{REQUEST}: the API server failed with 500: webhook down at 10.0.0.1:6443 (from {FROM})",
         ),
         (
             HttpResponse(502, {}, b"<html>Bad Gateway</html>"),
             Unreachable,
-            f"{PLACE}: the API server failed with 502: status 502 at 10.0.0.1:6443 (from {FROM})",
+            f"{REQUEST}: the API server failed with 502: status 502 at 10.0.0.1:6443 (from {FROM})",
         ),
         (reply(503, "ServiceUnavailable", "etcd"), Unreachable, None),
         (reply(504, "Timeout", "slow"), Unreachable, None),
-        (reply(418, "Teapot", "short"), ClusterError, f"{PLACE}: unexpected status 418: short"),
+        (reply(418, "Teapot", "short"), ClusterError, f"{REQUEST}: unexpected status 418: short"),
     ],
 )
 def test_status_determines_the_error_class(answer: HttpResponse, kind: type[ClusterError], message: str | None) -> None:
@@ -111,55 +111,55 @@ def test_refusal_of_etcd_by_size_is_one_of_the_api_server(message: str) -> None:
 
 
 def test_missing_right_names_the_rule() -> None:
-    said = (
+    text = (
         'deployments.apps "web" is forbidden: User "u" cannot patch resource "deployments/status" '
         'in API group "apps" in the namespace "ns"'
     )
     where = FailedRequest("host", Side.HOST, "patch", DEPLOYMENTS, Key("ns", "web"), "status")
-    assert str(from_response(reply(403, "Forbidden", said), where)) == (
+    assert str(from_response(reply(403, "Forbidden", text), where)) == (
         "host cluster: patch deployments.apps/status ns/web is forbidden. Missing RBAC rule for u: "
         '{apiGroups: ["apps"], resources: ["deployments/status"], verbs: ["patch"]} in namespace ns.'
     )
-    said = 'secrets is forbidden: User "u" cannot list resource "secrets" in API group "" at the cluster scope'
+    text = 'secrets is forbidden: User "u" cannot list resource "secrets" in API group "" at the cluster scope'
     everywhere = FailedRequest("host", Side.HOST, "list", SECRETS, Key("", ""))
-    assert str(from_response(reply(403, "Forbidden", said), everywhere)) == (
+    assert str(from_response(reply(403, "Forbidden", text), everywhere)) == (
         "host cluster: list secrets is forbidden. Missing RBAC rule for u: "
         '{apiGroups: [""], resources: ["secrets"], verbs: ["list"]}.'
     )
 
 
 def test_missing_right_may_be_another_than_the_request() -> None:
-    said = (
+    text = (
         'users "jane" is forbidden: User "u" cannot impersonate resource "users" in API group "" at the cluster scope'
     )
-    assert str(from_response(reply(403, "Forbidden", said), WHERE)).endswith(
+    assert str(from_response(reply(403, "Forbidden", text), WHERE)).endswith(
         '{apiGroups: [""], resources: ["users"], verbs: ["impersonate"]}.'
     )
 
 
 def test_missing_right_can_be_asked_about_again() -> None:
-    said = 'pods "a" is forbidden: User "u" cannot patch resource "pods/status" in API group "" in the namespace "ns"'
-    error = from_response(reply(403, "Forbidden", said), WHERE)
+    text = 'pods "a" is forbidden: User "u" cannot patch resource "pods/status" in API group "" in the namespace "ns"'
+    error = from_response(reply(403, "Forbidden", text), WHERE)
     assert isinstance(error, Forbidden)
     assert error.right == MissingRight("patch", "", "pods/status", "ns")
 
 
 def test_quota_without_room_is_no_missing_right_and_says_how_much_is_needed() -> None:
-    said = (
+    text = (
         'secrets "db" is forbidden: exceeded quota: small, requested: count/secrets=1,requests.cpu=500m, '
         "used: count/secrets=3,requests.cpu=1, limited: count/secrets=3,requests.cpu=1"
     )
-    error = from_response(reply(403, "Forbidden", said), WHERE)
+    error = from_response(reply(403, "Forbidden", text), WHERE)
     assert isinstance(error, QuotaExceeded)
     assert (error.quota, error.requested) == ("small", {"count/secrets": "1", "requests.cpu": "500m"})
-    assert str(error) == f"{PLACE} is forbidden. {said}"
+    assert str(error) == f"{REQUEST} is forbidden. {text}"
     short = from_response(reply(403, "Forbidden", "exceeded quota: q"), WHERE)
     assert isinstance(short, QuotaExceeded)
     assert (short.quota, short.requested) == ("q", {})
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "text"),
     [
         (403, 'secrets "db" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false'),
         (403, 'secrets "db" is forbidden: failed quota: q: must specify limits.cpu'),
@@ -169,20 +169,20 @@ def test_quota_without_room_is_no_missing_right_and_says_how_much_is_needed() ->
         (422, "secrets \"db\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"),
     ],
 )
-def test_refusal_by_admission_is_no_missing_right(code: int, said: str) -> None:
-    error = from_response(reply(code, "Forbidden", said), WHERE)
+def test_refusal_by_admission_is_no_missing_right(code: int, text: str) -> None:
+    error = from_response(reply(code, "Forbidden", text), WHERE)
     assert type(error) is Denied
-    assert said in str(error)
+    assert text in str(error)
 
 
 def test_namespace_that_is_going_is_a_passing_trouble() -> None:
-    said = 'secrets "db" is forbidden: unable to create new content in namespace ns because it is being terminated'
-    assert type(from_response(reply(403, "Forbidden", said), WHERE)) is ClusterError
+    text = 'secrets "db" is forbidden: unable to create new content in namespace ns because it is being terminated'
+    assert type(from_response(reply(403, "Forbidden", text), WHERE)) is ClusterError
 
 
 def test_webhook_that_does_not_answer_is_a_passing_trouble() -> None:
-    said = 'Internal error occurred: failed calling webhook "policy.example.org": connection refused'
-    assert isinstance(from_response(reply(500, "InternalError", said), WHERE), Unreachable)
+    text = 'Internal error occurred: failed calling webhook "policy.example.org": connection refused'
+    assert isinstance(from_response(reply(500, "InternalError", text), WHERE), Unreachable)
 
 
 def test_forbidden_without_a_known_reason_is_an_unnamed_missing_right() -> None:
@@ -197,11 +197,11 @@ def test_invalid_fields_are_named_and_their_values_are_not() -> None:
         {"field": "type", "reason": "FieldValueRequired", "message": "Required value"},
         *({"field": f"f{n}", "message": "Forbidden: no"} for n in range(9)),
     ]
-    said = 'Secret "db" is invalid: data.pw: Invalid value: "hunter2: x": must be base64'
-    error = from_response(reply(422, "Invalid", said, details={"causes": causes, "name": "db"}), WHERE)
+    text = 'Secret "db" is invalid: data.pw: Invalid value: "hunter2: x": must be base64'
+    error = from_response(reply(422, "Invalid", text, details={"causes": causes, "name": "db"}), WHERE)
     assert isinstance(error, Invalid)
     assert str(error) == (
-        f"{PLACE} is not accepted: data.pw: Invalid value: must be base64; type: Required value; "
+        f"{REQUEST} is not accepted: data.pw: Invalid value: must be base64; type: Required value; "
         "f0: Forbidden: no; f1: Forbidden: no; f2: Forbidden: no; and 6 more"
     )
     assert "hunter2" not in f"{error} {error.details}"
@@ -227,19 +227,19 @@ def test_invalid_fields_are_named_and_their_values_are_not() -> None:
 def test_reason_of_a_refusal_is_whole(field: str, message: str, kept: str) -> None:
     causes = [{"field": field, "message": message}]
     error = from_response(reply(422, "Invalid", "no", details={"causes": causes}), WHERE)
-    assert str(error) == f"{PLACE} is not accepted: {field}: {kept}"
+    assert str(error) == f"{REQUEST} is not accepted: {field}: {kept}"
 
 
 @pytest.mark.parametrize("code", [400, 403, 422, 500, 600])
 def test_value_in_a_message_without_causes_is_not_shown_either(code: int) -> None:
-    said = 'Secret "db" is forbidden: data.pw: Invalid value: "hunter2: x": must be base64'
-    assert str(from_response(reply(code, "", said), WHERE)).count("data.pw: Invalid value: must be base64") == 1
+    text = 'Secret "db" is forbidden: data.pw: Invalid value: "hunter2: x": must be base64'
+    assert str(from_response(reply(code, "", text), WHERE)).count("data.pw: Invalid value: must be base64") == 1
 
 
 def test_value_that_is_longer_than_a_message_is_left_out_too() -> None:
     causes = [{"field": "data.pw", "message": f'Invalid value: "{"hunter2: " * 1000}": must be base64'}]
     error = from_response(reply(422, "Invalid", "no", details={"causes": causes}), WHERE)
-    assert str(error) == f"{PLACE} is not accepted: data.pw: Invalid value: must be base64"
+    assert str(error) == f"{REQUEST} is not accepted: data.pw: Invalid value: must be base64"
 
 
 @pytest.mark.parametrize("code", [400, 403, 404, 410, 422, 429, 500, 600])
@@ -280,7 +280,7 @@ def test_patience_is_asked_for_in_seconds(answer: HttpResponse, seconds: float) 
     error = from_response(answer, WHERE)
     assert isinstance(error, TooMany)
     assert error.retry_after == seconds
-    assert str(error) == f"{PLACE}: the API server asks to come back in {seconds:g} s"
+    assert str(error) == f"{REQUEST}: the API server asks to come back in {seconds:g} s"
 
 
 def test_error_event_of_a_watch_is_read_like_a_reply() -> None:
@@ -293,9 +293,9 @@ def test_error_event_of_a_watch_is_read_like_a_reply() -> None:
 def test_error_without_a_response_names_address_side_and_file() -> None:
     error = from_failure(ConnectionFailed("no reply in time"), WHERE, ORIGIN)
     assert isinstance(error, Unreachable)
-    assert str(error) == f"{PLACE}: no reply in time at 10.0.0.1:6443 (from {FROM})"
+    assert str(error) == f"{REQUEST}: no reply in time at 10.0.0.1:6443 (from {FROM})"
     named = from_failure(ConnectionFailed("no connection to 10.0.0.1:6443: refused"), WHERE, ORIGIN)
-    assert str(named) == f"{PLACE}: no connection to 10.0.0.1:6443: refused (from {FROM})"
+    assert str(named) == f"{REQUEST}: no connection to 10.0.0.1:6443: refused (from {FROM})"
 
 
 def test_known_fault_of_the_credentials_is_in_the_message() -> None:
@@ -308,7 +308,7 @@ def test_known_fault_of_the_credentials_is_in_the_message() -> None:
         "the client certificate (c) expired. Renew them."
     )
     lost = from_failure(ConnectionFailed("connection lost"), WHERE, origin)
-    assert str(lost) == f"{PLACE}: connection lost at h:1 (from f); the client certificate (c) expired"
+    assert str(lost) == f"{REQUEST}: connection lost at h:1 (from f); the client certificate (c) expired"
     none = from_failure(CredentialsFailed("exec plugin x failed"), WHERE, ORIGIN)
     assert isinstance(none, Unauthorized)
     assert str(none) == (f"virtual cluster vc-1: there are no usable credentials in {FROM}: exec plugin x failed")

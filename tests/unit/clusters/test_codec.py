@@ -100,13 +100,13 @@ def test_head_is_the_same_in_whatever_order_the_fields_come(metadata: Obj, kind:
 
 @pytest.mark.parametrize("order", ["built-in", "custom"])
 @pytest.mark.parametrize(
-    "place",
+    "fields",
     [{"name": name} for name in ("", ".", "..", "a/b", "a%2fb", "a\nb", "x" * 254, "\x1b[31m")]
     + [{"name": "a", "namespace": namespace} for namespace in ("a/b", "..", "A", "x" * 64, "\u00e9")],
 )
-def test_head_refuses_names_that_no_object_can_have(place: Obj, order: str) -> None:
+def test_head_refuses_names_that_no_object_can_have(fields: Obj, order: str) -> None:
     known = {"uid": "u", "resourceVersion": "7"}
-    metadata = {**place, **known} if order == "built-in" else {**known, **place}
+    metadata = {**fields, **known} if order == "built-in" else {**known, **fields}
     with pytest.raises(codec.DecodeError):
         codec.head(msgspec.json.encode({"metadata": metadata}))
 
@@ -119,13 +119,13 @@ def test_head_keeps_the_names_that_api_servers_allow() -> None:
 def test_text_that_is_no_utf_8_is_malformed_wherever_it_stands() -> None:
     with pytest.raises(codec.DecodeError):
         codec.head(b'{"metadata":{"name":"\xff","uid":"u","resourceVersion":"7"}}')
-    for place in (b'"uid":"\xff","resourceVersion":"7"', b'"uid":"u","resourceVersion":"\xff"'):
-        text = b'{"metadata":{"name":"a",%s}}' % place
+    for fields in (b'"uid":"\xff","resourceVersion":"7"', b'"uid":"u","resourceVersion":"\xff"'):
+        text = b'{"metadata":{"name":"a",%s}}' % fields
         assert codec.head(text).key == Key("", "a")
         assert codec.UNREADABLE in codec.observed(text)
 
 
-def test_beginning_of_what_an_api_server_sends_is_enough() -> None:
+def test_beginning_of_an_api_servers_reply_is_enough() -> None:
     """Behind it nothing is read, so it costs the same for any size."""
     begun = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"7","x'
     assert codec.head(begun) == (Key("b", "a"), "u", "7", "Pod")
@@ -144,8 +144,8 @@ def _whole(name: str, contents: bytes = b'"x"') -> bytes:
     they must not count.
     """
     notes = rb'"annotations":{"a":"{[\"]"},"labels":{"b":"c"}'
-    place = b'"name":"%s","namespace":"shop","resourceVersion":"7","uid":"u1"' % name.encode()
-    return b'{"apiVersion":"example.org/v1","kind":"Widget","metadata":{%s,%s},"spec":%s}' % (notes, place, contents)
+    fields = b'"name":"%s","namespace":"shop","resourceVersion":"7","uid":"u1"' % name.encode()
+    return b'{"apiVersion":"example.org/v1","kind":"Widget","metadata":{%s,%s},"spec":%s}' % (notes, fields, contents)
 
 
 @pytest.mark.parametrize("contents", UNREADABLE, ids=["too deep", "too large", "half a character"])
@@ -159,7 +159,7 @@ def test_object_that_cannot_be_read_is_there_without_its_contents(contents: byte
     assert seen == {name: value for name, value in codec.decode(_whole("web")).items() if name != "spec"}
 
 
-def test_object_without_its_contents_keeps_only_what_is_well_formed() -> None:
+def test_object_without_contents_keeps_only_well_formed_fields() -> None:
     metadata = {"name": "a", "uid": 5, "labels": {"b": "c"}, "annotations": {"d": 1}, "finalizers": "e"}
     error = codec.DecodeError("why")
     kept = {"name": "a", "resourceVersion": "", "labels": {"b": "c"}}
@@ -237,7 +237,7 @@ _JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=3), _JSON, max_size=3), st.booleans())
-def test_pieces_are_what_a_reader_makes_of_them(value: Obj, spaced: bool) -> None:
+def test_pieces_are_read_as_a_reader_splits_them(value: Obj, spaced: bool) -> None:
     text = json.dumps(value, indent=1 if spaced else None, ensure_ascii=spaced).encode()
     found = {json.loads(name): json.loads(piece) for name, piece in pieces.members(text).items()}
     assert found == value

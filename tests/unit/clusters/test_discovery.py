@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cluster_servers import Call, plain_transport, serve
 
-from syncer.api.errors import Missing, Unreachable
+from syncer.api.errors import NotFound, Unreachable
 from syncer.api.objects import LONGEST_NAME, Resource, Side
 from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Changes, Discovery
@@ -158,13 +158,13 @@ def test_verbs_and_subresources(server: Server) -> None:
 def test_missing_name_is_reported_with_similar_ones(server: Server) -> None:
     async def test(discovery: Discovery) -> None:
         await discovery.refresh()
-        with pytest.raises(Missing) as caught:
+        with pytest.raises(NotFound) as caught:
             discovery.find("certificats.cert-manager.io")
         assert str(caught.value) == (
             "virtual cluster vc: there is no resource certificats.cert-manager.io. "
             "Did you mean certificates.cert-manager.io?"
         )
-        with pytest.raises(Missing, match=r"gizmos\.example\.com\. Is its CustomResourceDefinition installed\?"):
+        with pytest.raises(NotFound, match=r"gizmos\.example\.com\. Is its CustomResourceDefinition installed\?"):
             discovery.find("gizmos.example.com")
 
     run(server, test)

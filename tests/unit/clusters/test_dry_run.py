@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kube_envtest import virtual_time
-from syncer.api import Conflict, Exists, Invalid, Key, Missing, Obj, Resource, Side
+from syncer.api import AlreadyExists, Conflict, Invalid, Key, NotFound, Obj, Resource, Side
 from syncer.clusters.client import SideClient
 from syncer.clusters.dry_run import LATEST, DryRun, UnsentWrite
 from syncer.clusters.paths import Target
@@ -43,7 +43,7 @@ def test_planned_creation_is_visible_to_later_reads() -> None:
             assert int(made["metadata"]["resourceVersion"]) >= LATEST, "later than any that was listed"
             assert {**made, "metadata": obj["metadata"]} == obj
             assert await cluster.get(CONFIG_MAPS, A) == made
-            with pytest.raises(Exists):
+            with pytest.raises(AlreadyExists):
                 await cluster.create(CONFIG_MAPS, obj)
             assert run.writes == [UnsentWrite("create", TARGET, obj)]
 
@@ -53,7 +53,7 @@ def test_planned_creation_is_visible_to_later_reads() -> None:
 def test_object_that_exists_cannot_be_created() -> None:
     async def main() -> None:
         async with dry(configmap("a")) as (cluster, run):
-            with pytest.raises(Exists):
+            with pytest.raises(AlreadyExists):
                 await cluster.create(CONFIG_MAPS, configmap("a"))
             assert run.writes == []
 
@@ -122,7 +122,7 @@ def test_planned_deletion_is_visible_to_later_reads() -> None:
             uid = (await cluster.get(CONFIG_MAPS, A))["metadata"]["uid"]
             assert await cluster.delete(CONFIG_MAPS, A, uid=uid, grace=0) is None
             for _ in range(2):
-                with pytest.raises(Missing):
+                with pytest.raises(NotFound):
                     await cluster.delete(CONFIG_MAPS, A)
             made = await cluster.create(CONFIG_MAPS, configmap("a"))
             assert made["metadata"]["uid"] != uid
@@ -216,7 +216,7 @@ def test_write_that_the_daemon_never_makes_is_not_sent_either(request_: HttpRequ
     async def main() -> None:
         async with dry(configmap("a")) as (_, run):
             assert (await run.send(request_)).status == status
-            said = ["deletecollection configmaps shop/"] if status == 200 else []
-            assert [str(write) for write in run.writes] == said
+            output = ["deletecollection configmaps shop/"] if status == 200 else []
+            assert [str(write) for write in run.writes] == output
 
     virtual_time.run(main())

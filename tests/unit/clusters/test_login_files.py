@@ -78,7 +78,7 @@ async def using(
             await client.close()
 
 
-async def said(client: SideClient) -> Any:
+async def output(client: SideClient) -> Any:
     return (await client.fetch("/"))["said"]
 
 
@@ -95,9 +95,9 @@ def test_inline_token_is_swapped_on_the_same_connection(tmp_path: Path, monkeypa
 
     async def main() -> None:
         async with using(answer_json, path, moved, monkeypatch, token="old") as (peer, client, url):
-            assert await said(client) == "old"
+            assert await output(client) == "old"
             write(path, url, token="new")
-            assert await said(client) == "new"
+            assert await output(client) == "new"
             assert (peer.connections, moved.number) == (1, 0)
 
     asyncio.run(main())
@@ -108,9 +108,9 @@ def test_inline_certificate_is_for_new_connections(tmp_path: Path, monkeypatch: 
 
     async def main() -> None:
         async with using(answer_json, path, moved, monkeypatch, **certificate("old.example")) as (peer, client, url):
-            assert await said(client) == "old.example"
+            assert await output(client) == "old.example"
             write(path, url, **certificate("new.example"))
-            assert [await said(client) for _ in range(2)] == ["new.example", "new.example"]
+            assert [await output(client) for _ in range(2)] == ["new.example", "new.example"]
             assert (peer.connections, moved.number) == (2, 0)
 
     asyncio.run(main())
@@ -121,9 +121,9 @@ def test_token_in_place_of_a_certificate_is_used(tmp_path: Path, monkeypatch: py
 
     async def main() -> None:
         async with using(answer_json, path, moved, monkeypatch, **certificate("old.example")) as (_, client, url):
-            assert await said(client) == "old.example"
+            assert await output(client) == "old.example"
             write(path, url, token="new")
-            assert await said(client) == "new"
+            assert await output(client) == "new"
             assert moved.number == 0
 
     asyncio.run(main())
@@ -166,9 +166,9 @@ def test_watch_goes_on_while_tokens_and_certificates_change(tmp_path: Path, monk
             client.transport.stream(HttpRequest("GET", "/watch")) as stream,
         ):
             write(path, url, token="new")
-            assert await said(client) == "new"
+            assert await output(client) == "new"
             write(path, url, **certificate("new.example"))
-            assert await said(client) == "new.example"
+            assert await output(client) == "new.example"
             go_on.set()
             assert [batch async for batch in stream] == [[b"still here"]]
 
@@ -181,9 +181,9 @@ def test_ca_bundle_may_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca:
 
     async def main() -> None:
         async with using(answer_json, path, moved, monkeypatch, token="old") as (_, client, url):
-            await said(client)
+            await output(client)
             write(path, url, ca=ca, token="new")
-            assert await said(client) == "new"
+            assert await output(client) == "new"
             assert moved.number == 0
 
     asyncio.run(main())
@@ -197,7 +197,7 @@ def test_another_server_ca_program_or_file_is_reported_once_and_the_former_stays
 
     async def main() -> None:
         async with using(answer_json, path, moved, monkeypatch, token="old") as (_, client, url):
-            await said(client)
+            await output(client)
             if what == "server":
                 write(path, "https://127.0.0.1:1", token="new")
             elif what == "program":
@@ -206,7 +206,7 @@ def test_another_server_ca_program_or_file_is_reported_once_and_the_former_stays
                 write(path, url, tokenFile="/var/run/secrets/kubernetes.io/serviceaccount/token")
             else:
                 write(path, url, ca=trustme.CA().cert_pem.bytes(), token="new")
-            assert [await said(client) for _ in range(3)] == ["old"] * 3
+            assert [await output(client) for _ in range(3)] == ["old"] * 3
             assert moved.number == 1
 
     asyncio.run(main())
@@ -219,14 +219,14 @@ def test_broken_kubeconfig_leaves_the_former_in_use_with_a_warning(
 
     async def main() -> None:
         async with using(answer_json, path, Moved(), monkeypatch, token="old") as (_, client, url):
-            await said(client)
+            await output(client)
             path.write_text("half: {written")
-            assert await said(client) == "old"
+            assert await output(client) == "old"
             assert "can't be renewed, the old ones stay in use" in caplog.text
             path.unlink()
-            assert await said(client) == "old"
+            assert await output(client) == "old"
             write(path, url, token="new")
-            assert await said(client) == "new"
+            assert await output(client) == "new"
 
     asyncio.run(main())
 

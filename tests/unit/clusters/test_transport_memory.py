@@ -72,9 +72,9 @@ def test_response_is_in_memory_once_while_it_arrives_and_idle_connections_keep_n
         connection.connection_made(Wire())
         before, _ = taken()
         response = await exchanged(connection)
-        held, most = taken()
+        in_use, most = taken()
         assert len(response.body) == SIZE
-        assert SIZE <= held - before < 1.1 * SIZE
+        assert SIZE <= in_use - before < 1.1 * SIZE
         assert most - before < 1.3 * SIZE
         del response
         await asyncio.sleep(0)  # the event loop forgets it, too
@@ -144,21 +144,21 @@ def answers_too_much(connection: Exchange) -> None:
         answers_too_much,
     ],
 )
-def test_what_waited_for_a_response_is_freed_when_there_is_none(fails: Callable[[Exchange], None]) -> None:
+def test_buffers_waiting_for_a_response_are_freed_without_one(fails: Callable[[Exchange], None]) -> None:
     """A frame that waits for the response to a large write holds its objects, too."""
 
-    class Held:
+    class Referent:
         pass
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
         connection = Exchange(loop)
         connection.connection_made(Wire())
-        freed: list[weakref.ref[Held]] = []
+        freed: list[weakref.ref[Referent]] = []
 
         async def ask() -> None:
-            held = Held()
-            freed.append(weakref.ref(held))
+            in_use = Referent()
+            freed.append(weakref.ref(in_use))
             await connection.exchange(b"GET / HTTP/1.1\r\n\r\n", deadline=loop.time() + 30, most=10)
 
         loop.call_soon(fails, connection)
@@ -182,8 +182,8 @@ def test_long_line_is_in_memory_once_while_it_arrives() -> None:
     for _ in range(SIZE // PIECE):
         lines.feed(piece)
     lines.feed(b"\n")
-    held, most = taken()
+    in_use, most = taken()
     [line] = lines.take()
     assert len(line) == SIZE
-    assert held - before < 1.1 * SIZE
+    assert in_use - before < 1.1 * SIZE
     assert most - before < 1.3 * SIZE

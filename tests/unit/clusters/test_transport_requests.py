@@ -395,7 +395,7 @@ def test_waiter_for_a_connection_has_a_deadline_and_leaves_no_hole(kind: Kind) -
     kind.run(main())
 
 
-def test_closing_fails_what_is_under_way(kind: Kind) -> None:
+def test_closing_fails_requests_under_way(kind: Kind) -> None:
     async def main() -> None:
         asked = asyncio.Event()
 

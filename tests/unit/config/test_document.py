@@ -45,7 +45,7 @@ def test_empty_file_has_no_values(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: [1\n", "f.yaml:2: is not YAML"),
         ("a: 1\n b: 2\n", "f.yaml:2: is not YAML"),
@@ -53,10 +53,10 @@ def test_empty_file_has_no_values(text: str) -> None:
         ("a: 1\n---\nb: 2\n", "f.yaml:2: is not YAML"),
     ],
 )
-def test_text_that_is_no_mapping_is_refused_with_its_line(text: str, said: str) -> None:
+def test_text_that_is_no_mapping_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(text, "f.yaml")
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("value", ["!!python/object:os.system {}", "!secret [x]", "!!set {x}"])

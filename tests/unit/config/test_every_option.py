@@ -10,9 +10,12 @@ from sampled import registry
 
 from syncer.api import Config, ConfigError, Syncer, dig, is_within, path_text
 from syncer.config import Document, Option, build, options
-from syncer.directions import way_of
+from syncer.directions import direction_class
 from syncer.plugins import installed
 from syncer.testing.merge import merged
+
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
 
 #: A value of each option for which its type doesn't say one, by its path in the section.
 VALUES: dict[str, Any] = {
@@ -111,12 +114,12 @@ def at(path: str, value: Any) -> dict[str, Any]:
 
 def refused(syncer: type[Syncer]) -> list[Option]:
     """Return the options that a kind doesn't take, as their help says."""
-    way = way_of(syncer)
+    direction = direction_class(syncer)
     by_kind = {
-        "authority": not way.goes_down,
-        "metadata": not way.goes_down and not way.comes_up,
-        "onHostDeletion": not way.goes_down or syncer.own_deletion,
-        "selector": not way.goes_down,
+        "authority": not direction.goes_down,
+        "metadata": not direction.goes_down and not direction.comes_up,
+        "onHostDeletion": not direction.goes_down or syncer.own_deletion,
+        "selector": not direction.goes_down,
     }
     found = [option for option in options(syncer.config) if by_kind.get(option.path)]
     return [option for option in found if REFUSED[option.path] in " ".join(option.help.split())]
@@ -143,7 +146,7 @@ def test_options_reach_the_syncer(syncer: type[Syncer]) -> None:
     given: dict[str, Any] = {}
     for option in taken(syncer):
         given = merged(given, at(option.path, value_of(option, syncer)))
-    loaded = build(document(syncer, given), installed())
+    loaded = build(document(syncer, given), INSTALLED)
     [section] = [each.section for each in loaded.cluster.enabled() if each.syncer.name == syncer.name]
     assert isinstance(section, syncer.config)
     found = section.model_dump(mode="json", by_alias=True)
@@ -156,20 +159,20 @@ def test_options_reach_the_syncer(syncer: type[Syncer]) -> None:
 @pytest.mark.parametrize("syncer", KINDS)
 def test_kind_is_on_or_off_as_its_option_says(syncer: type[Syncer]) -> None:
     for enabled in (True, False):
-        loaded = build(document(syncer, {"enabled": enabled}), installed())
+        loaded = build(document(syncer, {"enabled": enabled}), INSTALLED)
         assert enabled is any(each.syncer.name == syncer.name for each in loaded.cluster.enabled())
 
 
 @pytest.mark.parametrize(("syncer", "option"), REFUSALS)
 def test_option_that_a_kind_does_not_take_is_refused(syncer: type[Syncer], option: Option) -> None:
     with pytest.raises(ConfigError, match=r"can't be|can't have|nothing of this kind does"):
-        build(document(syncer, at(option.path, value_of(option, syncer))), installed())
+        build(document(syncer, at(option.path, value_of(option, syncer))), INSTALLED)
 
 
 @pytest.mark.parametrize("syncer", KINDS)
 def test_unknown_option_is_refused(syncer: type[Syncer]) -> None:
     with pytest.raises(ConfigError, match="no such option"):
-        build(document(syncer, {"noSuchOption": 1}), installed())
+        build(document(syncer, {"noSuchOption": 1}), INSTALLED)
 
 
 def test_only_options_that_every_kind_has_are_refused() -> None:

@@ -10,12 +10,15 @@ import yaml
 from syncer.config import load
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.mark.parametrize("name", ["minimal.yaml", "full.yaml"])
 def test_example_loads(name: str) -> None:
-    cluster = load(str(EXAMPLES / name), installed()).cluster
+    cluster = load(str(EXAMPLES / name), INSTALLED).cluster
     assert "configmaps" in {enabled.syncer.name for enabled in cluster.enabled()}
 
 

@@ -12,13 +12,16 @@ from syncer.config import load
 from syncer.plugins import installed
 from syncer.testing import World
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 CUSTOM = sorted((EXAMPLES / "custom").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", CUSTOM, ids=lambda path: path.stem)
 def test_example_loads_and_makes_syncers(path: Path) -> None:
-    entries = load(str(path), installed()).cluster.custom_entries()
+    entries = load(str(path), INSTALLED).cluster.custom_entries()
     assert entries
     for entry in entries:
         assert entry.assumed(), entry.name

@@ -10,6 +10,9 @@ from syncer.api import ConfigError, PluginError
 from syncer.config import Loaded, Override, build, load, parse
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
 
 
@@ -74,7 +77,7 @@ def test_syncer_that_does_not_apply_to_the_settings_is_not_enabled(
     assert [enabled.syncer.name for enabled in loaded(plugins, "").cluster.enabled()] == ["gadgets"]
 
 
-def test_syncer_whose_applies_to_raises_is_a_faulty_plugin(plugins: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_syncer_with_a_raising_applies_to_is_a_faulty_plugin(plugins: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Widgets, "applies_to", lambda self, settings: settings.nothing, raising=False)
     with pytest.raises(PluginError, match=r"widgets.*`applies_to` raised AttributeError"):
         loaded(plugins, "")
@@ -96,7 +99,7 @@ def test_problem_has_line_path_and_guess(plugins: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("workers: many\n", "workers: expected a whole number, found 'many'."),
         ("workers: 3.5\n", "workers: expected a whole number, found 3.5."),
@@ -188,12 +191,12 @@ def test_problem_has_line_path_and_guess(plugins: Any) -> None:
         ),
     ],
 )
-def test_problem_says_the_expected_and_the_found_value(plugins: Any, text: str, said: str) -> None:
-    assert below(plugins, text) == said
+def test_problem_says_the_expected_and_the_found_value(plugins: Any, text: str, message: str) -> None:
+    assert below(plugins, text) == message
 
 
 @pytest.mark.parametrize(
-    ("cluster", "said"),
+    ("cluster", "message"),
     [
         ("Shop", "expected a DNS label: lower-case letters, digits and -, beginning and ending with a letter or digit"),
         ("shop-", "expected a DNS label"),
@@ -202,9 +205,9 @@ def test_problem_says_the_expected_and_the_found_value(plugins: Any, text: str, 
         ("no", "expected text, found false. Put it in quotes."),
     ],
 )
-def test_cluster_name_is_a_dns_label_of_40_characters(plugins: Any, cluster: str, said: str) -> None:
+def test_cluster_name_is_a_dns_label_of_40_characters(plugins: Any, cluster: str, message: str) -> None:
     [problem] = problems(plugins, HEAD.replace("cluster: shop", f"cluster: {cluster}"))
-    assert problem.startswith(f"f.yaml:3: cluster: {said}")
+    assert problem.startswith(f"f.yaml:3: cluster: {message}")
 
 
 def test_problems_come_all_at_once_in_the_order_of_the_file(plugins: Any) -> None:
@@ -280,25 +283,25 @@ def test_override_does_not_hide_that_the_file_has_no_section_there(plugins: Any)
 
 
 @pytest.mark.parametrize(
-    ("names", "place"),
+    ("names", "location"),
     [
         ("names: {translator: unchanged}", "f.yaml:4: names"),
         ("virtualClusters:\n- name: vc\n  names: {translator: unchanged}", "f.yaml:5: virtualClusters[0].names"),
         ("names: {translator: unchanged, trustTenant: false}", "f.yaml:4: names"),
     ],
 )
-def test_unchanged_names_need_a_trusted_tenant(names: str, place: str) -> None:
+def test_unchanged_names_need_a_trusted_tenant(names: str, location: str) -> None:
     head = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n" + ("" if "- name" in names else "cluster: vc\n")
     with pytest.raises(ConfigError) as caught:
-        build(parse(head + names, "f.yaml"), installed())
+        build(parse(head + names, "f.yaml"), INSTALLED)
     [problem] = map(str, caught.value.problems)
-    assert problem.startswith(f"{place}.translator: leaves names and namespaces as the tenant chooses them")
+    assert problem.startswith(f"{location}.translator: leaves names and namespaces as the tenant chooses them")
     assert "Set names.trustTenant to true" in problem
 
 
 def test_unchanged_names_are_fine_for_a_trusted_tenant() -> None:
     head = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: vc\n"
-    assert build(parse(f"{head}names: {{translator: unchanged, trustTenant: true}}\n", "f.yaml"), installed())
+    assert build(parse(f"{head}names: {{translator: unchanged, trustTenant: true}}\n", "f.yaml"), INSTALLED)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +312,7 @@ def test_mark_is_no_label_for_host_namespaces(head: str, key: str, part: str) ->
     head += "names: {translator: per-namespace}\n"
     text = HEAD + head + f"sync: {{toHost: {{namespaces: {{{part}: {{{key}: x}}}}}}}}\n"
     with pytest.raises(ConfigError) as caught:
-        build(parse(text, "f.yaml"), installed())
+        build(parse(text, "f.yaml"), INSTALLED)
     [problem] = map(str, caught.value.problems)
     assert f"sync.toHost.namespaces.{part}: {key} is a mark" in problem
 
@@ -318,10 +321,10 @@ def test_mark_is_no_label_for_host_namespaces(head: str, key: str, part: str) ->
 def test_mark_can_not_be_allowed_to_cross(kind: str) -> None:
     text = f"sync: {{{kind}: {{metadata: {{labels: {{allow: [team, vsyncer.dev/cluster]}}}}}}}}}}\n"
     with pytest.raises(ConfigError) as caught:
-        build(parse(HEAD + text, "f.yaml"), installed())
+        build(parse(HEAD + text, "f.yaml"), INSTALLED)
     [problem] = map(str, caught.value.problems)
     assert "metadata.labels.allow: vsyncer.dev/cluster is a mark" in problem
-    assert build(parse(HEAD + text.replace("vsyncer.dev/cluster", "example.org/*"), "f.yaml"), installed())
+    assert build(parse(HEAD + text.replace("vsyncer.dev/cluster", "example.org/*"), "f.yaml"), INSTALLED)
 
 
 def test_translator_can_be_chosen_by_a_flag(plugins: Any) -> None:

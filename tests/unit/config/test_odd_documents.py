@@ -18,19 +18,22 @@ from syncer.cli.app import app
 from syncer.config import Document, build, parse
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 WHOLE = [
     yaml.safe_load(path.read_text()) for path in (EXAMPLES / "full.yaml", *sorted((EXAMPLES / "custom").glob("*.yaml")))
 ]
 
 
-def places(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+def paths(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """Return every place in a document."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [place for step, below in steps for place in ((*path, step), *places(below, (*path, step)))]
+    return [found for step, below in steps for found in ((*path, step), *paths(below, (*path, step)))]
 
 
-ODD = [(whole, place) for whole in WHOLE for place in places(whole)]
+ODD = [(whole, found) for whole in WHOLE for found in paths(whole)]
 
 
 @example(({"sync": {"custom": {"widgets.example.org": {}}}}, ("sync", "custom", "widgets.example.org")), "null")
@@ -39,13 +42,13 @@ ODD = [(whole, place) for whole in WHOLE for place in places(whole)]
 def test_configuration_with_any_contents_loads_or_has_all_problems_named(
     odd: tuple[Any, tuple[str | int, ...]], junk: str
 ) -> None:
-    whole, place = odd
-    said = "read"
+    whole, found = odd
+    message = "read"
     try:
-        build(Document("odd.yaml", data=replaced(whole, place, JUNK[junk])), installed())
+        build(Document("odd.yaml", data=replaced(whole, found, JUNK[junk])), INSTALLED)
     except SyncerError as error:
-        said = str(error)
-    assert said
+        message = str(error)
+    assert message
 
 
 @pytest.mark.parametrize(
@@ -67,7 +70,7 @@ def test_configuration_with_any_contents_loads_or_has_all_problems_named(
 )
 def test_text_of_any_characters_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(ConfigError):
-        build(parse(text, "odd.yaml"), installed())
+        build(parse(text, "odd.yaml"), INSTALLED)
 
 
 def test_file_of_any_bytes_is_refused_with_a_sentence(tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ from syncer.api import ConfigError
 from syncer.config import Loaded, build, parse
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\nsync:\n  "
 NO_FIXED = "can't have another owner; nothing in apiVersion, kind, metadata, status can"
 
 
 def loaded(sync: str) -> Loaded:
-    return build(parse(HEAD + sync + "\n", "f.yaml"), installed())
+    return build(parse(HEAD + sync + "\n", "f.yaml"), INSTALLED)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +36,7 @@ def test_right_owners_load(sync: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sync", "said"),
+    ("sync", "message"),
     [
         ("toHost: {configMaps: {authority: {metadata.labels: both}}}", NO_FIXED),
         ("toHost: {services: {authority: {status: both}}}", NO_FIXED),
@@ -85,9 +88,9 @@ def test_right_owners_load(sync: str) -> None:
         ("toHost: {configMaps: {onHostDeletion: delete}}", "'delete' is not one of recreate, propagate, report"),
     ],
 )
-def test_wrong_owner_is_a_problem(sync: str, said: str) -> None:
+def test_wrong_owner_is_a_problem(sync: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         loaded(sync)
     [problem] = caught.value.problems
-    assert said in str(problem)
+    assert message in str(problem)
     assert str(problem).startswith("f.yaml:6: sync.")

@@ -49,7 +49,7 @@ def test_right_patches_load(plugins: Any, patch: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("patch", "said"),
+    ("patch", "message"),
     [
         ("{op: replce, path: /spec/a}", ".op: 'replce' is not one of add, remove, replace, move, copy, test."),
         (
@@ -115,9 +115,9 @@ def test_right_patches_load(plugins: Any, patch: str) -> None:
         ),
     ],
 )
-def test_wrong_patch_is_a_problem_with_its_place(plugins: Any, patch: str, said: str) -> None:
+def test_wrong_patch_is_a_problem_with_its_place(plugins: Any, patch: str, message: str) -> None:
     [problem] = problems(plugins, patch)
-    assert problem.startswith(f"f.yaml:{LINE}: {WHERE}{said}")
+    assert problem.startswith(f"f.yaml:{LINE}: {WHERE}{message}")
 
 
 def test_marks_are_those_of_the_configured_prefix(plugins: Any) -> None:
@@ -131,8 +131,8 @@ def test_problems_come_all_at_once_also_in_other_sections(plugins: Any) -> None:
     more += "          cel: |\n            1 +\n            * 2\n"
     more += "  custom:\n    things.example.org:\n      patches: {up: [{path: spec.c, cel: 'valeu'}]}\n"
     found = problems(plugins, "{path: spec..a, cel: 'value +'}", more)
-    places = [problem.split(": ")[:2] for problem in found if "custom: no such" not in problem]
-    assert places == [
+    locations = [problem.split(": ")[:2] for problem in found if "custom: no such" not in problem]
+    assert locations == [
         ["f.yaml:11", f"{WHERE}.path"],
         ["f.yaml:11", f"{WHERE}.cel"],
         ["f.yaml:17", "sync.fromHost.gadgetParts.patches.up[0].cel"],

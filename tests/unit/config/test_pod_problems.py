@@ -6,19 +6,22 @@ from syncer.api import ConfigError
 from syncer.config import build, parse
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
 
 
 def problems(option: str) -> list[str]:
     try:
-        build(parse(f"{HEAD}sync: {{toHost: {{pods: {{{option}}}}}}}\n", "f.yaml"), installed())
+        build(parse(f"{HEAD}sync: {{toHost: {{pods: {{{option}}}}}}}\n", "f.yaml"), INSTALLED)
     except ConfigError as error:
         return [str(problem).removeprefix("f.yaml:5: sync.toHost.pods.") for problem in error.problems]
     return []
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "message"),
     [
         ("allowVolumes: [hostpath]", "allowVolumes[0]: hostpath is no type of volume. Did you mean hostPath?"),
         ("allowVolumes: [projected.podcertificate]", "Did you mean projected.podCertificate?"),
@@ -33,9 +36,9 @@ def problems(option: str) -> list[str]:
         ("runtimeClassName: gVisor", "runtimeClassName: expected a DNS name: lower-case letters"),
     ],
 )
-def test_option_that_no_pod_could_have_is_refused(option: str, said: str) -> None:
+def test_option_that_no_pod_could_have_is_refused(option: str, message: str) -> None:
     [problem] = problems(option)
-    assert said in problem
+    assert message in problem
 
 
 @pytest.mark.parametrize(

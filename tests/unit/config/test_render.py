@@ -5,7 +5,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from config_fakes import Gadgets, Straight, Widgets
+from config_fakes import Gadgets, Straight, WidgetConfig, Widgets
 
 from syncer.config import Override, SyncerConfig, build, config_with, nearest, option_at, options, parse
 from syncer.config.render import defaults, markdown, rows, schema
@@ -26,6 +26,13 @@ def test_defaults_explain_each_option() -> None:
     assert "  # Time after which another daemon may take over from a silent leader. (duration)\n" in text
     assert '    name: ""\n' in text
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_defaults_show_the_options_of_every_kind_for_the_first_one_alone() -> None:
+    text = defaults(MODEL)
+    assert text.count("maxRetryDelay: 1m\n") == 1
+    assert text.index("    # Every kind has") < text.index("    widgets:\n") < text.index("maxRetryDelay")
+    assert "    gadgetParts: {}\n" in text
 
 
 def test_schema_accepts_files_that_load_and_refuses_others() -> None:
@@ -96,7 +103,7 @@ def test_section_help_is_its_own_or_its_syncers_first_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("metrcs", "Did you mean metrics?"),
         ("log.levl", "Did you mean level?"),
@@ -104,9 +111,9 @@ def test_section_help_is_its_own_or_its_syncers_first_sentence() -> None:
         ("workers.x", ""),
     ],
 )
-def test_path_that_leads_nowhere_gets_a_guess(path: str, said: str) -> None:
+def test_path_that_leads_nowhere_gets_a_guess(path: str, message: str) -> None:
     assert option_at(MODEL, path) is None
-    assert nearest(MODEL, path) == said
+    assert nearest(MODEL, path) == message
 
 
 def test_table_has_a_line_for_each_option() -> None:
@@ -114,3 +121,22 @@ def test_table_has_a_line_for_each_option() -> None:
     assert "| `leaderElection.leaseDuration` | duration | `15s` |" in table
     assert "| `virtualClusters[].name` | DNS label | required |" in table
     assert "| `log.level` | debug \\| info \\| warning \\| error | `info` |" in table
+
+
+def test_table_has_the_options_of_every_kind_once() -> None:
+    common, others = markdown(MODEL).split("\n## Other options\n")
+    assert "\n| `maxRetryDelay` | duration | `1m` |" in common
+    assert "\n| `patches.down[].rename` |" in common
+    assert "maxRetryDelay" not in others
+    assert "`sync.fromHost.gadgetParts.enabled`" not in others
+
+
+def test_table_shows_an_option_of_every_kind_where_a_kind_has_another_default() -> None:
+    class Off(WidgetConfig):
+        enabled: bool = False
+
+    class Lonely(Widgets):
+        config = Off
+
+    table = markdown(config_with([Lonely], translator=Straight))
+    assert "\n| `sync.toHost.widgets.enabled` | true or false | `false` |" in table

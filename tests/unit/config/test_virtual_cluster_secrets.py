@@ -11,6 +11,9 @@ from syncer.config import Loaded, Override, build, config_with, parse
 from syncer.config.render import schema
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n"
 SECRETS = HEAD + "virtualClusterSecrets:\n- namespace: team\n  hostNamespaces: [pods, more]\n"
 MODEL = config_with([Widgets, Gadgets], translator=Straight)
@@ -101,7 +104,7 @@ def test_wrong_entry_is_refused_where_it_is(plugins: Any, text: str, expected: s
 
 def test_translator_that_lets_tenants_name_host_namespaces_is_refused() -> None:
     for where in ("names: {translator: per-namespace}\n", "  names: {translator: per-namespace}\n"):
-        [problem] = problems(installed(), SECRETS + where)
+        [problem] = problems(INSTALLED, SECRETS + where)
         assert "names.translator: puts copies into host namespaces that tenants name, so a Secret could" in problem
 
 
@@ -129,6 +132,13 @@ def test_virtual_cluster_that_is_not_listed_may_be_selected(plugins: Any) -> Non
 def test_one_that_is_listed_must_be_named_beside_secrets(plugins: Any) -> None:
     with pytest.raises(ConfigError, match="several virtual clusters: shop, those of Secrets in team"):
         _ = loaded(plugins, SECRETS + "virtualClusters: [{name: shop, hostNamespace: vc}]\n").cluster
+
+
+def test_unnamed_entry_gets_the_selected_name_beside_secrets(plugins: Any) -> None:
+    listed = SECRETS + "virtualClusters: [{hostNamespace: vc}]\n"
+    found = loaded(plugins, listed, Override("cluster", "shop", "--cluster"))
+    assert found.chosen == "shop"
+    assert found.cluster.host_namespace == "vc"
 
 
 def test_control_socket_is_named_by_the_namespace_of_the_secrets(plugins: Any) -> None:

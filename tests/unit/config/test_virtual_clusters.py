@@ -59,7 +59,7 @@ def test_list_without_entries_is_refused(plugins: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("virtualClusters:\n", "f.yaml:3: virtualClusters: expected a list, found nothing."),
         ("virtualClusters: {name: a}\n", "f.yaml:3: virtualClusters: expected a list, found a mapping."),
@@ -82,8 +82,8 @@ def test_list_without_entries_is_refused(plugins: Any) -> None:
         ),
     ],
 )
-def test_list_problem_names_line_and_path(plugins: Any, text: str, said: str) -> None:
-    assert problems(plugins, HEAD + text) == [said]
+def test_list_problem_names_line_and_path(plugins: Any, text: str, message: str) -> None:
+    assert problems(plugins, HEAD + text) == [message]
 
 
 def test_short_form_problem_names_the_path_as_written(plugins: Any) -> None:
@@ -133,7 +133,7 @@ def test_two_of_the_same_name_are_refused(plugins: Any) -> None:
     ]
 
 
-def test_two_whose_copies_would_have_the_same_names_are_refused(plugins: Any) -> None:
+def test_two_entries_with_the_same_copy_names_are_refused(plugins: Any) -> None:
     translator = "names: {translator: straight}\n"
     assert problems(plugins, SEVERAL + translator) == [
         (
@@ -291,7 +291,7 @@ def test_entry_can_have_a_name_translator_of_its_own(plugins: Any) -> None:
     )
 
 
-def test_entry_with_an_unknown_translator_is_told_there(plugins: Any) -> None:
+def test_unknown_translator_is_reported_at_its_entry(plugins: Any) -> None:
     assert problems(plugins, LIST + "    names: {translator: anywere}\n") == [
         (
             "f.yaml:6: virtualClusters[0].names.translator: no name translator is called 'anywere'; "
@@ -306,7 +306,7 @@ def test_entry_that_names_a_plugin_has_it_loaded(plugins: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "common", "said"),
+    ("own", "common", "message"),
     [
         ("sync: {toHost: {widgets: {size: x}}}", "", "f.yaml:6: virtualClusters[0].sync.toHost.widgets.size: expected"),
         ("sync: {toHost: {widgets: {sizee: 1}}}", "", "f.yaml:6: virtualClusters[0].sync.toHost.widgets.sizee: no suc"),
@@ -326,9 +326,9 @@ def test_entry_that_names_a_plugin_has_it_loaded(plugins: Any) -> None:
         ),
     ],
 )
-def test_entry_problem_is_told_once_and_where_it_stands(plugins: Any, own: str, common: str, said: str) -> None:
+def test_entry_problem_is_reported_once_with_its_line(plugins: Any, own: str, common: str, message: str) -> None:
     [problem] = problems(plugins, f"{LIST}    {own}\n{common}\n")
-    assert problem.startswith(said)
+    assert problem.startswith(message)
 
 
 def test_entry_value_has_the_origin_of_its_line_or_of_the_line_at_the_top(plugins: Any) -> None:

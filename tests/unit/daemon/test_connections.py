@@ -13,7 +13,7 @@ import pytest
 from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
 from syncer.api import Side
-from syncer.api.errors import Missing, NoCredentials, Unauthorized, Unreachable
+from syncer.api.errors import NoCredentials, NotFound, Unauthorized, Unreachable
 from syncer.clusters.client import SideClient
 from syncer.clusters.transport import ConnectionFailed, CredentialsAwaited, CredentialsFailed, HttpRequest, HttpResponse
 from syncer.daemon.connections import DIALS, LAST_PROBE, PROBE_INTERVAL, PROBE_SECONDS, PROBES_LOST, Connections
@@ -67,11 +67,11 @@ class Kept:
     """The connection of a cluster, and what it has told."""
 
     def __init__(self, connections: Connections, name: str = "shop", side: Side = Side.VIRTUAL) -> None:
-        self.line, self.told = Line(), list[str]()
+        self.line, self.notified = Line(), list[str]()
         self.connection = connections.add(
             SideClient(name, side, self.line),
-            lost=lambda: self.told.append("lost"),
-            back=lambda: self.told.append("back"),
+            lost=lambda: self.notified.append("lost"),
+            back=lambda: self.notified.append("back"),
         )
 
 
@@ -101,7 +101,7 @@ def test_cluster_that_answers_the_probe_is_not_lost() -> None:
                 one.connection.lost(RESET)
                 assert one.connection.up
                 await asyncio.sleep(SOON)
-                assert (one.connection.up, one.told, len(one.line.probes)) == (True, [], 1 + number)
+                assert (one.connection.up, one.notified, len(one.line.probes)) == (True, [], 1 + number)
 
     virtual_time.run(scenario())
 
@@ -115,15 +115,15 @@ def test_cluster_that_answers_is_probed_at_intervals_and_lost_after_some_failure
             await asyncio.sleep(PROBE_INTERVAL + PROBE_SECONDS)
             assert one.connection.up, "one that gets no answer may be a single one"
             await asyncio.sleep((PROBES_LOST - 1) * (PROBE_INTERVAL + PROBE_SECONDS))
-            assert (type(one.connection.error), one.told) == (Unreachable, ["lost"])
+            assert (type(one.connection.error), one.notified) == (Unreachable, ["lost"])
             assert "virtual cluster shop: get /readyz" in str(one.connection.error)
 
     virtual_time.run(scenario())
 
 
 def anonymous() -> HttpResponse:
-    said = 'forbidden: User "system:anonymous" cannot get path "/api"'
-    body = {"kind": "Status", "status": "Failure", "message": said, "reason": "Forbidden", "code": 403}
+    text = 'forbidden: User "system:anonymous" cannot get path "/api"'
+    body = {"kind": "Status", "status": "Failure", "message": text, "reason": "Forbidden", "code": 403}
     return HttpResponse(403, {}, json.dumps(body).encode())
 
 
@@ -140,12 +140,12 @@ def test_cluster_that_refuses_the_credentials_is_lost_within_a_probe_though_noth
         async with kept() as one:
             one.line.refusal = refusal
             await asyncio.sleep(PROBE_INTERVAL)
-            assert (type(one.connection.error), one.told) == (Unauthorized, ["lost"])
+            assert (type(one.connection.error), one.notified) == (Unauthorized, ["lost"])
             assert "the credentials are not accepted" in str(one.connection.error)
             assert one.connection.trouble == "the virtual cluster does not accept the daemon's credentials"
             one.line.refusal = None
             await asyncio.sleep(LAST_PROBE)
-            assert (one.connection.error, one.connection.trouble, one.told) == (None, "", ["lost", "back"])
+            assert (one.connection.error, one.connection.trouble, one.notified) == (None, "", ["lost", "back"])
 
     virtual_time.run(scenario())
 
@@ -209,7 +209,7 @@ def test_reason_why_a_cluster_is_lost_is_that_of_the_last_probe() -> None:
                 one.line.answers, one.line.refusal = True, REFUSALS["401"]
                 await asyncio.sleep(LAST_PROBE)
                 assert isinstance(one.connection.error, Unauthorized)
-            assert one.told == ["lost"]
+            assert one.notified == ["lost"]
 
     virtual_time.run(scenario())
 
@@ -231,7 +231,7 @@ def test_cluster_is_lost_until_a_probe_is_answered() -> None:
             one.connection.lost(RESET)
             await asyncio.sleep(SOON)
             lost = one.connection.error
-            assert (type(lost), one.told) == (Unreachable, ["lost"])
+            assert (type(lost), one.notified) == (Unreachable, ["lost"])
             assert "refused" in str(lost)
             one.connection.lost(Unreachable("another"))
             assert one.connection.error is lost
@@ -241,7 +241,7 @@ def test_cluster_is_lost_until_a_probe_is_answered() -> None:
             assert 1.0 <= min(pauses) < max(pauses) <= LAST_PROBE, "it is probed again, at random intervals"
             one.line.answers = True
             await asyncio.sleep(LAST_PROBE)
-            assert (one.connection.up, one.told) == (True, ["lost", "back"])
+            assert (one.connection.up, one.notified) == (True, ["lost", "back"])
             assert not one.line.is_closed, "its owner goes on to use it"
 
     virtual_time.run(scenario())
@@ -254,12 +254,12 @@ def test_cluster_that_does_not_answer_from_the_beginning_is_lost_with_the_first_
             one.line.answers = False
             running = asyncio.create_task(one.connection.run())
             await asyncio.sleep(SOON)
-            assert (one.connection.up, one.told) == (True, [])
+            assert (one.connection.up, one.notified) == (True, [])
             one.connection.lost(RESET)
-            assert (one.connection.error, one.told) == (RESET, ["lost"])
+            assert (one.connection.error, one.notified) == (RESET, ["lost"])
             one.line.answers = True
             await asyncio.sleep(LAST_PROBE)
-            assert (one.connection.up, one.told) == (True, ["lost", "back"])
+            assert (one.connection.up, one.notified) == (True, ["lost", "back"])
             running.cancel()
 
     virtual_time.run(scenario())
@@ -290,11 +290,11 @@ def test_clusters_are_lost_each_by_itself_and_the_host_is_no_virtual_cluster() -
                 each.line.answers = False
             both[0].connection.lost(RESET)
             await asyncio.sleep(SOON)
-            assert [each.told for each in both] == [["lost"], []]
+            assert [each.notified for each in both] == [["lost"], []]
             running[0].cancel()
             both[1].connection.lost(RESET)
             await asyncio.sleep(SOON)
-            assert [each.told for each in both] == [["lost"], ["lost"]]
+            assert [each.notified for each in both] == [["lost"], ["lost"]]
             probes = len(both[0].line.probes)
             await asyncio.sleep(60)
             assert len(both[0].line.probes) == probes, "a connection that has ended is probed no longer"
@@ -379,7 +379,7 @@ def test_cluster_that_answers_in_any_way_is_not_waited_for() -> None:
             one = Kept(made, "no-api-server")
             one.line.status = 404
             async with asyncio.timeout(SOON):
-                with pytest.raises(Missing):
+                with pytest.raises(NotFound):
                     await one.connection.reach(60)
             one = Kept(made, "unusable")
             one.line.complaint = "the exec plugin failed"

@@ -40,7 +40,7 @@ WIDGETS = Resource("example.org/v1", "Widget", "widgets")
 SETTINGS = Settings("vc", "vc-ns", SingleNamespace(cluster="vc", namespace="vc-ns"))
 MARKS = SETTINGS.marks
 KEY = Key("shop", "web")
-PLACE = SETTINGS.names.to_host(WIDGETS, KEY)
+HOST_KEY = SETTINGS.names.to_host(WIDGETS, KEY)
 
 
 class Widgets(Mirror[Config]):
@@ -109,22 +109,22 @@ class Stands(Syncer[Config], FakeSyncUp):
 class Reader:
     """Reads nothing."""
 
-    def resolve(self, *place: Any, **how: Any) -> None:
+    def resolve(self, *key: Any, **how: Any) -> None:
         pass
 
-    def get(self, *place: Any) -> Obj | None:
+    def get(self, *key: Any) -> Obj | None:
         return None
 
-    def keys(self, *place: Any) -> list[Key]:
+    def keys(self, *key: Any) -> list[Key]:
         return []
 
-    def indexed(self, *place: Any) -> list[Key]:
+    def indexed(self, *key: Any) -> list[Key]:
         return []
 
-    def values(self, *place: Any) -> list[str]:
+    def values(self, *key: Any) -> list[str]:
         return []
 
-    def used(self, *place: Any) -> bool | None:
+    def used(self, *key: Any) -> bool | None:
         return None
 
     def synced(self, resource: Resource) -> bool:
@@ -136,7 +136,7 @@ class Reader:
     def minor_version(self, side: Side) -> int:
         return 0
 
-    def original(self, place: Key) -> Key | None:
+    def original(self, key: Key) -> Key | None:
         return None
 
     def leave_out(self, fields: Iterable[str]) -> None:

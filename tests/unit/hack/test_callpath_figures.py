@@ -3,7 +3,7 @@
 from hack.callpath.figures import figures, ratios, shortest, tree
 from hack.callpath.probe import Step
 
-WAY = [
+CALL_PATH = [
     Step("Reader.read", "clusters/reader.py", 10, resumed=False, depth=0, caller=None, caller_line=0),
     Step(
         "Applier.put",
@@ -36,7 +36,7 @@ WAY = [
 
 
 def test_figures_are_of_the_shortest_path_with_the_spread_of_all() -> None:
-    assert figures([[*WAY, WAY[0]], WAY, [*WAY, WAY[0], WAY[0]]]) == {
+    assert figures([[*CALL_PATH, CALL_PATH[0]], CALL_PATH, [*CALL_PATH, CALL_PATH[0], CALL_PATH[0]]]) == {
         "calls": 3,
         "files": 4,
         "resumptions": 1,
@@ -56,21 +56,21 @@ def test_figures_are_of_the_shortest_path_with_the_spread_of_all() -> None:
 
 
 def test_shortest_path_has_the_fewest_calls() -> None:
-    resumed = [WAY[2]] * 5
-    assert shortest([WAY, resumed]) is resumed
+    resumed = [CALL_PATH[2]] * 5
+    assert shortest([CALL_PATH, resumed]) is resumed
 
 
 def test_ratio_is_this_by_the_other() -> None:
-    this, other = figures([WAY[:2]]), figures([[*WAY, WAY[0]]])
+    this, other = figures([CALL_PATH[:2]]), figures([[*CALL_PATH, CALL_PATH[0]]])
     assert ratios(this, other) == {"calls": 0.5, "files": 0.5, "resumptions": 0.0}
 
 
 def test_ratio_to_nothing_is_none() -> None:
-    assert ratios(figures([WAY]), figures([WAY[:1]]))["resumptions"] is None
+    assert ratios(figures([CALL_PATH]), figures([CALL_PATH[:1]]))["resumptions"] is None
 
 
 def test_tree_indents_a_step_below_its_caller_with_both_lines() -> None:
-    assert [line.split("  syncer/") for line in tree(WAY[:3])] == [
+    assert [line.split("  syncer/") for line in tree(CALL_PATH[:3])] == [
         [f"{'Reader.read':<72}", "clusters/reader.py:10"],
         [f"{'  Applier.put':<72}", "engine/apply/applier.py:20  from syncer/clusters/reader.py:12"],
         [f"{'~ Worker.run':<72}", "engine/controllers/worker.py:30"],

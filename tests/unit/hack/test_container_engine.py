@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hack.container import engine
-from hack.realnode import place
+from hack.realnode import node_site
 
 
 class Dockerd:
@@ -33,7 +33,7 @@ def test_control_groups_of_an_engine_go_with_it_and_those_of_another_stay(
     groups = tmp_path / "cgroup"
     (groups / "memory").mkdir(parents=True)
     (groups / "pids" / "docker").mkdir(parents=True)
-    monkeypatch.setattr(place, "_CGROUPS", groups)
+    monkeypatch.setattr(node_site, "_CGROUPS", groups)
     monkeypatch.setattr(engine, "spawn", lambda *_: Dockerd(groups))
     monkeypatch.setattr(engine.Engine, "answers", lambda _: True)
     monkeypatch.setattr(engine.Engine, "run", lambda *_: "")

@@ -45,9 +45,9 @@ def test_default_deny_drops_all_but_the_pod_itself_in_both_directions() -> None:
     assert found["ingress-10.244.0.2"] == ["ip saddr 10.244.0.2 accept", "jump policy-0-ingress", "drop"]
     assert found["egress-10.244.0.3"] == ["ip daddr 10.244.0.3 accept", "jump policy-0-egress", "drop"]
     assert found["policy-0-ingress"] == found["policy-0-egress"] == []
-    held = "ip saddr vmap { 10.244.0.2 : jump egress-10.244.0.2, 10.244.0.3 : jump egress-10.244.0.3 }"
+    verdicts = "ip saddr vmap { 10.244.0.2 : jump egress-10.244.0.2, 10.244.0.3 : jump egress-10.244.0.3 }"
     for hook in ("egress-forward", "egress-input"):
-        assert found[hook][1:] == ["ct state established,related accept", held]
+        assert found[hook][1:] == ["ct state established,related accept", verdicts]
     assert "10.244.0.4" not in str(found)
 
 

@@ -101,6 +101,27 @@ def packages_of(tree: Path, scratch: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(into.iterdir())}
 
 
+def test_links_of_a_packages_readme_lead_to_the_repository() -> None:
+    page = "[a](docs/a.md#b) [c](../c.md) [d](#d) [e](https://e.example)\n```python\nx[0](y)\n```\n[f](f)"
+    at = "https://github.com/vsyncer/vsyncer/blob/main"
+    assert release_builds.with_absolute_links(page, Path("plugins/one")) == (
+        f"[a]({at}/plugins/one/docs/a.md#b) [c]({at}/plugins/c.md) [d](#d) [e](https://e.example)\n"
+        f"```python\nx[0](y)\n```\n[f]({at}/plugins/one/f)"
+    )
+    assert release_builds.with_absolute_links("[a](docs/a.md)", Path()) == f"[a]({at}/docs/a.md)"
+
+
+@pytest.mark.slow
+def test_descriptions_of_packages_have_no_relative_links(tree: Path, tmp_path: Path) -> None:
+    setup = SETUP.replace("version", "long_description = file: README.md\nversion")
+    (tree / "setup.cfg").write_text(setup.format(name="vsyncer", package="syncer"))
+    (tree / "README.md").write_text("[Operations](docs/operate/index.md)\n")
+    packages_of(tree, tmp_path)
+    with zipfile.ZipFile(tmp_path / "files" / "vsyncer-1.2.0-py3-none-any.whl") as wheel:
+        metadata = wheel.read("vsyncer-1.2.0.dist-info/METADATA").decode()
+    assert "(https://github.com/vsyncer/vsyncer/blob/main/docs/operate/index.md)" in metadata
+
+
 @pytest.mark.slow
 def test_packages_are_the_same_whatever_umask_and_times_are(tree: Path, tmp_path: Path) -> None:
     first = packages_of(tree, tmp_path / "first")
@@ -152,7 +173,7 @@ def test_charts_are_the_same_and_have_their_dependencies(tree: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_dry_run_lists_what_is_built_and_what_is_still_to_do(
+def test_dry_run_lists_built_files_and_remaining_steps(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(release, "package_charts", lambda sources, into, *, epoch: None)

@@ -28,7 +28,7 @@ FILES = {
     "charts/shared/Chart.yaml": LIBRARY.format(version="1.2.0"),
     "Dockerfile": "FROM scratch\nARG VERSION=1.2.0\n",
     "README.md": "# vsyncer\n",
-    "docs/operating.md": "Use `ghcr.io/vsyncer/syncer:1.2.0`.\n",
+    "docs/operate/image.md": "Use `ghcr.io/vsyncer/syncer:1.2.0`.\n",
     "charts/syncer/README.md": "    targetRevision: v1.2.0\n",
     "CHANGELOG.md": "# Changelog\n\n## [1.2.0] - 2026-11-27\n\n## [1.1.0] - 2026-10-01\n",
 }
@@ -87,7 +87,7 @@ def test_everything_of_another_version_is_found_at_once(tree: Path) -> None:
         *("charts/syncer/Chart.yaml", "charts/syncer/Chart.yaml", "charts/syncer/Chart.yaml"),
         "charts/syncer/Chart.lock",
         "Dockerfile",
-        "docs/operating.md",
+        "docs/operate/image.md",
         "charts/syncer/README.md",
         "CHANGELOG.md",
         "plugins/one/CHANGELOG.md",
@@ -161,3 +161,11 @@ def test_tree_outside_git_is_refused(tree: Path) -> None:
     [found] = findings(tree, "1.2.0")
     assert found.where == "git"
     assert not found.is_pending
+
+
+def test_published_distributions_have_the_licence_in_their_folders() -> None:
+    root = Path(__file__).parents[3]
+    folders = {each.name: root / each.folder for each in published(root)}
+    assert {"vsyncer", "kube-envtest", "vsyncer-cert-manager"} <= folders.keys()
+    licence = (root / "LICENSE").read_bytes()
+    assert [name for name, folder in folders.items() if (folder / "LICENSE").read_bytes() != licence] == []

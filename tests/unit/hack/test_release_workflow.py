@@ -58,7 +58,7 @@ def test_each_job_has_the_one_permission_that_it_needs() -> None:
     }
 
 
-def test_what_publishes_for_good_comes_after_what_can_be_repeated() -> None:
+def test_permanent_publishing_comes_after_repeatable_steps() -> None:
     order = {name: job.get("needs") for name, job in JOBS.items()}
     assert order == {"build": None, "registry": "build", "pypi": "registry", "github": "pypi"}
 

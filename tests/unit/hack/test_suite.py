@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from hack.realnode.inside import Failed
-from hack.realnode.place import ROOT
+from hack.realnode.node_site import ROOT
 from hack.suite import images, runner, table
 from hack.suite.__main__ import locked
 from hack.suite.cases import NETWORK_POLICIES, BadChoice, Case, batches, chosen, listed

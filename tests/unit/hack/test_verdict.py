@@ -1,6 +1,7 @@
 """The last lines of a run name the failures and their reasons: tried on a small checkout with stages of its own."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from hack.gate.__main__ import _run
 from hack.gate.stages import Stage
 from hack.gate.verdict import Verdict
 stages.tool = lambda name: sys.prefix + "/bin/" + name
-run.PATIENCE = 20.0
+run.PATIENCE = 60.0
 
 def tests(*arguments):
     return stages.pytest("-p", "no:cacheprovider", *arguments)
@@ -90,6 +91,28 @@ def test_passing_tests_are_counted(checkout: Checkout) -> None:
     status, lines = checkout.run()
     assert (status, lines[-2]) == (0, "1 passed, 0 failed")
     assert lines[1].endswith(" s  units: 1 passed")
+
+
+BURNS = """
+import time
+def test_burns():
+    end = time.process_time() + 1.6
+    while time.process_time() < end:
+        pass
+"""
+
+
+@pytest.mark.parametrize("workers", ["", "-n1"])
+def test_cpu_seconds_of_stages_and_slow_files_are_shown(checkout: Checkout, workers: str) -> None:
+    checkout.write("tests/unit/test_burns.py", BURNS)
+    _, lines = checkout.run(f'Stage("units", tests("tests/unit", "-p", "xdist", "{workers}"[:3] or "-q"), tests=True)')
+    stage = re.fullmatch(r" +\d+ s, CPU (\d+) s  units: 2 passed", lines[1])
+    assert stage
+    assert int(stage[1]) >= 2
+    assert lines[2] == "── files that took longest"
+    file = re.fullmatch(r" +\d+ s, CPU (\d+) s  tests/unit/test_burns.py", lines[3])
+    assert file
+    assert int(file[1]) >= 2
 
 
 @pytest.mark.parametrize("workers", ["", "-n2"])
@@ -330,17 +353,26 @@ def test_more_than_three_failing_tests_on_real_servers_are_red(checkout: Checkou
     assert (status, lines[-2]) == (1, "0 passed, 4 failed")
 
 
-def test_stage_that_mostly_waits_runs_beside_others_and_ends_before_the_one_it_is_to(checkout: Checkout) -> None:
+def test_waiting_stages_run_beside_others_and_go_first(checkout: Checkout) -> None:
     checkout.write("tests/unit/test_it.py", GOOD + "def test_waits():\n    open('waiting').read()\n")
-    os.mkfifo(checkout.folder / "waiting")
+    for fifo in ("waiting", "servers"):
+        os.mkfifo(checkout.folder / fifo)
+    shows = "ps -o ni= $$ >nice-{name}; cat /proc/self/autogroup >group-{name} || true"
+    second = f"{shows.format(name='second')}; cat servers"
+    first = f"{shows.format(name='first')}; echo >waiting; echo >servers"
     status, lines = checkout.run(
         'Stage("node", tests("tests/unit"), tests=True, before="later")',
-        'Stage("first", ("sh", "-c", "echo >waiting; ps -o ni= $$ >nice"))',
+        f'Stage("second", ("sh", "-c", "{second}"), before="later")',
+        f'Stage("first", ("sh", "-c", "{first}"))',
         'Stage("later", ("sh", "-c", "ls tests/unit/__pycache__; exit 3"))',
     )
     assert (status, lines[-2]) == (1, "2 passed, 0 failed")
-    assert [line.partition(" s  ")[2] for line in lines[1:4]] == ["first", "node: 2 passed", "later FAILED"]
-    assert int((checkout.folder / "nice").read_text()) == min(os.nice(0) + NICE, 19)
+    shown = [line.partition(" s  ")[2] for line in lines[1:5]]
+    assert shown == ["first", "node: 2 passed", "second", "later FAILED"]
+    for number, name in enumerate(("second", "first"), start=1):
+        assert int((checkout.folder / f"nice-{name}").read_text()) == min(os.nice(0) + number * NICE, 19)
+        group = (checkout.folder / f"group-{name}").read_text()  # empty where the kernel has none
+        assert not group or group.split()[-1] == str(number * NICE)
 
 
 def test_stage_beside_others_is_waited_for_where_none_comes_after_it(checkout: Checkout) -> None:

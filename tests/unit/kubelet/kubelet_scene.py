@@ -15,6 +15,7 @@ from single_requests import SingleRequests
 from syncer.api.context import Settings
 from syncer.api.errors import ClusterError
 from syncer.api.objects import Key, Obj, Side
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.client import SideClient
 from syncer.clusters.credentials import Access
 from syncer.clusters.dialer import Dialer
@@ -33,12 +34,12 @@ PATIENCE = 60.0
 NODE = "node1"
 SETTINGS = Settings("shop", "vc-shop", SingleNamespace(cluster="shop", namespace="vc-shop"))
 POD = Key("web", "front")
-PLACE = SETTINGS.names.to_host(PODS, POD)
+HOST_KEY = SETTINGS.names.to_host(PODS, POD)
 LOGS = f"/containerLogs/{POD.namespace}/{POD.name}/main"
 EXEC = f"/exec/{POD.namespace}/{POD.name}/main?command=id&output=1"
 #: The annotation of a copy with the containers that were sent.
 RECORD = "vsyncer.dev/containers"
-PODS_OF_HOST = f"/api/v1/namespaces/{PLACE.namespace}/pods"
+PODS_OF_HOST = f"/api/v1/namespaces/{HOST_KEY.namespace}/pods"
 
 #: Answers a request of the host: gets its head, and the streams.
 Answer = Callable[[str, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -61,11 +62,11 @@ def host_pod() -> Obj:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": PLACE.name,
-            "namespace": PLACE.namespace,
+            "name": HOST_KEY.name,
+            "namespace": HOST_KEY.namespace,
             "uid": "h-1",
             "labels": marks.labels(SETTINGS.identity, POD),
-            "annotations": marks.annotations(PODS, virtual_pod(), PLACE) | {RECORD: '{"containers":["main"]}'},
+            "annotations": marks.annotations(PODS, virtual_pod(), HOST_KEY) | {RECORD: '{"containers":["main"]}'},
         },
         "spec": {"nodeName": NODE, "containers": [{"name": "main"}], "ephemeralContainers": [{"name": "debug"}]},
     }
@@ -192,7 +193,7 @@ async def scene(
     async def in_home(namespace: str) -> bool:
         if isinstance(holds_copies, ClusterError):
             raise holds_copies
-        return holds_copies and namespace == PLACE.namespace
+        return holds_copies and namespace == HOST_KEY.namespace
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -211,7 +212,7 @@ async def scene(
     endpoint, credentials = Endpoint("127.0.0.1", listening.sockets[0].getsockname()[1]), Bearer(to_host)
     virtual.objects[f"/api/v1/namespaces/{POD.namespace}/pods/{POD.name}"] = virtual_pod()
     virtual.allowed, virtual.tokens = {"apiserver", "prometheus"}, {"secret": "prometheus", "weak": "alice"}
-    host.objects[f"{PODS_OF_HOST}/{PLACE.name}"] = host_pod()
+    host.objects[f"{PODS_OF_HOST}/{HOST_KEY.name}"] = host_pod()
     pem = b"".join(each.bytes() for each in issued.cert_chain_pems)
     tls = certificates.context(Serving.of(pem, issued.private_key_pem.bytes()), ca.cert_pem.bytes())
     server = KubeletServer(
@@ -219,8 +220,8 @@ async def scene(
         SideClient("shop", Side.VIRTUAL, virtual, dialer=Dialer(endpoint, credentials)),
         SideClient("host", Side.HOST, host, dialer=Dialer(endpoint, credentials)),
         tls=lambda: tls,
-        to_virtual_text=lambda place, text: text.replace(place.key.name, place.virtual.name),
-        bounds=bounds,
+        to_virtual_text=lambda pod, text: text.replace(pod.key.name, pod.virtual.name),
+        bounds=bounds or Bounds(ByteBudget()),
         holds_copies=in_home,
         pods_of=lambda node: [json.dumps(virtual_pod()).encode()] if node == NODE else [],
         usages=usages,

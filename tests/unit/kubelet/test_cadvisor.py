@@ -83,9 +83,10 @@ def test_address_of_a_kubelet_is_that_of_its_node() -> None:
 class Host(SingleRequests):
     """A host whose node has a kubelet on the loopback, in plain text."""
 
-    def __init__(self, page: bytes, status: int = 200) -> None:
+    def __init__(self, page: bytes, status: int = 200, copies: Mapping[Key, Own] = COPIES) -> None:
+        self.copies = copies
         self.page, self.status, self.asked = page, status, list[bytes]()
-        self.said: list[tuple[str, str]] = []
+        self.reported: list[tuple[str, str]] = []
 
     async def __aenter__(self) -> HostKubelets:
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -93,7 +94,7 @@ class Host(SingleRequests):
         cluster = SideClient(
             "host", Side.HOST, self, dialer=Dialer(Endpoint("127.0.0.1", port, tls=False), Bearer(None))
         )
-        return HostKubelets(cluster, lambda node: COPIES, lambda *said: self.said.append(said))
+        return HostKubelets(cluster, lambda node: self.copies, lambda *reported: self.reported.append(reported))
 
     async def __aexit__(self, *error: object) -> None:
         self.server.close()
@@ -143,6 +144,14 @@ async def test_page_has_the_families_that_the_tenant_has_samples_of() -> None:
     assert b"Authorization: Bearer of-the-daemon\r\n" in head
 
 
+async def test_kubelet_of_a_node_without_copies_is_not_asked() -> None:
+    """So nobody learns which nodes the host has."""
+    host = Host(PAGE, copies={})
+    async with host as kubelets:
+        assert await kubelets.metrics("any") == b""
+    assert (host.asked, host.reported) == ([], [("", "")])
+
+
 async def test_kubelet_that_refuses_is_reported_and_not_queried_again_at_once() -> None:
     host = Host(b"Forbidden (user=system:serviceaccount:vsyncer:daemon)", 403)
     async with host as kubelets:
@@ -151,7 +160,7 @@ async def test_kubelet_that_refuses_is_reported_and_not_queried_again_at_once() 
                 await kubelets.metrics(NODE)
             assert (refused.value.status, "daemon" in refused.value.text) == (503, False)
     assert len(host.asked) == 1
-    assert host.said == [
+    assert host.reported == [
         ("the host's node gives no metrics of containers", f"{NODE}: its kubelet answers with status 403")
     ]
 

@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from kubelet_scene import (
     EXEC,
+    HOST_KEY,
     LOGS,
     NODE,
     PATIENCE,
-    PLACE,
     POD,
     PODS_OF_HOST,
     Silent,
@@ -28,6 +28,7 @@ from kubelet_scene import (
     wait_until,
 )
 
+from syncer.byte_budget import ByteBudget
 from syncer.kubelet.listener import Bounds
 
 UPGRADE = ("Connection: Upgrade", "Upgrade: SPDY/3.1")
@@ -146,7 +147,7 @@ async def test_container_that_the_host_put_into_the_pod_is_not_reached() -> None
         pod = host_pod()
         pod["spec"]["containers"].append({"name": "proxy-of-host"})
         pod["spec"]["ephemeralContainers"] = [{"name": "debugger-of-host"}]
-        here.host.objects[f"{PODS_OF_HOST}/{PLACE.name}"] = pod
+        here.host.objects[f"{PODS_OF_HOST}/{HOST_KEY.name}"] = pod
         for container in ("proxy-of-host", "debugger-of-host"):
             for path in ("containerLogs", "exec", "attach"):
                 status, _ = await here.ask(f"/{path}/{POD.namespace}/{POD.name}/{container}", *UPGRADE)
@@ -163,7 +164,7 @@ async def test_pod_that_takes_the_name_after_it_was_confirmed_is_not_read(path: 
         nonlocal got
         other = host_pod()
         other["metadata"].update({"uid": "h-2", "labels": {}, "annotations": {}})
-        here.host.objects[f"{PODS_OF_HOST}/{PLACE.name}"] = other
+        here.host.objects[f"{PODS_OF_HOST}/{HOST_KEY.name}"] = other
         if "exec" in path:
             writer.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
         else:
@@ -234,7 +235,7 @@ async def silent(tls: ssl.SSLContext, port: int, data: bytes) -> Streams:
 
 
 async def test_answered_connections_that_the_client_leaves_open_are_bounded() -> None:
-    async with scene(bounds=Bounds(young=20)) as here:
+    async with scene(bounds=Bounds(ByteBudget(), young=20)) as here:
         tls, before = here.tls(), open_files()
         kept = [await silent(tls, here.port, request("/healthz")) for _ in range(60)]
         await asyncio.sleep(0.3)

@@ -1,6 +1,7 @@
 """A request reaches the tenant's own Pod on the host and nothing else, whoever asks and whatever the path."""
 
 import asyncio
+import math
 import os
 import resource
 import socket
@@ -11,10 +12,10 @@ import pytest
 import trustme
 from kubelet_scene import (
     EXEC,
+    HOST_KEY,
     LOGS,
     NODE,
     PATIENCE,
-    PLACE,
     POD,
     PODS_OF_HOST,
     RECORD,
@@ -28,7 +29,8 @@ from kubelet_scene import (
 
 from syncer.api.errors import Unreachable
 from syncer.api.objects import Obj
-from syncer.kubelet.listener import Bounds, room
+from syncer.byte_budget import ByteBudget
+from syncer.kubelet.listener import CONNECTION_OVERHEAD, Bounds, connections
 
 UPGRADE = ("Connection: Upgrade", "Upgrade: SPDY/3.1", "X-Stream-Protocol-Version: v4.channel.k8s.io")
 
@@ -42,7 +44,7 @@ async def test_logs_come_from_the_copy_with_the_daemons_credentials_and_no_heade
     assert reply.endswith(b"\r\n\r\nhello from the log\n")
     assert b"of-the-host" not in reply
     [head] = here.reached
-    assert head.startswith(f"GET {PODS_OF_HOST}/{PLACE.name}/log?container=main&tailLines=3 HTTP/1.0\r\n")
+    assert head.startswith(f"GET {PODS_OF_HOST}/{HOST_KEY.name}/log?container=main&tailLines=3 HTTP/1.0\r\n")
     assert "Authorization: Bearer of-the-daemon\r\n" in head
     assert "admin" not in head
     assert "a=b" not in head
@@ -114,7 +116,7 @@ async def test_user_of_a_certificate_who_may_not_is_refused() -> None:
         f"//containerLogs/{POD.namespace}/{POD.name}/main",
         f"/containerLogs/{POD.namespace}/another/main",
         f"/containerLogs/kube-system/{POD.name}/main",
-        f"/containerLogs/{PLACE.namespace}/{PLACE.name}/main",
+        f"/containerLogs/{HOST_KEY.namespace}/{HOST_KEY.name}/main",
         f"/containerLogs/{POD.namespace}/{POD.name}/sidecar",
         f"/portForward/{POD.namespace}/{POD.name}/another-uid",
         "/api/v1/secrets",
@@ -141,7 +143,7 @@ async def test_nothing_but_a_container_of_the_tenant_is_reached(target: str) -> 
 )
 async def test_host_pod_that_is_no_copy_of_the_pod_is_not_reached(change: Callable[[Obj], None]) -> None:
     async with scene() as here:
-        change(here.host.objects[f"{PODS_OF_HOST}/{PLACE.name}"])
+        change(here.host.objects[f"{PODS_OF_HOST}/{HOST_KEY.name}"])
         assert (await here.ask(LOGS))[0] == 404
         assert not here.reached
 
@@ -159,10 +161,14 @@ async def test_pod_is_not_reached_while_the_owner_of_its_host_namespace_is_unkno
     assert (here.host.asked, here.reached) == ([], [])
 
 
-async def test_pod_of_another_node_is_not_reached() -> None:
+@pytest.mark.parametrize("side", ["virtual", "host"])
+async def test_pod_of_another_node_is_not_reached(side: str) -> None:
     async with scene() as here:
-        here.virtual.objects[f"/api/v1/namespaces/{POD.namespace}/pods/{POD.name}"]["spec"]["nodeName"] = "node2"
+        server = here.virtual if side == "virtual" else here.host
+        [found] = [each for path, each in server.objects.items() if path.endswith((f"/pods/{POD.name}", HOST_KEY.name))]
+        found["spec"]["nodeName"] = "node2"
         assert (await here.ask(LOGS))[0] == 404
+        assert here.reached == []
 
 
 @pytest.mark.parametrize(
@@ -184,7 +190,7 @@ async def test_ephemeral_container_is_reached_only_if_it_was_sent(record: str | 
     async with scene() as here:
         pod = here.virtual.objects[f"/api/v1/namespaces/{POD.namespace}/pods/{POD.name}"]
         pod["spec"]["ephemeralContainers"] = [{"name": "debug"}]
-        marks = here.host.objects[f"{PODS_OF_HOST}/{PLACE.name}"]["metadata"]["annotations"]
+        marks = here.host.objects[f"{PODS_OF_HOST}/{HOST_KEY.name}"]["metadata"]["annotations"]
         del marks[RECORD]
         marks |= {} if record is None else {RECORD: record}
         assert (await here.ask(f"/containerLogs/{POD.namespace}/{POD.name}/debug"))[0] == status
@@ -193,7 +199,7 @@ async def test_ephemeral_container_is_reached_only_if_it_was_sent(record: str | 
 
 async def test_container_is_not_reached_before_the_host_has_it() -> None:
     async with scene() as here:
-        pod = here.host.objects[f"{PODS_OF_HOST}/{PLACE.name}"]
+        pod = here.host.objects[f"{PODS_OF_HOST}/{HOST_KEY.name}"]
         pod["metadata"]["annotations"][RECORD] = '{"ephemeralContainers":["later"]}'
         assert (await here.ask(f"/containerLogs/{POD.namespace}/{POD.name}/later"))[0] == 404
 
@@ -208,7 +214,7 @@ def refuses(status: str, body: str) -> Answer:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "said"),
+    ("status", "body", "text"),
     [
         ("400 Bad", '{"kind":"Status","message":"container in pod \\"NAME\\" waits"}', (400, b"container in pod")),
         ("404 Not Found", "pod NAME not found", (404, b"pod front not found")),
@@ -222,13 +228,13 @@ def refuses(status: str, body: str) -> Answer:
     ],
 )
 async def test_refusal_of_the_host_is_reported_in_words_for_the_tenant(
-    status: str, body: str, said: tuple[int, bytes]
+    status: str, body: str, text: tuple[int, bytes]
 ) -> None:
-    async with scene(refuses(status, body.replace("NAME", PLACE.name))) as here:
+    async with scene(refuses(status, body.replace("NAME", HOST_KEY.name))) as here:
         found = await here.ask(EXEC, *UPGRADE, method="POST")
-    assert found[0] == said[0]
-    assert found[1].startswith(said[1])
-    assert PLACE.name.encode() not in found[1]
+    assert found[0] == text[0]
+    assert found[1].startswith(text[1])
+    assert HOST_KEY.name.encode() not in found[1]
     assert b"10.0.0.7" not in found[1]
 
 
@@ -261,7 +267,7 @@ async def test_upgraded_connection_passes_bytes_both_ways_and_ends_with_the_clie
         sending = asyncio.create_task(send(writer, data))
         assert await reader.readexactly(len(data)) == data
         await sending
-        assert here.reached[0].startswith(f"POST {PODS_OF_HOST}/{PLACE.name}/exec?container=main&stdin=false&")
+        assert here.reached[0].startswith(f"POST {PODS_OF_HOST}/{HOST_KEY.name}/exec?container=main&stdin=false&")
         assert "upgrade: SPDY/3.1\r\n" in here.reached[0]
         writer.close()
         await wait_until(lambda: not here.server.bounds.trusted)
@@ -373,7 +379,7 @@ async def test_malformed_request_is_refused(data: bytes, status: int) -> None:
 
 
 async def test_half_open_connections_are_bounded_and_others_are_served() -> None:
-    async with scene(bounds=Bounds(young=20)) as here:
+    async with scene(bounds=Bounds(ByteBudget(), young=20)) as here:
         before = open_files()
         silent = [await asyncio.open_connection("127.0.0.1", here.port) for _ in range(300)]
         await asyncio.sleep(0.2)
@@ -389,25 +395,31 @@ def test_bound_leaves_files_for_all_else_and_raises_the_limit_of_the_process(mon
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
     for limits, most, expected in (
         ((1024, 2048), 768, [(2048, 2048)]),
-        ((1024, 1 << 20), 1000, [(2512, 1 << 20)]),
-        ((1 << 20, 1 << 20), 1000, []),
+        ((100, 256), 1, [(256, 256)]),
+        ((1 << 20, 1 << 20), 524_032, []),
+        ((1024, resource.RLIM_INFINITY), math.inf, [(resource.RLIM_INFINITY, resource.RLIM_INFINITY)]),
     ):
         monkeypatch.setattr(resource, "getrlimit", lambda _, limits=limits: limits)
         raised.clear()
-        assert (room(), raised) == (most, expected)
+        assert (connections(), raised) == (most, expected)
 
 
 async def test_trusted_connections_are_bounded() -> None:
-    async with scene(upgraded, bounds=Bounds(of_node=2)) as here:
+    """They are refused with the reason, by the memory of their namespace; other namespaces have some left."""
+    budget = ByteBudget(7 * CONNECTION_OVERHEAD // 2, divided=True)
+    async with scene(upgraded, bounds=Bounds(budget)) as here:
         writers = []
         for _ in range(2):
             reader, writer = await here.connect()
             writer.write(request(EXEC, *UPGRADE, method="POST"))
             await reader.readuntil(b"\r\n\r\n")
             writers.append(writer)
-        assert (await here.ask(LOGS))[0] == 503
+        status, text = await here.ask(LOGS)
+        assert status == 503
+        assert b"there are too many connections of the namespace web for the daemon's memory" in text
+        assert (await here.ask("/healthz"))[0] == 200
         writers[0].transport.abort()
-        await wait_until(lambda: here.server.bounds.trusted == {NODE: 1})
+        await wait_until(lambda: here.server.bounds.trusted == {POD.namespace: 1})
         for writer in writers:
             writer.transport.abort()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubelet_scene import NODE, POD, request, scene
 from prometheus_client.parser import text_string_to_metric_families
-from usage_scene import BACK, FRONT, measuring, place, virtual
+from usage_scene import BACK, FRONT, copy_name, measuring, virtual
 
 from syncer.kubelet import client, listener, pages
 
@@ -69,7 +69,7 @@ async def test_summary_is_that_of_the_pods_on_the_node() -> None:
 
 async def test_node_without_figures_has_pages_without_them() -> None:
     host = measuring()
-    host.pods = {place(FRONT): virtual(FRONT, "node2")}
+    host.pods = {copy_name(FRONT): virtual(FRONT, "node2")}
     usages = host.usages()
     assert b"node_cpu" not in await page("/metrics/resource", usages=usages)
     assert json.loads(await page("/stats/summary", usages=usages)) == {"node": {"nodeName": NODE}, "pods": []}

@@ -136,9 +136,9 @@ class Wire(asyncio.Transport):
 
 
 @pytest.mark.parametrize("upgraded", [True, False])
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("is_notified", [True, False])
 async def test_transports_of_a_relay_that_has_ended_are_freed_without_a_garbage_collection(
-    upgraded: bool, told: bool, monkeypatch: pytest.MonkeyPatch
+    upgraded: bool, is_notified: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each takes a megabyte with its buffers of TLS, and collections are rare."""
     monkeypatch.setattr("syncer.kubelet.relay.LINGER_SECONDS", 0.0)
@@ -148,7 +148,7 @@ async def test_transports_of_a_relay_that_has_ended_are_freed_without_a_garbage_
     Relay(ended.set, Pace(), upgraded=upgraded).join(one, other)
     other.lose()
     assert one.closing
-    if told:
+    if is_notified:
         one.lose()
     one.set_protocol(asyncio.Protocol())
     async with asyncio.timeout(PATIENCE):

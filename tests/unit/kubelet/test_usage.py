@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from kubelet_scene import NODE
-from usage_scene import BACK, FIGURES, FRONT, measured, measuring, place, virtual
+from usage_scene import BACK, FIGURES, FRONT, copy_name, measured, measuring, virtual
 
 from syncer.kubelet import usage
 from syncer.kubelet.errors import RefusedRequest
@@ -47,7 +47,7 @@ async def test_figures_are_those_of_the_tenants_own_containers() -> None:
 
 async def test_figures_of_a_node_are_the_sum_of_its_pods() -> None:
     host = measuring()
-    host.pods[place(BACK)] = virtual(BACK, NODE)
+    host.pods[copy_name(BACK)] = virtual(BACK, NODE)
     found = await host.usages().nodes()
     assert {name: (node.cpu, node.memory) for name, node in found.items()} == {
         NODE: (251_500_000, (64 << 20) + 1_024_000)
@@ -79,12 +79,12 @@ async def test_cpu_time_grows_by_the_use_between_two_queries(monkeypatch: pytest
     usages = host.usages()
     first = (await usages.pods())[FRONT].containers[0].seconds
     assert first == pytest.approx(2.5), "it begins with the window"
-    host.figures = [measured(place(FRONT), {"main": ("500m", "64Mi")}, second=20)]
+    host.figures = [measured(copy_name(FRONT), {"main": ("500m", "64Mi")}, second=20)]
     assert (await usages.pods())[FRONT].containers[0].seconds == pytest.approx(first + 10)
     assert (await usages.nodes())[NODE].seconds == pytest.approx(first + 10)
     assert (await usages.pods())[FRONT].containers[0].seconds == pytest.approx(first + 10), "nothing new is measured"
-    host.pods[place(FRONT)] = virtual(FRONT, started="2026-01-01T10:00:25Z")
-    host.figures = [measured(place(FRONT), {"main": ("500m", "64Mi")}, second=30)]
+    host.pods[copy_name(FRONT)] = virtual(FRONT, started="2026-01-01T10:00:25Z")
+    host.figures = [measured(copy_name(FRONT), {"main": ("500m", "64Mi")}, second=30)]
     assert (await usages.pods())[FRONT].containers[0].seconds == pytest.approx(5), "the container began anew"
 
 
@@ -100,17 +100,17 @@ async def test_host_without_figures_is_reported_without_its_names(
             await usages.pods()
         assert (refused.value.status, refused.value.text) == (503, why)
     assert len(host.asked) == 1, "it is asked again only after a while"
-    public, details = host.said[-1]
+    public, details = host.reported[-1]
     assert public == why
     assert details.startswith("host cluster: list pods.metrics.k8s.io")
     host.status = 200
     await asyncio.sleep(0.1)
     assert len(await usages.pods()) == 2
-    assert host.said[-1] == ("", "")
+    assert host.reported[-1] == ("", "")
 
 
 async def test_malformed_figures_of_a_pod_cost_that_pod_alone() -> None:
     host = measuring()
     host.figures[0] = {**host.figures[0], "timestamp": "yesterday"}
-    host.figures.append(measured(place(FRONT), {"main": ("a lot", "64Mi")}))
+    host.figures.append(measured(copy_name(FRONT), {"main": ("a lot", "64Mi")}))
     assert set(await host.usages().pods()) == {BACK}

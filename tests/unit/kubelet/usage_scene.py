@@ -8,7 +8,7 @@ from typing import Any
 from kubelet_scene import NODE, SETTINGS
 from single_requests import SingleRequests
 
-from syncer.api.objects import Key, Obj, Side
+from syncer.api.objects import Key, Obj, Side, key_of, uid_of
 from syncer.clusters.client import SideClient
 from syncer.clusters.transport import HttpRequest, HttpResponse
 from syncer.kubelet.usage import Copied, Usages
@@ -18,7 +18,7 @@ FIGURES = "/apis/metrics.k8s.io/v1beta1/namespaces/vc-shop/pods"
 FRONT, BACK = Key("web", "front"), Key("data", "back")
 
 
-def place(key: Key) -> str:
+def copy_name(key: Key) -> str:
     """Return the name of a Pod's copy."""
     return SETTINGS.names.to_host(PODS, key).name
 
@@ -60,7 +60,7 @@ class Measuring(SingleRequests):
     pods: dict[str, Obj] = field(default_factory=dict)
     status: int = 200
     asked: list[str] = field(default_factory=list)
-    said: list[tuple[str, str]] = field(default_factory=list)
+    reported: list[tuple[str, str]] = field(default_factory=list)
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         self.asked.append(request.path)
@@ -73,23 +73,24 @@ class Measuring(SingleRequests):
     def usages(self) -> Usages:
         """Return what reads its figures."""
         cluster = SideClient("host", Side.HOST, self)
-        return Usages(SETTINGS, cluster, self._copied, lambda *said: self.said.append(said))
+        return Usages(SETTINGS, cluster, self._copied, lambda *reported: self.reported.append(reported))
 
     def _copied(self, key: Key) -> Copied | None:
         """Return a Pod with those of its containers that it was created with."""
         found = self.pods.get(key.name)
         if found is None:
             return None
-        return Copied(found, frozenset(each["name"] for each in found["spec"]["containers"]))
+        names = frozenset(each["name"] for each in found["spec"]["containers"])
+        return Copied(key_of(found), uid_of(found), found, names)
 
 
 def measuring() -> Measuring:
     """Return a host with the figures of two Pods of the tenant, and of a pod that isn't."""
     host = Measuring()
-    host.pods = {place(FRONT): virtual(FRONT), place(BACK): virtual(BACK, "node2")}
+    host.pods = {copy_name(FRONT): virtual(FRONT), copy_name(BACK): virtual(BACK, "node2")}
     host.figures = [
-        measured(place(FRONT), {"main": ("250m", "64Mi"), "istio-proxy": ("1", "1Gi")}),
-        measured(place(BACK), {"main": ("1500000n", "1000Ki")}),
+        measured(copy_name(FRONT), {"main": ("250m", "64Mi"), "istio-proxy": ("1", "1Gi")}),
+        measured(copy_name(BACK), {"main": ("1500000n", "1000Ki")}),
         measured("kube-dns", {"main": ("1", "1Gi")}),
     ]
     return host

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kube_envtest import virtual_time
-from syncer.api import ConfigError, Conflict, Exists, Key, Missing, Obj, Resource, Unreachable
+from syncer.api import AlreadyExists, ConfigError, Conflict, Key, NotFound, Obj, Resource, Unreachable
 from syncer.leaderelection import lease as lease_module
 from syncer.leaderelection.lease import AnotherLeads, Lease, LeaseLost
 
@@ -27,12 +27,12 @@ class Api:
 
     async def get(self, resource: Resource, key: Key) -> Obj:
         if self.lease is None:
-            raise Missing("no such lease")
+            raise NotFound("no such lease")
         return self.lease
 
     async def create(self, resource: Resource, obj: Obj) -> Obj:
         if self.lease is not None:
-            raise Exists("the lease exists")
+            raise AlreadyExists("the lease exists")
         return self.keep(obj)
 
     async def patch(self, resource: Resource, key: Key, patch: Obj) -> Obj:
@@ -40,7 +40,7 @@ class Api:
             act, self.before_patch = self.before_patch, None
             act()
         if self.lease is None:
-            raise Missing("no such lease")
+            raise NotFound("no such lease")
         if patch["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
             raise Conflict("the lease has changed")
         return self.keep({"metadata": {}, "spec": self.lease["spec"] | patch["spec"]})
@@ -377,7 +377,7 @@ def command(api: Api, line: Line | None = None) -> Lease:
 def test_command_holds_the_lease_for_as_long_as_it_works_and_then_gives_it_up() -> None:
     async def main() -> None:
         api = Api()
-        async with command(api).held():
+        async with command(api).holding():
             await asyncio.sleep(600)
             assert api.spec["holderIdentity"] == "command"
         assert api.spec["holderIdentity"] == ""
@@ -390,7 +390,7 @@ def test_command_that_fails_or_is_cancelled_gives_the_lease_up_and_keeps_its_err
         api = Api()
         for error in (ZeroDivisionError, TimeoutError, asyncio.CancelledError):
             with pytest.raises(error):
-                async with command(api).held():
+                async with command(api).holding():
                     raise error
             assert api.spec["holderIdentity"] == ""
 
@@ -401,7 +401,7 @@ def test_command_is_refused_once_the_holder_renews() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         begun = asyncio.get_running_loop().time()
         with pytest.raises(AnotherLeads, match="first leads") as raised:
-            async with command(api).held():
+            async with command(api).holding():
                 raise AssertionError
         assert raised.value.holder == "first"
         assert asyncio.get_running_loop().time() - begun <= 4
@@ -414,7 +414,7 @@ def test_lease_of_a_dead_daemon_is_waited_for() -> None:
     async def main() -> None:
         api, loop = Api(), asyncio.get_running_loop()
         api.keep({"metadata": {}, "spec": {"holderIdentity": "dead", "leaseDurationSeconds": 15}})
-        async with command(api).held():
+        async with command(api).holding():
             assert 15 <= loop.time() <= 17
         assert api.spec["leaseTransitions"] == 1
 
@@ -427,7 +427,7 @@ def test_command_that_cant_reach_the_lease_does_not_begin() -> None:
         line = Line(api)
         line.state = "hanging"
         with pytest.raises(AnotherLeads, match="the leader is unknown"):
-            async with command(api, line).held():
+            async with command(api, line).holding():
                 raise AssertionError
         assert asyncio.get_running_loop().time() < 30
 
@@ -440,7 +440,7 @@ def test_command_that_loses_the_lease_is_ended(why: str) -> None:
         api, ended = Api(), ""
         line = Line(api)
         with pytest.raises(LeaseLost, match="was lost"):
-            async with command(api, line).held():
+            async with command(api, line).holding():
                 if why == "taken":
                     api.keep({"metadata": {}, "spec": api.spec | {"holderIdentity": "thief"}})
                 else:

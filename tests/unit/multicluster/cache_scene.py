@@ -37,7 +37,7 @@ class Site:
         #: The times of requests for a path.
         self.asked: list[tuple[float, str]] = []
         #: Tokens that came with requests, in order, each once in a row.
-        self.seen: list[str] = []
+        self.used_tokens: list[str] = []
         self.closed = 0
         #: Paths that are answered with a status, so many times.
         self.refusals: dict[str, tuple[int, float]] = {}
@@ -85,8 +85,8 @@ class Door:
             raise DeadlineExceeded("no connection in time")
         access = await self._credentials.access()
         token = dict(access.headers).get("Authorization", "").removeprefix("Bearer ")
-        if site.seen[-1:] != [token]:
-            site.seen.append(token)
+        if site.used_tokens[-1:] != [token]:
+            site.used_tokens.append(token)
         return token in site.tokens
 
     async def send(self, request: HttpRequest) -> HttpResponse:

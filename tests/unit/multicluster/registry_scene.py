@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from fleet_scene import PODS, SECRETS, Site, running
 
-from syncer.api import Exists, Key, Obj
+from syncer.api import AlreadyExists, Key, Obj
 from syncer.multicluster import Cluster, ClusterRegistry, Controller, Request, Spawned
 from syncer.testing.objects import pod, secret
 
@@ -29,7 +29,7 @@ class Pods:
             while self.stubborn:
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.sleep(1)
-            with contextlib.suppress(Exists):
+            with contextlib.suppress(AlreadyExists):
                 await of.manage.create(SECRETS, secret(f"{of.name}-{request.name}", namespace="seen"))
 
         controller = Controller(reconcile)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 from fleet_scene import PODS, SECRETS, Site, running
 
-from syncer.api import Exists, Key, Obj, Resource
+from syncer.api import AlreadyExists, Key, Obj, Resource
 from syncer.multicluster import (
     Agent,
     Client,
@@ -48,7 +48,7 @@ class Notes:
         self.calls.append("install")
         if self.fault:
             raise self.fault
-        with contextlib.suppress(Exists):
+        with contextlib.suppress(AlreadyExists):
             await client.create(NAMESPACES, build(NAMESPACES, "agent"))
 
     async def uninstall(self, client: Client, obj: Obj) -> None:

@@ -156,8 +156,8 @@ async def test_child_is_repaired_and_made_again() -> None:
 async def test_parent_goes_after_its_child_and_keeps_foreign_finalizers() -> None:
     scene = Scene()
     async with scene.settled() as child:
-        held = {**child, "metadata": {**child["metadata"], "finalizers": ["example.org/slow"]}}
-        scene.us.server.put(held)
+        with_finalizer = {**child, "metadata": {**child["metadata"], "finalizers": ["example.org/slow"]}}
+        scene.us.server.put(with_finalizer)
         await asyncio.sleep(5)
         await scene.delete_parent()
         await eventually(lambda: "deletionTimestamp" in scene.child_objects()[0]["metadata"])
@@ -215,7 +215,7 @@ async def test_child_that_the_cache_does_not_show_is_not_made_twice() -> None:
 
 
 @in_virtual_time
-async def test_parents_whose_namespace_and_name_join_alike_have_children_of_their_own() -> None:
+async def test_parents_of_alike_joined_names_have_their_own_children() -> None:
     scene = Scene()
     for namespace, name in (("foo-bar", "baz"), ("foo", "bar-baz")):
         scene.eu.server.put(pod(name, namespace=namespace, metadata={"labels": {"app": name}}))

@@ -11,7 +11,7 @@ import pytest
 from fleet_scene import CONFIG_MAPS, PODS, SECRETS, Site, eventually, in_virtual_time, running
 
 from kube_envtest import Rule
-from syncer.api import ConfigError, Conflict, Key, Missing, Obj, Resource, labels_of
+from syncer.api import ConfigError, Conflict, Key, NotFound, Obj, Resource, labels_of
 from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream
 from syncer.multicluster import (
@@ -108,7 +108,7 @@ async def test_informer_begins_when_it_is_asked_for_while_the_cluster_runs_and_n
 
 
 @in_virtual_time
-async def test_namespace_of_the_options_limits_what_is_asked_and_read() -> None:
+async def test_namespace_of_the_options_limits_requests_and_reads() -> None:
     site = Site("eu", thing("a"), node("n1"), options=ClusterOptions(namespace="shop"))
     async with running(site):
         assert await site.cluster.get(SECRETS, A)
@@ -123,20 +123,20 @@ async def test_namespace_of_the_options_limits_what_is_asked_and_read() -> None:
 
 @in_virtual_time
 async def test_live_resource_is_read_in_the_namespace_of_the_options_alone_and_never_cached() -> None:
-    options = ClusterOptions(namespace="shop", live=frozenset([SECRETS, NODES]))
+    options = ClusterOptions(namespace="shop", disable_for=frozenset([SECRETS, NODES]))
     site = Site(
         "eu", thing("a"), thing("b", {"color": "red"}), thing("a", namespace="bank"), node("n1"), options=options
     )
     site.cluster.add_index(SECRETS, "colour", lambda obj: [colour(obj)])
     async with running(site):
         assert len(await site.cluster.list(SECRETS)) == len(await site.cluster.list(SECRETS, namespace="shop")) == 2
-        assert [each["metadata"]["name"] for each in await site.cluster.find(SECRETS, "colour", "red")] == ["b"]
+        assert [each["metadata"]["name"] for each in await site.cluster.by_index(SECRETS, "colour", "red")] == ["b"]
         assert len(await site.cluster.list(NODES)) == 1
         assert set(site.requests("list", SECRETS)) == {"/api/v1/namespaces/shop/secrets"}
         assert site.requests("watch", SECRETS) == []
         assert list(site.cluster.informers()) == []
         with pytest.raises(KeyError):
-            await site.cluster.find(SECRETS, "unknown", "red")
+            await site.cluster.by_index(SECRETS, "unknown", "red")
         for resource in (SECRETS, CONFIG_MAPS):
             with pytest.raises(ValueError, match="caches namespace shop alone; read 'bank' by its client"):
                 await site.cluster.list(resource, namespace="bank")
@@ -148,23 +148,23 @@ async def test_index_finds_objects_whether_added_before_or_after_the_start() -> 
     site = Site("eu", *many)
     site.cluster.add_index(SECRETS, "before", lambda obj: [colour(obj)])
     async with running(site):
-        assert len(await site.cluster.find(SECRETS, "before", "red")) == 150
+        assert len(await site.cluster.by_index(SECRETS, "before", "red")) == 150
         site.cluster.add_index(SECRETS, "after", lambda obj: [colour(obj)])
-        assert len(await site.cluster.find(SECRETS, "after", "red")) == 150
+        assert len(await site.cluster.by_index(SECRETS, "after", "red")) == 150
         site.server.put(thing("c1", {"color": "green"}))
         site.server.delete("secrets", Key("shop", "c3"))
         await eventually(lambda: len(site.cluster.informer(SECRETS)) == 299)
-        assert len(await site.cluster.find(SECRETS, "before", "red")) == 148
-        assert len(await site.cluster.find(SECRETS, "after", "red")) == 148
+        assert len(await site.cluster.by_index(SECRETS, "before", "red")) == 148
+        assert len(await site.cluster.by_index(SECRETS, "after", "red")) == 148
         with pytest.raises(KeyError):
-            await site.cluster.find(SECRETS, "unknown", "red")
+            await site.cluster.by_index(SECRETS, "unknown", "red")
 
 
 @in_virtual_time
 async def test_resource_of_a_name_is_found_when_its_definition_comes_later() -> None:
     site = Site("eu")
     assert await site.cluster.resource("pods") == PODS
-    with pytest.raises(Missing, match=r"there is no resource foos\.example\.org"):
+    with pytest.raises(NotFound, match=r"there is no resource foos\.example\.org"):
         await site.cluster.resource("foos.example.org")
     site.server.put(crd("foos.example.org"))
     assert (await site.cluster.resource("foos.example.org")).kind == "Foo"
@@ -277,7 +277,7 @@ async def test_kubeconfig_that_cannot_be_used_is_refused_at_once(tmp_path: Path)
 @in_virtual_time
 async def test_cluster_speaks_with_its_own_name() -> None:
     site = Site("eu")
-    with pytest.raises(Missing, match=r"^cluster eu: get secrets shop/a"):
+    with pytest.raises(NotFound, match=r"^cluster eu: get secrets shop/a"):
         await site.cluster.client.get(SECRETS, A)
 
 
@@ -285,7 +285,7 @@ async def test_cluster_speaks_with_its_own_name() -> None:
 
 
 @in_virtual_time
-async def test_deletions_missed_while_the_watch_was_broken_are_told() -> None:
+async def test_deletions_missed_by_a_broken_watch_are_notified() -> None:
     site = Site("eu", *(thing(f"c{number}") for number in range(100)))
     changes = Changes()
     async with running(site):
@@ -302,7 +302,7 @@ async def test_deletions_missed_while_the_watch_was_broken_are_told() -> None:
 
 
 @in_virtual_time
-async def test_deletions_missed_while_the_cluster_did_not_run_are_told_with_another_client_too() -> None:
+async def test_deletions_missed_by_a_stopped_cluster_are_notified_over_another_client() -> None:
     site = Site("eu", thing("a"), thing("b"))
     changes = Changes()
     cluster = site.cluster
@@ -393,7 +393,7 @@ async def test_selector_that_is_none_is_refused_instead_of_selecting_everything(
 
 
 @in_virtual_time
-async def test_read_of_a_cluster_that_nobody_runs_says_so() -> None:
+async def test_read_of_a_cluster_that_does_not_run_names_the_remedy() -> None:
     with pytest.raises(NotSynced, match="aren't listed after 5 s; nobody runs this cluster"):
         await Site("eu").cluster.list(PODS)
 
@@ -406,10 +406,10 @@ async def test_resource_that_is_not_served_is_named_in_the_log_once_with_a_hint(
     site.cluster.informer(Resource("v1", "Pod", "podz"))
     async with running(site):
         await asyncio.sleep(600)
-    said = [line for line in capsys.readouterr().err.splitlines() if "can't be listed or watched" in line]
-    assert len(said) == 1
-    assert "podz" in said[0]
-    assert "is its plural right" in said[0]
+    output = [line for line in capsys.readouterr().err.splitlines() if "can't be listed or watched" in line]
+    assert len(output) == 1
+    assert "podz" in output[0]
+    assert "is its plural right" in output[0]
 
 
 @in_virtual_time

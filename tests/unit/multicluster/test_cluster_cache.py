@@ -263,7 +263,7 @@ async def test_connection_that_ends_by_a_bug_begins_again(monkeypatch: pytest.Mo
     scene = CacheScene("a")
     async with scene.running() as cache:
         with monkeypatch.context() as patched:
-            patched.setattr(ClusterConnection, "_tell_failures", Mock(side_effect=RuntimeError("a bug")))
+            patched.setattr(ClusterConnection, "_notify_failures", Mock(side_effect=RuntimeError("a bug")))
             scene.static.put("a", scene.member("a", labels={"any": "news"}))
             await until(1)
             assert cache.get_status("a").message == "its connection has ended badly"
@@ -325,7 +325,7 @@ async def test_provider_that_raises_is_run_again_and_its_clusters_stay() -> None
 
 
 @in_virtual_time
-async def test_fake_is_connected_to_what_it_is_given_alone() -> None:
+async def test_fake_is_connected_to_the_given_clusters_alone() -> None:
     scene = CacheScene("a")
     async with scene.running() as cache:
         fake = FakeClusterCache({"a": cache.get_client("a")}, "known")
@@ -348,10 +348,10 @@ async def test_fake_is_connected_to_what_it_is_given_alone() -> None:
         fake.add(controller)
         assert controller.clusters == {"a": cache.get_client("a")}
         source = fake.source("me")
-        fake.tell("a", UP)
+        fake.notify("a", UP)
         assert await source.get() == ClusterEvent("a", UP)
         fake.leave(source)
-        fake.tell("a", DOWN)
+        fake.notify("a", DOWN)
         assert waiting(source) == []
         assert (list(fake), "a" in fake, "b" in fake) == (["a"], True, False)
         fake.remove("a")
@@ -362,7 +362,7 @@ async def test_fake_is_connected_to_what_it_is_given_alone() -> None:
 
 
 @in_virtual_time
-async def test_fake_has_what_the_cache_has() -> None:
+async def test_fake_has_the_methods_of_the_cache() -> None:
     both: list[Clusters] = [CacheScene().cache, fake := FakeClusterCache({"a": Fleet("a").cluster})]
     names = {name for name in vars(Clusters) if not name.startswith("_")}
     assert all(hasattr(each, name) for each in both for name in names)

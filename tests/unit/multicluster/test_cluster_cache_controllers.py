@@ -128,7 +128,7 @@ async def test_manager_of_the_controller_leaves_the_clusters_of_the_cache_to_it_
 
 
 @in_virtual_time
-async def test_source_of_a_controller_requests_what_it_maps_connects_and_disconnects_to() -> None:
+async def test_source_of_a_controller_maps_connects_and_disconnects_to_requests() -> None:
     def owners(cluster: str) -> list[Request]:
         if cluster == "odd":
             raise RuntimeError("a cluster that nobody knows")
@@ -159,5 +159,5 @@ async def test_source_of_a_controller_requests_what_it_maps_connects_and_disconn
 def test_events_that_wait_come_in_the_order_in_which_they_last_happened() -> None:
     source = ClusterSource("me", None, ())
     for happening in (Happening.CONNECTED, Happening.DISCONNECTED, Happening.CONNECTED):
-        source.tell(ClusterEvent("eu", happening), now=0.0)
+        source.notify(ClusterEvent("eu", happening), now=0.0)
     assert [event.happening for event in waiting(source)] == [Happening.DISCONNECTED, Happening.CONNECTED]

@@ -50,7 +50,7 @@ async def test_clusters_without_the_label_are_never_dialled() -> None:
 
 
 @in_virtual_time
-async def test_filter_function_says_which_clusters_there_are() -> None:
+async def test_filter_function_selects_clusters() -> None:
     scene = CacheScene("a", "b", select=lambda name, member: name != "b" or "on" in member.labels)
     async with scene.running() as cache:
         assert list(cache) == ["a"]
@@ -85,7 +85,7 @@ def test_filter_that_raises_selects_nothing_and_costs_no_other_cluster(options: 
 
 @in_virtual_time
 async def test_live_resources_are_never_cached() -> None:
-    scene = CacheScene("a", clusters=ClusterOptions(live=frozenset([SECRETS])))
+    scene = CacheScene("a", clusters=ClusterOptions(disable_for=frozenset([SECRETS])))
     scene["a"].server.put(secret("x", {"a": "b"}))
     async with scene.running() as cache:
         client = cache.get_client("a")
@@ -101,9 +101,9 @@ async def test_live_resources_are_never_cached() -> None:
 
 
 @in_virtual_time
-async def test_parts_limit_what_is_cached_on_the_server() -> None:
+async def test_parts_limit_caches_on_the_server() -> None:
     parts = {PODS: Part(namespace="shop", selector="app=web", fields="spec.nodeName=n1")}
-    scene = CacheScene("a", clusters=ClusterOptions(parts=parts))
+    scene = CacheScene("a", clusters=ClusterOptions(by_object=parts))
     web = {"labels": {"app": "web"}}
     scene["a"].server.put(pod("good", metadata=web, spec={"nodeName": "n1"}))
     scene["a"].server.put(pod("other-node", metadata=web, spec={"nodeName": "n2"}))
@@ -140,14 +140,14 @@ async def test_indexes_are_filled_before_a_cluster_counts_as_connected_also_agai
     scene["a"].server.put(pod("x", spec={"nodeName": "n1"}))
     async with scene.running() as cache:
         client = cache.get_client("a")
-        assert len(await client.find(NODES, "spec.providerID", "aws:///i-1")) == 1
-        assert len(await client.find(PODS, "node", "n1")) == 1
+        assert len(await client.by_index(NODES, "spec.providerID", "aws:///i-1")) == 1
+        assert len(await client.by_index(PODS, "node", "n1")) == 1
         scene["a"].refuse()
         await until(51)
         scene["a"].server.put(node("n2", spec={"providerID": "aws:///i-2"}))
         scene["a"].refusals.clear()
         await until(81)
-        assert len(await cache.get_client("a").find(NODES, "spec.providerID", "aws:///i-2")) == 1
+        assert len(await cache.get_client("a").by_index(NODES, "spec.providerID", "aws:///i-2")) == 1
 
 
 def test_provider_id_index_leaves_empty_ids_out_and_other_kinds_are_an_error() -> None:
@@ -194,15 +194,15 @@ async def test_cached_read_ends_at_the_timeout_of_the_options_unless_its_cluster
         scene["a"].server.faults.add(Rule(verb="list", resource="pods", latency=15.0))  # of each page
         client.add_index(PODS, "all", lambda obj: ["yes"])
         begun = now()
-        reads = [client.get(PODS, Key("shop", "x")), client.list(PODS), client.find(PODS, "all", "yes")]
+        reads = [client.get(PODS, Key("shop", "x")), client.list(PODS), client.by_index(PODS, "all", "yes")]
         for ended in await asyncio.gather(*reads, return_exceptions=True):
             assert isinstance(ended, NotSynced)
         assert now() - begun == pytest.approx(seconds, abs=0.1)
 
 
 @in_virtual_time
-async def test_probe_options_change_what_is_asked_and_when() -> None:
-    scene = CacheScene("a", probe_path="/readyz", probe_interval=3.0, probe_threshold=2, retry=4.0)
+async def test_probe_options_change_path_and_time_of_probes() -> None:
+    scene = CacheScene("a", probe_path="/readyz", probe_interval=3.0, probe_threshold=2, max_retry_delay=4.0)
     async with scene.running() as cache:
         await until(7)
         assert scene["a"].at("/readyz") == [0.0, 3.0, 6.0]

@@ -67,7 +67,7 @@ async def test_login_that_cannot_be_read_is_asked_for_again_after_ten_seconds_an
 
 
 @in_virtual_time
-async def test_connect_goes_from_what_says_most_to_the_caches() -> None:
+async def test_connect_checks_the_login_before_it_fills_caches() -> None:
     environ = {"POD_NAMESPACE": "shop", "POD_NAME": "me", "POD_UID": "u"}
     scene = CacheScene("a", environ=environ, indexes=[NODE_PROVIDER_ID_INDEX])
     async with scene.running() as cache:
@@ -86,7 +86,7 @@ async def test_connect_goes_from_what_says_most_to_the_caches() -> None:
         ("/api/v1", 503, Reason.UNREACHABLE),
     ],
 )
-def test_connect_that_is_refused_says_why(path: str, status: int, reason: Reason) -> None:
+def test_refused_connect_has_its_reason(path: str, status: int, reason: Reason) -> None:
     @in_virtual_time
     async def main() -> None:
         scene = CacheScene("a")
@@ -238,7 +238,7 @@ async def test_news_of_a_connected_cluster_neither_probe_nor_connect() -> None:
         assert cache.get_uncached_client("a") is client
 
 
-def test_requeue_is_the_least_of_what_is_asked_for_and_else_ten_seconds() -> None:
+def test_requeue_is_the_least_delay_given_and_else_ten_seconds() -> None:
     assert requeue() == 10.0
     assert requeue(None) == 10.0
     assert requeue(30.0, None) == 30.0
@@ -264,7 +264,7 @@ async def test_disconnect_closes_the_client_and_ends_watches_and_unused_caches()
 
 
 @in_virtual_time
-async def test_cluster_whose_caches_are_not_filled_in_time_is_not_connected() -> None:
+async def test_cluster_with_unfilled_caches_is_not_connected() -> None:
     scene = CacheScene("a", indexes=[NODE_PROVIDER_ID_INDEX], initial_sync=60.0)
     rule = Rule(verb="list", resource="nodes", status=500)
     scene["a"].server.faults.add(rule)
@@ -329,7 +329,7 @@ async def test_token_of_the_cluster_in_which_the_process_runs_is_swapped_in_plac
             assert cache.get_connection("a").token == f"token-{number}"
         assert cache.get_uncached_client("a") is client
         assert site.closed == closed
-        assert len(site.seen) > 5, "the probes had the new tokens"
+        assert len(site.used_tokens) > 5, "the probes had the new tokens"
 
 
 @in_virtual_time
@@ -461,7 +461,7 @@ async def test_token_is_swapped_in_place_with_no_list_no_watch_and_no_event() ->
         assert list(dict.fromkeys(handler.names)) == [f"p{number}" for number in range(30)]
         assert [(one.verb, one.path) for one in site.server.requests if one.verb in ("list", "watch")] == before
         assert waiting(source) == []
-        assert len(site.seen) > 5, "the probes had the new tokens"
+        assert len(site.used_tokens) > 5, "the probes had the new tokens"
 
 
 @in_virtual_time

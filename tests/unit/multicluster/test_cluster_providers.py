@@ -27,7 +27,7 @@ from syncer.multicluster import (
     SecretsProvider,
     parsed,
 )
-from syncer.multicluster.logins import LARGEST, MOST_PARTS
+from syncer.multicluster.logins import LARGEST, MOST_PARTS, of_files
 from syncer.testing.objects import crd, crd_version, secret
 
 CA = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n").decode()
@@ -77,9 +77,11 @@ class RecordedFleet:
         ({}, {"certificate-authority-data": "", "certificate-authority": "/etc/shadow"}, "names a file"),
         ({}, {"certificate-authority-data": "", "insecure-skip-tls-verify": True}, "lets anybody be the server"),
         ({}, {"server": "http://10.0.0.1"}, "without TLS"),
+        ({}, {"proxy-url": "http://user:pass@169.254.169.254:80"}, "proxy-url connects to any address"),
+        ({}, {"proxy-url": "https://10.0.0.1"}, "proxy-url connects to any address"),
     ],
 )
-def test_kubeconfig_of_others_is_refused_what_would_give_them_anything_of_ours(
+def test_kubeconfig_of_others_gets_no_program_or_file_of_ours(
     user: Mapping[str, Any], cluster: Mapping[str, Any], message: str
 ) -> None:
     with pytest.raises(CannotConnect, match=message) as caught:
@@ -88,8 +90,28 @@ def test_kubeconfig_of_others_is_refused_what_would_give_them_anything_of_ours(
     assert "Secret a/b" in str(caught.value)
 
 
+def test_kubeconfig_of_others_is_reached_through_the_proxy_of_the_environment() -> None:
+    found = parsed(config().encode(), source="x", environ={"HTTPS_PROXY": "http://p:3128"}).endpoint.proxy
+    assert found
+    assert (found.host, found.source) == ("p", "HTTPS_PROXY")
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_kubeconfig_file_names_a_proxy_if_it_is_trusted(tmp_path: Path, trusted: bool) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(config({}, {"proxy-url": "http://p:3128"}))
+    if trusted:
+        found = of_files([file], context="", environ={}, trusted=True).endpoint.proxy
+        assert found
+        assert found.host == "p"
+        return
+    with pytest.raises(CannotConnect, match="proxy-url connects to any address") as caught:
+        of_files([file], context="", environ={}, trusted=False)
+    assert caught.value.reason is Reason.REFUSED
+
+
 @pytest.mark.parametrize("data", [b"", b"[]", b"a: {", b"\xff\xfe\x00", b"clusters: 1"])
-def test_kubeconfig_of_others_that_cannot_be_parsed_says_so(data: bytes) -> None:
+def test_malformed_kubeconfig_of_others_is_reported(data: bytes) -> None:
     with pytest.raises(CannotConnect) as caught:
         parsed(data, source="Secret a/b", environ={})
     assert caught.value.reason is Reason.UNPARSABLE
@@ -140,7 +162,7 @@ def test_secret_for_the_daemon_of_a_virtual_control_plane_is_used_and_stays_labe
         (b"- x\n" * MOST_PARTS, "too many parts"),
     ],
 )
-def test_kubeconfig_of_others_costs_little_whatever_is_in_it(text: bytes, message: str) -> None:
+def test_kubeconfig_of_others_costs_little(text: bytes, message: str) -> None:
     with pytest.raises(CannotConnect, match=message) as caught:
         parsed(text, source="Secret a/b", environ={})
     assert caught.value.reason is Reason.UNPARSABLE
@@ -233,7 +255,7 @@ def test_own_files_may_run_programs_and_name_files_and_those_of_others_may_not(t
 
 
 @in_virtual_time
-async def test_files_of_others_cost_little_whatever_is_in_them(tmp_path: Path) -> None:
+async def test_files_of_others_cost_little(tmp_path: Path) -> None:
     file = tmp_path / "c.kubeconfig"
     file.write_text(config())
     fleet = RecordedFleet()
@@ -247,7 +269,7 @@ async def test_files_of_others_cost_little_whatever_is_in_them(tmp_path: Path) -
 
 
 @in_virtual_time
-async def test_function_says_which_clusters_there_are_and_may_fail() -> None:
+async def test_function_provides_clusters_and_may_fail() -> None:
     found: dict[str, ProvidedCluster] = {"a": ProvidedCluster(read=unread)}
     fails = False
 

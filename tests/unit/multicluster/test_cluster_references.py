@@ -8,6 +8,7 @@ from fleet_scene import SECRETS, Site, eventually, in_virtual_time, running
 from syncer.api import Obj, Resource
 from syncer.multicluster import (
     ADMIRALTY_REFERENCE_ANNOTATION,
+    DEPLOYMENTS,
     REFERENCE_ANNOTATION,
     Controller,
     ControllerOptions,
@@ -17,7 +18,6 @@ from syncer.multicluster import (
 )
 from syncer.testing.objects import pod, secret
 
-DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
 #: As Go's multicluster-controller writes it.
 WRITTEN = {
     "apiVersion": "apps/v1",

@@ -28,7 +28,7 @@ UP, DOWN, FAILING = Happening.CONNECTED, Happening.DISCONNECTED, Happening.PROBE
 
 
 @in_virtual_time
-async def test_watch_of_a_name_is_begun_once_and_shows_what_is_there() -> None:
+async def test_watch_of_a_name_begins_once_and_shows_existing_objects() -> None:
     scene = CacheScene("a")
     scene["a"].server.put(pod("x"))
     first, second = Handler(), Handler()
@@ -46,7 +46,7 @@ async def test_watch_of_a_name_is_begun_once_and_shows_what_is_there() -> None:
 
 
 @pytest.mark.parametrize("ends", ["watch", "cluster", "cache"])
-def test_watch_that_is_shown_what_is_there_ends_with_its_connection_cluster_or_cache(ends: str) -> None:
+def test_watch_that_is_shown_objects_ends_with_connection_cluster_or_cache(ends: str) -> None:
     @in_virtual_time
     async def main() -> None:
         scene, handler = CacheScene("a"), Handler()
@@ -245,7 +245,7 @@ async def test_sources_get_each_connect_and_disconnect() -> None:
 
 @in_virtual_time
 async def test_source_that_is_not_read_keeps_few_events_and_delays_no_other() -> None:
-    scene = CacheScene("a", retry=1.0)
+    scene = CacheScene("a", max_retry_delay=1.0)
     idle, read = scene.cache.source("idle", probe_failures=[1]), scene.cache.source("read")
     seen: list[ClusterEvent] = []
 
@@ -278,11 +278,11 @@ def test_probe_failure_is_an_event_once_a_limit_is_over_and_no_event_came_since(
         source = ClusterSource("me", None, [limit])
         moment = 1000.0
         if last_event is not None:
-            source.tell(ClusterEvent("a", DOWN), moment - last_event)
+            source.notify(ClusterEvent("a", DOWN), moment - last_event)
             await source.get()
-        source.tell_failure("a", success=moment - 60, now=moment)
+        source.notify_failure("a", success=moment - 60, now=moment)
         assert waiting(source) == ([ClusterEvent("a", FAILING)] if expected else [])
-        source.tell_failure("a", success=moment - 60, now=moment + 1)
+        source.notify_failure("a", success=moment - 60, now=moment + 1)
         assert len(source) == int(expected), "one for each outage"
 
     main()

@@ -11,8 +11,9 @@ import pytest
 from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
 
 from kube_envtest import Rule
-from syncer.api import Conflict, Key, Obj, Resource, TooMany, Unreachable
+from syncer.api import Conflict, Key, Obj, TooMany, Unreachable
 from syncer.multicluster import (
+    DEPLOYMENTS,
     Cluster,
     Controller,
     ControllerOptions,
@@ -23,8 +24,6 @@ from syncer.multicluster import (
 )
 from syncer.testing.objects import pod, secret
 from syncer.workqueue.queue import Queue
-
-DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
 
 
 class Recorded:
@@ -137,11 +136,11 @@ async def test_watch_of_owners_requests_the_controller_of_the_wanted_kind() -> N
 
 
 @in_virtual_time
-async def test_watch_with_a_function_requests_what_it_returns_of_engaged_clusters() -> None:
+async def test_watch_by_a_map_function_requests_its_results_in_engaged_clusters() -> None:
     eu, us, seen = Site("eu", pod("a")), Site("us"), Recorded()
     controller = Controller(seen)
     controller.engage(us.cluster)
-    controller.watch_with(
+    controller.watch_map_func(
         eu.cluster, PODS, lambda obj: [Request(name, "", obj["metadata"]["name"]) for name in ("us", "unknown")]
     )
     async with running(eu, us, controller):
@@ -155,7 +154,7 @@ async def test_requests_of_a_cluster_wait_until_it_is_engaged_each_time() -> Non
     """Copies in one cluster are seen before their originals' clusters join: else none would go with its original."""
     home, us, seen = Site("home", pod("a"), pod("b")), Site("us"), Recorded()
     controller = Controller(seen)
-    controller.watch_with(home.cluster, PODS, lambda obj: [Request("us", "", obj["metadata"]["name"])])
+    controller.watch_map_func(home.cluster, PODS, lambda obj: [Request("us", "", obj["metadata"]["name"])])
     async with running(home, us, controller):
         await home.cluster.list(PODS)
         await asyncio.sleep(5)
@@ -224,7 +223,7 @@ async def test_watch_of_a_part_of_a_resource_asks_the_api_server_for_no_more() -
 async def test_failed_request_is_retried_after_growing_delays_and_its_worker_goes_on() -> None:
     site = Site("eu", *(pod(f"good{number}") for number in range(20)), pod("bad"))
     seen = Recorded(lambda request: boom(request) if request.name == "bad" else None)
-    controller = Controller(seen, ControllerOptions(workers=1, last_retry=8.0))
+    controller = Controller(seen, ControllerOptions(workers=1, max_retry_delay=8.0))
     controller.watch_object(site.cluster, PODS)
     async with running(site, controller):
         await eventually(lambda: len(set(seen.names())) == 21)
@@ -242,7 +241,7 @@ async def test_failed_request_is_retried_after_growing_delays_and_its_worker_goe
 async def test_cluster_with_many_failures_delays_no_retry_of_another() -> None:
     flood, other = Site("flood", *(pod(f"bad{number}") for number in range(300))), Site("other", pod("bad"))
     seen = Recorded(boom)
-    controller = Controller(seen, ControllerOptions(workers=2, last_retry=8.0, log=Mock()))
+    controller = Controller(seen, ControllerOptions(workers=2, max_retry_delay=8.0, log=Mock()))
     for site in (flood, other):
         controller.watch_object(site.cluster, PODS)
     async with running(flood, other, controller):
@@ -255,7 +254,7 @@ async def test_cluster_with_many_failures_delays_no_retry_of_another() -> None:
 
 
 @in_virtual_time
-async def test_requeue_backs_off_and_requeue_after_begins_anew() -> None:
+async def test_requeue_backs_off_and_requeue_after_resets_the_delay() -> None:
     site = Site("eu", pod("a"))
     results = iter([Result(requeue=True)] * 5 + [Result(requeue_after=30.0), Result(requeue=True), None])
     seen = Recorded(lambda request: next(results))
@@ -351,7 +350,7 @@ async def test_clusters_join_and_leave_while_it_runs_and_get_every_watch_and_ind
         controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, SECRETS))
         controller.for_every_cluster(lambda cluster: cluster.add_index(SECRETS, "all", lambda obj: ["yes"]))
         await eventually(lambda: len(seen.names("us")) == 2)
-        assert len(await us.cluster.find(SECRETS, "all", "yes")) == 1
+        assert len(await us.cluster.by_index(SECRETS, "all", "yes")) == 1
         controller.disengage("us")
         controller.disengage("us")
         us.server.put(pod("c"))
@@ -497,7 +496,7 @@ async def test_controller_that_is_stopped_and_run_again_loses_no_request() -> No
 
 
 @in_virtual_time
-async def test_controller_that_watches_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_controller_that_watches_nothing_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
     site, idle, busy = Site("eu"), Controller(nothing, ControllerOptions(name="idle")), Controller(nothing)
     late = Controller(nothing, ControllerOptions(name="late"))
     idle.engage(site.cluster)
@@ -506,13 +505,13 @@ async def test_controller_that_watches_nothing_says_so(capsys: pytest.CaptureFix
         await asyncio.sleep(1)
         late.watch_object(site.cluster, PODS)  # as a listener does, once the cluster's caches are filled
         await asyncio.sleep(1)
-    said = [line for line in capsys.readouterr().err.splitlines() if "watches nothing" in line]
-    assert len(said) == 1
-    assert "idle" in said[0]
+    output = [line for line in capsys.readouterr().err.splitlines() if "watches nothing" in line]
+    assert len(output) == 1
+    assert "idle" in output[0]
 
 
 @in_virtual_time
-async def test_cluster_without_an_answer_is_named_once_a_minute_whatever_needs_it(
+async def test_silent_cluster_is_logged_once_a_minute(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     site, home = Site("eu", *(pod(f"p{number}") for number in range(20))), Site("home")
@@ -520,14 +519,14 @@ async def test_cluster_without_an_answer_is_named_once_a_minute_whatever_needs_i
     async def reconcile(request: Request) -> None:
         raise Unreachable("connection refused", cluster=home.cluster.name)
 
-    controller = Controller(reconcile, ControllerOptions(last_retry=5.0))
+    controller = Controller(reconcile, ControllerOptions(max_retry_delay=5.0))
     controller.watch_object(site.cluster, PODS)
     async with running(site, controller):
         await asyncio.sleep(90)
-    said = [line for line in capsys.readouterr().err.splitlines() if "connection refused" in line]
-    assert len(said) == 2
-    assert "others_before" not in said[0]
-    assert "others_before" in said[1]
+    output = [line for line in capsys.readouterr().err.splitlines() if "connection refused" in line]
+    assert len(output) == 2
+    assert "others_before" not in output[0]
+    assert "others_before" in output[1]
 
 
 @in_virtual_time
@@ -535,7 +534,7 @@ async def test_argument_of_another_type_is_refused_where_it_is_given() -> None:
     site, controller = Site("eu"), Controller(nothing, ControllerOptions(name="pods"))
     untyped: list[Any] = ["eu", "pods", "context", PODS]
     eu, pods, context, setup = untyped
-    for mistake, said in (
+    for mistake, output in (
         (lambda: controller.engage(eu), "controller pods: what is engaged must be a Cluster, not 'eu'"),
         (lambda: controller.watch_object(eu, PODS), "where a resource is watched must be a Cluster, not 'eu'"),
         (lambda: controller.watch_object(site.cluster, pods), "must be a Resource or ClusterInformer, not 'pods'"),
@@ -543,5 +542,5 @@ async def test_argument_of_another_type_is_refused_where_it_is_given() -> None:
         (lambda: site.cluster.informer(pods), "what is read from cluster eu must be a Resource, not 'pods'"),
         (lambda: Cluster("eu", context), "the connection of cluster eu must be a Client, not 'context'"),
     ):
-        with pytest.raises(TypeError, match=said):
+        with pytest.raises(TypeError, match=output):
             mistake()

@@ -34,7 +34,7 @@ def failing(error: Exception, **options: Any) -> tuple[Site, Controller, list[Re
 
 
 @pytest.mark.parametrize("error", [NotConnected("down", cluster="eu"), ClusterNotFound("eu")], ids=["down", "left"])
-def test_request_whose_own_cluster_is_lost_is_dropped_and_comes_with_the_next_change(error: Exception) -> None:
+def test_request_of_a_lost_cluster_is_dropped_until_the_next_change(error: Exception) -> None:
     @in_virtual_time
     async def main() -> None:
         site, controller, requests = failing(error)
@@ -58,9 +58,7 @@ def test_request_whose_own_cluster_is_lost_is_dropped_and_comes_with_the_next_ch
     ],
     ids=["another is down", "another has left", "down", "left"],
 )
-def test_request_is_retried_if_another_cluster_is_lost_or_the_options_say_so(
-    error: Exception, options: dict[str, Any]
-) -> None:
+def test_request_is_retried_if_another_cluster_is_lost_or_by_option(error: Exception, options: dict[str, Any]) -> None:
     @in_virtual_time
     async def main() -> None:
         site, controller, requests = failing(error, **options)
@@ -71,7 +69,7 @@ def test_request_is_retried_if_another_cluster_is_lost_or_the_options_say_so(
 
 
 @in_virtual_time
-async def test_request_whose_cluster_is_disconnected_meanwhile_comes_again_when_it_is_back() -> None:
+async def test_request_of_a_disconnected_cluster_comes_again_after_the_reconnect() -> None:
     scene, tried = CacheScene("a"), 0
     scene["a"].server.put(pod("x"))
     is_seen, got = asyncio.Event(), list[Request]()
@@ -101,7 +99,7 @@ async def test_request_whose_cluster_is_disconnected_meanwhile_comes_again_when_
 
 
 @in_virtual_time
-async def test_request_whose_cluster_was_disconnected_and_is_back_already_is_not_lost() -> None:
+async def test_request_of_a_cluster_that_is_back_already_is_not_lost() -> None:
     scene, got = CacheScene("a"), list[Request]()
     scene["a"].server.put(pod("x"))
     tried = asyncio.Event()

@@ -55,7 +55,7 @@ def test_factories_are_in_the_order_of_their_names_and_others_are_not_imported(i
         installed_factories()
 
 
-def test_factory_that_nobody_offers_or_that_is_none_is_refused(install: Install) -> None:
+def test_unknown_or_invalid_factory_is_refused(install: Install) -> None:
     with pytest.raises(PluginError, match="no installed package offers such a factory of controllers; there are: none"):
         installed_factories(["backups"])
     install("acme-backups", CODE, group=GROUP, backups="controller", number="nothing", gone="other")

@@ -68,16 +68,16 @@ def watched_by_predicate(seen: Seen, cluster: Cluster, faulty: Faulty) -> None:
 
 
 def watched_by_map_function(seen: Seen, cluster: Cluster, faulty: Faulty) -> None:
-    seen.controller.watch_with(cluster, PODS, faulty.requests)
+    seen.controller.watch_map_func(cluster, PODS, faulty.requests)
 
 
-WAYS = pytest.mark.parametrize("watch", [watched_by_predicate, watched_by_map_function])
+WATCHES = pytest.mark.parametrize("watch", [watched_by_predicate, watched_by_map_function])
 
 
 # -- map functions and predicates ----------------------------------------------------------------------
 
 
-@WAYS
+@WATCHES
 @in_virtual_time
 async def test_object_for_which_a_function_raises_is_asked_about_until_it_does_not(
     watch: Callable[[Seen, Cluster, Faulty], None],
@@ -96,8 +96,8 @@ async def test_object_for_which_a_function_raises_is_asked_about_until_it_does_n
 
 
 @in_virtual_time
-async def test_delays_grow_up_to_the_last_retry_and_begin_anew_after_a_success() -> None:
-    site, seen, faulty = Site("eu", pod("a")), Seen(last_retry=30.0), Faulty("a")
+async def test_delays_grow_up_to_the_last_retry_and_reset_after_a_success() -> None:
+    site, seen, faulty = Site("eu", pod("a")), Seen(max_retry_delay=30.0), Faulty("a")
     watched_by_predicate(seen, site.cluster, faulty)
     async with running(site, seen.controller):
         await asyncio.sleep(300)

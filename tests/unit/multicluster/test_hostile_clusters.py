@@ -39,7 +39,7 @@ from syncer.testing.objects import pod, secret
 Send = Callable[[bytes], None]
 MEGABYTE = 1 << 20
 #: What may be on its way, in buffers of both ends, beside what is read.
-ON_ITS_WAY = 64 * MEGABYTE
+IN_TRANSIT = 64 * MEGABYTE
 
 
 class Host:
@@ -163,9 +163,9 @@ HOSTS: list[tuple[Reply, str]] = [
 LABEL = {"labels": {"sigs.k8s.io/multicluster-runtime-kubeconfig": "true"}}
 
 
-@pytest.mark.parametrize(("reply", "said"), HOSTS, ids=[reply.__name__ for reply, _ in HOSTS])
+@pytest.mark.parametrize(("reply", "expected"), HOSTS, ids=[reply.__name__ for reply, _ in HOSTS])
 def test_host_of_a_secret_that_answers_oddly_is_unreachable_and_read_no_further_than_a_reply_may_be(
-    reply: Reply, said: str, tmp_path: object
+    reply: Reply, expected: str, tmp_path: object
 ) -> None:
     async def main(odd: str) -> None:
         good = ApiServer()
@@ -178,11 +178,11 @@ def test_host_of_a_secret_that_answers_oddly_is_unreachable_and_read_no_further_
         # The odd one has time enough to send all of it, unless it is to be ended by the time.
         seconds = 0.5 if reply in (drops, silence) else 60.0
         provider = SecretsProvider(management.cluster, {"fleet": []}, environ={})
-        options = ClusterCacheOptions(user_agent="test", probe_timeout=seconds, retry=1.0)
+        options = ClusterCacheOptions(user_agent="test", probe_timeout=seconds, max_retry_delay=1.0)
         cache = ClusterCache([provider], options, environ={})
         async with running(management, cache):
             await eventually(lambda: cache.get_status("fleet/odd").reason == Reason.UNREACHABLE)
-            assert said in cache.get_status("fleet/odd").message
+            assert expected in cache.get_status("fleet/odd").message
             await eventually(lambda: host.asked > 1, "it is tried again")
             await eventually(lambda: cache.get_status("fleet/good").state is State.CONNECTED)
             assert await cache.get_client("fleet/good").list(PODS)
@@ -191,7 +191,7 @@ def test_host_of_a_secret_that_answers_oddly_is_unreachable_and_read_no_further_
     host = Host(reply)
     with host.running() as kubeconfig:
         asyncio.run(leaving_nothing(main(kubeconfig)))
-    assert host.most < ON_ITS_WAY
+    assert host.most < IN_TRANSIT
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_host_of_a_secret_that_answers_oddly_is_unreachable_and_read_no_further_
     [(gigabytes, "TooLarge"), (endless_chunks, "TooLarge"), (endless_head, "Unreachable")],
     ids=lambda given: getattr(given, "__name__", ""),
 )
-def test_object_whose_host_answers_with_too_much_says_so_and_the_others_run(
+def test_object_reports_a_host_that_answers_too_much_and_others_run(
     reply: Reply, reason: str, tmp_path: object
 ) -> None:
     async def main(odd: str) -> None:
@@ -227,11 +227,11 @@ def test_object_whose_host_answers_with_too_much_says_so_and_the_others_run(
     host = Host(reply)
     with host.running() as kubeconfig:
         asyncio.run(leaving_nothing(main(kubeconfig)))
-    assert host.most < ON_ITS_WAY
+    assert host.most < IN_TRANSIT
 
 
 @in_virtual_time
-async def test_object_whose_host_never_answers_says_so() -> None:
+async def test_object_reports_a_host_that_never_answers() -> None:
     scene = Scene()
     scene.sites["us"].server.faults.add(Rule(latency=1e6))
     scene.manage.server.put(login("us", secret_name="slow"))
@@ -245,7 +245,7 @@ async def test_object_whose_host_never_answers_says_so() -> None:
 
 
 @in_virtual_time
-async def test_object_whose_host_never_lists_anything_says_so() -> None:
+async def test_object_reports_a_host_that_never_lists() -> None:
     scene = Scene()
     scene.sites["us"].server.faults.add(Rule(verb="list", resource="pods", latency=1e6))
     scene.manage.server.put(login("us", secret_name="slow"))
@@ -317,7 +317,7 @@ async def test_cluster_of_too_many_objects_is_not_connected_until_there_are_fewe
 
 
 @in_virtual_time
-async def test_cluster_that_comes_to_have_too_many_objects_ends_with_a_sticky_watch_that_begins_anew() -> None:
+async def test_sticky_watch_restarts_after_too_many_objects_ended_its_cluster() -> None:
     scene = CacheScene("a", clusters=ClusterOptions(max_bytes=LIMIT))
     seen: list[str] = []
     async with scene.running() as cache:

@@ -133,7 +133,7 @@ async def test_failed_cluster_begins_again_after_a_delay_that_counts_the_failure
 
 
 @in_virtual_time
-async def test_cluster_whose_run_returns_begins_again_at_once() -> None:
+async def test_run_that_returns_begins_again_at_once() -> None:
     scene = Scene()
     scene.does["a"] = lambda: asyncio.sleep(1)
     scene.lifecycles.put("a", "only")
@@ -158,7 +158,7 @@ async def test_failed_cluster_that_waits_for_its_next_attempt_is_removed_at_once
 
 
 @in_virtual_time
-async def test_cancellation_of_what_a_run_waits_for_is_a_failure() -> None:
+async def test_cancelled_wait_of_a_run_is_a_failure() -> None:
     scene = Scene()
     waited_for = asyncio.get_running_loop().create_future()
     scene.does["a"] = lambda: waited_for
@@ -173,6 +173,37 @@ async def test_cancellation_of_what_a_run_waits_for_is_a_failure() -> None:
     scene.does.clear()
     await asyncio.sleep(10)
     assert scene.texts[3:] == ["a begins as only"]
+    await scene.lifecycles.close()
+
+
+@in_virtual_time
+async def test_run_that_returns_at_once_begins_once_a_second() -> None:
+    scene = Scene()
+
+    async def returns() -> None:
+        """Return without awaiting anything."""
+        assert len(scene.happened) < 100, "it spins"
+
+    scene.does["a"] = returns
+    scene.lifecycles.put("a", "only")
+    await asyncio.sleep(2.5)
+    assert [time for time, text in scene.happened if "begins" in text] == [0.0, 1.0, 2.0]
+    await scene.lifecycles.close()
+
+
+@in_virtual_time
+async def test_cluster_runs_again_though_the_report_of_its_failure_raised() -> None:
+    scene = Scene()
+
+    def failed(name: str, cluster: str, error: Exception, seconds: float) -> None:
+        raise ValueError(f"no report of {name}")
+
+    scene.lifecycles._failed = failed
+    scene.does["a"] = scene.raises_after(1)
+    scene.lifecycles.put("a", "only")
+    await asyncio.sleep(12)
+    assert [time for time, text in scene.happened if "begins" in text] == [0.0, 11.0]
+    assert list(scene.lifecycles.names) == ["a"]
     await scene.lifecycles.close()
 
 

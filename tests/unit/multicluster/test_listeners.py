@@ -10,7 +10,7 @@ from cache_scene import CacheScene
 from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, leaving_nothing, running
 
 from kube_envtest import Rule
-from syncer.api import Conflict, Exists, Key, Missing, Resource
+from syncer.api import AlreadyExists, Conflict, Key, NotFound, Resource
 from syncer.multicluster import (
     Cluster,
     ClusterNotFound,
@@ -44,10 +44,10 @@ class Foos(MultiClusterSyncer):
         obj = await self.cluster(request.cluster).get(FOOS, request.key)
         copy = Key(f"vc-{request.cluster}", request.name)
         if obj is None or obj["metadata"]["uid"] != request.uid:
-            with contextlib.suppress(Missing):
+            with contextlib.suppress(NotFound):
                 await self.host.delete(FOOS, copy)
             return
-        with contextlib.suppress(Exists):
+        with contextlib.suppress(AlreadyExists):
             await self.host.create(FOOS, foo(copy.name, copy.namespace, spec=obj.get("spec", {})))
 
     async def back_populate(self, request: Request) -> None:
@@ -116,15 +116,15 @@ async def test_clusters_of_a_cache_begin_when_they_are_connected_and_end_when_th
         following = asyncio.create_task(scene.clusters.follow(cached.cache))
         await eventually(lambda: scene.copy("eu") and scene.copy("us"))
         cached["eu"].refuse("/", count=2)
-        held = scene.foos.downward._engaged["eu"]
-        await eventually(lambda: held.is_held)
+        engaged = scene.foos.downward._engaged["eu"]
+        await eventually(lambda: engaged.is_on_hold)
         assert cached.cache.get_status("eu").state is not State.CONNECTED
         cached["eu"].server.put(foo("b"))
         cached["eu"].server.delete("foos.example.org", Key("shop", "a"))
         await eventually(lambda: scene.copy("eu", "b"))
         await eventually(lambda: scene.copy("eu") is None)
-        assert scene.foos.downward._engaged["eu"] is held, "it was held, and not removed"
-        assert not held.is_held
+        assert scene.foos.downward._engaged["eu"] is engaged, "it was held, and not removed"
+        assert not engaged.is_on_hold
         cached.static.remove("us")
         await eventually(lambda: "us" not in scene.foos.downward.clusters)
         cached["us"].server.put(foo("b"))
@@ -136,18 +136,18 @@ async def test_clusters_of_a_cache_begin_when_they_are_connected_and_end_when_th
 
 @in_virtual_time
 async def test_cluster_begins_when_its_caches_are_filled_and_others_do_not_wait() -> None:
-    told: list[tuple[str, str, bool]] = []
+    calls: list[tuple[str, str, bool]] = []
 
     class Listener:
         def add_cluster(self, cluster: object) -> None:
-            told.append(("add", str(cluster), cluster.informer(FOOS).synced))  # type: ignore[attr-defined]
+            calls.append(("add", str(cluster), cluster.informer(FOOS).synced))  # type: ignore[attr-defined]
 
         def watch_cluster(self, cluster: object) -> None:
-            told.append(("watch", str(cluster), cluster.informer(FOOS).synced))  # type: ignore[attr-defined]
+            calls.append(("watch", str(cluster), cluster.informer(FOOS).synced))  # type: ignore[attr-defined]
             raise ValueError("the others are told nevertheless")
 
         def remove_cluster(self, cluster: object) -> None:
-            told.append(("remove", str(cluster), True))
+            calls.append(("remove", str(cluster), True))
 
     scene = Scene()
     scene.clusters = ListenedClusters([Listener(), scene.foos.listener])
@@ -156,9 +156,9 @@ async def test_cluster_begins_when_its_caches_are_filled_and_others_do_not_wait(
         scene.clusters.add(scene.eu.cluster)
         scene.clusters.add(scene.us.cluster)
         await eventually(lambda: scene.copy("us"))
-        assert told == [("add", "eu", False), ("add", "us", False), ("watch", "us", True)]
+        assert calls == [("add", "eu", False), ("add", "us", False), ("watch", "us", True)]
         scene.clusters.remove("eu")
-        assert told[3:] == [("remove", "eu", True)]
+        assert calls[3:] == [("remove", "eu", True)]
 
 
 @in_virtual_time
@@ -169,9 +169,9 @@ async def test_cluster_that_cannot_be_run_is_named_in_the_log(capsys: pytest.Cap
         scene.clusters.add(scene.us.cluster)
         await eventually(lambda: scene.copy("us"))
         assert scene.copy("eu") is None
-    said = capsys.readouterr().err
-    assert "a cluster has ended by itself" in said
-    assert "cluster eu runs already" in said
+    output = capsys.readouterr().err
+    assert "a cluster has ended by itself" in output
+    assert "cluster eu runs already" in output
 
 
 @in_virtual_time
@@ -349,9 +349,9 @@ async def test_listener_that_raises_keeps_clusters_and_news_from_no_other() -> N
         await eventually(lambda: scene.copy("eu") and scene.copy("us"))
         assert scene.copy("bad") is None
         cached["eu"].refuse("/", count=2)
-        held = scene.foos.downward._engaged["eu"]
-        await eventually(lambda: held.is_held)
-        await eventually(lambda: not held.is_held)
+        engaged = scene.foos.downward._engaged["eu"]
+        await eventually(lambda: engaged.is_on_hold)
+        await eventually(lambda: not engaged.is_on_hold)
         cached.static.remove("us")
         await eventually(lambda: set(scene.foos.downward.clusters) == {"eu"})
         following.cancel()

@@ -70,7 +70,7 @@ def page(manager: Manager, setting: str, path: str) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-def test_pages_are_served_while_it_runs_and_say_which_caches_are_not_filled() -> None:
+def test_pages_of_a_manager_name_unfilled_caches() -> None:
     async def main() -> None:
         good, hung = Site("good", pod("good")), Site("hung")
         hung.server.freeze()

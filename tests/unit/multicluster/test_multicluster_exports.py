@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 import syncer.multicluster as package
-from syncer.cache.budget import MemoryBudget
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.transport import Transport
 from syncer.multicluster.cluster_connection import ClusterConnection
 
 #: What a cluster cache and its own connections tell each other, or a test gives it.
-INTERNAL = {MemoryBudget, LoginCredentials, Transport, ClusterConnection}
+INTERNAL = {ByteBudget, LoginCredentials, Transport, ClusterConnection}
 
 
 def types_in(hint: object) -> Iterator[type]:
@@ -52,7 +52,7 @@ def test_types_in_public_signatures_can_be_imported_from_the_package() -> None:
 
 
 def test_errors_that_controllers_catch_can_be_imported_from_the_package() -> None:
-    names = ["ClusterError", "ClusterNotFound", "ConfigError", "Conflict", "Exists", "Missing", "NotConnected"]
+    names = ["ClusterError", "ClusterNotFound", "ConfigError", "Conflict", "AlreadyExists", "NotFound", "NotConnected"]
     assert [
         name for name in [*names, "SyncerError", "Unreachable", "Obj", "Handler"] if name not in package.__all__
     ] == []

@@ -44,10 +44,10 @@ def kubeconfig(eu: BackgroundApiServer, us: BackgroundApiServer, tmp_path: Path)
     return joined(files, tmp_path / "config")
 
 
-def eventually(holds: Callable[[], object], said: Callable[[], str]) -> None:
+def eventually(holds: Callable[[], object], message: Callable[[], str]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds():
-        assert time.monotonic() < deadline, said()
+        assert time.monotonic() < deadline, message()
         time.sleep(0.05)
 
 
@@ -63,11 +63,11 @@ def test_helloworld_prints_the_pods_of_two_clusters(
 ) -> None:
     eu.put(pod("first"))
     arguments = ("--contexts", "eu,us")
-    with example("helloworld.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as said:
-        eventually(lambda: "eu / shop / first" in said(), said)
+    with example("helloworld.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as message:
+        eventually(lambda: "eu / shop / first" in message(), message)
         us.put(pod("second"))
-        eventually(lambda: "us / shop / second" in said(), said)
-    assert said().count("first") == 1
+        eventually(lambda: "us / shop / second" in message(), message)
+    assert message().count("first") == 1
 
 
 def test_deploymentcopy_keeps_copies_in_step_and_leaves_others_alone(
@@ -82,25 +82,25 @@ def test_deploymentcopy_keeps_copies_in_step_and_leaves_others_alone(
         copy = us.get("deployments.apps", WEB)
         return copy and copy["spec"]["replicas"]
 
-    with example("deploymentcopy.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as said:
-        eventually(lambda: replicas() == 1, said)
+    with example("deploymentcopy.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as message:
+        eventually(lambda: replicas() == 1, message)
         eu.put(deployment("web", 2))
-        eventually(lambda: replicas() == 2, said)
+        eventually(lambda: replicas() == 2, message)
         copy = us.get("deployments.apps", WEB)
         assert copy is not None
         us.put({**copy, "spec": {**copy["spec"], "replicas": 9}})
-        eventually(lambda: replicas() == 2, said)
+        eventually(lambda: replicas() == 2, message)
         us.delete("deployments.apps", WEB)
-        eventually(lambda: replicas() == 2, said)
+        eventually(lambda: replicas() == 2, message)
         eu.delete("deployments.apps", WEB)
-        eventually(lambda: replicas() is None, said)
-        assert "is not a copy" in said()
+        eventually(lambda: replicas() is None, message)
+        assert "is not a copy" in message()
         taken = us.get("deployments.apps", Key("shop", "taken"))
         assert taken is not None
         assert taken["spec"]["replicas"] == 1
 
 
-def test_configmapcollect_copies_what_is_labelled_and_deletes_what_has_gone_while_it_was_away(
+def test_configmapcollect_copies_labelled_ones_and_deletes_those_gone_meanwhile(
     eu: BackgroundApiServer, us: BackgroundApiServer, kubeconfig: Path, tmp_path: Path
 ) -> None:
     arguments = ("eu", "eu,us", "--namespace", "collected")
@@ -114,17 +114,17 @@ def test_configmapcollect_copies_what_is_labelled_and_deletes_what_has_gone_whil
     for server, value in ((eu, "1"), (us, "2")):
         server.put(configmap("one", {"k": value}, metadata=label))
         server.put(configmap("other", {"k": value}))
-    with example("configmapcollect.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as said:
-        eventually(lambda: copies() == {"eu-shop-one": "1", "us-shop-one": "2"}, said)
+    with example("configmapcollect.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as message:
+        eventually(lambda: copies() == {"eu-shop-one": "1", "us-shop-one": "2"}, message)
         us.put(configmap("one", {"k": "3"}, metadata=label))
-        eventually(lambda: copies()["us-shop-one"] == "3", said)
+        eventually(lambda: copies()["us-shop-one"] == "3", message)
         eu.delete("configmaps", Key("collected", "us-shop-one"))
-        eventually(lambda: copies().get("us-shop-one") == "3", said)
-        eventually(lambda: [each["reason"] for each in us.objects("events")] == ["Collected"], said)
+        eventually(lambda: copies().get("us-shop-one") == "3", message)
+        eventually(lambda: [each["reason"] for each in us.objects("events")] == ["Collected"], message)
     us.delete("configmaps", Key("shop", "one"))
     eu.put(configmap("one", {"k": "1"}))
-    with example("configmapcollect.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as said:
-        eventually(lambda: copies() == {}, said)
+    with example("configmapcollect.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as message:
+        eventually(lambda: copies() == {}, message)
 
 
 def test_podghost_shows_the_pods_of_clusters_in_one_of_them(
@@ -139,15 +139,15 @@ def test_podghost_shows_the_pods_of_clusters_in_one_of_them(
         return sorted((spec["cluster"], spec["pod"], spec["phase"]) for spec in found)
 
     arguments = ("eu", "eu", "us", "--namespace", "shop")
-    with example("podghost.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as said:
-        eventually(lambda: ghosts() == [("eu", "web", "Pending"), ("us", "web", "Pending")], said)
+    with example("podghost.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as message:
+        eventually(lambda: ghosts() == [("eu", "web", "Pending"), ("us", "web", "Pending")], message)
         us.put(pod("web", status={"phase": "Running"}))
-        eventually(lambda: ghosts()[1:] == [("us", "web", "Running")], said)
+        eventually(lambda: ghosts()[1:] == [("us", "web", "Running")], message)
         ghost = next(each for each in eu.objects("podghosts.examples.vsyncer.dev") if each["spec"]["cluster"] == "us")
         eu.delete("podghosts.examples.vsyncer.dev", Key("shop", ghost["metadata"]["name"]))
-        eventually(lambda: len(ghosts()) == 2, said)
+        eventually(lambda: len(ghosts()) == 2, message)
         us.delete("pods", WEB)
-        eventually(lambda: ghosts() == [("eu", "web", "Pending")], said)
+        eventually(lambda: ghosts() == [("eu", "web", "Pending")], message)
 
 
 def test_fleet_follows_the_kubeconfigs_of_a_folder(tmp_path: Path) -> None:
@@ -161,14 +161,14 @@ def test_fleet_follows_the_kubeconfigs_of_a_folder(tmp_path: Path) -> None:
         eu.put(pod("first"))
         us.put(pod("second", status={"phase": "Running"}))
         join("eu", eu)
-        with example("fleet.py", "--folder", str(folder), folder=tmp_path) as said:
-            eventually(lambda: "eu connected" in said() and "eu / shop / first: Pending" in said(), said)
+        with example("fleet.py", "--folder", str(folder), folder=tmp_path) as message:
+            eventually(lambda: "eu connected" in message() and "eu / shop / first: Pending" in message(), message)
             join("us", us)
-            eventually(lambda: "us / shop / second: Running" in said(), said)
+            eventually(lambda: "us / shop / second: Running" in message(), message)
             (folder / "eu.kubeconfig").unlink()
-            eventually(lambda: "eu disconnected" in said(), said)
+            eventually(lambda: "eu disconnected" in message(), message)
             us.delete("pods", Key("shop", "second"))
-            eventually(lambda: "us / shop / second: gone" in said(), said)
+            eventually(lambda: "us / shop / second: gone" in message(), message)
 
 
 def test_remotecluster_runs_a_controller_in_each_cluster_that_an_object_names(tmp_path: Path) -> None:
@@ -197,31 +197,31 @@ def test_remotecluster_runs_a_controller_in_each_cluster_that_an_object_names(tm
         eu.put(pod("first"))
         spec = {"kubeConfig": {"secretRef": {"name": "eu", "key": "kubeconfig"}}}
         home.put(build(REMOTE_CLUSTERS, "eu", namespace="fleet", spec=spec))
-        with run() as said:
-            eventually(lambda: condition("Ready") == ("False", "KubeconfigMissing"), said)
+        with run() as message:
+            eventually(lambda: condition("Ready") == ("False", "KubeconfigMissing"), message)
             assert condition("Installed") == ("", "")
             home.put(login)
-            eventually(lambda: condition("Ready") == ("True", "Running"), said)
+            eventually(lambda: condition("Ready") == ("True", "Running"), message)
             assert condition("Installed") == ("True", "Installed")
-            eventually(lambda: "fleet/eu: shop / first" in said(), said)
+            eventually(lambda: "fleet/eu: shop / first" in message(), message)
             obj = home.get(resource, key) or {}
             assert obj["status"]["observedGeneration"] == obj["metadata"]["generation"]
             assert obj["metadata"]["finalizers"] == ["vsyncer.dev/remote-cluster"]
             assert eu.get("namespaces", AGENT)
             home.put(secret("eu", {"kubeconfig": "{}"}, namespace="fleet"))
-            eventually(lambda: condition("Ready") == ("False", "Unparsable"), said)
+            eventually(lambda: condition("Ready") == ("False", "Unparsable"), message)
             home.put(login)
-            eventually(lambda: condition("Ready") == ("True", "Running"), said)
+            eventually(lambda: condition("Ready") == ("True", "Running"), message)
         eu.put(pod("second"))
-        with run() as said:
-            eventually(lambda: "fleet/eu: shop / second" in said(), said)
+        with run() as message:
+            eventually(lambda: "fleet/eu: shop / second" in message(), message)
             asyncio.run(delete())
-            eventually(lambda: home.get(resource, key) is None, said)
+            eventually(lambda: home.get(resource, key) is None, message)
             assert eu.get("namespaces", AGENT) is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_programs_end_well_when_they_are_told_to(
+def test_programs_end_well_on_a_signal(
     number: signal.Signals, eu: BackgroundApiServer, kubeconfig: Path, tmp_path: Path
 ) -> None:
     eu.put(pod("first"))

@@ -1,16 +1,19 @@
 """The pages beside the Go originals name what there is, and their programs compile."""
 
 import ast
+import contextlib
 import importlib
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from programs_scene import example
 
 import syncer.multicluster as package
 from kube_envtest import BackgroundApiServer
+from syncer.multicluster import PODS, Cluster, Request
 from syncer.testing.objects import crd, crd_version, node, secret
 
 FOLDER = Path(__file__).parents[3] / "docs" / "multicluster"
@@ -31,10 +34,10 @@ def program_of(page: str, file: Path) -> Path:
 
 def printed(program: Path, text: str) -> bool:
     """Run a program until it prints a text."""
-    with example(str(program), folder=program.parent) as said:
+    with example(str(program), folder=program.parent) as output:
         deadline = time.monotonic() + PATIENCE
-        while text not in said():
-            assert time.monotonic() < deadline, said()
+        while text not in output():
+            assert time.monotonic() < deadline, output()
             time.sleep(0.05)
     return True
 
@@ -87,7 +90,7 @@ def test_names_of_a_page_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [*PAGES, README], ids=lambda page: page.stem)
-def test_programs_of_a_page_compile_and_import_what_there_is(page: Path) -> None:
+def test_programs_of_a_page_compile_and_their_imports_exist(page: Path) -> None:
     programs = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     assert programs
     for program in programs:
@@ -96,6 +99,20 @@ def test_programs_of_a_page_compile_and_import_what_there_is(page: Path) -> None
             if isinstance(part, ast.ImportFrom) and part.module:
                 module = importlib.import_module(part.module)
                 assert [each.name for each in part.names if not hasattr(module, each.name)] == []
+
+
+@pytest.mark.parametrize("value", ["yes", "no"])
+def test_readme_prints_a_test_that_passes_and_can_fail(value: str) -> None:
+    async def label(cluster: Cluster, request: Request) -> None:
+        patch = {"metadata": {"labels": {"seen": value}}}
+        await cluster.patch(PODS, request.key, patch)
+
+    [code] = re.findall(r"## Testing\n.*?```python\n(.*?)```", README.read_text(), re.DOTALL)
+    names: dict[str, Any] = {"label": label}
+    exec(compile(code, str(README), "exec"), names)
+    fails = contextlib.nullcontext() if value == "yes" else pytest.raises(AssertionError)
+    with fails:
+        names["test_pod_is_labelled"]()
 
 
 def test_readme_links_to_each_page() -> None:

@@ -62,6 +62,6 @@ def test_points_without_a_test_have_a_reason_and_are_few() -> None:
     assert [each for each in ids_in(rows_of(TABLES)) if each in WITHOUT_TEST] == []
 
 
-def test_rows_of_a_point_say_different_things() -> None:
-    twice = [said for said, number in Counter(row[1] for row in rows_of(TABLES)).items() if number > 1]
+def test_rows_of_the_tables_differ() -> None:
+    twice = [row for row, number in Counter(row[1] for row in rows_of(TABLES)).items() if number > 1]
     assert twice == []

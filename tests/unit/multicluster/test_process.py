@@ -170,7 +170,7 @@ async def test_only_the_holder_of_the_lease_reconciles_and_the_others_keep_cache
 
 
 @in_virtual_time
-async def test_cluster_or_controller_whose_name_is_taken_by_a_cache_leaves_nothing_engaged() -> None:
+async def test_name_taken_by_a_cache_leaves_nothing_engaged() -> None:
     kept, site, manager = Site("eu"), Site("eu", pod("a")), Manager()
     kept.cluster.keep()
     first, second, third = (Controller(Recorded()) for _ in range(3))
@@ -244,7 +244,7 @@ async def test_controllers_are_engaged_in_the_clusters_of_a_cache_which_runs_as_
 
 
 @in_virtual_time
-async def test_manager_without_controllers_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_manager_without_controllers_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
     manager, idle = Manager(), Manager()
     manager.engage(Site("eu").cluster)
     manager.add(cache := CacheScene("us").cache)
@@ -259,9 +259,9 @@ async def test_manager_without_controllers_says_so(capsys: pytest.CaptureFixture
 
 
 @in_virtual_time
-async def test_what_is_neither_controller_nor_cluster_is_refused() -> None:
+async def test_manager_refuses_arguments_of_other_types() -> None:
     manager = Manager()
-    with pytest.raises(TypeError, match="added to a manager must be a Controller or ClusterCache, not <function"):
+    with pytest.raises(TypeError, match="added to a manager must be a Controller or ClusterCache or Cluster, not"):
         manager.add(lambda request: None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="what is engaged must be a Cluster, not 'eu'"):
         manager.engage("eu")  # type: ignore[arg-type]
@@ -371,6 +371,28 @@ async def test_cluster_of_a_cache_is_not_replaced_by_another_of_its_name() -> No
         with pytest.raises(ClusterNameTaken, match="need different names"):
             controller.engage(Site("eu").cluster)
         assert controller.cluster("eu").is_kept
+
+
+@in_virtual_time
+async def test_cluster_that_is_only_added_is_run_and_not_engaged() -> None:
+    home = Site("home", secret("s"))
+    late = Site("late", secret("s"))
+    engaged: list[str] = []
+    controller = Controller(Recorded())
+    controller.for_every_cluster(lambda cluster: engaged.append(cluster.name))
+    manager = Manager()
+    manager.add(home.cluster)
+    manager.add(home.cluster)
+    manager.add(controller)
+    async with running(manager):
+        assert await home.cluster.list(SECRETS)
+        manager.add(late.cluster)
+        assert await late.cluster.list(SECRETS)
+        manager.disengage("another")
+        await asyncio.sleep(1)
+        assert home.cluster.is_running
+        assert engaged == []
+    assert not home.cluster.is_running
 
 
 @pytest.mark.parametrize("leaves_first", [True, False])

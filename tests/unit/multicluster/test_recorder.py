@@ -85,7 +85,7 @@ async def test_cluster_that_takes_no_events_costs_the_reconciler_nothing() -> No
 
 
 @in_virtual_time
-async def test_recorder_of_a_component_is_one_whatever_the_alias_and_other_types_are_refused() -> None:
+async def test_recorder_of_a_component_is_shared_by_aliases_and_other_types_are_refused() -> None:
     eu = Site("eu")
     recorder = eu.cluster.recorder("greeter")
     assert eu.cluster.alias("other").recorder("greeter") is recorder

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -11,16 +12,16 @@ from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, leavin
 from registry_scene import A, Pods, Scene, pod_a
 
 from kube_envtest import Rule
-from syncer.api import ConfigError, Key, Missing, Obj, SyncerError, Unreachable
+from syncer.api import ConfigError, Key, NotFound, Obj, SyncerError, Unreachable
 from syncer.multicluster import (
-    AlreadyExists,
     CannotStart,
     Client,
     Cluster,
+    ClusterNameTaken,
+    ClusterNotFound,
     ClusterRegistry,
     ConnectionSettings,
     Controller,
-    NotExist,
     Request,
     Spawned,
     StackState,
@@ -53,23 +54,23 @@ async def test_spawn_of_a_live_name_is_refused_also_while_it_starts() -> None:
         scene.sites["eu"].server.faults.add(Rule(latency=3.0))
         starting = asyncio.create_task(scene.spawn("eu"))
         await asyncio.sleep(1)
-        with pytest.raises(AlreadyExists, match="controllers of cluster eu have already been started"):
+        with pytest.raises(ClusterNameTaken, match="controllers of cluster eu have already been started"):
             await scene.spawn("eu")
-        with pytest.raises(NotExist, match="Starting"):
+        with pytest.raises(ClusterNotFound, match="Starting"):
             await scene.registry.with_client("eu", pod_a)
         await starting
         with pytest.raises(SyncerError) as wrapped:
             await scene.spawn("eu")
-        assert isinstance(wrapped.value, AlreadyExists)
-        assert wrapped.value.name == "eu"
+        assert isinstance(wrapped.value, ClusterNameTaken)
+        assert wrapped.value.cluster == "eu"
 
 
 @in_virtual_time
 async def test_unknown_names_do_not_exist() -> None:
     registry = Scene().registry
-    with pytest.raises(NotExist, match="controllers of cluster eu don't exist"):
+    with pytest.raises(ClusterNotFound, match="controllers of cluster eu don't exist"):
         await registry.stop("eu")
-    with pytest.raises(NotExist, match="eu"):
+    with pytest.raises(ClusterNotFound, match="eu"):
         await registry.with_client("eu", pod_a)
 
 
@@ -96,7 +97,7 @@ async def test_spawn_that_fails_leaves_nothing(tmp_path: Path) -> None:
             await scene.spawn("eu")
         registry._factories.remove(broken)
         assert registry.status() == {}
-        with pytest.raises(NotExist):
+        with pytest.raises(ClusterNotFound):
             await registry.with_client("eu", pod_a)
         await scene.spawn("eu")
         assert scene.sites["eu"].server.open_watches == 1
@@ -109,7 +110,7 @@ async def test_stop_ends_the_controllers_and_the_name_can_be_used_again() -> Non
         await scene.spawn("eu")
         await registry.stop("eu")
         assert scene.sites["eu"].server.open_watches == 0
-        with pytest.raises(NotExist):
+        with pytest.raises(ClusterNotFound):
             await registry.with_client("eu", pod_a)
         scene.sites["eu"].server.put(pod("b"))
         await asyncio.sleep(10)
@@ -132,7 +133,7 @@ async def test_stop_honours_its_timeout_and_can_be_repeated() -> None:
             await registry.stop("eu", timeout=5.0)
         assert asyncio.get_running_loop().time() - begun == pytest.approx(5.0, abs=0.1)
         assert registry.status()["eu"].state is StackState.STOPPING
-        with pytest.raises(AlreadyExists):
+        with pytest.raises(ClusterNameTaken):
             await scene.spawn("eu")
         scene.pods.stubborn = False
         await registry.stop("eu")
@@ -147,7 +148,7 @@ async def test_stop_ends_a_start_that_hangs() -> None:
         starting = asyncio.create_task(scene.spawn("eu"))
         await asyncio.sleep(1)
         await registry.stop("eu", timeout=5.0)
-        with pytest.raises(NotExist, match="before they had started"):
+        with pytest.raises(ClusterNotFound, match="before they had started"):
             await starting
         assert asyncio.get_running_loop().time() < 2
 
@@ -196,7 +197,7 @@ async def test_watches_in_the_management_cluster_end_with_the_controllers_and_le
 
     def factory(of: Spawned) -> Controller:
         controller = scene.pods(of)
-        controller.watch_with(of.manage, SECRETS, lambda obj: [Request(of.name, "", obj["metadata"]["name"])])
+        controller.watch_map_func(of.manage, SECRETS, lambda obj: [Request(of.name, "", obj["metadata"]["name"])])
         return controller
 
     manage.use(scene.manage.new_client())
@@ -279,11 +280,40 @@ async def test_controllers_that_end_by_themselves_are_failed_and_can_be_stopped(
         assert task is not None
         task.cancel()
         await eventually(lambda: registry.status()["eu"].state is StackState.FAILED)
-        with pytest.raises(NotExist, match="Failed"):
+        with pytest.raises(ClusterNotFound, match="Failed"):
             await registry.with_client("eu", pod_a)
         assert await registry.with_client("us", pod_a)
         await registry.stop("eu")
         await scene.spawn("eu")
+
+
+@in_virtual_time
+async def test_controllers_of_a_moved_cluster_start_once_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene()
+    eu = scene.sites["eu"]
+    moves: list[Callable[[], None]] = []
+
+    def opened(_: ConnectionSettings, *, moved: Callable[[], None], **__: object) -> Client:
+        moves.append(moved)
+        return eu.new_client("eu")
+
+    monkeypatch.setattr("syncer.multicluster.registry.client", opened)
+    async with scene.playing() as registry:
+        await registry.spawn("eu", ConnectionSettings())
+        eu.server.faults.add(down := Rule(reset="before"))
+        moves[-1]()
+        await eventually(lambda: registry.status()["eu"].state is StackState.FAILED)
+        assert isinstance(registry.status()["eu"].error, Unreachable)
+        with pytest.raises(ClusterNotFound, match="Failed"):
+            await registry.with_client("eu", pod_a)
+        await eventually(lambda: len(moves) > 3, "attempts go on")
+        eu.server.faults.remove(down)
+        await eventually(lambda: registry.status()["eu"] == (StackState.RUNNING, None))
+        assert await registry.with_client("eu", pod_a)
+        moves[-1]()
+        await asyncio.sleep(0)
+        await registry.stop("eu")
+        assert eu.server.open_watches == 0
 
 
 # -- desired clusters ----------------------------------------------------------------------------------
@@ -333,7 +363,7 @@ def test_controllers_follow_a_kubeconfig_to_another_server(tmp_path: Path, monke
             kubeconfig(tmp_path, "eu", us)
 
             async def there(cluster: Cluster) -> Obj | None:
-                with contextlib.suppress(Missing):
+                with contextlib.suppress(NotFound):
                     return await cluster.client.get(PODS, Key("shop", "moved"))
                 return None
 
@@ -341,7 +371,7 @@ def test_controllers_follow_a_kubeconfig_to_another_server(tmp_path: Path, monke
             async with asyncio.timeout(30):
                 while not found or eu.server.open_watches:  # of the controllers before
                     await asyncio.sleep(0.1)
-                    with contextlib.suppress(NotExist):
+                    with contextlib.suppress(ClusterNotFound):
                         found = await registry.with_client("eu", there)
         for site in (eu, us):
             await site.server.stop()

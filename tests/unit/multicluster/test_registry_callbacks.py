@@ -8,14 +8,14 @@ from fleet_scene import PATIENCE, PODS, SECRETS, eventually, in_virtual_time, le
 from registry_scene import Scene, pod_a
 
 from kube_envtest import Rule
-from syncer.api import Exists, Key, Missing, Obj, Unreachable
+from syncer.api import AlreadyExists, Key, NotFound, Obj, Unreachable
 from syncer.multicluster import (
     CallbackTimeout,
     CannotStart,
     Cluster,
+    ClusterNotFound,
     ClusterRegistry,
     Controller,
-    NotExist,
     Spawned,
     callbacks,
 )
@@ -28,7 +28,7 @@ async def test_errors_of_a_callback_come_back_unchanged() -> None:
     scene = Scene()
     async with scene.playing() as registry:
         await scene.spawn("eu")
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await registry.with_client("eu", lambda eu: eu.client.get(PODS, Key("shop", "none")))
         mine = RuntimeError("mine")
 
@@ -38,12 +38,12 @@ async def test_errors_of_a_callback_come_back_unchanged() -> None:
         with pytest.raises(RuntimeError) as raised:
             await registry.with_client("eu", fail)
         assert raised.value is mine
-        with pytest.raises(Exists):
+        with pytest.raises(AlreadyExists):
             await registry.with_client("eu", lambda eu: eu.create(PODS, pod("a")))
 
 
 @in_virtual_time
-async def test_callback_that_hangs_delays_nobody_and_may_use_the_registry() -> None:
+async def test_callback_that_hangs_delays_no_other_and_may_use_the_registry() -> None:
     scene = Scene()
     loop = asyncio.get_running_loop()
     async with scene.playing() as registry:
@@ -67,7 +67,7 @@ async def test_callback_that_hangs_delays_nobody_and_may_use_the_registry() -> N
 
 
 @in_virtual_time
-async def test_callback_that_never_returns_is_ended_in_time_and_delays_nobody() -> None:
+async def test_callback_that_never_returns_is_ended_in_time() -> None:
     scene = Scene()
     async with scene.playing() as registry:
         await scene.spawn("eu")
@@ -89,7 +89,7 @@ async def test_callback_that_never_returns_is_ended_in_time_and_delays_nobody() 
 
 
 @in_virtual_time
-async def test_callback_whose_cluster_is_stopped_meanwhile_gets_a_typed_error() -> None:
+async def test_callback_of_a_stopped_cluster_gets_a_typed_error() -> None:
     scene = Scene()
     async with scene.playing() as registry:
         await scene.spawn("eu")
@@ -101,7 +101,7 @@ async def test_callback_whose_cluster_is_stopped_meanwhile_gets_a_typed_error() 
         using = asyncio.create_task(registry.with_client("eu", slow))
         await asyncio.sleep(1)
         await registry.stop("eu")
-        with pytest.raises(NotExist, match="they were stopped meanwhile") as caught:
+        with pytest.raises(ClusterNotFound, match="they were stopped meanwhile") as caught:
             await using
         assert isinstance(caught.value.__cause__, Unreachable)
         await scene.spawn("us")
@@ -113,7 +113,7 @@ async def test_callback_whose_cluster_is_stopped_meanwhile_gets_a_typed_error() 
         using = asyncio.create_task(registry.with_client("us", read))
         await asyncio.sleep(1)
         await registry.stop("us")
-        with pytest.raises(NotExist, match="they were stopped meanwhile"):
+        with pytest.raises(ClusterNotFound, match="they were stopped meanwhile"):
             await using
         scene.sites["us"].server.faults.remove(hung)
         await scene.spawn("us")
@@ -164,7 +164,7 @@ def test_callbacks_that_hang_in_threads_take_none_from_others() -> None:
     asyncio.run(leaving_nothing(main()))
 
 
-def test_callback_whose_calls_never_return_is_called_no_more_until_one_does() -> None:
+def test_callback_is_not_called_while_too_many_calls_hang() -> None:
     called, may_end = list[str](), threading.Event()
 
     def hang(_: Cluster) -> str:
@@ -192,7 +192,7 @@ def test_callback_whose_calls_never_return_is_called_no_more_until_one_does() ->
     asyncio.run(leaving_nothing(main()))
 
 
-def test_what_a_callback_in_a_thread_raises_comes_back_unchanged() -> None:
+def test_errors_of_a_callback_in_a_thread_come_back_unchanged() -> None:
     mine = RuntimeError("mine")
 
     def fail(_: Cluster) -> None:
@@ -214,7 +214,7 @@ def test_what_a_callback_in_a_thread_raises_comes_back_unchanged() -> None:
     asyncio.run(leaving_nothing(main()))
 
 
-def test_callback_that_is_not_async_runs_in_a_thread_which_nobody_waits_for_after_its_time() -> None:
+def test_callback_in_a_thread_is_left_after_its_timeout() -> None:
     async def main() -> None:
         scene, may_end = Scene(), threading.Event()
 

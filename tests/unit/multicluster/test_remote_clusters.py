@@ -23,7 +23,7 @@ from syncer.testing.objects import crd, pod, secret
 
 
 @in_virtual_time
-async def test_object_with_a_secret_is_spawned_and_says_so() -> None:
+async def test_object_with_a_secret_is_spawned_and_ready() -> None:
     scene = Scene()
     async with scene.process() as registry:
         scene.manage.server.put(remote("shop"))
@@ -134,7 +134,7 @@ async def test_namespaced_object_may_name_secrets_of_its_own_namespace_alone() -
 
 
 @in_virtual_time
-async def test_object_whose_reference_is_malformed_says_so_and_is_awaited() -> None:
+async def test_object_with_a_malformed_reference_is_reported_and_awaited() -> None:
     scene = Scene()
     odd: list[object] = ["x", {"secretRef": ["x"]}, {"secretRef": {"namespace": 5, "name": {}, "key": []}}]
     for number, given in enumerate(odd):
@@ -241,7 +241,7 @@ async def test_deleted_object_stays_until_its_agent_is_uninstalled() -> None:
 
 
 @in_virtual_time
-async def test_agent_that_never_returns_is_ended_in_time_and_says_so_and_delays_nobody() -> None:
+async def test_agent_that_never_returns_is_ended_and_reported() -> None:
     class Hanging(Notes):
         hangs = True
 

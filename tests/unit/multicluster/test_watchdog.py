@@ -33,15 +33,15 @@ class Lines:
     """A log: the blocked code and its seconds, as they are told."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, float]] = []
-        self.places: list[str] = []
-        self.has_told = threading.Event()
+        self.reported: list[tuple[str, float]] = []
+        self.locations: list[str] = []
+        self.has_reported = threading.Event()
 
     def warning(self, message: str, *, what: str, seconds: float, at: str) -> None:
         assert message == "async code blocks the event loop"
-        self.told.append((what, seconds))
-        self.places.append(at)
-        self.has_told.set()
+        self.reported.append((what, seconds))
+        self.locations.append(at)
+        self.has_reported.set()
 
 
 class Time:
@@ -74,8 +74,8 @@ async def test_reconciler_that_blocks_is_named_with_its_request_the_seconds_and_
     controller = Controller(reconcile, ControllerOptions(name="greeter"))
     controller.watch_object(site.cluster, PODS)
     async with running(site, controller):
-        await eventually(lambda: time.log.told)
-    assert time.log.told == [("controller greeter: reconcile of eu: shop/a", 3.0)]
+        await eventually(lambda: time.log.reported)
+    assert time.log.reported == [("controller greeter: reconcile of eu: shop/a", 3.0)]
     assert time.dog.steps == {}
 
 
@@ -95,18 +95,18 @@ async def test_reconciler_that_waits_is_not_named_however_long(time: Time) -> No
         time.pass_while_blocked(1000.0)
         may_end.set()
         await eventually(lambda: controller.results().get(("eu", "success")))
-    assert time.log.told == []
+    assert time.log.reported == []
 
 
 @in_virtual_time
-async def test_block_that_goes_on_is_told_again_whenever_its_time_has_doubled(time: Time) -> None:
+async def test_lasting_block_is_reported_whenever_its_time_has_doubled(time: Time) -> None:
     async def block() -> None:
         for _ in range(64):
             time.pass_while_blocked(0.125)
 
     await time.dog.steps_of(block(), "it")
-    assert [seconds for _, seconds in time.log.told] == [PATIENCE, 2 * PATIENCE, 4 * PATIENCE, 8 * PATIENCE]
-    assert all(place.startswith(watchdog.__file__) for place in time.log.places)
+    assert [seconds for _, seconds in time.log.reported] == [PATIENCE, 2 * PATIENCE, 4 * PATIENCE, 8 * PATIENCE]
+    assert all(location.startswith(watchdog.__file__) for location in time.log.locations)
 
 
 @in_virtual_time
@@ -183,7 +183,7 @@ async def of_a_map_function(block: Callable[[], None]) -> None:
 
     site, seen = Site("eu", pod("a")), asyncio.Event()
     controller = Controller(reconcile, ControllerOptions(name="greeter"))
-    controller.watch_with(site.cluster, PODS, requests)
+    controller.watch_map_func(site.cluster, PODS, requests)
     async with running(site, controller):
         await seen.wait()
 
@@ -221,7 +221,7 @@ async def test_code_of_users_is_named_wherever_it_blocks(
     time: Time, scene: Callable[[Callable[[], None]], Awaitable[None]], name: str
 ) -> None:
     await scene(lambda: time.pass_while_blocked(2.0))
-    assert [what for what, _ in time.log.told][:1] == [name]
+    assert [what for what, _ in time.log.reported][:1] == [name]
     assert time.dog.steps == {}
 
 
@@ -232,7 +232,7 @@ def test_thread_looks_while_the_event_loop_is_blocked_and_ends_with_the_last_con
     monkeypatch.setattr(watchdog, "WATCHDOG", Watchdog(patience=0.01, log=log))
 
     async def reconcile(_: Request) -> None:
-        assert log.has_told.wait(GIVEN_UP)  # nothing but another thread can end it
+        assert log.has_reported.wait(GIVEN_UP)  # nothing but another thread can end it
 
     async def main() -> set[threading.Thread]:
         site = Site("eu", pod("a"))
@@ -240,7 +240,7 @@ def test_thread_looks_while_the_event_loop_is_blocked_and_ends_with_the_last_con
         for controller in controllers:
             controller.watch_object(site.cluster, PODS)
         async with running(site, *controllers):
-            await eventually(log.has_told.is_set)
+            await eventually(log.has_reported.is_set)
             return {thread for thread in threading.enumerate() if thread.name == "watchdog"}
 
     dogs = asyncio.run(main())
@@ -248,5 +248,5 @@ def test_thread_looks_while_the_event_loop_is_blocked_and_ends_with_the_last_con
     for dog in dogs:
         dog.join(GIVEN_UP)
         assert not dog.is_alive()
-    assert log.told[0][0] in [f"controller {name}: reconcile of eu: shop/a" for name in ("one", "two")]
-    assert all(":" in place for place in log.places)
+    assert log.reported[0][0] in [f"controller {name}: reconcile of eu: shop/a" for name in ("one", "two")]
+    assert all(":" in location for location in log.locations)

@@ -61,10 +61,10 @@ def test_name_that_is_too_long_is_hashed_and_fits() -> None:
 @given(st.sampled_from(TEMPLATES), KEYS, KEYS)
 def test_objects_never_share_a_host_key_and_names_are_valid(template: str, one: Key, other: Key) -> None:
     names = by(template)
-    place = names.to_host(CERTIFICATES, one)
-    assert form_of(CERTIFICATES).fits(place.name)
-    assert (place == names.to_host(CERTIFICATES, other)) == (one == other)
-    assert names.to_virtual(CERTIFICATES, place) in (None, one)
+    host_key = names.to_host(CERTIFICATES, one)
+    assert form_of(CERTIFICATES).fits(host_key.name)
+    assert (host_key == names.to_host(CERTIFICATES, other)) == (one == other)
+    assert names.to_virtual(CERTIFICATES, host_key) in (None, one)
 
 
 @given(KEYS, KEYS)
@@ -75,9 +75,9 @@ def test_template_without_the_namespace_is_injective_where_namespaces_are_separa
 
 def test_readable_names_are_read_back() -> None:
     assert by("{name}.{namespace}").to_virtual(CERTIFICATES, Key("vc-ns", "db.tls.shop")) == Key("shop", "db.tls")
-    place = by("c-{name}", APART).to_host(CERTIFICATES, Key("shop", "db"))
-    assert place == Key("shop-x-vc-x-vc-ns", "c-db")
-    assert by("c-{name}", APART).to_virtual(CERTIFICATES, place) == Key("shop", "db")
+    host_key = by("c-{name}", APART).to_host(CERTIFICATES, Key("shop", "db"))
+    assert host_key == Key("shop-x-vc-x-vc-ns", "c-db")
+    assert by("c-{name}", APART).to_virtual(CERTIFICATES, host_key) == Key("shop", "db")
     assert by("c-{name}").to_virtual(CLASSES, Key("", "c-gold")) == Key("", "gold")
 
 

@@ -115,8 +115,8 @@ def test_short_keys_never_share_a_host_key(cls: type) -> None:
         made = {cluster: translator(cls, cluster) for cluster in clusters}
         known: dict[Key, tuple[str, ...]] = {}
         for parts in keys:
-            place = made[parts[0]].to_host(resource, Key(*parts[1:]))
-            assert known.setdefault(place, parts) == parts
+            host_key = made[parts[0]].to_host(resource, Key(*parts[1:]))
+            assert known.setdefault(host_key, parts) == parts
 
 
 @pytest.mark.parametrize("cls", INJECTIVE)
@@ -159,15 +159,15 @@ def test_name_that_another_name_is_hashed_to_is_not_taken() -> None:
 @given(resource=st.sampled_from(RESOURCES), namespace=LABELS, name=NAMES, cluster=LABELS, home=LABELS)
 def test_host_keys_are_valid(cls: type, resource: Resource, namespace: str, name: str, cluster: str, home: str) -> None:
     assume(cls is SingleNamespace or ":" not in name)
-    place = translator(cls, cluster, home).to_host(resource, key(resource, namespace, name))
-    assert bool(place.namespace) == resource.namespaced
-    assert len(place.namespace) <= 63
-    assert "." not in place.namespace
+    host_key = translator(cls, cluster, home).to_host(resource, key(resource, namespace, name))
+    assert bool(host_key.namespace) == resource.namespaced
+    assert len(host_key.namespace) <= 63
+    assert "." not in host_key.namespace
     if cls is SingleNamespace:
-        assert len(place.name) <= LIMITS.get(resource.plural, 253)
-        assert SUBDOMAIN.fullmatch(place.name)
+        assert len(host_key.name) <= LIMITS.get(resource.plural, 253)
+        assert SUBDOMAIN.fullmatch(host_key.name)
     if cls is SingleNamespace and resource is SERVICE:
-        assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", place.name)
+        assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", host_key.name)
 
 
 @pytest.mark.parametrize("cls", TRANSLATORS)

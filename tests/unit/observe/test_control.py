@@ -132,26 +132,26 @@ def test_question_is_answered_on_the_event_loop(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "question", "said"),
+    ("method", "question", "message"),
     [
         ("POST", "/refuse", "not today"),
         ("POST", "/break", "RuntimeError; the daemon's log has the details"),
         ("GET", "/nothing", r"GET /nothing is not known to this daemon; it answers GET /echo, POST /echo"),
     ],
 )
-def test_refused_request_has_the_reason(path: Path, method: str, question: str, said: str) -> None:
+def test_refused_request_has_the_reason(path: Path, method: str, question: str, message: str) -> None:
     async def scenario() -> None:
         async with control().serving(str(path)):
-            with pytest.raises(Unanswered, match=said):
+            with pytest.raises(Unanswered, match=message):
                 await asked(path, method, question)
 
     asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
-    ("holder", "said"), [("bob_1", "bob_1 leads; run the command there"), ("", "no replica leads")]
+    ("holder", "message"), [("bob_1", "bob_1 leads; run the command there"), ("", "no replica leads")]
 )
-def test_candidate_names_the_leader(holder: str, said: str) -> None:
+def test_candidate_names_the_leader(holder: str, message: str) -> None:
     async def nothing(given: Mapping[str, Any]) -> Any:
         raise AssertionError
 
@@ -159,7 +159,7 @@ def test_candidate_names_the_leader(holder: str, said: str) -> None:
     made.add("GET", "/parked", nothing)
     status, answer = asyncio.run(made.answer("GET", "/parked", {}))
     assert status == 503
-    assert said in answer["error"]
+    assert message in answer["error"]
 
 
 def test_socket_is_for_its_own_user_alone_and_the_umask_stays(path: Path) -> None:
@@ -230,23 +230,23 @@ def test_daemon_that_closes_late_leaves_the_socket_of_the_next(path: Path) -> No
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("place", ["no-such-folder/s", "x" * 120])
-def test_socket_that_cant_be_made_is_a_warning(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("name", ["no-such-folder/s", "x" * 120])
+def test_socket_that_cant_be_made_is_a_warning(tmp_path: Path, name: str) -> None:
     async def scenario() -> None:
-        async with control().serving(str(tmp_path / place)):
+        async with control().serving(str(tmp_path / name)):
             pass
 
-    said = io.StringIO()
-    logs.configure("warning", "json", stream=said)
+    stream = io.StringIO()
+    logs.configure("warning", "json", stream=stream)
     try:
         asyncio.run(scenario())
     finally:
         logs.configure()
-    assert "no control socket" in said.getvalue()
+    assert "no control socket" in stream.getvalue()
 
 
 @pytest.mark.parametrize(
-    ("sent", "status", "said"),
+    ("sent", "status", "message"),
     [
         (b"POST /echo HTTP/1.1\r\nContent-Length: 3\r\n\r\n[1]", 400, "expected a JSON object"),
         (b"POST /echo HTTP/1.1\r\nContent-Length: 2\r\n\r\n{]", 400, "expected a JSON object"),
@@ -263,11 +263,11 @@ def test_socket_that_cant_be_made_is_a_warning(tmp_path: Path, place: str) -> No
     ],
     ids=lambda value: repr(value)[:60],
 )
-def test_malformed_question_is_refused(path: Path, sent: bytes, status: int, said: str) -> None:
+def test_malformed_question_is_refused(path: Path, sent: bytes, status: int, message: str) -> None:
     async def scenario() -> None:
         async with control().serving(str(path)):
             found, why = await raw(path, sent)
-            assert (found, said in why) == (status, True), why
+            assert (found, message in why) == (status, True), why
             assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
 
     asyncio.run(scenario())

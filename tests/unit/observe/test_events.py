@@ -10,7 +10,7 @@ import pytest
 
 from hack.side_tasks import helped_by
 from kube_envtest import virtual_time
-from syncer.api import Forbidden, Key, Missing, Obj, Resource
+from syncer.api import Forbidden, Key, NotFound, Obj, Resource
 from syncer.observe import logs
 from syncer.observe.events import (
     BURST,
@@ -59,7 +59,7 @@ class Api:
     async def patch(self, resource: Resource, key: Key, patch: Obj) -> Obj:
         await self._enter()
         if key not in self.events:
-            raise Missing("the event is gone")
+            raise NotFound("the event is gone")
         self.events[key] |= patch
         return self.events[key]
 
@@ -96,7 +96,7 @@ def play(scene: Callable[[EventRecorder, Api], Awaitable[Any]]) -> Api:
     return virtual_time.run(main())
 
 
-def test_event_says_what_happened_to_which_object() -> None:
+def test_event_names_the_object_and_the_occurrence() -> None:
     async def scene(recorder: EventRecorder, api: Api) -> None:
         recorder.warning(PODS, pod(), "SyncRefused", "hostPath is not allowed")
 

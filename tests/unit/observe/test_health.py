@@ -93,7 +93,7 @@ def test_check_of_the_virtual_clusters_that_breaks_has_failed() -> None:
     assert "[-]virtual failed: the check itself failed: LookupError\n" in ask(checks, "/readyz")[1]
 
 
-def test_check_that_breaks_has_failed_and_does_not_show_what_it_met() -> None:
+def test_raising_check_has_failed_without_showing_the_error() -> None:
     checks = Checks()
     checks.ready("host", raising)
     status, body = ask(checks, "/readyz")

@@ -94,6 +94,28 @@ def test_exception_brings_its_traceback() -> None:
     assert line["level"] == "error"
 
 
+#: A title for the window, a cleared screen, the same in one byte, text that runs backwards, and another line.
+CONTROLS = "\x1b]0;owned\x07\x1b[2J\x9b2J\u202e\r\n2026-01-01 [info] forged"
+
+
+def test_terminal_gets_no_control_characters_of_others() -> None:
+    stream = io.StringIO()
+    logs.configure("info", "console", stream=stream)
+    log = logs.get_logger("syncer.x")
+    log.info("connected", version=f"v1.36.0{CONTROLS.replace(' ', '')}")
+    logging.getLogger("kubernetes.client.rest").warning("retry %s", CONTROLS)
+    try:
+        raise ValueError(CONTROLS)
+    except ValueError:
+        log.exception("unexpected", key="a/b")
+    text = stream.getvalue()
+    assert [each for each in text if not (each.isprintable() or each == "\n")] == []
+    assert "\\x1b]0;owned" in text, "it is escaped, not lost"
+    assert "Traceback (most recent call last):\n" in text
+    lines_before = text.partition("Traceback")[0].splitlines()
+    assert [line for line in lines_before if line.startswith("2026-01-01")] == [], "no line is forged"
+
+
 def test_line_of_a_library_looks_the_same_and_is_never_below_info() -> None:
     stream = io.StringIO()
     logs.configure("debug", "json", stream=stream)

@@ -31,7 +31,7 @@ def pair(secrets: dict[str, Obj], name: str, secret: str = "api-pki") -> KeyPair
     return certificates.read_pair(found[f"{name}.crt"], found[f"{name}.key"])
 
 
-def place(secrets: dict[str, Obj], name: str, made: KeyPair, secret: str = "api-pki") -> None:
+def put_pair(secrets: dict[str, Obj], name: str, made: KeyPair, secret: str = "api-pki") -> None:
     put(secrets[secret], f"{name}.crt", made.certificate_pem)
     put(secrets[secret], f"{name}.key", made.key_pem)
 
@@ -109,16 +109,16 @@ def test_damaged_certificate_is_renewed(
     ],
 )
 def test_certificate_for_another_use_is_renewed(secrets: dict[str, Obj], leaf: Leaf, why: str) -> None:
-    place(secrets, "apiserver", certificates.issue(leaf, pair(secrets, "ca"), NOW))
+    put_pair(secrets, "apiserver", certificates.issue(leaf, pair(secrets, "ca"), NOW))
     assert actions(run(secrets), "renewed")["api-pki/apiserver.crt"].startswith(why)
 
 
 def test_certificates_of_an_earlier_group_are_renewed_and_the_cas_stay(secrets: dict[str, Obj]) -> None:
     """The Secrets are those of a version whose tenants and kubelet client were in system:masters."""
     ca = pair(secrets, "ca")
-    place(secrets, "tls", certificates.issue(Leaf(layout.ADMIN, layout.MASTERS), ca, NOW), "api-kubeconfig")
+    put_pair(secrets, "tls", certificates.issue(Leaf(layout.ADMIN, layout.MASTERS), ca, NOW), "api-kubeconfig")
     earlier = Leaf(layout.KUBELET_CLIENT, layout.MASTERS)
-    place(secrets, "apiserver-kubelet-client", certificates.issue(earlier, ca, NOW))
+    put_pair(secrets, "apiserver-kubelet-client", certificates.issue(earlier, ca, NOW))
     for file in ("super-admin.crt", "super-admin.key", "super-admin.conf"):
         put(secrets["api-pki"], file, None)
     config = files(secrets["api-kubeconfig"])["config"]
@@ -136,13 +136,13 @@ def test_certificates_of_an_earlier_group_are_renewed_and_the_cas_stay(secrets: 
 
 def test_certificate_of_another_ca_is_renewed(secrets: dict[str, Obj]) -> None:
     other = certificates.new_authority("kubernetes", NOW)  # of the same name
-    place(secrets, "tls", certificates.issue(Leaf(layout.DAEMON, layout.DAEMONS), other, NOW), "api-daemon")
+    put_pair(secrets, "tls", certificates.issue(Leaf(layout.DAEMON, layout.DAEMONS), other, NOW), "api-daemon")
     assert actions(run(secrets), "renewed") == {"api-daemon/tls.crt": "it was signed by another CA"}
 
 
 def test_certificate_that_is_not_valid_yet_is_renewed(secrets: dict[str, Obj]) -> None:
     made = certificates.issue(Leaf(layout.DAEMON, layout.DAEMONS), pair(secrets, "ca"), NOW + timedelta(days=2))
-    place(secrets, "tls", made, "api-daemon")
+    put_pair(secrets, "tls", made, "api-daemon")
     assert actions(run(secrets), "renewed") == {"api-daemon/tls.crt": "it wasn't valid yet"}
 
 
@@ -167,7 +167,7 @@ def test_damaged_ca_is_refused(secrets: dict[str, Obj], name: str, damage: dict[
 
 
 def test_certificate_that_is_no_ca_is_refused(secrets: dict[str, Obj]) -> None:
-    place(secrets, "ca", pair(secrets, "apiserver"))
+    put_pair(secrets, "ca", pair(secrets, "apiserver"))
     with pytest.raises(Damaged, match="it isn't the certificate of a CA"):
         run(secrets)
 
@@ -247,7 +247,7 @@ def test_rsa_ca_of_the_operator_is_kept_and_signs(secrets: dict[str, Obj]) -> No
     name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "Our CA")])
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + 10 * YEAR)
     bare = builder.add_extension(x509.BasicConstraints(True, None), critical=True).sign(key, hashes.SHA256())
-    place(secrets, "ca", KeyPair(bare, key))
+    put_pair(secrets, "ca", KeyPair(bare, key))
     assert actions(run(secrets), "renewed")["api-pki/apiserver.crt"] == "it was signed by another CA"
     assert files(secrets["api-pki"])["ca.crt"] == bare.public_bytes(serialization.Encoding.PEM)
     assert writes(run(secrets)) == []

@@ -23,7 +23,7 @@ EVERY = (CERTIFICATES, ISSUERS, CLUSTER_ISSUERS, MONITORS, ORDERS, CLASSES, TEMP
 CERTIFICATE, ISSUER, MONITOR, CLASS = map(str, (CERTIFICATES, ISSUERS, MONITORS, CLASSES))
 SECRET = f"{CERTIFICATE}:secrets"
 #: Where the Secret of the Certificate lies on the host.
-PLACE = "vc-ns/db-tls-x-shop-x-vc"
+HOST_KEY = "vc-ns/db-tls-x-shop-x-vc"
 
 #: What cert-manager is like: the Secret is made by an operator on the host.
 CERT_MANAGER: Mapping[str, Any] = {

@@ -6,10 +6,10 @@ import pytest
 from custom_kinds import (
     CERT_MANAGER,
     CERTIFICATE,
+    HOST_KEY,
     MONITOR,
     MONITORS,
     ORDERS,
-    PLACE,
     SECRET,
     asked,
     begun,
@@ -149,7 +149,7 @@ def test_rules_of_one_kind_do_not_interfere() -> None:
     rules = [*CERT_MANAGER[CERTIFICATE]["related"], {"resource": "secrets", "origin": "host", "by": {"owner": True}}]
     world = begun(entries=merged(dict(CERT_MANAGER), {CERTIFICATE: {"related": rules}})).given(host=[made()])
     world.settle(SECRET, "shop/db-tls")
-    assert world.decide(f"{SECRET}:2", "shop/db-tls", host_key=PLACE).writes == ()
+    assert world.decide(f"{SECRET}:2", "shop/db-tls", host_key=HOST_KEY).writes == ()
     assert world.decide(f"{SECRET}:2", "shop/db-tls").writes == ()
     assert world.virtual("Secret", "shop/db-tls")
 

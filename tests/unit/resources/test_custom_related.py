@@ -5,7 +5,7 @@ from custom_kinds import (
     CERT_MANAGER,
     CERTIFICATE,
     CERTIFICATES,
-    PLACE,
+    HOST_KEY,
     SECRET,
     asked,
     begun,
@@ -37,7 +37,7 @@ def test_secret_appears_under_its_virtual_name() -> None:
     assert found
     assert (found["type"], found["data"]) == ("kubernetes.io/tls", made()["data"])
     assert annotations_of(found)["cert-manager.io/certificate-name"] == "x"
-    assert annotations_of(found)["vsyncer.dev/made-from"] == PLACE
+    assert annotations_of(found)["vsyncer.dev/made-from"] == HOST_KEY
 
 
 def test_related_object_does_not_go_down_again() -> None:
@@ -130,7 +130,7 @@ def test_related_secret_is_deleted_with_the_certificate_though_the_operator_keep
     world = issued()
     world.gone(virtual=[certificate()])
     assert_deleted(world)
-    assert world.host("Secret", PLACE)
+    assert world.host("Secret", HOST_KEY)
 
 
 def test_another_name_means_another_secret() -> None:
@@ -221,7 +221,7 @@ def test_forged_mark_shows_nothing_of_a_secret_while_the_certificate_is_not_on_t
     entry = {CERTIFICATE: {"related": [{"resource": "secrets", "origin": "host", "by": rule}]}}
     forged = {
         "labels": {"vsyncer.dev/cluster": "vc.vc-ns"},
-        "annotations": {"vsyncer.dev/made-for": SECRET, "vsyncer.dev/made-from": PLACE},
+        "annotations": {"vsyncer.dev/made-for": SECRET, "vsyncer.dev/made-from": HOST_KEY},
     }
     world = world_of(merged(dict(CERT_MANAGER), entry)).given(
         virtual=[certificate(), secret("db-tls", metadata=forged)],

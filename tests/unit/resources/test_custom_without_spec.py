@@ -12,7 +12,7 @@ from syncer.testing.merge import merged
 from syncer.testing.objects import build, secret
 
 KIND, SHOWN = str(TEMPLATES), str(PARAMETERS)
-PLACE = "vc-ns/t-x-shop-x-vc"
+HOST_KEY = "vc-ns/t-x-shop-x-vc"
 CONTENTS: Obj = {"objects": [{"kind": "ConfigMap"}], "parameters": {"A": "1"}}
 
 
@@ -22,7 +22,7 @@ def template(**parts: Any) -> Obj:
 
 def copied(world: World) -> Obj:
     world.settle(KIND, "shop/t")
-    found = world.host("Template", PLACE)
+    found = world.host("Template", HOST_KEY)
     assert found
     return {name: value for name, value in found.items() if name not in ("apiVersion", "kind", "metadata")}
 
@@ -43,7 +43,7 @@ def test_field_that_is_removed_is_removed_from_the_copy() -> None:
 def test_field_of_the_hosts_own_is_left_alone_and_comes_up_where_configured() -> None:
     world = world_of({KIND: {"up": ["status", "results"]}}).given(virtual=[template(results={"mine": 1})])
     assert copied(world) == CONTENTS
-    host = world.host("Template", PLACE)
+    host = world.host("Template", HOST_KEY)
     assert host
     world.given(host=[{**host, "results": {"b": 2}, "status": {"ready": True}, "other": {"c": 3}}])
     world.settle(KIND, "shop/t")
@@ -73,7 +73,7 @@ def test_mark_in_any_field_stays_behind() -> None:
 def test_owner_of_a_field_outside_of_spec_is_heeded() -> None:
     world = world_of({KIND: {"authority": {"parameters": "both"}}}).given(virtual=[template()])
     copied(world)
-    host = world.host("Template", PLACE)
+    host = world.host("Template", HOST_KEY)
     assert host
     world.given(host=[merged(host, {"parameters": {"A": "2"}})])
     world.settle(KIND, "shop/t")
@@ -107,7 +107,7 @@ def test_object_that_an_operator_makes_appears_with_all_its_fields() -> None:
     made = {"resource": str(ORDERS), "origin": "host", "by": {"owner": True}}
     world = world_of({KIND: {"related": [made]}}).given(virtual=[template()])
     world.settle(KIND, "shop/t")
-    copy = world.host("Template", PLACE)
+    copy = world.host("Template", HOST_KEY)
     assert copy
     owner = {"apiVersion": "example.test/v1", "kind": "Template", "name": "t-x-shop-x-vc"}
     owner["uid"] = copy["metadata"]["uid"]

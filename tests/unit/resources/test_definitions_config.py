@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from syncer.api import MetadataRules
-from syncer.api.metadata_defaults import with_defaults
+from syncer.api.metadata_defaults import of_every_kind
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.resources.definitions.config import PublicDefinitionConfig, TenantDefinitionConfig
 from syncer.resources.definitions.public import PublicDefinitionSyncer
@@ -58,6 +58,6 @@ def test_metadata_that_is_only_valid_beside_the_original_stays_behind() -> None:
         "olm.managed": "true",
     }
     for syncer, goes_down in ((TenantDefinitionSyncer, True), (PublicDefinitionSyncer, False)):
-        rules = MetadataFilter(with_defaults(syncer.metadata, goes_down=goes_down), MetadataRules())
+        rules = MetadataFilter(syncer.metadata, MetadataRules(), every=of_every_kind(goes_down=goes_down))
         for part in ("labels", "annotations"):
             assert rules.kept(part, {**tools, **kept}) == kept

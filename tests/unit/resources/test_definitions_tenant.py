@@ -44,6 +44,22 @@ def test_named_crd_is_made_under_its_own_name_with_our_marks() -> None:
     assert made.settle("tenant-crds", NAME) == []
 
 
+def test_short_names_and_categories_of_built_in_kinds_stay_behind() -> None:
+    names = {"shortNames": ["po", "w", "svc"], "categories": ["all", "shop"], "singular": "widget"}
+    made = world().given(virtual=[crd(NAME, spec={"names": names})])
+    decision = made.decide("tenant-crds", NAME)
+    assert "shortNames of built-in kinds are left out: po, svc; categories of built-in kinds" in decision.reason
+    made.settle("tenant-crds", NAME)
+    found = host(made)["spec"]["names"]
+    assert (found["shortNames"], found["categories"], found["singular"]) == (["w"], ["shop"], "widget")
+    made.given(virtual=[crd(NAME, spec={"names": {"shortNames": ["secret"]}})])
+    made.settle("tenant-crds", NAME)
+    found = host(made)["spec"]["names"]
+    assert "shortNames" not in found
+    assert "categories" not in found
+    assert made.settle("tenant-crds", NAME) == []
+
+
 def test_crds_are_created_only_if_they_are_listed() -> None:
     decision = world().given(virtual=[crd("gadgets.example.com")]).decide("tenant-crds", "gadgets.example.com")
     assert decision.reason == "gadgets.example.com is not among sync.toHost.customResourceDefinitions.names"

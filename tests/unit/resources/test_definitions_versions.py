@@ -120,8 +120,8 @@ def test_schemas_replace_preserve_unknown_fields() -> None:
     schema = found["versions"][0]["schema"]["openAPIV3Schema"]
     spec = schema["properties"]["spec"]["properties"]
     assert check(schema) == []
-    open_places = (schema, schema["properties"]["spec"], spec["list"]["items"], spec["named"]["additionalProperties"])
-    assert all(place[KEEPS] for place in open_places)
+    open_schemas = (schema, schema["properties"]["spec"], spec["list"]["items"], spec["named"]["additionalProperties"])
+    assert all(each[KEEPS] for each in open_schemas)
     assert KEEPS not in spec["list"]
     assert KEEPS not in spec["named"]
     assert schema["properties"]["metadata"] == root["properties"]["metadata"]

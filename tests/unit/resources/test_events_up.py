@@ -114,7 +114,7 @@ MOUNTING = {"spec": {"volumes": [{"name": "t", "projected": {"sources": [TOKEN]}
 
 @pytest.mark.parametrize("syncer", DOWN, ids=lambda syncer: syncer.name)
 def test_event_about_a_copy_of_any_built_in_kind_appears(syncer: type[Syncer]) -> None:
-    place, section = syncer.section.split(".")
+    direction, section = syncer.section.split(".")
     options: dict[str, Any] = {"enabled": True}
     options |= {"all": True} if syncer.name in ("configmaps", "secrets") else {}
     options |= {"names": ["things.example.org"]} if syncer.name == "tenant-crds" else {}
@@ -126,7 +126,7 @@ def test_event_about_a_copy_of_any_built_in_kind_appears(syncer: type[Syncer]) -
     }
     given = special.get(syncer.name) or build(syncer.resource, "x")
     translator = PerNamespace if syncer.name == "namespaces" else SingleNamespace
-    world = World(config={"sync": {place: {section: options}}}, translator=translator)
+    world = World(config={"sync": {direction: {section: options}}}, translator=translator)
     world.given(virtual=[given, serviceaccount("default")]).settle("serviceaccounts", "shop/default")
     world.settle(syncer.name, key_of(given))
     copy = world.copy_of(syncer.name, key_of(given))

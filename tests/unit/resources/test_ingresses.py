@@ -129,6 +129,59 @@ def test_classes_may_be_limited(on: World, class_: str | None, annotation: str |
         on.decide("ingresses", "shop/web")
 
 
+CONTOUR = "projectcontour.io/ingress.class"
+
+
+@pytest.mark.parametrize("allow", [[], ["*", CONTOUR]])
+def test_class_in_any_annotation_that_a_controller_reads_is_judged(on: World, allow: list[str]) -> None:
+    section = {"allowedClasses": ["public"], "metadata": {"annotations": {"allow": allow}}}
+    on.configure({"sync": {"toHost": {"ingresses": section}}})
+    on.given(
+        virtual=[ingress("web", metadata={"annotations": {CONTOUR: "internal"}}) | {"spec": routes(class_="public")}]
+    )
+    with pytest.raises(Refused, match=r"projectcontour\.io/ingress\.class"):
+        on.decide("ingresses", "shop/web")
+
+
+def test_class_that_stays_behind_is_no_class(on: World) -> None:
+    key = "any.example.org/ingress.class"
+    on.configure({"sync": {"toHost": {"ingresses": {"allowedClasses": ["public"]}}}})
+    on.given(virtual=[ingress("web", metadata={"annotations": {key: "public"}}) | {"spec": routes()}])
+    with pytest.raises(Refused, match=r"^spec\.ingressClassName: a class is required"):
+        on.decide("ingresses", "shop/web")
+
+
+LIMITS: dict[str, Obj] = {"hosts": {"allowedHosts": ["shop.example.org"]}, "classes": {"allowedClasses": ["public"]}}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize(
+    "odd", ["`) || HostRegexp(`.+", "{", "}", " ", "\t", "\n", ";", "'", '"', "\\", "#", "<", "\u2028"]
+)
+def test_path_that_could_end_a_rule_is_refused_where_hosts_or_classes_are_limited(
+    on: World, limit: str, odd: str
+) -> None:
+    spec = routes("shop.example.org", class_="public")
+    spec["rules"][0]["http"]["paths"][0]["path"] = f"/x{odd}"
+    on.given(virtual=[ingress("web", metadata={}) | {"spec": spec}])
+    assert on.decide("ingresses", "shop/web").writes, "without a limit the tenant may serve anything"
+    on.configure({"sync": {"toHost": {"ingresses": LIMITS[limit]}}})
+    with pytest.raises(Refused, match=r"^spec\.rules\[0\]\.http\.paths\[0\]\.path: where hosts or classes are limited"):
+        on.decide("ingresses", "shop/web")
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/a.b-c_d/~e", "/%7Bid%7D", "/api(/|$)(.*)", "/a/[^/]+/b?", "/v1/users:list@now,x=1"]
+)
+def test_path_of_a_url_or_an_expression_is_kept(on: World, path: str) -> None:
+    on.configure({"sync": {"toHost": {"ingresses": {**LIMITS["hosts"], **LIMITS["classes"]}}}})
+    spec = routes("shop.example.org", class_="public")
+    spec["rules"][0]["http"]["paths"][0]["path"] = path
+    on.given(virtual=[ingress("web", metadata={}) | {"spec": spec}])
+    [write] = on.decide("ingresses", "shop/web").writes
+    assert write.obj["spec"]["rules"][0]["http"]["paths"][0]["path"] == path
+
+
 @pytest.mark.parametrize("host", ["*", "Shop.example.org", "a*.example.org", "https://shop.example.org"])
 def test_pattern_that_is_no_host_is_refused(on: World, host: str) -> None:
     with pytest.raises(ValueError, match="is no host"):

@@ -252,8 +252,8 @@ def test_denied_keys_of_built_in_kinds_stay_behind(syncer: type[Syncer]) -> None
     options |= {"names": ["widgets.example.org"]} if syncer.name == "tenant-crds" else {}
     obj = merged(obj, {"metadata": {part: {"out": "1", "in": "1"} for part in ("labels", "annotations")}})
     translator = PerNamespace if syncer.name == "namespaces" else SingleNamespace
-    place, name = syncer.section.split(".")
-    world = World(config={"sync": {place: {name: options}}}, translator=translator)
+    direction, name = syncer.section.split(".")
+    world = World(config={"sync": {direction: {name: options}}}, translator=translator)
     world.given(virtual=[obj, serviceaccount("default")])
     world.settle("serviceaccounts", "shop/default")
     write = world.decide(syncer.name, key_of(obj)).writes[0]

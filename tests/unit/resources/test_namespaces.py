@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from syncer.api import Obj, Outcome, annotations_of, labels_of
+from syncer.api import Obj, Outcome, Refused, annotations_of, labels_of
 from syncer.names import PerNamespace, SingleNamespace, Unchanged
 from syncer.resources.namespace_values import ENFORCE
 from syncer.resources.namespaces import NamespaceConfig, NamespaceSyncer
@@ -56,6 +56,15 @@ def home(world: World) -> Obj:
     found = world.host("Namespace", HOME)
     assert found
     return found
+
+
+def test_host_namespaces_beyond_the_bound_are_refused_and_present_ones_go_on() -> None:
+    """Each has the whole quota, so that their number is what bounds a tenant."""
+    world = world_of(most=1).given(virtual=[namespace("bank")], host=[namespace("foreign")])
+    world.settle("namespaces", "shop")
+    with pytest.raises(Refused, match="this virtual cluster has 1 namespaces where Pods run already"):
+        world.decide("namespaces", "bank")
+    assert world.settle("namespaces", "shop") == []
 
 
 @pytest.mark.parametrize(

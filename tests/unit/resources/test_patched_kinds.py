@@ -85,8 +85,8 @@ def test_patch_that_fails_parks_its_object_and_no_other(world: World) -> None:
     world.given(virtual=[service("web"), service("db", metadata={"labels": {"team": "red"}})])
     with pytest.raises(Refused) as caught:
         world.decide("services", "shop/web")
-    place = "sync.toHost.services.patches.down[0] (test /metadata/labels/team)"
-    assert str(caught.value) == f"{place}: there is nothing at /metadata/labels/team"
+    option = "sync.toHost.services.patches.down[0] (test /metadata/labels/team)"
+    assert str(caught.value) == f"{option}: there is nothing at /metadata/labels/team"
     assert calls(world, "services", "shop/db") == ["create host services vc-ns/db-x-shop-x-vc"]
 
 

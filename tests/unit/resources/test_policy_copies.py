@@ -176,9 +176,25 @@ def test_selectors_of_namespaces_are_bounded(on: World) -> None:
 def test_number_of_copies_is_bounded(world: World) -> None:
     world.configure({"sync": {"toHost": {"networkPolicies": {"enabled": True, "most": 1}}}})
     world.given(virtual=[policy("a"), policy("b")]).settle("networkpolicies", "shop/a")
-    with pytest.raises(Refused, match="has 1 NetworkPolicies where Pods run already"):
+    with pytest.raises(Refused, match="its share of the 1 NetworkPolicies that a virtual cluster may have"):
         world.decide("networkpolicies", "shop/b")
     assert world.settle("networkpolicies", "shop/a") == []
+
+
+def test_namespace_that_fills_its_share_closes_no_pods_of_others(world: World) -> None:
+    """One policy of each other namespace has its copy, and so its Pods aren't closed for good."""
+    world.configure({"sync": {"toHost": {"networkPolicies": {"enabled": True, "most": 8}}}})
+    many = [policy(f"p{number}") for number in range(8)]
+    other = policy("only")
+    other["metadata"]["namespace"] = "bank"
+    world.given(virtual=[namespace("bank"), *many, other])
+    copied = 0
+    with pytest.raises(Refused, match="its share of the 8 NetworkPolicies"):
+        for each in many:
+            world.settle("networkpolicies", f"shop/{each['metadata']['name']}")
+            copied += 1
+    assert copied == 6
+    assert world.settle("networkpolicies", "bank/only")
 
 
 def test_peers_in_other_host_namespaces_are_named_by_these() -> None:

@@ -13,7 +13,7 @@ from syncer.api import (
     Forbidden,
     Invalid,
     Key,
-    Missing,
+    NotFound,
     Obj,
     QuotaExceeded,
     Resource,
@@ -95,7 +95,7 @@ def networks(*texts: str) -> tuple[Network, ...]:
     return tuple(map(ip_network, texts))
 
 
-OLD = Missing("the server could not find the requested resource", status=404)
+OLD = NotFound("the server could not find the requested resource", status=404)
 NO_RIGHT = Forbidden("servicecidrs is forbidden", status=403)
 
 

@@ -35,8 +35,8 @@ def copy_of(world: World, kind: str, obj: Obj) -> Obj:
 
 def text_about(copy: Obj) -> str:
     """Return a text of the host that names an object."""
-    place = key_of(copy)
-    return f'waiting for "{place.name}" in {place}, object "{place.namespace}"/"{place.name}"'
+    host_key = key_of(copy)
+    return f'waiting for "{host_key.name}" in {host_key}, object "{host_key.namespace}"/"{host_key.name}"'
 
 
 def virtual_text(name: str) -> str:

@@ -103,8 +103,8 @@ class Ingresses(Mirror):
 
 
 def verbs(syncer: Any, side: Side, resource: Resource, subresource: str = "") -> set[str]:
-    place = (side, resource, subresource)
-    found = [right.verbs for right in rights(syncer) if (right.side, right.resource, right.subresource) == place]
+    wanted = (side, resource, subresource)
+    found = [right.verbs for right in rights(syncer) if (right.side, right.resource, right.subresource) == wanted]
     return {verb for each in found for verb in each}
 
 
@@ -155,7 +155,7 @@ def test_host_object_is_only_read_on_the_host() -> None:
     assert Source(Side.HOST, EVENTS, marked=False) in sources(Events())
 
 
-def test_tenants_are_told_by_events_and_the_lease_is_for_elections_only() -> None:
+def test_tenants_get_events_and_the_lease_serves_elections_only() -> None:
     assert allows(needed([]), Side.VIRTUAL, EVENTS, "create")
     assert not allows(needed([]), Side.HOST, LEASES, "create")
     assert allows(needed([], leader_election=True), Side.HOST, LEASES, "create")
@@ -170,8 +170,8 @@ def test_pauses_are_read_on_the_virtual_side_whatever_is_synced() -> None:
 
 def test_rules_name_each_resource_once_with_its_verbs_in_order() -> None:
     found = needed([Maps(), Pods()])
-    places = [(right.side, right.resource, right.subresource) for right in found]
-    assert len(places) == len(set(places))
+    targets = [(right.side, right.resource, right.subresource) for right in found]
+    assert len(targets) == len(set(targets))
     [pods] = [right for right in found if (right.side, right.resource, right.subresource) == (Side.VIRTUAL, PODS, "")]
     assert pods.verbs == ("get", "list", "watch", "delete")
 
@@ -230,16 +230,16 @@ def test_host_namespaces_get_a_role_each() -> None:
 class Elsewhere(Events):
     """Begins in other namespaces of the host."""
 
-    places: tuple[str, ...] = ("infra",)
+    namespaces: tuple[str, ...] = ("infra",)
 
     def host_namespaces(self, settings: Settings) -> tuple[str, ...]:
-        return self.places
+        return self.namespaces
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
         return [Right(Side.VIRTUAL, MAPS, ("delete",))]
 
 
-def places_of(*syncers: Syncer) -> set[str]:
+def namespaces_of(*syncers: Syncer) -> set[str]:
     settings = Settings("shop", "vc", SingleNamespace(cluster="shop", namespace="vc"))
     roles = manifests(needed(syncers, settings=settings), cluster="shop", home="vc", host_namespaces=("vc",))
     events = [role for role in roles[Side.HOST] if any("events" in rule["resources"] for rule in role["rules"])]
@@ -247,14 +247,14 @@ def places_of(*syncers: Syncer) -> set[str]:
 
 
 def test_host_source_in_another_namespace_needs_a_role_there() -> None:
-    assert places_of(Elsewhere()) == {"infra"}
+    assert namespaces_of(Elsewhere()) == {"infra"}
 
 
 def test_source_in_several_namespaces_is_watched_in_all() -> None:
     several = Elsewhere()
-    several.places = ("infra", "shared")
-    assert places_of(several) == {""}
-    assert places_of(Elsewhere(), Events()) == {""}
+    several.namespaces = ("infra", "shared")
+    assert namespaces_of(several) == {""}
+    assert namespaces_of(Elsewhere(), Events()) == {""}
 
 
 class Looks(Maps):
@@ -264,8 +264,8 @@ class Looks(Maps):
 
 
 def test_source_that_is_only_read_in_another_namespace_needs_a_role_there() -> None:
-    assert places_of(Looks()) == {"infra"}
-    assert places_of(Looks(), Events()) == {""}
+    assert namespaces_of(Looks()) == {"infra"}
+    assert namespaces_of(Looks(), Events()) == {""}
 
 
 class Labelled(Elsewhere):
@@ -334,7 +334,7 @@ class HostNodes(Mirror):
     resource = NODES
 
 
-def test_daemon_has_its_lease_and_what_is_in_the_whole_host_once_and_virtual_clusters_the_rest() -> None:
+def test_daemon_role_has_lease_and_host_rights_once_and_clusters_the_rest() -> None:
     shares = [
         Share("a", needed([Maps(), HostNodes()], leader_election=True), ("vc-a",)),
         Share("b", needed([Pods(), HostNodes()], leader_election=True), ("vc-b",)),
@@ -358,7 +358,7 @@ def test_daemon_without_anything_of_its_own_needs_no_role() -> None:
     assert daemon_manifests([Share("a", needed([Maps()]), ("vc-a",))], name="fleet", home="syncers") == []
 
 
-def test_daemon_role_for_the_whole_host_joins_what_virtual_clusters_need() -> None:
+def test_daemon_role_for_the_whole_host_joins_rights_of_virtual_clusters() -> None:
     reads, writes = (Right(Side.HOST, NODES, verbs) for verbs in (("list", "get"), ("patch", "get")))
     [role] = daemon_manifests([Share("a", [reads], ()), Share("b", [writes], ())], name="fleet", home="")
     assert role["metadata"] == {"name": "fleet"}

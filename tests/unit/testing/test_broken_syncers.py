@@ -115,7 +115,7 @@ class NamesTooLong(Good):
         return host
 
 
-class SharesPlaces(Good):
+class SharesHostKeys(Good):
     def host_key(self, settings: Settings, key: Key) -> Key:
         return Key(settings.host_namespace, f"{key.name}-x-{key.namespace}-x-{settings.cluster}")
 
@@ -169,7 +169,7 @@ def _run(syncer: type[Syncer], law: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("syncer", "law", "said"),
+    ("syncer", "law", "message"),
     [
         (NeverRests, "test_what_happens", "never in step"),
         (ForgetsItsCopy, "test_what_happens", "marks lead back to"),
@@ -181,12 +181,12 @@ def _run(syncer: type[Syncer], law: str) -> None:
         (GivesNoReason, "test_what_happens", "gives no reason"),
         (ChangesItsInput, "test_what_happens", "changed what it was given"),
         (NamesTooLong, "test_what_happens", "no name for a ConfigMap"),
-        (SharesPlaces, "test_no_two_keys_share_a_place", "share the host key"),
+        (SharesHostKeys, "test_no_two_keys_share_a_host_key", "share the host key"),
         (LosesUnknown, "test_unknown_fields_are_kept", "was lost on the way"),
     ],
 )
-def test_broken_syncer_is_found(syncer: type[Syncer], law: str, said: str) -> None:
-    with pytest.raises(AssertionError, match=said):
+def test_broken_syncer_is_found(syncer: type[Syncer], law: str, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
         _run(syncer, law)
 
 
@@ -196,7 +196,7 @@ def test_broken_syncer_is_found(syncer: type[Syncer], law: str, said: str) -> No
         "test_what_happens",
         "test_squatters_are_left_alone",
         "test_unknown_fields_are_kept",
-        "test_no_two_keys_share_a_place",
+        "test_no_two_keys_share_a_host_key",
     ],
 )
 def test_good_syncer_passes(law: str) -> None:
@@ -213,13 +213,13 @@ def test_fake_that_nothing_needs_any_more_must_go() -> None:
 
 def test_laws_are_tested_only_if_they_concern_the_syncer() -> None:
     laws = laws_for(Overwrites, objects=st.just(Scene(Key("", "n1"))))
-    assert not hasattr(laws, "test_no_two_keys_share_a_place")
+    assert not hasattr(laws, "test_no_two_keys_share_a_host_key")
     assert not hasattr(laws, "test_unknown_fields_are_kept")
     assert issubclass(Good, SyncDown)
     assert hasattr(laws_for(Good, objects=OBJECTS), "test_unknown_fields_are_kept")
 
 
-def test_sides_are_told_apart() -> None:
+def test_sides_are_distinguished() -> None:
     from syncer.testing.trial import Trial
     from syncer.testing.world import World
 

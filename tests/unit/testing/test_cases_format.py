@@ -72,7 +72,7 @@ def test_good_case_passes_and_is_named_by_file_and_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expect", "said"),
+    ("expect", "message"),
     [
         ("{calls: []}", "calls: expected [], found ['create host configmaps vc-ns/db-x-shop-x-vc']"),
         ("{reason: because}", "reason: expected 'because' in 'the virtual object has no copy on the host yet'"),
@@ -95,13 +95,13 @@ def test_good_case_passes_and_is_named_by_file_and_name(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_differences_from_the_expectation_are_listed(tmp_path: Path, expect: str, said: str) -> None:
+def test_differences_from_the_expectation_are_listed(tmp_path: Path, expect: str, message: str) -> None:
     text = failure(tmp_path, expect)
     assert text.startswith("/some.yaml:7: one\n")
-    assert said in text
+    assert message in text
 
 
-def test_unexpected_refusal_is_said(tmp_path: Path) -> None:
+def test_unexpected_refusal_is_reported(tmp_path: Path) -> None:
     squatter = "{apiVersion: v1, kind: ConfigMap, metadata: {name: db-x-shop-x-vc, namespace: vc-ns}}"
     text = failure(tmp_path, "{calls: []}", f"    given: {{host: [{squatter}]}}\n")
     assert "refused: expected None, found 'the host" in text

@@ -66,7 +66,7 @@ def test_stream_that_is_cut_or_silent_raises_the_error_of_the_transport() -> Non
 
 
 @pytest.mark.parametrize("name", ["ApiServer", "ControlPlane"])
-def test_server_that_is_not_installed_is_named_with_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_server_is_named_with_the_package_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [module for module in sys.modules if module.partition(".")[0] == "kube_envtest"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.delitem(sys.modules, "syncer.testing.in_process")

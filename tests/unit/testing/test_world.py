@@ -144,7 +144,7 @@ def test_objects_given_and_returned_are_private_copies() -> None:
     assert (world.virtual("ConfigMap", "shop/db") or {})["data"]["color"] == "blue"
 
 
-def test_syncer_reads_only_what_it_declares_even_if_others_read_it() -> None:
+def test_syncer_reads_only_its_declared_kinds_even_if_others_read_more() -> None:
     class Secrets(Mirror):
         """Declares Secrets."""
 
@@ -156,7 +156,7 @@ def test_syncer_reads_only_what_it_declares_even_if_others_read_it() -> None:
         world.decide(Nosy, "shop/db")
 
 
-def test_host_shows_only_what_is_marked_and_the_rest_stands_in_the_way() -> None:
+def test_host_shows_only_marked_objects_and_others_block_names() -> None:
     squatter = build(CONFIGMAPS, "db-x-shop-x-vc", namespace="vc-ns", data={"a": "b"})
     world = World([ConfigMaps]).given(virtual=[configmap("db")], host=[squatter])
     decision = world.decide(ConfigMaps, "shop/db")
@@ -204,7 +204,7 @@ def test_copy_at_another_place_is_asked_about_by_its_place() -> None:
         world.decide(ConfigMaps, "shop/db", host_key="vc-ns/old")
 
 
-def test_time_is_what_the_world_says() -> None:
+def test_time_is_that_of_the_world() -> None:
     world = World([ConfigMaps])
     assert world.context(ConfigMaps).now == NOON
     world.now += timedelta(hours=1)
@@ -235,10 +235,10 @@ def test_pods_on_a_node_end_with_time_and_others_at_once() -> None:
     assert world.copy_of(Pods, "shop/web") is None
 
 
-def test_finalizer_keeps_what_is_deleted() -> None:
+def test_finalizer_keeps_a_deleted_object() -> None:
     world = World([ConfigMaps]).given(virtual=[configmap("db")])
-    held = host_copy(configmap("db"), metadata={"finalizers": ["example.org/wait"]})
-    world.given(host=[held])
+    with_finalizer = host_copy(configmap("db"), metadata={"finalizers": ["example.org/wait"]})
+    world.given(host=[with_finalizer])
     world.apply(delete(host=world.copy_of(ConfigMaps, "shop/db"), reason="over"), by=ConfigMaps)
     assert "deletionTimestamp" in (world.copy_of(ConfigMaps, "shop/db") or {})["metadata"]
 
@@ -285,7 +285,7 @@ def test_another_object_of_the_name_is_not_changed_by_mistake() -> None:
         deletion.send(None)
 
 
-def test_apply_needs_to_know_whose_decision_it_is() -> None:
+def test_apply_needs_the_syncer_of_a_decision() -> None:
     with pytest.raises(AssertionError, match="say whose decision it is"):
         World([ConfigMaps]).apply(skip("nothing"))
 

@@ -38,7 +38,7 @@ class Copies:
     def values(self, side: Side, resource: Resource, index: str, key: Key) -> list[str]:
         return []
 
-    def resolve(self, resource: Resource, key: Key, place: Key, *, comes_later: bool = False) -> None:
+    def resolve(self, resource: Resource, key: Key, host_key: Key, *, comes_later: bool = False) -> None:
         pass
 
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
@@ -53,7 +53,7 @@ class Copies:
     def minor_version(self, side: Side) -> int:
         return 0
 
-    def original(self, place: Key) -> Key | None:
+    def original(self, host_key: Key) -> Key | None:
         return None
 
     def leave_out(self, fields: Iterable[str]) -> None:

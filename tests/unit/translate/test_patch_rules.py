@@ -18,14 +18,14 @@ HASHED = SETTINGS.names.to_host(SECRETS, Key("shop", "a-x-b")).name
 def secret_copy(name: str, namespace: str) -> Obj:
     """Our copy of a virtual Secret, at the place where it belongs."""
     key = Key(namespace, name)
-    place = SETTINGS.names.to_host(SECRETS, key)
+    host_key = SETTINGS.names.to_host(SECRETS, key)
     virtual = {"metadata": {"name": name, "namespace": namespace, "uid": "2"}}
     marks = SETTINGS.marks
     metadata = {
-        "name": place.name,
-        "namespace": place.namespace,
+        "name": host_key.name,
+        "namespace": host_key.namespace,
         "labels": marks.labels(SETTINGS.identity, key),
-        "annotations": marks.annotations(SECRETS, virtual, place),
+        "annotations": marks.annotations(SECRETS, virtual, host_key),
     }
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
 

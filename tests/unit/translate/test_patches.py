@@ -194,8 +194,8 @@ def test_cel_gets_written_object_other_object_and_context() -> None:
         "shop",
         "vc",
     ]
-    places = "context.identity + '/' + context.hostNamespace + '/' + other.metadata.name"
-    assert up({"path": "status.at", "cel": places}, status={})["status"]["at"] == "vc.vc-ns/vc-ns/w-x-shop-x-vc"
+    expression = "context.identity + '/' + context.hostNamespace + '/' + other.metadata.name"
+    assert up({"path": "status.at", "cel": expression}, status={})["status"]["at"] == "vc.vc-ns/vc-ns/w-x-shop-x-vc"
 
 
 def test_cel_is_asked_at_every_place_about_the_object_as_it_was() -> None:

@@ -111,30 +111,30 @@ def test_field_is_put_with_the_mappings_above_it() -> None:
 
 def test_path_leads_to_every_item_and_to_none_without_a_list() -> None:
     doc = {"cs": [{"ps": [1, 2]}, {}, {"ps": [3]}], "s": "x"}
-    assert list(pointers.places(doc, ("cs", EACH, "ps", EACH))) == [
+    assert list(pointers.paths(doc, ("cs", EACH, "ps", EACH))) == [
         ("cs", "0", "ps", "0"),
         ("cs", "0", "ps", "1"),
         ("cs", "2", "ps", "0"),
     ]
-    assert list(pointers.places(doc, ("none", EACH, "x"))) == []
-    assert list(pointers.places(doc, ("none", "x"))) == [("none", "x")]
+    assert list(pointers.paths(doc, ("none", EACH, "x"))) == []
+    assert list(pointers.paths(doc, ("none", "x"))) == [("none", "x")]
     with pytest.raises(Unfit, match="there is no list at /s"):
-        list(pointers.places(doc, ("s", EACH)))
+        list(pointers.paths(doc, ("s", EACH)))
 
 
 @given(DOCS, st.lists(st.sampled_from(["a", "b", "/", "~", "0", "1", "-"]), min_size=1, max_size=4), JSON)
 def test_added_value_is_there_and_the_document_stays_as_it_was(doc: Any, steps: list[str], value: Any) -> None:
-    before, place = copy.deepcopy(doc), tuple(steps)
+    before, path = copy.deepcopy(doc), tuple(steps)
     try:
-        added = pointers.added(doc, place, value)
+        added = pointers.added(doc, path, value)
     except Unfit:
         assert doc == before
         return
     assert doc == before
-    parent = pointers.at(added, place[:-1])
-    assert same(parent[-1] if isinstance(parent, list) and place[-1] == "-" else pointers.at(added, place), value)
-    if isinstance(pointers.at(doc, place[:-1]), list) and place[-1] != "-":
-        assert same(pointers.removed(added, place), doc)
+    parent = pointers.at(added, path[:-1])
+    assert same(parent[-1] if isinstance(parent, list) and path[-1] == "-" else pointers.at(added, path), value)
+    if isinstance(pointers.at(doc, path[:-1]), list) and path[-1] != "-":
+        assert same(pointers.removed(added, path), doc)
 
 
 def test_missing_value_is_not_null() -> None:

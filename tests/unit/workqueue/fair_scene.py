@@ -41,7 +41,7 @@ class Scene:
         self.failing: set[str] = set()
         #: Seconds of workers, and requests in work now and at the most, by cluster.
         self.worked: Counter[str] = Counter()
-        self.held: Counter[str] = Counter()
+        self.busy: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
         #: Seconds from the change to the end of each request that succeeded, by cluster.
         self.latencies: defaultdict[str, list[float]] = defaultdict(list)
@@ -68,15 +68,15 @@ class Scene:
         while True:
             taken, changed = await self.queue.get()
             cluster, begun = taken.cluster, self.loop.time()
-            self.held[cluster] += 1
-            self.most[cluster] = max(self.most[cluster], self.held[cluster])
+            self.busy[cluster] += 1
+            self.most[cluster] = max(self.most[cluster], self.busy[cluster])
             self.tried[cluster] += 1
             try:
                 await asyncio.sleep(self.seconds[cluster]())
             finally:
                 seconds = self.loop.time() - begun
                 self.worked[cluster] += seconds  # type: ignore[assignment]
-                self.held[cluster] -= 1
+                self.busy[cluster] -= 1
                 if cluster in self.failing:
                     self.queue.retry(taken)
                 else:

@@ -53,7 +53,7 @@ def test_cluster_that_is_alone_uses_all_workers() -> None:
         scene.flood("vc", 200)
         async with scene.working():
             await asyncio.sleep(1)
-            assert scene.held["vc"] == WORKERS
+            assert scene.busy["vc"] == WORKERS
 
     play(scenario)
 
@@ -66,7 +66,7 @@ def test_cluster_without_a_bound_of_workers_has_none() -> None:
         scene.flood("vc", 200)
         async with scene.working():
             await asyncio.sleep(1)
-            assert scene.held["vc"] == WORKERS
+            assert scene.busy["vc"] == WORKERS
 
     play(scenario)
 
@@ -80,7 +80,7 @@ def test_busy_cluster_leaves_workers_for_idle_ones_more_if_it_is_slow(seconds: f
         scene.flood("busy", 2000)
         async with scene.working():
             await asyncio.sleep(3.01)
-            assert scene.held["busy"] == most
+            assert scene.busy["busy"] == most
             for number in range(WORKERS - most):
                 scene.queue.add(request(f"n{number}", REGULAR[number]))
             await asyncio.sleep(0.011)
@@ -98,7 +98,7 @@ def test_requests_without_work_do_not_let_a_slow_cluster_pass_for_a_fast_one() -
         scene.flood("busy", 2000)
         async with scene.working():
             await asyncio.sleep(1)
-            assert scene.held["busy"] == WORKERS // 4
+            assert scene.busy["busy"] == WORKERS // 4
 
     play(scenario)
 
@@ -114,7 +114,7 @@ def test_busy_clusters_leave_the_reserve_together() -> None:
             await asyncio.sleep(1)
             for _ in range(100):
                 await asyncio.sleep(0.013)
-                assert WORKERS * 3 // 4 <= sum(scene.held.values()) < WORKERS * 3 // 4 + 3, "a share is a whole worker"
+                assert WORKERS * 3 // 4 <= sum(scene.busy.values()) < WORKERS * 3 // 4 + 3, "a share is a whole worker"
 
     play(scenario)
 
@@ -142,10 +142,10 @@ def test_cluster_within_its_share_takes_the_reserve_too() -> None:
         scene.flood("hung", 200)
         async with scene.working():
             await asyncio.sleep(10)
-            assert scene.held["hung"] == WORKERS // 4
+            assert scene.busy["hung"] == WORKERS // 4
             scene.flood("gold", 200)
             await asyncio.sleep(0.5)
-            assert scene.held["gold"] == WORKERS * 3 // 4
+            assert scene.busy["gold"] == WORKERS * 3 // 4
 
     play(scenario)
 
@@ -157,18 +157,18 @@ def test_workers_of_a_cluster_that_has_left_or_is_paused_go_to_the_others() -> N
         scene.flood("a", 500)
         async with scene.working():
             await asyncio.sleep(2.5)
-            assert scene.held["a"] == 11, "a third, as its requests are slow"
+            assert scene.busy["a"] == 11, "a third, as its requests are slow"
             scene.queue.leave("c")
             await asyncio.sleep(2)
-            assert scene.held["a"] == WORKERS // 2
+            assert scene.busy["a"] == WORKERS // 2
             scene.queue.pause("b")
             scene.queue.pause("b")
             await asyncio.sleep(4)
-            assert scene.held["a"] == WORKERS
+            assert scene.busy["a"] == WORKERS
             scene.queue.resume("b")
             scene.queue.resume("b")
             await asyncio.sleep(2)
-            assert scene.held["a"] == WORKERS // 2
+            assert scene.busy["a"] == WORKERS // 2
 
     play(scenario)
 
@@ -180,15 +180,15 @@ def test_cluster_that_left_and_came_back_still_holds_the_workers_of_before() -> 
         scene.flood("a", 100)
         async with scene.working():
             await asyncio.sleep(1)
-            assert scene.held["a"] == WORKERS // 2
+            assert scene.busy["a"] == WORKERS // 2
             scene.queue.leave("a")
             scene.join("a", seconds=100.0)
             for number in range(100):
                 scene.queue.add(request(f"new-{number}", "a"))
             await asyncio.sleep(1)
-            assert scene.held["a"] == WORKERS // 2
+            assert scene.busy["a"] == WORKERS // 2
             await asyncio.sleep(100)
-            assert scene.held["a"] == WORKERS // 2
+            assert scene.busy["a"] == WORKERS // 2
 
     play(scenario)
 
@@ -202,7 +202,7 @@ def test_paused_cluster_above_its_share_is_handed_out_after_it_is_resumed() -> N
             await asyncio.sleep(0.5)
             scene.queue.pause("a")
             await asyncio.sleep(5)
-            assert scene.held["a"] == 0
+            assert scene.busy["a"] == 0
             scene.queue.resume("a")
             await asyncio.sleep(30)
             assert len(scene.latencies["a"]) == 20
@@ -288,12 +288,12 @@ class Heavy:
                 async with asyncio.timeout(1):
                     taken, _ = await self.queue.get()
             except TimeoutError:
-                return self.held()
+                return self.busy()
             if "small" not in taken.key.name and not self.queue.may_hold(taken, self.size):
                 self.put_aside += 1
                 self.queue.done(taken)
 
-    def held(self) -> list[str]:
+    def busy(self) -> list[str]:
         return [each.key.name for each in self.queue.running()]
 
     def end(self, name: str) -> None:
@@ -330,9 +330,9 @@ def test_large_requests_hold_up_no_small_ones_of_their_cluster_and_no_change_of_
         for name in ("n0", "small0", "small1", "small2"):
             heavy.end(name)
         done = []
-        while held := await heavy.work():
-            done += held
-            heavy.end(held[0])
+        while busy := await heavy.work():
+            done += busy
+            heavy.end(busy[0])
         assert done == ["n1", "n2", "n3"]
 
     play(scenario)
@@ -394,6 +394,6 @@ def test_large_request_that_is_put_aside_stays_within_the_limits_of_its_syncer()
         for name in ("n1", "n2", "n3"):
             heavy.end(name)
             await heavy.work()
-        assert heavy.held() == ["small0"]
+        assert heavy.busy() == ["small0"]
 
     play(scenario)

@@ -230,7 +230,7 @@ def test_low_requests_get_between_the_others_one_at_a_time() -> None:
         for name in "ab":
             waiting.add(request(f"low-{name}", "loud"), low=True)
         names = [(await take(waiting)).key.name for _ in range(2 * LOW_SHARE)]
-        assert [place for place, name in enumerate(names, 1) if "low" in name] == [LOW_SHARE, 2 * LOW_SHARE]
+        assert [index for index, name in enumerate(names, 1) if "low" in name] == [LOW_SHARE, 2 * LOW_SHARE]
 
     play(scenario)
 

@@ -219,7 +219,7 @@ class Play:
 
 @settings(max_examples=200)
 @given(st.lists(ACTIONS, min_size=25, max_size=60), st.booleans())
-def test_queue_does_what_the_model_does(actions: list[tuple[object, ...]], hasty: bool) -> None:
+def test_queue_agrees_with_the_model(actions: list[tuple[object, ...]], hasty: bool) -> None:
     async def scenario() -> None:
         play = Play()
         for action in actions:

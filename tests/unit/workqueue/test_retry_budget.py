@@ -196,4 +196,4 @@ def _waiting(site: Scene) -> SyncRequest:
     """Return a request that waits for the budget."""
     [retries] = site.queue._retries.values()
     due = site.queue.delayed()
-    return next(request for place, _, request in retries._waiting if due.get(request) == place)
+    return next(request for due_time, _, request in retries._waiting if due.get(request) == due_time)

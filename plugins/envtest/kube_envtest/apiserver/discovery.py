@@ -84,12 +84,12 @@ class Discovery:
                 return reply(200, openapi.version_2(self._registry))
             case ["openapi", "v3"]:
                 return reply(200, openapi.index(self._registry))
-            case ["openapi", "v3", *place]:
-                return self._openapi(place)
+            case ["openapi", "v3", *parts]:
+                return self._openapi(parts)
         return None
 
-    def _openapi(self, place: list[str]) -> Response | None:
-        group, version = (place[1], place[2]) if len(place) == 3 else ("", place[-1])
+    def _openapi(self, parts: list[str]) -> Response | None:
+        group, version = (parts[1], parts[2]) if len(parts) == 3 else ("", parts[-1])
         types = [rt for rt in self._registry.all() if (rt.group, rt.version) == (group, version)]
         return reply(200, openapi.version_3(types)) if types else None
 

@@ -14,7 +14,7 @@ from kube_envtest.apiserver.storage import Entry, Event, Storage
 
 Obj = dict[str, Any]
 
-Place = tuple[str, str]
+TableKey = tuple[str, str]
 
 
 class Garbage:
@@ -27,18 +27,18 @@ class Garbage:
         self._deleter = deleter
         self._now = now
         self._alive: set[str] = set()
-        self._dependents: dict[str, set[Place]] = {}
+        self._dependents: dict[str, set[TableKey]] = {}
 
     def react(self, table: str, event: Event) -> None:
         """Update the graph, then delete objects whose owners are gone."""
         meta = event.entry.obj["metadata"]
-        place = (table, event.entry.key)
+        key = (table, event.entry.key)
         before = _owners(event.previous.obj) if event.previous else set()
         after = _owners(event.entry.obj) if event.type != "DELETED" else set()
         for uid in before - after:
-            self._dependents.get(uid, set()).discard(place)
+            self._dependents.get(uid, set()).discard(key)
         for uid in after - before:
-            self._dependents.setdefault(uid, set()).add(place)
+            self._dependents.setdefault(uid, set()).add(key)
         if event.type == "DELETED":
             self._alive.discard(meta["uid"])
             self._collect(meta["uid"])
@@ -57,13 +57,13 @@ class Garbage:
             self._foreground(table, entry)
 
     def _collect(self, uid: str) -> None:
-        for place in sorted(self._dependents.pop(uid, ())):
-            entry = self._storage.get(*place)
+        for key in sorted(self._dependents.pop(uid, ())):
+            entry = self._storage.get(*key)
             if entry is not None and not any(owner in self._alive for owner in _owners(entry.obj)):
-                self._delete(place, "Background")
+                self._delete(key, "Background")
 
-    def _delete(self, place: Place, propagation: str) -> None:
-        entry, rt = self._storage.get(*place), self._type(place[0])
+    def _delete(self, key: TableKey, propagation: str) -> None:
+        entry, rt = self._storage.get(*key), self._type(key[0])
         if entry is None or rt is None or "deletionTimestamp" in entry.obj["metadata"]:
             return
         self._deleter.delete(rt, entry, DeleteOptions(propagation=propagation, now=self._now()))
@@ -73,27 +73,27 @@ class Garbage:
 
     def _orphan(self, table: str, entry: Entry) -> None:
         uid = entry.obj["metadata"]["uid"]
-        for place in sorted(self._dependents.get(uid, ())):
-            found = self._storage.get(*place)
+        for key in sorted(self._dependents.get(uid, ())):
+            found = self._storage.get(*key)
             if found is not None:
                 kept = [one for one in found.obj["metadata"]["ownerReferences"] if one["uid"] != uid]
-                self._rewrite(place[0], found, {"ownerReferences": kept})
+                self._rewrite(key[0], found, {"ownerReferences": kept})
         self._release(table, entry, ORPHAN)
 
     def _foreground(self, table: str, entry: Entry) -> None:
         uid = entry.obj["metadata"]["uid"]
-        for place in sorted(self._dependents.get(uid, ())):
-            self._delete(place, "Foreground")
+        for key in sorted(self._dependents.get(uid, ())):
+            self._delete(key, "Foreground")
         self._unblock({uid}, [(table, entry.key)])
 
-    def _unblock(self, uids: set[str], places: Iterable[Place] = ()) -> None:
+    def _unblock(self, uids: set[str], keys: Iterable[TableKey] = ()) -> None:
         """Release owners that wait in the foreground for nothing any more."""
-        for place in [*places, *self._waiting(uids)]:
-            entry = self._storage.get(*place)
+        for key in [*keys, *self._waiting(uids)]:
+            entry = self._storage.get(*key)
             if entry is not None and not self._blocking(entry.obj["metadata"]["uid"]):
-                self._release(place[0], entry, FOREGROUND)
+                self._release(key[0], entry, FOREGROUND)
 
-    def _waiting(self, uids: set[str]) -> list[Place]:
+    def _waiting(self, uids: set[str]) -> list[TableKey]:
         if not uids & self._alive:
             return []
         return [
@@ -104,8 +104,8 @@ class Garbage:
         ]
 
     def _blocking(self, uid: str) -> bool:
-        for place in self._dependents.get(uid, ()):
-            entry = self._storage.get(*place)
+        for key in self._dependents.get(uid, ()):
+            entry = self._storage.get(*key)
             references = entry.obj["metadata"].get("ownerReferences") or () if entry else ()
             if any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in references):
                 return True

@@ -161,8 +161,8 @@ def emptied(new: Obj, old: Obj) -> bool:
     """Return True if an object is terminating and waits for nothing any more."""
     before, after = old["metadata"], new["metadata"]
     waiting = "deletionTimestamp" in before and not before.get("deletionGracePeriodSeconds")
-    is_held = new["kind"] == "Namespace" and (new.get("spec") or {}).get("finalizers")
-    return waiting and not after.get("finalizers") and not is_held
+    has_finalizers = new["kind"] == "Namespace" and (new.get("spec") or {}).get("finalizers")
+    return waiting and not after.get("finalizers") and not has_finalizers
 
 
 def uid_mismatch(call: Call, given: str, found: str) -> str:

@@ -19,12 +19,12 @@ QUERY = ("dryRun", "fieldManager", "fieldValidation", "force", "pretty")
 
 def index(registry: Registry) -> Obj:
     """Return ``/openapi/v3``: the document of each group and version."""
-    places = dict.fromkeys(rt.base_path.strip("/") for rt in registry.all())
+    bases = dict.fromkeys(rt.base_path.strip("/") for rt in registry.all())
     paths = {}
-    for place in places:
-        kinds = ",".join(sorted(rt.kind for rt in registry.all() if rt.base_path.strip("/") == place))
-        digest = sha512(f"{place}:{kinds}".encode()).hexdigest().upper()
-        paths[place] = {"serverRelativeURL": f"/openapi/v3/{place}?hash={digest}"}
+    for base in bases:
+        kinds = ",".join(sorted(rt.kind for rt in registry.all() if rt.base_path.strip("/") == base))
+        digest = sha512(f"{base}:{kinds}".encode()).hexdigest().upper()
+        paths[base] = {"serverRelativeURL": f"/openapi/v3/{base}?hash={digest}"}
     return {"paths": paths}
 
 

@@ -44,7 +44,7 @@ class Scaler:
             text = f"Invalid value: {replicas}: must be greater than or equal to 0"
             raise invalid(SCALE, call.name, [cause("spec.replicas", text)])
         obj = entry.copy()
-        place(obj, _paths(call.type)["specReplicasPath"], replicas)
+        set_at(obj, _paths(call.type)["specReplicasPath"], replicas)
         obj["metadata"]["resourceVersion"] = (wanted.get("metadata") or {}).get("resourceVersion")
         if not obj["metadata"]["resourceVersion"]:
             obj["metadata"]["resourceVersion"] = entry.obj["metadata"]["resourceVersion"]
@@ -100,7 +100,7 @@ def find(obj: Obj, path: str) -> Any:
     return found
 
 
-def place(obj: Obj, path: str, value: Any) -> None:
+def set_at(obj: Obj, path: str, value: Any) -> None:
     """Set the value at a path like ``.spec.replicas``."""
     *steps, last = path.strip(".").split(".")
     for step in steps:

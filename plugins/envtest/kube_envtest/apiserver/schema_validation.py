@@ -130,13 +130,13 @@ def _items(schema: Node, value: list[Any], old: Any, path: str) -> Iterator[Fiel
     if most is not None and len(value) > most:
         yield too_many(path, len(value), most)
     items = schema.get("items")
-    before = _by_place(schema, old)
+    before = _by_path(schema, old)
     for index, item in enumerate(value) if items else ():
         yield from _value(items or {}, item, before(index, item), f"{path}[{index}]")
     yield from _duplicates(schema, value, path)
 
 
-def _by_place(schema: Node, old: Any) -> Callable[[int, Any], Any]:
+def _by_path(schema: Node, old: Any) -> Callable[[int, Any], Any]:
     """Return a function that finds the old value of an item: lists of type map by key; others have none."""
     keys = schema.get("x-kubernetes-list-map-keys")
     if not keys or not isinstance(old, list):

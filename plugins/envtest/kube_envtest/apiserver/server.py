@@ -279,7 +279,7 @@ class ApiServer(Contents):
             self._expire(watch)
 
     def _expire(self, watch: Watch) -> None:
-        watch.fail(ApiError(410, "Expired", f"too old resource version: {watch.seen} ({self.revision})"))
+        watch.fail(ApiError(410, "Expired", f"too old resource version: {watch.revision} ({self.revision})"))
 
     def lag(self, revision: int, *, user: str = "*", resource: str = "*", relist: bool = False) -> Lag:
         """Fall behind: lists and watches show nothing after ``revision`` until ``end()`` of the

@@ -181,12 +181,12 @@ def _without_specials(
 
 def _merged_items(before: list[Any], patch: list[Any], shape: Shape, key: Callable[[Any], Any]) -> list[Any]:
     out = list(before)
-    places = {key(item): index for index, item in enumerate(out)}
+    indexes = {key(item): index for index, item in enumerate(out)}
     element = shape.element or shape
     for item in patch:
-        index = places.get(key(item))
+        index = indexes.get(key(item))
         if index is None:
-            places[key(item)] = len(out)
+            indexes[key(item)] = len(out)
             out.append(_clean(item))
         else:
             out[index] = _merge_maps(out[index], item, element)
@@ -226,12 +226,12 @@ def _check_order(items: list[Any], order: list[Any], key: Callable[[Any], Any]) 
 def _arranged(merged: list[Any], order: list[Any], before: list[Any], key: Callable[[Any], Any]) -> list[Any]:
     """Return the items in the patch's order, with items that it doesn't list at their old positions."""
     rank = {key(item): index for index, item in reversed(list(enumerate(order)))}
-    place = {key(item): index for index, item in reversed(list(enumerate(before)))}
+    indexes = {key(item): index for index, item in reversed(list(enumerate(before)))}
     named = sorted((item for item in merged if key(item) in rank), key=lambda item: rank[key(item)])
-    others = sorted((item for item in merged if key(item) not in rank), key=lambda item: place.get(key(item), 0))
+    others = sorted((item for item in merged if key(item) not in rank), key=lambda item: indexes.get(key(item), 0))
     out: list[Any] = []
     while named and others:
-        left, right = place.get(key(others[0])), place.get(key(named[0]))
+        left, right = indexes.get(key(others[0])), indexes.get(key(named[0]))
         first = left is not None and right is not None and left < right
         out.append((others if first else named).pop(0))
     return out + named + others

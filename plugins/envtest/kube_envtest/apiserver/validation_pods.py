@@ -149,18 +149,18 @@ def check_port(port: Any, path: str) -> Iterator[FieldError]:
 
 
 def _mounts(mounts: Any, path: str, volumes: set[str]) -> Iterator[FieldError]:
-    places: set[str] = set()
+    mount_paths: set[str] = set()
     for index, mount in enumerate(mounts):
-        at, name, place = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
+        at, name, mount_path = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
         if not name:
             yield required(f"{at}.name")
         if name not in volumes:
             yield FieldError(f"{at}.name", f'Not found: "{name}"', "FieldValueNotFound")
-        if not place:
+        if not mount_path:
             yield required(f"{at}.mountPath")
-        if place in places:
-            yield invalid(f"{at}.mountPath", place, "must be unique")
-        places.add(place)
+        if mount_path in mount_paths:
+            yield invalid(f"{at}.mountPath", mount_path, "must be unique")
+        mount_paths.add(mount_path)
 
 
 def check_resources(resources: Obj, path: str) -> Iterator[FieldError]:

@@ -48,14 +48,14 @@ class Watch:
 
     def __init__(self, storage: Storage, table: str, selection: Selection, view: View, options: WatchOptions) -> None:
         self.mangle: Callable[[bytes], list[bytes]] | None = None
-        self.seen = max(options.revision, 0)
+        self.revision = max(options.revision, 0)
         self._storage = storage
         self._table = storage.table(table)
         self._selection = selection
         self._view = view
         self._options = options
         self._until = options.until
-        self._held: list[Event] = []
+        self._postponed: list[Event] = []
         self._buffer: list[bytes] = []
         self._wake = asyncio.Event()
         self._ended = False
@@ -65,14 +65,14 @@ class Watch:
     def _begin(self, table: str) -> None:
         options = self._options
         if options.initial:
-            self.seen = self._storage.revision if self._until is None else self._until
-            keys, entries = self._table.at(self.seen)
+            self.revision = self._storage.revision if self._until is None else self._until
+            keys, entries = self._table.at(self.revision)
             for key in keys:
                 if self._selection.chooses(entries[key]):
                     self._put("ADDED", entries[key])
             if options.initial_end:
-                self._buffer.append(self._view.bookmark(self.seen, INITIAL_END))
-            for event in self._table.since(self.seen):
+                self._buffer.append(self._view.bookmark(self.revision, INITIAL_END))
+            for event in self._table.since(self.revision):
                 self.offer(event)
         elif options.revision < (oldest := self._storage.oldest(table)):
             self._fail(too_old(options.revision, oldest))
@@ -84,12 +84,12 @@ class Watch:
 
     def offer(self, event: Event) -> None:
         """Take a change: as it is, or as ADDED or DELETED if it enters or leaves the selection."""
-        if event.revision <= self.seen:
+        if event.revision <= self.revision:
             return
         if self._until is not None and event.revision > self._until:
-            self._held.append(event)
+            self._postponed.append(event)
             return
-        self.seen = event.revision
+        self.revision = event.revision
         previous = event.previous
         now = event.type != "DELETED" and self._selection.chooses(event.entry)
         before = previous is not None and self._selection.chooses(previous)
@@ -103,8 +103,8 @@ class Watch:
         hidden changes.
         """
         self._until = until
-        held, self._held = self._held, []
-        for event in held:
+        postponed, self._postponed = self._postponed, []
+        for event in postponed:
             self.offer(event)
 
     def _put(self, kind: str, entry: Entry) -> None:
@@ -178,7 +178,7 @@ class Watch:
         return self._storage.revision >= self._options.revision
 
     def _bookmark(self) -> bytes:
-        return self._view.bookmark(self._storage.revision if self._until is None else self.seen)
+        return self._view.bookmark(self._storage.revision if self._until is None else self.revision)
 
     async def _wait(self, seconds: float) -> None:
         try:

@@ -17,8 +17,8 @@ PREFIX = "kube-envtest-"
 PORTS = 20000, 30000
 
 #: The UDP ports that this process holds.
-_held = contextlib.ExitStack()
-atexit.register(_held.close)
+_reserved_ports = contextlib.ExitStack()
+atexit.register(_reserved_ports.close)
 
 
 class Folder:
@@ -99,7 +99,7 @@ def _hold(port: int) -> bool:
     except OSError:
         holder.close()
         return False
-    _held.enter_context(holder)
+    _reserved_ports.enter_context(holder)
     return True
 
 

@@ -150,9 +150,9 @@ def test_paths(api: Api) -> None:
 
 
 def test_openapi(api: Api) -> None:
-    places = api.get("/openapi/v3", accept="application/json")["paths"]
-    assert {"api/v1", "apis/apps/v1"} <= set(places)
-    document = api.get(places["apis/apps/v1"]["serverRelativeURL"], accept="application/json").json
+    paths = api.get("/openapi/v3", accept="application/json")["paths"]
+    assert {"api/v1", "apis/apps/v1"} <= set(paths)
+    document = api.get(paths["apis/apps/v1"]["serverRelativeURL"], accept="application/json").json
     patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
     assert patch["x-kubernetes-group-version-kind"] == {"group": "apps", "version": "v1", "kind": "Deployment"}
     assert "fieldValidation" in {one["name"] for one in patch["parameters"]}

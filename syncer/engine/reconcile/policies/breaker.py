@@ -64,7 +64,7 @@ class PlannedDeletion:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldDeletions:
+class StoppedDeletions:
     """The held deletions of a kind on a side."""
 
     syncer: str
@@ -97,7 +97,7 @@ class CircuitBreaker:
         self._controllers = controllers
         self._decide = decide
         self.limits = limits
-        self.held: dict[tuple[str, Side], HeldDeletions] = {}
+        self.stopped: dict[tuple[str, Side], StoppedDeletions] = {}
         self._confirmed: set[tuple[str, Side, Key, str]] = set()
         #: Syncers with a new list since deletions were last counted.
         self._listed: set[str] = set()
@@ -135,9 +135,9 @@ class CircuitBreaker:
 
         left = tuple(write for write in decision.writes if not any(write is one for one in alone))
         for write in left:
-            held = self.held.get((controller.name, write.side)) if write.verb is Verb.DELETE else None
-            if held and (key_of(write.obj), uid_of(write.obj)) in held.objects:
-                raise Refused(f"held by the deletion breaker: {held}", reason=REASON)
+            stopped = self.stopped.get((controller.name, write.side)) if write.verb is Verb.DELETE else None
+            if stopped and (key_of(write.obj), uid_of(write.obj)) in stopped.objects:
+                raise Refused(f"held by the deletion breaker: {stopped}", reason=REASON)
         if not alone:
             return decision
         why = f"{decision.reason}; but what is missing was not seen to go, and drift of this class is not repaired"
@@ -157,35 +157,35 @@ class CircuitBreaker:
         for side in Side:
             yield from self._judge(controller, side, [one for one in found.values() if one.side is side])
 
-    def confirm(self, chosen: Callable[[str], bool]) -> list[HeldDeletions]:
+    def confirm(self, chosen: Callable[[str], bool]) -> list[StoppedDeletions]:
         """Release the held deletions of the chosen syncers, and return them, so that their requests
         can be queued.
         """
-        confirmed = [held for held in self.held.values() if chosen(held.syncer)]
-        for held in confirmed:
-            del self.held[held.syncer, held.side]
-            self._confirmed |= {(held.syncer, held.side, key, uid) for key, uid in held.objects}
-            about = {"cluster": self._settings.cluster, "syncer": held.syncer, "side": held.side}
-            log.warning("deletions are confirmed", **about, number=len(held.objects))
+        confirmed = [stopped for stopped in self.stopped.values() if chosen(stopped.syncer)]
+        for stopped in confirmed:
+            del self.stopped[stopped.syncer, stopped.side]
+            self._confirmed |= {(stopped.syncer, stopped.side, key, uid) for key, uid in stopped.objects}
+            about = {"cluster": self._settings.cluster, "syncer": stopped.syncer, "side": stopped.side}
+            log.warning("deletions are confirmed", **about, number=len(stopped.objects))
         return confirmed
 
     def requests(self, syncer: str) -> Collection[SyncRequest]:
         """Return the requests whose deletions are held."""
         found: set[SyncRequest] = set()
-        for (name, _), held in self.held.items():
+        for (name, _), stopped in self.stopped.items():
             if name == syncer:
-                found |= held.requests
+                found |= stopped.requests
         return found
 
     def holds(self, request: SyncRequest) -> bool:
         """Return True if a deletion of this request is held."""
-        return any(request in held.requests for (name, _), held in self.held.items() if name == request.syncer)
+        return any(request in stopped.requests for (name, _), stopped in self.stopped.items() if name == request.syncer)
 
     def drop(self, syncer: str) -> None:
         """Forget a syncer that has stopped."""
         self._counts.pop(syncer, None)
         for side in Side:
-            self.held.pop((syncer, side), None)
+            self.stopped.pop((syncer, side), None)
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class CircuitBreaker:
         """Return the cost of a decision about a request."""
         weight = DECIDED
         for store in controller.own_stores():
-            host_key = request.host_key or controller.place(request.key)
+            host_key = request.host_key or controller.host_key(request.key)
             entry = store.entry(host_key if store.side is Side.HOST else request.key)
             if entry is not None:
                 weight += entry.size
@@ -271,16 +271,16 @@ class CircuitBreaker:
                 unconfirmed[one.key, one.uid] = one.request
         self._confirmed -= confirmed - due
 
-        before = self.held.pop((name, side), None)
+        before = self.stopped.pop((name, side), None)
         if self.limits is None or len(unconfirmed) <= self.limits.count:
             return
         if len(unconfirmed) * 100 <= self.limits.percent * total:
             return
-        held = HeldDeletions(name, side, total, unconfirmed)
-        self.held[name, side] = held
+        stopped = StoppedDeletions(name, side, total, unconfirmed)
+        self.stopped[name, side] = stopped
         if before is None or before.objects.keys() != unconfirmed.keys():
             about = {"cluster": self._settings.cluster, "syncer": name, "side": side}
-            log.error("too many deletions at once, they are held", **about, what=held)
+            log.error("too many deletions at once, they are held", **about, what=stopped)
 
     def _total(self, controller: BoundSyncer, side: Side) -> Generator[int, None, int]:
         """Count the objects of a kind on a side, on the host only the copies of this kind; yield the cost of each
@@ -295,7 +295,7 @@ class CircuitBreaker:
         expected = set()
         total = 0
         for key in list(virtual.keys()):
-            host_key = controller.place(key)
+            host_key = controller.host_key(key)
             expected.add(host_key)
             total += host_key in store
             yield LOOKED_AT
@@ -310,7 +310,7 @@ class CircuitBreaker:
         except Exception:  # noqa: BLE001 — it deletes nothing either, and its own request reports it
             return
         for write in decision.writes:
-            if write.verb is Verb.DELETE:
+            if write.verb is Verb.DELETE and not write.revokes:
                 yield PlannedDeletion(write.side, key_of(write.obj), uid_of(write.obj), request)
 
     def _suspects(self, controller: BoundSyncer, side: Side) -> Iterator[tuple[SyncRequest | None, int]]:
@@ -326,7 +326,7 @@ class CircuitBreaker:
         assert host is not None
         expected = set()
         for key in list(virtual.keys()):
-            host_key = controller.place(key)
+            host_key = controller.host_key(key)
             expected.add(host_key)
             cost = LOOKED_AT
             if side is Side.VIRTUAL:

@@ -41,7 +41,7 @@ from syncer.engine.reconcile.patch_paths import (
     wanted,
     without,
 )
-from syncer.engine.reconcile.plan import Frozen, HeldFields, PlannedWrite, ServerAnswer
+from syncer.engine.reconcile.plan import Frozen, PlannedWrite, PostponedFields, ServerAnswer
 from syncer.translate.times import written
 
 #: Number of objects whose changes are remembered; the oldest are forgotten.
@@ -101,12 +101,14 @@ class Contention:
         return self._without_frozen(planned, self._frozen_now(planned.ref))
 
     def drop_contended(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
-        """Return the write without fields that are frozen, or that it would set once too often.
+        """Return the write without fields that are frozen, or that it would set once too often; a revocation is whole.
 
         The latter are frozen when the write is made (:meth:`freeze`).
         """
         ref = planned.ref
         if ref not in self._past and (not self._frozen or ref not in self._frozen):
+            return planned
+        if planned.write.revokes:
             return planned
         due = {one.path: one for one in self._due(planned, request)}
         frozen = [one for one in self._frozen_now(ref) if one.path not in due]
@@ -120,16 +122,16 @@ class Contention:
         if not frozen:
             return planned
         calls: list[Call] = []
-        held: list[Frozen] = []
+        frozen_fields: list[Frozen] = []
         for call in planned.calls:
             left_out = [one for one in frozen if wanted(call, one.path, self._marks) == one.ours]
-            held += left_out
+            frozen_fields += left_out
             rest: Call | None = call
             if left_out:
                 rest = self._without(call, [one.path for one in left_out], planned.live)
             if rest is not None:
                 calls.append(rest)
-        return planned._replace(calls=calls, held=held)
+        return planned._replace(calls=calls, frozen=frozen_fields)
 
     def _without(self, call: Call, paths: Sequence[Path], live: Obj | None) -> Call | None:
         """Return the call without these fields, and without recording them in the merge base."""
@@ -162,9 +164,9 @@ class Contention:
                     ends = written(self._utcnow() + timedelta(seconds=self.rules.thaw))
                     yield Frozen(ref, change.path, request, change.ours, until, ends)
 
-    def freeze(self, held: Iterable[Frozen]) -> None:
+    def freeze(self, frozen_fields: Iterable[Frozen]) -> None:
         """Freeze the fields that :meth:`drop_contended` has left out."""
-        for one in held:
+        for one in frozen_fields:
             fields = self._frozen.get(one.ref, {})
             if fields.get(one.path) is not one:
                 self._frozen.pop(one.ref, None)
@@ -274,24 +276,24 @@ class Contention:
         found = Counter(one.request.syncer for one in self.frozen())
         return {(syncer,): found[syncer] for syncer in list(self.count)}
 
-    def held(self, frozen: Sequence[Frozen]) -> HeldFields:
+    def report(self, frozen: Sequence[Frozen]) -> PostponedFields:
         """Return the report about frozen fields of an object; each field is news only once."""
         new = [one for one in frozen if not one.announced]
         for one in new:
             one.announced = True
         reasons = dict.fromkeys(_reason(one, frozen) for one in frozen)
         after = min(one.until for one in frozen) - self._clock()
-        return HeldFields("; ".join(reasons), max(after, 0.0), bool(new))
+        return PostponedFields("; ".join(reasons), max(after, 0.0), bool(new))
 
 
-def waiting(decision: Decision, held: Sequence[HeldFields]) -> Decision:
+def waiting(decision: Decision, postponed: Sequence[PostponedFields]) -> Decision:
     """Return the decision as pending, because parts of it are held back."""
-    if not held:
+    if not postponed:
         return decision
-    times = [one.after for one in held]
+    times = [one.after for one in postponed]
     if decision.after is not None:
         times.append(decision.after)
-    reason = "; ".join(dict.fromkeys(one.reason for one in held))
+    reason = "; ".join(dict.fromkeys(one.reason for one in postponed))
     return replace(decision, reason=reason, outcome=Outcome.PENDING, after=min(times))
 
 

@@ -56,7 +56,7 @@ class DriftPolicy:
 
     def drop_tolerated(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without the changes that a drift policy leaves alone; a revocation repairs no drift."""
-        if planned.live is None or planned.write.verb is Verb.REVOKE:
+        if planned.live is None or planned.write.revokes:
             return planned
         lenient = self.lenient(request.syncer)
         return planned._replace(calls=list(self._left(planned, planned.live, lenient)))

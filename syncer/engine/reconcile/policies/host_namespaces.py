@@ -78,15 +78,15 @@ class HostNamespaces:
             Refused: Copies are never written there.
         """
         resource = observed.controller.syncer.host_resource
-        held = [write for write in decision.writes if self._puts(write, resource)]
-        for write in held:
+        withheld = [write for write in decision.writes if self._puts(write, resource)]
+        for write in withheld:
             namespace = write.obj["metadata"].get("namespace", "")
             if why := self.forbids(namespace):
                 if resource == SERVICE_ACCOUNTS:  # each namespace has one, which nobody has asked for
                     return replace(decision, writes=(), outcome=Outcome.SKIPPED, reason=f"its host namespace: {why}")
                 raise Refused(f"nothing of its namespace is synced: {why}", reason="NamespaceRefused")
             if why := self.lacks(namespace):
-                others = tuple(each for each in decision.writes if each not in held)
+                others = tuple(each for each in decision.writes if each not in withheld)
                 on = ObjectRef(Side.HOST, NAMESPACES, Key("", namespace))
                 return replace(
                     decision,

@@ -50,7 +50,7 @@ class Ownership:
             decision = self._owned(observed.ctx, decision, virtual, host)
         if self.deletions is not None:
             copy = ObjectRef(Side.HOST, self.syncer.host_resource, observed.host_key)
-            decision = self.deletions.ruled(decision, virtual=virtual, host=host, place=copy)
+            decision = self.deletions.ruled(decision, virtual=virtual, host=host, copy=copy)
         return decision
 
     def _owned(self, ctx: Context, decision: Decision, virtual: Obj, host: Obj | None) -> Decision:

@@ -3,8 +3,9 @@
 In the virtual cluster, the mark is on an object, on a Namespace, or on the ConfigMap of the virtual
 cluster. There it pauses the whole virtual cluster (``true``) or the syncers that it names. A tenant
 can set all of these, so they never stop a deletion: a copy whose original is gone or ends would run
-on unseen. Nor do they stop a revocation (:mod:`.revocation`), which comes before. On the host, the
-mark is on a copy, where only the host's operator can set it, and there it stops everything. Marks
+on unseen, and what the operator's selector leaves out has none. Nor do they stop a revocation
+(:mod:`.revocation`), which comes before. ``pause.byTenants`` turns them off. On the host, the mark
+is on a copy, where only the host's operator can set it, and there it stops everything. Marks
 are read from the cache, so a pause survives every restart.
 """
 
@@ -15,7 +16,7 @@ from syncer.api.decision import Decision, wait
 from syncer.api.objects import Key, Obj, ObjectRef, Side, SyncRequest, annotations_of, is_deleting, key_of, uid_of
 from syncer.api.sources import Source
 from syncer.engine.reconcile.plan import Observed
-from syncer.engine.stores.identity import PLACE
+from syncer.engine.stores.identity import NOTE_KEY
 from syncer.engine.stores.informers import Informers, WatchedSelection
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
 
@@ -26,7 +27,7 @@ YES = "true"
 #: Maximum number of syncer names that are read from the mark on the ConfigMap.
 MOST_NAMES = 100
 _INDEX = "paused"
-_NOTE = ObjectRef(Side.VIRTUAL, CONFIG_MAPS, PLACE)
+_NOTE = ObjectRef(Side.VIRTUAL, CONFIG_MAPS, NOTE_KEY)
 
 #: Receives the virtual namespace whose pause begins or ends; None is the whole virtual cluster.
 Changed = Callable[[str | None], None]
@@ -39,11 +40,12 @@ class Pause:
 
     def __init__(self, settings: Settings, informers: Informers) -> None:
         self._marks = settings.marks
+        self._by_tenants = settings.pause.by_tenants
         #: The stores that pauses are read from. Without the right to watch them, only marks on the
         #: objects themselves count.
         self.namespaces = informers.want(Source(Side.VIRTUAL, NAMESPACES), owner=OWNER)
         self.notes = informers.want(
-            Source(Side.VIRTUAL, CONFIG_MAPS), WatchedSelection((PLACE.namespace,)), owner=OWNER
+            Source(Side.VIRTUAL, CONFIG_MAPS), WatchedSelection((NOTE_KEY.namespace,)), owner=OWNER
         )
         #: True while the whole virtual cluster is paused.
         self.is_on = False
@@ -85,7 +87,7 @@ class Pause:
 
         def noted(note: Obj) -> Iterable[str]:
             names = self._mark_of(note)
-            if not names or key_of(note) != PLACE:
+            if not names or not self._by_tenants or key_of(note) != NOTE_KEY:
                 return ()
             return filter(None, map(str.strip, names.split(",", MOST_NAMES)[:MOST_NAMES]))
 
@@ -114,12 +116,16 @@ class Pause:
                 self.kept[observed.request] = decision.reason
             return decision
         waits = self._paused_in_virtual(observed)
-        return None if waits is None or self._has_ended(observed) else waits
+        if waits is None or self._has_ended(observed) or not _is_selected(observed):
+            return None
+        return waits
 
     # -- inside ------------------------------------------------------------------------------------
 
     def _paused_in_virtual(self, observed: Observed) -> Decision | None:
         """Return the wait for the end of a pause that is set in the virtual cluster."""
+        if not self._by_tenants:
+            return None
         syncer = observed.controller.syncer
         request = observed.request
         if self.is_on:
@@ -153,3 +159,11 @@ class Pause:
     def _mark_of(self, obj: Obj) -> str:
         """Return the mark, ``""`` if there is none."""
         return annotations_of(obj).get(self._marks.paused, "")
+
+
+def _is_selected(observed: Observed) -> bool:
+    """Return True unless the selector of its kind leaves an original out."""
+    virtual = observed.virtual
+    if virtual is None or not observed.controller.direction.goes_down:
+        return True
+    return observed.ctx.config.selector.selects(virtual)

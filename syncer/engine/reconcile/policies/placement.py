@@ -5,7 +5,7 @@ from syncer.api.errors import Refused
 from syncer.engine.reconcile.plan import Observed
 
 
-def refuse_other_place(observed: Observed) -> Decision | None:
+def refuse_other_key(observed: Observed) -> Decision | None:
     """Refuse a request about such a copy.
 
     Raises:
@@ -17,9 +17,9 @@ def refuse_other_place(observed: Observed) -> Decision | None:
         return None
     if observed.host is None:
         return skip("the copy at another place is gone")
-    place = observed.ctx.host_key(request.key)
+    host_key = observed.ctx.host_key(request.key)
     raise Refused(
         f"{syncer.host_resource.kind} {request.host_key} on the host is marked as the copy of {request.key},"
-        f" which is now translated to {place}; set names.translator back, or delete it by hand",
+        f" which is now translated to {host_key}; set names.translator back, or delete it by hand",
         reason="NameCollision",
     )

@@ -12,7 +12,7 @@ from cachetools import LRUCache
 from syncer.api.decision import Write
 from syncer.api.objects import ObjectRef, SyncRequest, uid_of
 from syncer.api.texts import shortened
-from syncer.engine.reconcile.plan import HeldFields, PlannedWrite
+from syncer.engine.reconcile.plan import PlannedWrite, PostponedFields
 from syncer.translate.three_way import digest
 
 #: Seconds until a refused merge is sent again, as for a parked request.
@@ -44,13 +44,13 @@ class Refusals:
         left = known.until - self._clock()
         if left <= 0:
             return planned
-        return planned._replace(calls=(), refused=HeldFields(known.why, left, new=False))
+        return planned._replace(calls=(), refused=PostponedFields(known.why, left, new=False))
 
-    def note(self, planned: PlannedWrite, error: Exception) -> HeldFields:
+    def note(self, planned: PlannedWrite, error: Exception) -> PostponedFields:
         """Record that a merge was refused, and return the report about it; the error itself is the news."""
         why = shortened(f"{planned.ref.resource}/{planned.write.subresource} is refused: {error}")
         self._known[planned.ref, _hash(planned.write)] = _Refusal(why, self._clock() + AGAIN_SECONDS)
-        return HeldFields(why, AGAIN_SECONDS, new=False)
+        return PostponedFields(why, AGAIN_SECONDS, new=False)
 
 
 def _hash(write: Write) -> str:

@@ -13,6 +13,9 @@ from syncer.config import SyncerConfig, VirtualCluster, load
 from syncer.daemon.fleet.config_file import LOOK_SECONDS, ConfigFile
 from syncer.plugins import installed
 
+#: Looked up once: each time, all built-in syncers are checked.
+INSTALLED = installed()
+
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n"
 ONE = HEAD + "virtualClusters:\n- {name: shop, hostNamespace: vcs}\n"
 TWO = ONE + "- {name: bank, hostNamespace: vcs}\n"
@@ -28,14 +31,14 @@ class FollowedFile:
 
     def _load(self) -> SyncerConfig:
         self.loads += 1
-        return load(str(self.path), installed()).config
+        return load(str(self.path), INSTALLED).config
 
     def take(self, _: SyncerConfig, clusters: Sequence[VirtualCluster]) -> None:
         self.names.append([each.name for each in clusters])
 
     def play(self, scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
         async def run() -> None:
-            async with helped_by(self.file.follow(load(str(self.path), installed()).config, self.take)):
+            async with helped_by(self.file.follow(load(str(self.path), INSTALLED).config, self.take)):
                 await scenario()
 
         virtual_time.run(run())

@@ -10,7 +10,7 @@ from syncer.api.marks import CLUSTER_SECRET_NAME as NAME
 from syncer.config import SyncerConfig, config_with
 from syncer.daemon.fleet.secret_clusters import LONGEST, chosen, outline
 from syncer.daemon.unserved import BEYOND
-from syncer.names import SingleNamespace
+from syncer.names import SingleNamespace, VclusterCompat
 
 
 class Anonymous(SingleNamespace):
@@ -20,7 +20,7 @@ class Anonymous(SingleNamespace):
         super().__init__(cluster="any", namespace=namespace)
 
 
-def configured(*, translator: type[SingleNamespace] = SingleNamespace, **options: Any) -> SyncerConfig:
+def configured(*, translator: type[SingleNamespace | VclusterCompat] = SingleNamespace, **options: Any) -> SyncerConfig:
     entries = [{"namespace": "team", "hostNamespaces": ["pods", "more"], **options}]
     return config_with((), translator=translator).model_validate(
         {"virtualClusters": [], "virtualClusterSecrets": entries}
@@ -40,7 +40,7 @@ def test_older_secret_has_the_name_and_of_the_same_age_the_first_by_name() -> No
     claims = [secret(name, {NAME: "shop"}, day=day) for name, day in (("c", 1), ("b", 1), ("a", 2))]
     assert names(configured(), *claims) == ["b"]
     refused = chosen(configured(), (), [claims])[1]
-    assert {place: why.public for place, why in refused.items()} == {("team", "a"): "Refused", ("team", "c"): "Refused"}
+    assert {key: why.public for key, why in refused.items()} == {("team", "a"): "Refused", ("team", "c"): "Refused"}
 
 
 def test_oldest_are_those_that_are_not_too_many() -> None:
@@ -50,7 +50,16 @@ def test_oldest_are_those_that_are_not_too_many() -> None:
     assert list(refused) == [("team", BEYOND)]
 
 
-def test_two_whose_copies_would_be_at_the_same_places_are_not_both_taken() -> None:
+def test_name_that_makes_the_names_of_vcluster_ambiguous_is_refused() -> None:
+    config = configured(translator=VclusterCompat)
+    found = [secret("b"), secret("a-x-b"), secret("x-b"), secret("a-xb", {HOME: "more"})]
+    assert names(config, *found) == ["a-xb", "b"]
+    refused = chosen(config, (), [found])[1]
+    for name in ("a-x-b", "x-b"):
+        assert "could be taken for another one's: choose a name" in refused["team", name].message
+
+
+def test_two_clusters_with_the_same_copy_keys_are_not_both_taken() -> None:
     config = configured(translator=Anonymous)
     found = [secret("a"), secret("b"), secret("c", {HOME: "more"})]
     assert names(config, *found) == ["a", "c"]
@@ -73,7 +82,7 @@ def test_version_differs_for_another_key() -> None:
     assert (one.version, other.version, one.secret) == (("7", "config"), ("7", "kubeconfig"), Key("team", "a"))
 
 
-def test_of_a_secret_only_what_chooses_is_kept_and_not_all_of_a_long_text() -> None:
+def test_secret_keeps_only_choosing_fields_and_bounded_texts() -> None:
     given = secret("a", {NAME: "x" * 100_000, "else": "y"})
     given["metadata"] |= {"labels": {"vsyncer.dev/cluster": "shop", "z": "z"}, "managedFields": [{}]}
     given["data"] = {"config": "c2VjcmV0"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Config, ConfigError, Forbidden, Key, Missing, Networking, Obj, Resource, Settings
+from syncer.api import Config, ConfigError, Forbidden, Key, Networking, NotFound, Obj, Resource, Settings
 from syncer.clusters.login import Login
 from syncer.clusters.proxy import Proxy
 from syncer.clusters.transport import Endpoint
@@ -96,13 +96,11 @@ def test_address_in_the_kubeconfig_is_used_and_names_of_the_hosts_dns_are_looked
         ("192.0.2.7", {"proxy": Proxy("proxy.example", 3128)}, "is reached through a proxy"),
     ],
 )
-def test_address_that_pods_cannot_reach_is_refused_with_what_to_set(
-    server: str, more: dict[str, Any], why: str
-) -> None:
-    said = refused(settings(), server, **more)
-    assert said.startswith("networking.apiServer of virtual cluster shop: is required, as pods are synced")
-    assert why in said
-    assert "Set networking.apiServer.service" in said
+def test_unreachable_address_is_refused_with_the_option_to_set(server: str, more: dict[str, Any], why: str) -> None:
+    output = refused(settings(), server, **more)
+    assert output.startswith("networking.apiServer of virtual cluster shop: is required, as pods are synced")
+    assert why in output
+    assert "Set networking.apiServer.service" in output
 
 
 def test_address_is_not_needed_without_pods() -> None:
@@ -125,7 +123,7 @@ def test_address_of_the_host_service_is_used_with_its_https_port(ports: list[Obj
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
-        (Missing("no"), "the host has no Service infra/api. Create it"),
+        (NotFound("no"), "the host has no Service infra/api. Create it"),
         (Forbidden("no"), "may not read the Service infra/api. Apply what `syncer rbac --side host` prints"),
         ({"clusterIP": "None", "ports": [{"port": 443}]}, "has no address of its own"),
         ({"clusterIP": "10.96.0.9"}, "has no address of its own"),
@@ -133,9 +131,9 @@ def test_address_of_the_host_service_is_used_with_its_https_port(ports: list[Obj
     ],
 )
 def test_host_service_without_an_address_is_refused(spec: Obj | Exception, why: str) -> None:
-    said = refused(settings(service="infra/api"), spec=spec)
-    assert said.startswith("networking.apiServer.service of virtual cluster shop: ")
-    assert why in said
+    output = refused(settings(service="infra/api"), spec=spec)
+    assert output.startswith("networking.apiServer.service of virtual cluster shop: ")
+    assert why in output
 
 
 def test_host_and_service_exclude_each_other() -> None:

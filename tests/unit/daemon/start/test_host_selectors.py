@@ -41,13 +41,13 @@ def test_kinds_that_cant_be_listed_are_named(
     sections = {"pods": PodConfig(check_selectors=check)}
     settings = Settings(cluster="vc", host_namespace="vc-ns", names=names, marks=Marks(), sections=sections)
     asyncio.run(warn_of_selectors(cast("SideClient", Host(error)), settings))
-    said = capsys.readouterr().err
-    assert "Service vc-ns/web" in said
-    assert said.count("are not checked") == (1 if check and error else 0)
+    output = capsys.readouterr().err
+    assert "Service vc-ns/web" in output
+    assert output.count("are not checked") == (1 if check and error else 0)
     if check and error:
         named = ("networkpolicies", "poddisruptionbudgets", "deployments", "replicasets", "statefulsets", "daemonsets")
-        assert all(kind in said for kind in (*named, "replicationcontrollers", "jobs"))
-        assert "no right to list them" in said
+        assert all(kind in output for kind in (*named, "replicationcontrollers", "jobs"))
+        assert "no right to list them" in output
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ class Host:
         return {**schema, "x-kubernetes-group-version-kind": [name]}
 
 
-def said(host: Host, capsys: pytest.CaptureFixture[str]) -> list[str]:
+def output(host: Host, capsys: pytest.CaptureFixture[str]) -> list[str]:
     names = SingleNamespace(cluster="vc", namespace="vc-ns")
     settings = Settings(cluster="vc", host_namespace="vc-ns", names=names, marks=Marks(), sections={})
     asyncio.run(warn_of_pod_templates(cast("SideClient", host), settings, [ROLLOUTS, ISSUERS]))
@@ -72,12 +72,12 @@ def said(host: Host, capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_kind_with_a_pod_template_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    [line] = said(Host(), capsys)
+    [line] = output(Host(), capsys)
     assert "rollouts.argoproj.io" in line
     assert "without the rules for Pods" in line
 
 
 def test_kind_without_a_readable_schema_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = said(Host(Forbidden("no right to read it")), capsys)
+    lines = output(Host(Forbidden("no right to read it")), capsys)
     assert len(lines) == 2
     assert all("can't read the schema of a kind" in line for line in lines)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from syncer.api import ConfigError, Forbidden, Key, Marks, Missing, Obj, Resource, Settings, Side, Unreachable
+from syncer.api import ConfigError, Forbidden, Key, Marks, NotFound, Obj, Resource, Settings, Side, Unreachable
 from syncer.clusters import sameness
 from syncer.clusters.login import ExecPlugin, LegacyProvider, Login
 from syncer.clusters.transport import Endpoint
@@ -59,10 +59,10 @@ def refused(virtual: Stub, host: Stub) -> bool:
     [
         (("10.0.0.1:443", "api.example.org:443"), ("a", "a"), True),
         (("127.0.0.1:443", "localhost:443"), ("a", "b"), False),
-        (("127.0.0.1:443", "localhost:443"), (Missing("no"), "b"), False),
+        (("127.0.0.1:443", "localhost:443"), (NotFound("no"), "b"), False),
         (("127.0.0.1:443", "localhost:443"), ("a", Forbidden("no")), True),
         (("127.0.0.1:443", "localhost:443"), (Forbidden("no"), "b"), True),
-        (("127.0.0.1:443", "localhost:444"), ("a", Missing("no")), False),
+        (("127.0.0.1:443", "localhost:444"), ("a", NotFound("no")), False),
     ],
 )
 def test_one_cluster_on_both_sides_is_refused(
@@ -72,7 +72,7 @@ def test_one_cluster_on_both_sides_is_refused(
     assert refused(virtual, host) is expected
 
 
-@pytest.mark.parametrize("hidden", [Missing("no"), Forbidden("no")])
+@pytest.mark.parametrize("hidden", [NotFound("no"), Forbidden("no")])
 @pytest.mark.parametrize(("uid", "expected"), [("a", True), ("b", False)])
 def test_one_cluster_is_known_by_kube_system_where_the_host_namespace_does_not_tell(
     hidden: Exception, uid: str, expected: bool
@@ -91,28 +91,28 @@ def test_comparison_without_an_answer_goes_by_the_addresses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("uid", "said"),
+    ("uid", "message"),
     [
         ("a", None),
-        (Missing("no"), "the namespace vc-ns doesn't exist on the host. Create it, or correct the name."),
+        (NotFound("no"), "the namespace vc-ns doesn't exist on the host. Create it, or correct the name."),
         (Forbidden("no"), "the daemon may not read the namespace vc-ns of the host: it doesn't exist, or"),
     ],
 )
-def test_host_namespace_that_is_not_there_is_a_problem(uid: str | Exception, said: str | None) -> None:
+def test_host_namespace_that_is_not_there_is_a_problem(uid: str | Exception, message: str | None) -> None:
     problem = asyncio.run(sides.namespace_problem(Stub("a:1", uid), SETTINGS))  # type: ignore[arg-type]
-    assert (problem is None) == (said is None)
-    assert (said or "") in str(problem)
+    assert (problem is None) == (message is None)
+    assert (message or "") in str(problem)
     assert problem is None or str(problem).startswith("host namespace of virtual cluster vc: ")
 
 
 def test_comparison_refuses_a_missing_host_namespace() -> None:
-    virtual, host = Stub("10.0.0.1:1", Missing("no"), "a"), Stub("10.0.0.2:1", Missing("no"), "b")
+    virtual, host = Stub("10.0.0.1:1", NotFound("no"), "a"), Stub("10.0.0.2:1", NotFound("no"), "b")
     with pytest.raises(ConfigError, match="the namespace vc-ns doesn't exist on the host"):
         asyncio.run(sides.compared(virtual, host, SETTINGS))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("login", "side", "said"),
+    ("login", "side", "message"),
     [
         (Login(Endpoint("a", 443)), Side.VIRTUAL, []),
         (Login(Endpoint("a", 443), insecure=True), Side.HOST, ["insecure-skip-tls-verify is set"]),
@@ -121,10 +121,10 @@ def test_comparison_refuses_a_missing_host_namespace() -> None:
         (Login(Endpoint("a", 443), plugin=ExecPlugin("aws")), Side.HOST, []),
     ],
 )
-def test_dangerous_login_is_warned_of(login: Login, side: Side, said: list[str]) -> None:
+def test_dangerous_login_is_warned_of(login: Login, side: Side, message: list[str]) -> None:
     found = list(sides.warnings_of(login, side, "virtual.kubeconfig", may_run_programs=True))
-    assert len(found) == len(said)
-    assert all(part in warning for part, warning in zip(said, found, strict=True))
+    assert len(found) == len(message)
+    assert all(part in warning for part, warning in zip(message, found, strict=True))
 
 
 @pytest.mark.parametrize("plugin", [ExecPlugin("aws"), LegacyProvider("gcp", {})])

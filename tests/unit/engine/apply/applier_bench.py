@@ -26,7 +26,7 @@ from syncer.clusters.client import SideClient
 from syncer.clusters.fenced import Fenced
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.reconcile.plan import HeldFields, Observed, PlannedWrite
+from syncer.engine.reconcile.plan import Observed, PlannedWrite, PostponedFields
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES, PODS, SERVICES
 from syncer.testing import ApiServer
@@ -63,7 +63,7 @@ class Bench:
         self.with_status = {"pods", "services"}
         self.wrotes: list[tuple[Side, str]] = []
         self.futiles: list[Side] = []
-        self.helds: list[HeldFields] = []
+        self.postponements: list[PostponedFields] = []
         self.refusals: list[SyncerError] = []
         self.warnings: list[Warned] = []
         self.syncer = syncer or Maps()
@@ -87,14 +87,14 @@ class Bench:
     def futile(self, side: Side) -> None:
         self.futiles.append(side)
 
-    def held(self, held: HeldFields) -> None:
-        self.helds.append(held)
+    def postponed(self, postponed: PostponedFields) -> None:
+        self.postponements.append(postponed)
 
     def warned(self, warning: Warned) -> None:
         self.warnings.append(warning)
 
-    def refused(self, held: HeldFields, error: SyncerError) -> None:
-        self.helds.append(held)
+    def refused(self, postponed: PostponedFields, error: SyncerError) -> None:
+        self.postponements.append(postponed)
         self.refusals.append(error)
 
     def see(self, side: Side, resource: Resource, obj: Obj) -> Obj:
@@ -102,17 +102,17 @@ class Bench:
         self.pair.informers.store(side, resource).seen_live(merged(obj, {}))
         return obj
 
-    def seen(self, side: Side, resource: Resource, obj: Obj) -> Obj | None:
+    def stored(self, side: Side, resource: Resource, obj: Obj) -> Obj | None:
         return self.pair.informers.get(side, resource, key_of(obj))
 
     def planned(self, write: Write, *, host: Obj | None) -> PlannedWrite:
         """Return a write as it is planned where this host object was observed."""
         controller = self.pair.controllers[self.syncer.name]
-        seen = Observed(
+        stored = Observed(
             controller, controller.request(Key("shop", "x")), controller.context(), None, host, key_of(write.obj)
         )
         reconciler = self.pair.reconciler
-        return reconciler.planned(seen, write, reconciler.pipelines[controller.name].requests)
+        return reconciler.planned(stored, write, reconciler.pipelines[controller.name].requests)
 
     async def apply(self, decision: Decision) -> list[str]:
         """Return the writes that the servers got."""

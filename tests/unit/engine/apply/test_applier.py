@@ -7,10 +7,10 @@ from applier_bench import SETTINGS, Bench, copy, ours, play
 
 from kube_envtest import Rule
 from syncer.api import (
+    AlreadyExists,
     Config,
     Conflict,
     Decision,
-    Exists,
     Key,
     Mirror,
     NotConnected,
@@ -33,12 +33,12 @@ from syncer.testing.objects import configmap, crd, pod, service
 def test_reads_of_a_decision_count_only_while_it_is_the_latest() -> None:
     async def scenario(bench: Bench) -> None:
         await bench.apply(apply(host=copy(color="blue")))
-        old = bench.seen(Side.HOST, CONFIG_MAPS, copy())
+        old = bench.stored(Side.HOST, CONFIG_MAPS, copy())
         await bench.apply(apply(host=copy(color="red")))
         [write] = apply(host=copy(color="blue")).writes
         assert bench.planned(write, host=old).calls, "it is red by now"
         [other] = apply(host=ours(service("x", namespace="vc-ns")), resource=SERVICES).writes
-        latest = bench.seen(Side.HOST, CONFIG_MAPS, copy())
+        latest = bench.stored(Side.HOST, CONFIG_MAPS, copy())
         [call] = bench.planned(other, host=latest).calls
         assert call.kind == "create", "another resource is another object"
 
@@ -48,7 +48,7 @@ def test_reads_of_a_decision_count_only_while_it_is_the_latest() -> None:
 def test_create_is_one_call_and_is_seen_at_once() -> None:
     async def scenario(bench: Bench) -> None:
         assert await bench.apply(apply(host=copy())) == ["create host vc-ns/configmaps"]
-        assert bench.seen(Side.HOST, CONFIG_MAPS, copy())
+        assert bench.stored(Side.HOST, CONFIG_MAPS, copy())
         assert bench.wrotes == [(Side.HOST, "create")]
         assert await bench.apply(apply(host=copy())) == []
 
@@ -141,7 +141,7 @@ def test_foreign_object_that_stands_in_the_way_is_found_and_not_kept() -> None:
         with pytest.raises(Refused) as refused:
             await bench.apply(apply(host=copy()))
         assert refused.value.reason == "NameCollision"
-        assert bench.seen(Side.HOST, CONFIG_MAPS, copy()) is None
+        assert bench.stored(Side.HOST, CONFIG_MAPS, copy()) is None
 
     play(scenario)
 
@@ -149,11 +149,11 @@ def test_foreign_object_that_stands_in_the_way_is_found_and_not_kept() -> None:
 def test_copy_of_ours_that_was_not_seen_yet_is_looked_at() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.host.put(copy(color="red"))
-        with pytest.raises(Exists):
+        with pytest.raises(AlreadyExists):
             await bench.apply(apply(host=copy()))
-        seen = bench.seen(Side.HOST, CONFIG_MAPS, there)
-        assert seen
-        assert seen["data"] == {"color": "red"}
+        stored = bench.stored(Side.HOST, CONFIG_MAPS, there)
+        assert stored
+        assert stored["data"] == {"color": "red"}
         assert len(await bench.apply(apply(host=copy()))) == 1
 
     play(scenario)
@@ -168,9 +168,9 @@ def test_another_object_of_the_name_is_not_taken_for_the_one_that_was_seen(by: s
         with pytest.raises(Conflict):
             await bench.apply(apply(host=copy(color="red")) if by == "apply" else delete(host=first, reason="x"))
         assert bench.host.get("configmaps", "vc-ns/x") == second
-        seen = bench.seen(Side.HOST, CONFIG_MAPS, second)
-        assert seen
-        assert seen["metadata"]["uid"] == second["metadata"]["uid"]
+        stored = bench.stored(Side.HOST, CONFIG_MAPS, second)
+        assert stored
+        assert stored["metadata"]["uid"] == second["metadata"]["uid"]
 
     play(scenario)
 
@@ -180,7 +180,7 @@ def test_object_that_is_gone_already_counts_as_deleted() -> None:
         first = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         bench.host.delete("configmaps", "vc-ns/x")
         assert len(await bench.apply(delete(host=first, reason="x"))) == 1
-        assert bench.seen(Side.HOST, CONFIG_MAPS, first) is None
+        assert bench.stored(Side.HOST, CONFIG_MAPS, first) is None
         assert await bench.apply(delete(host=first, reason="x")) == []
 
     play(scenario)
@@ -188,9 +188,9 @@ def test_object_that_is_gone_already_counts_as_deleted() -> None:
 
 def test_change_over_a_later_version_than_was_seen_is_not_made() -> None:
     async def scenario(bench: Bench) -> None:
-        seen = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
+        stored = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         bench.host.put(copy(color="green"))
-        version = {"metadata": {"resourceVersion": seen["metadata"]["resourceVersion"]}}
+        version = {"metadata": {"resourceVersion": stored["metadata"]["resourceVersion"]}}
         with pytest.raises(Conflict):
             await bench.apply(apply(host=merged(copy(color="red"), version)))
         assert (bench.host.get("configmaps", "vc-ns/x") or {})["data"] == {"color": "green"}
@@ -203,11 +203,11 @@ def test_change_over_a_later_version_than_was_seen_is_not_made() -> None:
 ORIGINAL = ObjectRef(Side.VIRTUAL, PODS, Key("shop", "p"))
 
 
-def because(host: Obj, seen: ObjectRef, uid: str = "") -> Decision:
+def because(host: Obj, stored: ObjectRef, uid: str = "") -> Decision:
     """Return a deletion that is right only while another object is as it was last seen."""
     decision = delete(host=host, reason="x")
     return replace(
-        decision, writes=tuple(replace(write, precondition=Precondition(seen, uid)) for write in decision.writes)
+        decision, writes=tuple(replace(write, precondition=Precondition(stored, uid)) for write in decision.writes)
     )
 
 
@@ -227,9 +227,9 @@ def test_counterpart_of_an_object_that_still_exists_is_not_deleted() -> None:
         with pytest.raises(Conflict, match="virtual Pod shop/p"):
             await bench.apply(because(there, ORIGINAL))
         assert bench.sent == []
-        seen = bench.seen(Side.VIRTUAL, PODS, original)
-        assert seen, "so that the next decision knows of it"
-        assert seen["metadata"]["uid"] == original["metadata"]["uid"]
+        stored = bench.stored(Side.VIRTUAL, PODS, original)
+        assert stored, "so that the next decision knows of it"
+        assert stored["metadata"]["uid"] == original["metadata"]["uid"]
 
     play(scenario)
 
@@ -455,9 +455,9 @@ def test_error_of_the_server_leaves_the_store_unchanged() -> None:
         bench.host.faults.add(Rule(verb="patch", status=500))
         with pytest.raises(Exception, match="500"):
             await bench.apply(apply(host=copy(color="red")))
-        seen = bench.seen(Side.HOST, CONFIG_MAPS, there)
-        assert seen
-        assert seen["data"] == {"color": "blue"}
+        stored = bench.stored(Side.HOST, CONFIG_MAPS, there)
+        assert stored
+        assert stored["data"] == {"color": "blue"}
         assert SECRETS not in [store.resource for store in bench.pair.informers]
         assert Key("vc-ns", "x") in bench.pair.informers.store(Side.HOST, CONFIG_MAPS)
 

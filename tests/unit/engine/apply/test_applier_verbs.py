@@ -10,7 +10,7 @@ from applier_bench import SETTINGS, Bench, copy, ours, play
 from kube_envtest import Rule
 from syncer.api import (
     Decision,
-    Missing,
+    NotFound,
     Obj,
     Side,
     SyncerError,
@@ -82,8 +82,8 @@ def test_merge_that_is_refused_holds_up_no_other_write() -> None:
         assert await bench.apply(refused) == [path, "create host vc-ns/configmaps"]
         [error] = bench.refusals
         assert 'targetContainerName: Not found: "nowhere"' in str(error)
-        [held] = bench.helds
-        assert "pods/ephemeralcontainers is refused" in held.reason
+        [postponed] = bench.postponements
+        assert "pods/ephemeralcontainers is refused" in postponed.reason
 
     play(scenario)
 
@@ -108,7 +108,7 @@ def test_merge_into_a_subresource_that_the_host_lacks_is_refused_with_the_reason
         [error] = bench.refusals
         assert str(error) == "the host doesn't serve pods/resizing; a newer version of Kubernetes may"
         bench.host.delete("pods", "vc-ns/web")
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await bench.apply(debugging(there))
 
     play(scenario)

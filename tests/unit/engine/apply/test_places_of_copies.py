@@ -45,10 +45,10 @@ HOMES = ("ours", "given", "kube-public")
 
 def home(name: str = "ours") -> Obj:
     """Return a host namespace that was made for the virtual cluster."""
-    place, marks = Key("", name), SETTINGS.marks
+    host_key, marks = Key("", name), SETTINGS.marks
     metadata = {
-        "labels": marks.labels(SETTINGS.identity, place),
-        "annotations": marks.annotations(NAMESPACES, namespace(name), place),
+        "labels": marks.labels(SETTINGS.identity, host_key),
+        "annotations": marks.annotations(NAMESPACES, namespace(name), host_key),
     }
     return namespace(name, metadata=metadata)
 
@@ -159,7 +159,7 @@ def test_known_namespace_of_ours_is_not_asked_for() -> None:
     beside(scenario)
 
 
-class FromPlaces(Syncer, SyncFromHost):
+class FromNamespaces(Syncer, SyncFromHost):
     """Shows objects of a host namespace that the operator has chosen."""
 
     name = "from-places"
@@ -167,8 +167,8 @@ class FromPlaces(Syncer, SyncFromHost):
     resource = CONFIG_MAPS
     reads = (Source(Side.HOST, NAMESPACES, marked=True),)
 
-    def __init__(self, *places: str) -> None:
-        self.places = places or None
+    def __init__(self, *namespaces: str) -> None:
+        self.namespaces = namespaces or None
 
     def virtual_key(self, ctx: Context[Config], host: Obj) -> Key | None:
         return key_of(host)
@@ -177,10 +177,10 @@ class FromPlaces(Syncer, SyncFromHost):
         return skip("")
 
     def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
-        return self.places
+        return self.namespaces
 
 
-class FromPlacesOrFake(FromPlaces, FakeSyncUp):
+class FromNamespacesOrFake(FromNamespaces, FakeSyncUp):
     """Fakes what isn't there."""
 
     def fake_sync_up(self, ctx: Context[Config], key: Key) -> Decision:
@@ -190,8 +190,8 @@ class FromPlacesOrFake(FromPlaces, FakeSyncUp):
         return skip("")
 
 
-@pytest.mark.parametrize("kind", [FromPlaces, FromPlacesOrFake])
-def test_namespace_that_a_syncer_reads_by_itself_is_read(kind: type[FromPlaces]) -> None:
+@pytest.mark.parametrize("kind", [FromNamespaces, FromNamespacesOrFake])
+def test_namespace_that_a_syncer_reads_by_itself_is_read(kind: type[FromNamespaces]) -> None:
     async def of_copies(bench: Bench) -> None:
         await bench.apply(wanted(bench, "default"))
         assert asked(bench, "default") == []
@@ -206,8 +206,8 @@ def test_namespace_that_a_syncer_reads_by_itself_is_read(kind: type[FromPlaces])
         assert asked(bench, "default") == ["get", "get"]
 
     async def named(bench: Bench) -> None:
-        place = Key("default", "x")
-        vacant = Vacant(CONFIG_MAPS, place, place, about=[*bench.pair.controllers.values()])
+        host_key = Key("default", "x")
+        vacant = Vacant(CONFIG_MAPS, host_key, host_key, about=[*bench.pair.controllers.values()])
         calls = [Call(Operation.CREATE, {"spec": {"name": "x"}})]
         await must_be_vacant(bench.pair.host, [vacant], calls, homes=bench.pair.policies.homes)
 

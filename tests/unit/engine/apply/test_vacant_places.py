@@ -69,8 +69,8 @@ def test_name_that_leads_into_a_namespace_of_the_hosts_is_not_even_looked_up(nam
     async def scenario() -> None:
         server = ApiServer(seed="host")
         server.put(namespace(name))
-        host, place = SideClient("host", Side.HOST, server.transport()), Key(name, "x")
-        vacant = Vacant(SECRETS, place, place, about=())
+        host, host_key = SideClient("host", Side.HOST, server.transport()), Key(name, "x")
+        vacant = Vacant(SECRETS, host_key, host_key, about=())
         with pytest.raises(error) as raised:
             await must_be_vacant(host, [vacant], [Call(Operation.CREATE, {"spec": {"name": "x"}})], homes=homes)
         assert not server.requests
@@ -85,8 +85,8 @@ def test_name_of_an_object_without_a_namespace_is_looked_up() -> None:
 
     async def scenario() -> None:
         server = ApiServer(seed="host")
-        host, place = SideClient("host", Side.HOST, server.transport()), Key("", "theirs")
-        vacant = Vacant(NAMESPACES, place, place, about=())
+        host, host_key = SideClient("host", Side.HOST, server.transport()), Key("", "theirs")
+        vacant = Vacant(NAMESPACES, host_key, host_key, about=())
         calls = [Call(Operation.CREATE, {"spec": {"name": "theirs"}})]
         await must_be_vacant(host, [vacant], calls, homes=homes)
         server.put(namespace("theirs"))

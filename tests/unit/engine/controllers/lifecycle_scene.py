@@ -290,9 +290,9 @@ class Bench:
 
     # -- what a test does ------------------------------------------------------------------------------
 
-    def define(self, *places: tuple[Side, Resource]) -> None:
+    def define(self, *resources: tuple[Side, Resource]) -> None:
         """Serve custom resources, each in its version alone."""
-        for side, resource in places:
+        for side, resource in resources:
             self.servers[side].put(crd(str(resource), [crd_version(resource.version, storage=True)]))
 
     def undefine(self, side: Side, resource: Resource = WIDGETS) -> None:
@@ -364,8 +364,8 @@ def play(
     virtual_time.run(main())
 
 
-def not_served(*places: tuple[Side, Resource]) -> str:
-    lacking = "; ".join(f"the {side} cluster does not serve {resource}" for side, resource in places)
+def not_served(*resources: tuple[Side, Resource]) -> str:
+    lacking = "; ".join(f"the {side} cluster does not serve {resource}" for side, resource in resources)
     return f"waits: {lacking}"
 
 

@@ -304,7 +304,7 @@ def test_reflector_begins_only_when_the_one_before_it_has_ended() -> None:
     play(scenario, WidgetsWithWidgetSecrets(), GadgetsWithSecrets())
 
 
-def test_syncer_decides_again_what_it_decided_without_a_store_that_grows() -> None:
+def test_syncer_repeats_decisions_once_a_missing_store_is_there() -> None:
     class MaybeSecrets(Widgets):
         reads = (Source(VIRTUAL, SECRETS, selector="for=widgets", optional_with="gadgets"),)
 
@@ -462,7 +462,7 @@ def test_init_that_raises_lets_its_syncer_wait_and_the_others_work() -> None:
     play(scenario, prepared, AllConfigMaps())
 
 
-def test_init_that_raises_leaves_in_doubt_what_its_syncer_refers_to() -> None:
+def test_raising_init_leaves_references_of_its_syncer_in_doubt() -> None:
     class PreparedClaims(Prepared, Claims):
         pass
 

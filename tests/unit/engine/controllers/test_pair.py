@@ -43,7 +43,7 @@ from syncer.testing.merge import merged
 from syncer.workqueue.queue import Queue
 
 WEB = Key("shop", "web")
-PLACE = Key("vc-ns", "web-x-shop-x-vc")
+HOST_KEY = Key("vc-ns", "web-x-shop-x-vc")
 
 
 class Notes(Queue):
@@ -283,7 +283,7 @@ class ByValue(Widgets, Indexes):
         ]
 
 
-def test_change_again_and_again_of_what_many_objects_name_asks_them_once_and_in_steps() -> None:
+def test_repeated_change_of_a_shared_reference_wakes_objects_once_in_steps() -> None:
     at_once, asked = among_many(lambda made: show(made, Side.VIRTUAL, virtual("p"), resource=PODS), ByValue())
     assert (at_once, len(asked)) == (0, 300)
 
@@ -310,7 +310,7 @@ def test_syncer_that_leaves_with_its_stores_raises_nothing(
     namespace: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raised: list[object] = []
-    monkeypatch.setattr(fan_out.log, "exception", lambda *said, **fields: raised.append(said))
+    monkeypatch.setattr(fan_out.log, "exception", lambda *message, **fields: raised.append(message))
 
     def change(made: ClusterPair) -> None:
         if made.controllers:
@@ -323,7 +323,7 @@ def test_syncer_that_leaves_with_its_stores_raises_nothing(
 # -- what a request is decided from ----------------------------------------------------------------
 
 
-def test_request_is_decided_from_what_was_last_seen_of_both_sides() -> None:
+def test_request_is_decided_from_the_latest_state_of_both_sides() -> None:
     made, _ = wired(Widgets())
     assert made.plan(request("widgets")).decision.writes == ()
     show(made, Side.VIRTUAL, virtual(spec={"a": 1}))
@@ -379,7 +379,7 @@ class UnplacedOrFaked(Unplaced, FakeSyncUp):
         return skip("faked")
 
 
-def test_name_without_a_place_on_the_host_is_refused_to_a_syncer_that_fakes_what_is_not_there() -> None:
+def test_name_impossible_on_the_host_is_refused_to_a_faking_syncer() -> None:
     made, _ = wired(UnplacedOrFaked())
     with pytest.raises(Refused, match="no room"):
         made.plan(request("widgets"))

@@ -3,16 +3,16 @@
 import pytest
 
 from syncer.api import (
+    AlreadyExists,
     ClusterError,
     Conflict,
     Denied,
-    Exists,
     Expired,
     Forbidden,
     Invalid,
     Key,
-    Missing,
     NotConnected,
+    NotFound,
     QuotaExceeded,
     Refused,
     SyncRequest,
@@ -47,8 +47,8 @@ from syncer.engine.stores.identity import IdentityLost
         (Unauthorized("no", status=401), 0, Retry(RetryAction.RECONNECT, event="SyncFailed")),
         (ClusterError("being terminated", status=403), 0, Retry(RetryAction.BACK_OFF)),
         (Conflict("no", status=409), 0, Retry(RetryAction.AT_ONCE)),
-        (Exists("no", status=409), 0, Retry(RetryAction.AT_ONCE)),
-        (Missing("no", status=404), 0, Retry(RetryAction.AT_ONCE)),
+        (AlreadyExists("no", status=409), 0, Retry(RetryAction.AT_ONCE)),
+        (NotFound("no", status=404), 0, Retry(RetryAction.AT_ONCE)),
         (Conflict("no", status=409), 1, Retry(RetryAction.BACK_OFF)),
         (TooMany("wait", retry_after=7.0, status=429), 0, Retry(RetryAction.LATER, 7.0)),
         (NotConnected("no"), 0, Retry(RetryAction.RECONNECT)),
@@ -58,12 +58,12 @@ from syncer.engine.stores.identity import IdentityLost
         (ValueError("a bug"), 0, Retry(RetryAction.BACK_OFF)),
         (ValueError("a bug"), FAILURES_BEFORE_EVENT - 1, Retry(RetryAction.BACK_OFF)),
         (ValueError("a bug"), FAILURES_BEFORE_EVENT, Retry(RetryAction.PARK, event="SyncFailed")),
-        (Missing("no", status=404), FAILURES_BEFORE_EVENT, Retry(RetryAction.BACK_OFF, event="SyncFailed")),
-        (Missing("no", status=404), FAILURES_BEFORE_EVENT + 1, Retry(RetryAction.BACK_OFF)),
+        (NotFound("no", status=404), FAILURES_BEFORE_EVENT, Retry(RetryAction.BACK_OFF, event="SyncFailed")),
+        (NotFound("no", status=404), FAILURES_BEFORE_EVENT + 1, Retry(RetryAction.BACK_OFF)),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_class_of_the_error_says_what_comes_next(error: Exception, failures: int, becomes: Retry) -> None:
+def test_class_of_an_error_decides_the_next_step(error: Exception, failures: int, becomes: Retry) -> None:
     assert retry_for(error, failures) == becomes
 
 

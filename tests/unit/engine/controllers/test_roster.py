@@ -57,7 +57,7 @@ from syncer.testing.objects import crd, crd_version
         pytest.param(WidgetsThatWatchGadgets(), [VW, HW], not_served(VG), id="watched source is lacking"),
     ],
 )
-def test_syncer_is_able_when_both_sides_serve_what_it_needs(
+def test_syncer_is_able_when_both_sides_serve_its_resources(
     syncer: Syncer, served: Sequence[tuple[Side, Resource]], waits: str
 ) -> None:
     async def scenario(bench: Bench) -> None:
@@ -100,7 +100,7 @@ def test_reason_of_a_syncer_is_forgotten_when_it_is_able() -> None:
         pytest.param(["configmaps", "other"], set(), id="others"),
     ],
 )
-def test_roster_knows_what_waiting_syncers_may_refer_to(waiting: list[str], resources: set[Resource]) -> None:
+def test_roster_knows_possible_references_of_waiting_syncers(waiting: list[str], resources: set[Resource]) -> None:
     class Homes(Gadgets, Refers):
         refers_to = (NAMESPACES,)
 

@@ -13,8 +13,8 @@ from kube_envtest import virtual_time
 from syncer.api import (
     Forbidden,
     Key,
-    Missing,
     MissingRight,
+    NotFound,
     Obj,
     ObjectRef,
     QuotaExceeded,
@@ -57,7 +57,7 @@ class Server:
         if self.error:
             raise self.error
         if key.name in self.gone:
-            raise Missing("no")
+            raise NotFound("no")
         return {}
 
     async def create(self, resource: Resource, obj: Obj) -> Obj:
@@ -163,7 +163,7 @@ def test_request_is_woken_when_its_quota_is_gone_but_not_for_another() -> None:
     play(scenario)
 
 
-def test_refusal_that_does_not_say_what_is_needed_waits_for_the_slow_timer() -> None:
+def test_refusal_without_named_needs_waits_for_the_slow_timer() -> None:
     async def scenario(scene: Scene) -> None:
         scene.park(A, no_room("q"))
         scene.server.quotas = [quota(hard={"pods": "9"}, used={"pods": "1"})]

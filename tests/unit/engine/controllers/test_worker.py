@@ -14,8 +14,8 @@ from worker_bench import (
     Act,
     Bench,
     Maps,
+    RecordedEvent,
     Statuses,
-    Told,
     act_of,
     play,
 )
@@ -178,12 +178,12 @@ def test_left_out_fields_are_reported_once_and_when_they_change() -> None:
         ):
             bench.see(configmap("a", metadata={"annotations": annotations}))
             await bench.work()
-        said = "not copied to the host, whose policy or version keeps it out: "
+        output = "not copied to the host, whose policy or version keeps it out: "
         first = ", ".join(f"metadata.annotations[{key}]" for key in list(many)[:10])
         assert bench.events == [
-            Told("NotCopied", f"{said}metadata.annotations[eks.amazonaws.com/00]", None),
-            Told("NotCopied", f"{said}{first} and 2 more", None),
-            Told("NotCopied", said + f"metadata.annotations[{long}"[:NAMED_LENGTH] + "…", None),
+            RecordedEvent("NotCopied", f"{output}metadata.annotations[eks.amazonaws.com/00]", None),
+            RecordedEvent("NotCopied", f"{output}{first} and 2 more", None),
+            RecordedEvent("NotCopied", output + f"metadata.annotations[{long}"[:NAMED_LENGTH] + "…", None),
         ]
 
     play(scenario)
@@ -233,12 +233,12 @@ def counting(virtual: Obj, host: Obj | None) -> Decision:
     """Want another number in the copy each time."""
     number = int(host["data"]["number"]) + 1 if host else 0
     key = Key("shop", virtual["metadata"]["name"])
-    place, marks = SETTINGS.names.to_host(CONFIG_MAPS, key), SETTINGS.marks
+    host_key, marks = SETTINGS.names.to_host(CONFIG_MAPS, key), SETTINGS.marks
     metadata = {
-        "name": place.name,
-        "namespace": place.namespace,
+        "name": host_key.name,
+        "namespace": host_key.namespace,
         "labels": marks.labels(SETTINGS.identity, key),
-        "annotations": marks.annotations(CONFIG_MAPS, virtual, place),
+        "annotations": marks.annotations(CONFIG_MAPS, virtual, host_key),
     }
     return apply(host={"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"number": str(number)}})
 

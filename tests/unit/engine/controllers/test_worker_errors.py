@@ -3,21 +3,21 @@
 from typing import Any
 
 import pytest
-from worker_bench import PARKED, SLOWLY, A, Bench, Told, play
+from worker_bench import PARKED, SLOWLY, A, Bench, RecordedEvent, play
 
 from kube_envtest import Rule
 from syncer.api import (
+    AlreadyExists,
     Conflict,
     Decision,
     Denied,
-    Exists,
     Expired,
     Forbidden,
     Invalid,
     Key,
-    Missing,
     MissingRight,
     NotConnected,
+    NotFound,
     Obj,
     QuotaExceeded,
     Refused,
@@ -55,8 +55,8 @@ FAILING = RequestState.FAILING
         pytest.param(RecursionError(), 0, PARKED, SLOWLY, "Unreadable", False, id="too deep"),
         # a stale cache: at once, but only the first time
         pytest.param(Conflict("no", **HERE), 0, FAILING, 0.0, "", False, id="conflict"),
-        pytest.param(Exists("no", **HERE), 0, FAILING, 0.0, "", False, id="exists"),
-        pytest.param(Missing("no", **HERE), 0, FAILING, 0.0, "", False, id="missing"),
+        pytest.param(AlreadyExists("no", **HERE), 0, FAILING, 0.0, "", False, id="exists"),
+        pytest.param(NotFound("no", **HERE), 0, FAILING, 0.0, "", False, id="missing"),
         pytest.param(Conflict("no", **HERE), 1, FAILING, 0.1, "", False, id="conflict again"),
         # a server that says when
         pytest.param(TooMany("no", retry_after=7, **HERE), 0, FAILING, 7.0, "", False, id="too many"),
@@ -87,7 +87,7 @@ def test_error_decides_state_delay_event_and_probe(
         status = bench.statuses.of(A)
         assert status
         assert (status.state, bench.comes_back()) == (state, back)
-        assert [told.reason for told in bench.events] == ([event] if event else [])
+        assert [recorded.reason for recorded in bench.events] == ([event] if event else [])
         assert bench.losses == ([(Side.HOST, error)] if lost else [])
 
     play(scenario)
@@ -129,7 +129,7 @@ def test_refusal_is_sent_once_until_it_changes(errors: list[str], events: list[s
         bench.does(*map(Refused, errors))
         for _ in errors:
             await bench.work()
-        assert [told.message for told in bench.events] == events
+        assert [recorded.message for recorded in bench.events] == events
 
     play(scenario)
 
@@ -139,7 +139,7 @@ def test_event_is_about_the_object_that_the_refusal_names() -> None:
         other = configmap("other")
         bench.does(Refused("no", about=other))
         await bench.work()
-        assert bench.events == [Told("SyncRefused", "no", other)]
+        assert bench.events == [RecordedEvent("SyncRefused", "no", other)]
 
     play(scenario)
 
@@ -148,8 +148,8 @@ def test_event_names_no_right_and_no_address_of_the_host() -> None:
     async def scenario(bench: Bench) -> None:
         bench.does(Forbidden("grant configmaps to 10.1.2.3", verb="create", resource=CONFIG_MAPS, **HERE))
         await bench.work()
-        [told] = bench.events
-        assert "10.1.2.3" not in told.message
+        [recorded] = bench.events
+        assert "10.1.2.3" not in recorded.message
         assert bench.status() == (PARKED, "grant configmaps to 10.1.2.3"), "the operator reads all of it"
 
     play(scenario)
@@ -163,13 +163,13 @@ def test_traceback_is_logged_once_for_each_bug(capsys: pytest.CaptureFixture[str
         raise ValueError("another bug")
 
     async def scenario(bench: Bench) -> None:
-        said = []
+        output = []
         for name, act in (("a", one), ("b", one), ("a", two), ("b", two)):
             bench.does(act)
             await bench.work(SyncRequest("vc", "maps", Key("shop", name)))
             lines = capsys.readouterr().err
-            said.append((lines.count("a syncer raised"), lines.count("Traceback")))
-        assert said == [(1, 1), (1, 0), (1, 1), (1, 0)]
+            output.append((lines.count("a syncer raised"), lines.count("Traceback")))
+        assert output == [(1, 1), (1, 0), (1, 1), (1, 0)]
 
     play(scenario)
 
@@ -202,8 +202,8 @@ def test_long_message_of_an_error_is_kept_in_part() -> None:
     async def scenario(bench: Bench) -> None:
         bench.does(Invalid("no " * 1_000_000, **HERE))
         await bench.work()
-        [told] = bench.events
-        assert len(told.message) <= LONGEST_MESSAGE
-        assert bench.status() == (RequestState.PARKED, told.message)
+        [recorded] = bench.events
+        assert len(recorded.message) <= LONGEST_MESSAGE
+        assert bench.status() == (RequestState.PARKED, recorded.message)
 
     play(scenario)

@@ -83,7 +83,7 @@ class Statuses(Maps):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RecordedEvent:
     """An event for a tenant."""
 
     reason: str
@@ -114,7 +114,7 @@ class Bench:
         )
         self.controller = self.pair.controllers["maps"]
         self.statuses, self.metrics = RequestStatuses(), Metrics(version="test")
-        self.events: list[Told] = []
+        self.events: list[RecordedEvent] = []
         self.losses: list[tuple[Side, SyncerError]] = []
         self.workers = Workers(self.queue, {"vc": self.pair}, self.statuses, self, self.metrics, clock=self.loop.time)
         for name in "ab":
@@ -127,7 +127,7 @@ class Bench:
         self.losses.append((side, error))
 
     def warn(self, pair: ClusterPair, request: SyncRequest, reason: str, message: str, *, about: Obj | None) -> None:
-        self.events.append(Told(reason, message, about))
+        self.events.append(RecordedEvent(reason, message, about))
 
     # -- what a test does ------------------------------------------------------------------------------
 

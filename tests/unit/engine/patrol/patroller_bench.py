@@ -85,7 +85,7 @@ class Bench:
     # -- what happens ------------------------------------------------------------------------------
 
     def copy(self, name: str) -> Obj:
-        found = self.world.host("ConfigMap", place(name))
+        found = self.world.host("ConfigMap", copy_name(name))
         assert found
         return found
 
@@ -114,7 +114,7 @@ class Bench:
         self.world.settle(Maps, f"shop/{name}")
 
 
-def place(name: str) -> str:
+def copy_name(name: str) -> str:
     return f"vc-ns/{name}-x-shop-x-vc"
 
 
@@ -131,7 +131,7 @@ def counts(scan: Scan) -> tuple[int, int, int]:
     return scan.skipped, scan.verified, scan.busy
 
 
-def told(scan: Scan) -> list[tuple[str, str, str, str]]:
+def reported(scan: Scan) -> list[tuple[str, str, str, str]]:
     """The name, class, outcome and reason of each finding."""
     return [(one.request.key.name, one.drift.kind, one.outcome.value, one.reason) for one in scan.findings]
 

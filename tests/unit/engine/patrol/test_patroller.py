@@ -5,7 +5,7 @@ import itertools
 from typing import Any
 
 import pytest
-from patroller_bench import Bench, Happens, asked, counts, play, told, unrepaired
+from patroller_bench import Bench, Happens, asked, counts, play, reported, unrepaired
 
 from syncer.api import Side
 from syncer.engine.controllers.builder import leave
@@ -104,7 +104,7 @@ def test_write_must_still_be_needed_after_the_grace(
         assert (scanning.done(), bench.asked) == (False, [])
         meanwhile(bench)
         scan = await scanning
-        assert (told(scan), scan.problem) == (found, problem)
+        assert (reported(scan), scan.problem) == (found, problem)
         assert scan.seconds == pytest.approx(GRACE_SECONDS)
         assert bench.asked == [name for name, *_ in found]
 
@@ -164,7 +164,7 @@ def test_kind_is_scanned_again_when_its_trouble_is_over() -> None:
         await bench.scan()
         bench.trouble = None
         scan = await bench.scan()
-        assert (scan.problem, told(scan)) == ("", [("a", "field", "repaired", "")])
+        assert (scan.problem, reported(scan)) == ("", [("a", "field", "repaired", "")])
 
     play(scenario)
 

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from patroller_bench import Bench, Happens, asked, counts, place, play, told, unrepaired
+from patroller_bench import Bench, Happens, asked, copy_name, counts, play, reported, unrepaired
 
 from syncer.api import Obj, Side, SyncRequest
 from syncer.engine.patrol.findings import FindingOutcome
@@ -30,13 +30,13 @@ CLASSES = [
 @pytest.mark.parametrize(
     ("policy", "outcome"), [("repair", "repaired"), ("report", "reported"), ("ignore", "ignored"), (None, "repaired")]
 )
-def test_policy_of_a_class_decides_what_becomes_of_drift(
+def test_policy_of_a_class_decides_about_its_drift(
     kind: str, happens: Happens, policy: str | None, outcome: str
 ) -> None:
     async def scenario(bench: Bench) -> None:
         happens(bench)
         scan = await bench.scan()
-        assert told(scan) == [("a", kind, outcome, "")]
+        assert reported(scan) == [("a", kind, outcome, "")]
         assert bench.asked == (["a"] if outcome == "repaired" else [])
         assert len(scan.left) == (1 if outcome == "reported" else 0)
 
@@ -48,7 +48,7 @@ def test_policy_of_another_class_changes_nothing() -> None:
         bench.remove("a")
         bench.edit("b")
         bench.lose("c")
-        assert sorted(told(await bench.scan())) == [
+        assert sorted(reported(await bench.scan())) == [
             ("a", "missing", "reported", ""),
             ("b", "field", "repaired", ""),
             ("c", "orphan", "ignored", ""),
@@ -73,11 +73,11 @@ def test_orphans_that_are_too_many_are_held(lost: str, policy: str, outcome: str
     async def scenario(bench: Bench) -> None:
         bench.lose(lost)
         scan = await bench.scan()
-        assert [one[:3] for one in sorted(told(scan))] == [(name, "orphan", outcome) for name in lost]
+        assert [one[:3] for one in sorted(reported(scan))] == [(name, "orphan", outcome) for name in lost]
         reasons = {one.reason for one in scan.findings}
-        held = bench.world.pair.policies.breaker.held
-        assert reasons == ({str(held["maps", Side.HOST])} if outcome == "held" else {""})
-        assert [bench.world.host("ConfigMap", place(name)) is None for name in lost] == [
+        stopped = bench.world.pair.policies.breaker.stopped
+        assert reasons == ({str(stopped["maps", Side.HOST])} if outcome == "held" else {""})
+        assert [bench.world.host("ConfigMap", copy_name(name)) is None for name in lost] == [
             outcome == "repaired" for _ in lost
         ]
 
@@ -125,7 +125,7 @@ def test_other_drift_is_repaired_while_orphans_are_held() -> None:
     async def scenario(bench: Bench) -> None:
         bench.lose("abc")
         bench.edit("d")
-        assert {one[:3] for one in told(await bench.scan())} == {
+        assert {one[:3] for one in reported(await bench.scan())} == {
             *((name, "orphan", "held") for name in "abc"),
             ("d", "field", "repaired"),
         }
@@ -149,7 +149,7 @@ def test_failed_repair_has_its_reason(reason: str, shown: str) -> None:
         bench.reasons[asked("a")] = reason
         bench.edit("a")
         scan = await bench.scan()
-        assert told(scan) == [("a", "field", "failed", shown)]
+        assert reported(scan) == [("a", "field", "failed", shown)]
         assert scan.left == scan.findings
 
     play(scenario)
@@ -167,7 +167,7 @@ def test_repair_that_ends_in_a_refusal_has_failed(reason: str, shown: str) -> No
         bench.reasons[asked("a")] = reason
         bench.repair = lambda request: bench.refuse()
         bench.edit("a")
-        assert told(await bench.scan()) == [("a", "field", "failed", shown)]
+        assert reported(await bench.scan()) == [("a", "field", "failed", shown)]
 
     play(scenario)
 
@@ -182,7 +182,9 @@ def test_failed_repair_is_tried_again(mended: bool) -> None:
             bench.repair = lambda request: bench.mend()
         await bench.patroller.try_again(scan)
         assert bench.asked == ["a", "a"]
-        assert told(scan) == [("a", "field", *(("repaired", "") if mended else ("failed", "a write is still needed")))]
+        assert reported(scan) == [
+            ("a", "field", *(("repaired", "") if mended else ("failed", "a write is still needed")))
+        ]
 
     play(scenario)
 
@@ -229,7 +231,7 @@ def test_drift_is_only_reported_while_hands_are_off(
         bench.hands_off = "it is a dry run"
         happens(bench)
         before = bench.world.objects(Side.HOST)
-        assert told(await bench.scan()) == [("a", kind, outcome, reason)]
+        assert reported(await bench.scan()) == [("a", kind, outcome, reason)]
         assert (bench.asked, bench.world.objects(Side.HOST)) == ([], before)
 
     play(scenario, drift={kind: policy})

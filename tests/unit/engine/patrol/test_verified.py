@@ -72,11 +72,11 @@ def test_object_that_does_not_concern_the_syncer_is_counted_nowhere() -> None:
 
 def test_host_object_is_found_from_the_host() -> None:
     web = host_copy(pod("web"))
-    told = event("web-x-shop-x-vc.1", about=web)
-    found = Patrolled("events", [pod("web")], [web, told])
+    copied_event = event("web-x-shop-x-vc.1", about=web)
+    found = Patrolled("events", [pod("web")], [web, copied_event])
     assert found.look() == (["shop/web.1 vc-ns/web-x-shop-x-vc.1"], 0)
     assert found.look() == ([], 1)
-    found.world.given(host=[merged(told, {"count": 7})])
+    found.world.given(host=[merged(copied_event, {"count": 7})])
     assert found.look() == (["shop/web.1 vc-ns/web-x-shop-x-vc.1"], 0)
     ours = {"labels": {"vsyncer.dev/cluster": "vc.vc-ns"}}
     found.world.given(virtual=[event("web.1", about=pod("web"), metadata=ours)])

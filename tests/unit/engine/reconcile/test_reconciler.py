@@ -73,7 +73,7 @@ def test_plan_has_the_calls_of_its_decision() -> None:
     made = plan(shown(configmap("a")), "a")
     assert [call.kind for call in made.calls] == ["create"]
     assert made.calls[0].body["metadata"]["name"] == "a-x-shop-x-vc"
-    assert made.held == []
+    assert made.frozen == []
 
 
 @pytest.mark.parametrize(

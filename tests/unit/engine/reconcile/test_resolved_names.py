@@ -32,7 +32,7 @@ OTHER = (SingleNamespace, VclusterCompat)
 SECRETS = Resource("v1", "Secret", "secrets")
 CERTIFICATES = Resource("cert-manager.io/v1", "Certificate", "certificates")
 #: How a Pod names a Secret; the last two let it be missing.
-WAYS: tuple[Obj, ...] = (
+SPECS: tuple[Obj, ...] = (
     {"volumes": [{"name": "v", "secret": {"secretName": "db"}}]},
     {"containers": [{"name": "main", "image": "i", "envFrom": [{"secretRef": {"name": "db"}}]}]},
     {"imagePullSecrets": [{"name": "db"}]},
@@ -57,14 +57,14 @@ def shop(translator: type[NameTranslator], spec: Obj, **options: Any) -> World:
     return world.given(virtual=[pod("web", spec=spec)])
 
 
-def place(world: World, name: str = "db") -> Key:
+def host_key(world: World, name: str = "db") -> Key:
     found: Key = world.settings.names.to_host(SECRETS, Key("shop", name))
     return found
 
 
 def foreign(world: World, name: str = "db") -> Obj:
     """Return the host's own Secret where the copy of the tenant's would be."""
-    return secret(place(world, name).name, namespace=place(world, name).namespace)
+    return secret(host_key(world, name).name, namespace=host_key(world, name).namespace)
 
 
 def makes_it(world: World) -> bool:
@@ -72,14 +72,14 @@ def makes_it(world: World) -> bool:
 
 
 @pytest.mark.parametrize("translator", SAME)
-@pytest.mark.parametrize("spec", WAYS)
+@pytest.mark.parametrize("spec", SPECS)
 def test_pod_with_a_name_that_is_kept_waits_for_the_copy(translator: type[NameTranslator], spec: Obj) -> None:
     world = shop(translator, spec)
     for _ in range(2):
         decision = world.decide("pods", "shop/web")
         assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
         assert decision.reason == "it names the Secret shop/db, which has no copy on the host yet"
-        assert decision.on == (ObjectRef(Side.HOST, SECRETS, place(world)),)
+        assert decision.on == (ObjectRef(Side.HOST, SECRETS, host_key(world)),)
         world.given(host=[foreign(world)])
     world.gone(host=[foreign(world)]).given(virtual=[secret("db")])
     world.settle("secrets", "shop/db")
@@ -87,7 +87,7 @@ def test_pod_with_a_name_that_is_kept_waits_for_the_copy(translator: type[NameTr
 
 
 @pytest.mark.parametrize("translator", OTHER)
-@pytest.mark.parametrize("spec", WAYS)
+@pytest.mark.parametrize("spec", SPECS)
 def test_pod_is_not_made_while_something_of_others_is_where_its_name_leads(
     translator: type[NameTranslator], spec: Obj
 ) -> None:
@@ -95,7 +95,7 @@ def test_pod_is_not_made_while_something_of_others_is_where_its_name_leads(
     world.given(host=[foreign(world)])
     with pytest.raises(Refused, match="it names the Secret shop/db, and an object of others has that place") as caught:
         world.settle("pods", "shop/web")
-    assert place(world).name not in str(caught.value)
+    assert host_key(world).name not in str(caught.value)
     assert not [sent for sent in world.sent if sent.verb == "create"]
     world.gone(host=[foreign(world)])
     assert makes_it(world), "the name leads nowhere, and only the tenant's own can come there"
@@ -103,7 +103,7 @@ def test_pod_is_not_made_while_something_of_others_is_where_its_name_leads(
 
 @pytest.mark.parametrize("translator", OTHER)
 def test_pod_with_a_resolved_name_needs_no_live_read(translator: type[NameTranslator]) -> None:
-    world = shop(translator, WAYS[0]).given(virtual=[secret("db")])
+    world = shop(translator, SPECS[0]).given(virtual=[secret("db")])
     world.settle("secrets", "shop/db")
     decision = world.decide("pods", "shop/web")
     assert world._decided is not None
@@ -115,7 +115,7 @@ def test_pod_reads_only_the_marks_of_the_copies_that_it_names(
     translator: type[NameTranslator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may name thousands, each with contents that take milliseconds to decode."""
-    world = shop(translator, WAYS[0]).given(virtual=[secret("db", {"color": "blue"})])
+    world = shop(translator, SPECS[0]).given(virtual=[secret("db", {"color": "blue"})])
     world.settle("secrets", "shop/db")
     decode, decoded = codec.stored, list[bytes]()
 
@@ -166,7 +166,7 @@ def unready(world: World) -> World:
 
 
 @pytest.mark.parametrize("translator", OTHER)
-@pytest.mark.parametrize("spec", WAYS)
+@pytest.mark.parametrize("spec", SPECS)
 def test_pod_waits_until_the_owner_of_a_named_object_is_known(translator: type[NameTranslator], spec: Obj) -> None:
     world = unready(shop(translator, spec))
     world.given(host=[foreign(world)])
@@ -174,7 +174,7 @@ def test_pod_waits_until_the_owner_of_a_named_object_is_known(translator: type[N
         NotYet, match="Secret shop/db, and whose object has that place on the host isn't known"
     ) as caught:
         world.settle("pods", "shop/web")
-    assert place(world).name not in str(caught.value)
+    assert host_key(world).name not in str(caught.value)
     assert not [sent for sent in world.sent if sent.verb == "create"]
     world.gone(host=[foreign(world)])
     assert makes_it(world), "nothing is there, however long Secrets take"
@@ -182,11 +182,11 @@ def test_pod_waits_until_the_owner_of_a_named_object_is_known(translator: type[N
 
 @pytest.mark.parametrize("translator", OTHER)
 def test_pod_is_made_beside_a_copy_that_no_cache_has_yet(translator: type[NameTranslator]) -> None:
-    twin = shop(translator, WAYS[0]).given(virtual=[secret("db")])
+    twin = shop(translator, SPECS[0]).given(virtual=[secret("db")])
     twin.settle("secrets", "shop/db")
     copy = twin.copy_of("secrets", "shop/db")
     assert copy
-    world = unready(shop(translator, WAYS[0]))
+    world = unready(shop(translator, SPECS[0]))
     decision = world.decide("pods", "shop/web")
     world.given(host=[copy])
     assert "create" in [sent.verb for sent in world.apply(decision)]
@@ -205,7 +205,7 @@ CERTIFICATE = {
 
 def certified(translator: type[NameTranslator]) -> World:
     """Return a world with a Certificate that names the Pod's Secret."""
-    world = shop(translator, WAYS[0], config={"sync": {"custom": CERTIFICATE}}, serves=[CERTIFICATES])
+    world = shop(translator, SPECS[0], config={"sync": {"custom": CERTIFICATE}}, serves=[CERTIFICATES])
     certificate = {"apiVersion": CERTIFICATES.api_version, "kind": "Certificate", "spec": {"secretName": "db"}}
     return world.given(virtual=[{**certificate, "metadata": {"name": "c", "namespace": "shop"}}])
 

@@ -42,7 +42,7 @@ def copy_of_shop(server: ApiServer, identity: str = "shop.vc-shop", **annotation
     server.put(configmap(name, namespace="vc-shop", metadata=metadata))
 
 
-def test_virtual_cluster_without_a_note_whose_copies_are_there_is_refused_and_nothing_is_noted() -> None:
+def test_virtual_cluster_with_copies_but_no_note_is_refused_without_a_note() -> None:
     """A kubeconfig of the wrong one, or one whose etcd has come back empty: all its copies would look orphaned."""
     server, host = ApiServer(), ApiServer()
     copy_of_shop(host)
@@ -56,7 +56,7 @@ def test_virtual_cluster_without_a_note_whose_copies_are_there_is_refused_and_no
     claimed(server, settings(), host=host)
 
 
-def test_copies_of_others_and_what_only_bears_our_label_do_not_stand_in_the_way() -> None:
+def test_copies_of_others_and_objects_with_only_our_label_do_not_interfere() -> None:
     server, host = ApiServer(), ApiServer()
     copy_of_shop(host, "other.vc-shop")
     claimed(server, settings(), host=host)
@@ -91,7 +91,7 @@ def test_same_settings_are_welcome_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "translator", "place"),
+    ("changed", "translator", "path"),
     [
         (settings(cluster="other"), "single-namespace", "name and host namespace"),
         (settings(namespace="other"), "single-namespace", "name and host namespace"),
@@ -99,12 +99,12 @@ def test_same_settings_are_welcome_again() -> None:
         (settings(), "unchanged", "names.translator"),
     ],
 )
-def test_change_that_would_lose_every_copy_is_refused(changed: Settings, translator: str, place: str) -> None:
+def test_change_that_would_lose_every_copy_is_refused(changed: Settings, translator: str, path: str) -> None:
     server = ApiServer()
     claimed(server, settings())
     with pytest.raises(ConfigError, match="its copies would be lost") as caught:
         claimed(server, changed, translator)
-    assert [problem.path for problem in caught.value.problems] == [place]
+    assert [problem.path for problem in caught.value.problems] == [path]
     assert "delete the ConfigMap kube-system/vsyncer" in str(caught.value)
 
 

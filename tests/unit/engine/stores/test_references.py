@@ -73,9 +73,9 @@ class Known:
         self.informers.store(Side.VIRTUAL, resource).seen_live(obj)
         return obj
 
-    def told(self) -> set[tuple[str, str]]:
-        told, self.woken[:] = set(self.woken), []
-        return told
+    def notified(self) -> set[tuple[str, str]]:
+        notified, self.woken[:] = set(self.woken), []
+        return notified
 
 
 @pytest.fixture
@@ -86,10 +86,10 @@ def known() -> Known:
 def test_named_object_is_used_while_it_is_named(known: Known) -> None:
     assert known.references.of(SECRETS, secret("db")) is False
     known.put(CLAIMS, "c", names=["db", "other"])
-    assert known.told() == {("secrets", "db"), ("secrets", "other")}
+    assert known.notified() == {("secrets", "db"), ("secrets", "other")}
     assert known.references.of(SECRETS, secret("db")) is True
     known.put(CLAIMS, "c", names=["other"])
-    assert known.told() == {("secrets", "db")}
+    assert known.notified() == {("secrets", "db")}
     assert known.references.of(SECRETS, secret("db")) is False
 
 
@@ -105,7 +105,7 @@ def test_object_that_two_name_is_used_until_both_have_ceased(known: Known) -> No
 def test_selected_object_is_used_in_the_namespace_of_its_selector(known: Known) -> None:
     known.put(CONFIG_MAPS, "m", metadata={"labels": {"app": "web"}})
     known.put(CLAIMS, "c", selector={"matchLabels": {"app": "web"}})
-    assert known.told() == {("configmaps", "m")}
+    assert known.notified() == {("configmaps", "m")}
     chosen = {"metadata": {"name": "m", "namespace": "shop", "labels": {"app": "web"}}}
     assert known.references.of(CONFIG_MAPS, chosen) is True
     assert known.references.of(CONFIG_MAPS, {"metadata": {**chosen["metadata"], "namespace": "other"}}) is False
@@ -139,21 +139,21 @@ def test_selector_wakes_the_objects_with_the_labels_that_it_wants(known: Known) 
     crowded = {"app": "web", "of": "c7", **{f"label-{number}": "" for number in range(40)}}
     known.put(CONFIG_MAPS, "crowded", metadata={"labels": crowded})
     known.put(CLAIMS, "c7", selector={"matchLabels": {"app": "web", "of": "c7"}})
-    assert known.told() == {("configmaps", "m7"), ("configmaps", "crowded")}
+    assert known.notified() == {("configmaps", "m7"), ("configmaps", "crowded")}
     one = {"matchExpressions": [{"key": "of", "operator": "In", "values": ["c8"]}]}
     known.put(CLAIMS, "c7", selector=one)
-    assert known.told() == {("configmaps", name) for name in ("m7", "m8", "crowded")}
+    assert known.notified() == {("configmaps", name) for name in ("m7", "m8", "crowded")}
     known.put(CLAIMS, "c7", selector={"matchExpressions": [{"key": "of", "operator": "Exists"}]})
-    assert len(known.told()) == 51
+    assert len(known.notified()) == 51
 
 
-def test_selector_wakes_objects_whose_labels_are_not_indexed_yet() -> None:
+def test_selector_wakes_objects_with_unindexed_labels() -> None:
     known = Known(claims=False)
     for number in range(150):
         known.put(CONFIG_MAPS, f"m{number}", metadata={"labels": {"app": "web"}})
     known.begin()
     known.put(CLAIMS, "c", selector={"matchLabels": {"app": "web"}})
-    assert len(known.told()) == 150
+    assert len(known.notified()) == 150
 
 
 def test_selector_wakes_only_objects_with_all_labels_that_it_wants(known: Known) -> None:
@@ -161,16 +161,16 @@ def test_selector_wakes_only_objects_with_all_labels_that_it_wants(known: Known)
     known.put(CONFIG_MAPS, "one", metadata={"labels": {"app": "web", "of": "c8"}})
     known.put(CONFIG_MAPS, "other", metadata={"labels": {"app": "api", "of": "c7"}})
     known.put(CLAIMS, "c7", selector={"matchLabels": {"app": "web", "of": "c7"}})
-    assert known.told() == {("configmaps", "both")}
+    assert known.notified() == {("configmaps", "both")}
 
 
-def test_owner_wakes_objects_whose_owners_are_not_indexed_yet() -> None:
+def test_owner_wakes_objects_with_unindexed_owners() -> None:
     known = Known(claims=False)
     for number in range(150):
         known.put(SECRETS, f"own{number}", metadata={"ownerReferences": [{"uid": "uid-c"}]})
     known.begin()
     known.put(CLAIMS, "c")
-    assert len(known.told()) == 150
+    assert len(known.notified()) == 150
 
 
 _LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy"))
@@ -200,17 +200,17 @@ def test_objects_found_and_woken_are_those_of_the_selectors(changes: list[Any], 
         found = [any(selectors.matches(each, labels) for each in living.values()) for labels in objects]
         assert [known.references.of(CONFIG_MAPS, obj) for obj in maps] == found
         differ = [at for at, (was, now) in enumerate(zip(before, found, strict=True)) if was != now]
-        assert {("configmaps", f"m{at}") for at in differ} <= known.told()
+        assert {("configmaps", f"m{at}") for at in differ} <= known.notified()
 
 
 def test_owned_object_is_used_while_its_owner_exists(known: Known) -> None:
     owned = known.put(SECRETS, "own", metadata={"ownerReferences": [{"uid": "uid-c"}]})
     assert known.references.of(SECRETS, owned) is False
     known.put(CLAIMS, "c")
-    assert known.told() == {("secrets", "own")}
+    assert known.notified() == {("secrets", "own")}
     assert known.references.of(SECRETS, owned) is True
     known.informers.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "c"))
-    assert known.told() == {("secrets", "own")}
+    assert known.notified() == {("secrets", "own")}
     assert known.references.of(SECRETS, owned) is False
 
 
@@ -242,7 +242,7 @@ def test_target_that_many_name_has_them_reconciled_once_and_in_steps(known: Know
 
 def test_target_of_a_referrer_that_has_left_asks_nothing(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
     raised: list[object] = []
-    monkeypatch.setattr(fan_out.log, "exception", lambda *said, **fields: raised.append(said))
+    monkeypatch.setattr(fan_out.log, "exception", lambda *message, **fields: raised.append(message))
     for number in range(300):
         known.put(CLAIMS, f"c{number}", names=["db"])
 
@@ -263,9 +263,9 @@ def test_target_of_a_referrer_that_has_left_asks_nothing(known: Known, monkeypat
 def test_selector_of_a_second_object_wakes_nothing(known: Known) -> None:
     known.put(CONFIG_MAPS, "m", metadata={"labels": {"app": "web"}})
     known.put(CLAIMS, "c", selector={"matchLabels": {"app": "web"}})
-    known.told()
+    known.notified()
     known.put(CLAIMS, "d", selector={"matchLabels": {"app": "web"}})
-    assert known.told() == set()
+    assert known.notified() == set()
 
 
 def test_object_is_not_unused_while_referrers_are_unknown(known: Known) -> None:
@@ -291,11 +291,11 @@ def test_unsynced_object_uses_nothing(known: Known, parts: dict[str, Any]) -> No
     for resource in (SECRETS, CONFIG_MAPS):
         known.put(resource, "db", metadata={"ownerReferences": [{"uid": "uid-c"}]})
     known.put(CLAIMS, "c", metadata={"labels": {"out": "1"}}, **parts)
-    assert known.told() == set()
+    assert known.notified() == set()
     known.put(CLAIMS, "c", **parts)
-    assert known.told() != set()
+    assert known.notified() != set()
     known.put(CLAIMS, "c", metadata={"labels": {"out": "1"}}, **parts)
-    assert known.told() != set()
+    assert known.notified() != set()
     owned = {"metadata": {"name": "db", "namespace": "shop", "ownerReferences": [{"uid": "uid-c"}]}}
     assert known.references.of(SECRETS, owned) is False
     assert known.references.of(CONFIG_MAPS, owned) is False

@@ -62,9 +62,9 @@ def test_notes_and_names_of_fields_are_remembered_up_to_a_number_of_bytes() -> N
     for number in range(1000):
         note = ",".join(f'"{number}-{name}":1' for name in range(120))
         text = f'{{"data":{{{note}}}}}'
-        said = fields_before({"metadata": {"annotations": {MARKS.fields: text}}}, MARKS)
-        assert said
-        notes.append(size(text) + size(said))
+        output = fields_before({"metadata": {"annotations": {MARKS.fields: text}}}, MARKS)
+        assert output
+        notes.append(size(text) + size(output))
         annotations = {f"{number}-{name}".ljust(317, "x"): "" for name in range(31)}
         made = {"metadata": {"name": "a", "labels": {MARKS.cluster: "vc"}, "annotations": annotations}}
         needed(Write(Side.HOST, Verb.APPLY, made), None, exact=(), marks=MARKS)
@@ -90,7 +90,7 @@ def test_long_note_of_fields_is_not_remembered() -> None:
 def test_names_of_many_annotations_are_not_remembered() -> None:
     before = _metadata_names.cache_info()
     for number in range(MANY):
-        annotations = {f"{number}-{place}-{'x' * 200}": "" for place in range(5000)}
+        annotations = {f"{number}-{index}-{'x' * 200}": "" for index in range(5000)}
         labels = {MARKS.cluster: "vc"}
         made = {"metadata": {"name": "a", "namespace": "b", "labels": labels, "annotations": annotations}}
         [call] = needed(Write(Side.HOST, Verb.APPLY, made), None, exact=(), marks=MARKS)

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Decision, Obj, Right, Side, Verb
+from syncer.api import Decision, Obj, Refused, Right, Side, Verb
 from syncer.resources.kinds import PODS
+from syncer.resources.pods.record import LARGEST
 from syncer.resources.pods.syncer import PodSyncer
 from syncer.testing import World
 from syncer.testing.merge import merged
@@ -79,10 +80,15 @@ def test_ephemeral_container_of_the_hosts_own_stays(world: World) -> None:
     assert [one["name"] for one in sent(world)] == ["mine"]
 
 
-def recorded(world: World) -> Obj:
-    """Return the record of the containers that were sent."""
+def record(world: World) -> Obj:
+    """Return the whole record of what was sent."""
     found: Obj = json.loads((world.host("Pod", COPY) or {})["metadata"]["annotations"]["vsyncer.dev/containers"])
     return found
+
+
+def recorded(world: World) -> Obj:
+    """Return the containers that were sent, by list."""
+    return {part: names for part, names in record(world).items() if part.lower().endswith("containers")}
 
 
 def test_containers_that_were_sent_are_recorded_by_list(world: World) -> None:
@@ -116,6 +122,116 @@ def test_container_of_the_hosts_is_no_target(world: World) -> None:
     with_containers(world, debugger("bad", targetContainerName="proxy"), debugger("good", targetContainerName="app"))
     assert "bad: its target proxy is no container of this Pod" in warned(world)
     assert [one["name"] for one in sent(world)] == ["good"]
+
+
+def with_volumes(world: World, *names: str) -> Obj:
+    """Return the copy, to which the host has added volumes."""
+    copy = world.host("Pod", COPY) or {}
+    volumes = [{"name": name, "emptyDir": {}} for name in names]
+    found = merged(copy, {"spec": {"volumes": [*copy["spec"].get("volumes", ()), *volumes]}})
+    world.given(host=[found])
+    return found
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        {"volumeMounts": [{"name": "token", "mountPath": "/t"}]},
+        {"volumeDevices": [{"name": "token", "devicePath": "/t"}]},
+        {"env": [{"name": "T", "valueFrom": {"fileKeyRef": {"volumeName": "token", "path": "p", "key": "k"}}}]},
+    ],
+)
+def test_volume_of_the_hosts_is_not_mounted_by_an_ephemeral_container(world: World, use: Obj) -> None:
+    """The tenant's own API server may show the volume in the virtual Pod, too."""
+    spec = {"volumes": [{"name": "data", "emptyDir": {}}]}
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    world.given(virtual=[pod("web", spec=spec)]).settle("pods", "shop/web")
+    with_volumes(world, "token")
+    forged = {"volumes": [{"name": "data", "emptyDir": {}}, {"name": "token", "emptyDir": {}}]}
+    world.given(virtual=[merged(world.virtual("Pod", "shop/web") or {}, {"spec": forged})])
+    own = {"volumeMounts": [{"name": "data", "mountPath": "/d"}]}
+    with_containers(world, debugger("bad", **use), debugger("good", **own))
+    assert "bad: spec: a container uses the volume token, which is none of this Pod" in warned(world)
+    assert [one["name"] for one in sent(world)] == ["good"]
+
+
+def test_volumes_and_images_that_were_sent_are_recorded(world: World) -> None:
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    spec = {"volumes": [{"name": "data", "emptyDir": {}}, {"name": "more", "emptyDir": {}}]}
+    world.given(virtual=[pod("web", spec=spec)]).settle("pods", "shop/web")
+    with_volumes(world, "token")
+    before = record(world)
+    assert before["volumes"] == ["data", "more"]
+    assert list(before["images"]) == ["app"]
+
+    with_containers(world, debugger("debug"))
+    world.settle("pods", "shop/web")
+    after = record(world)
+    assert after["volumes"] == ["data", "more"]
+    assert list(after["images"]) == ["app", "debug"]
+
+    changed = {"containers": [{"name": "app", "image": "new"}]}
+    original = world.virtual("Pod", "shop/web") or {}
+    world.given(virtual=[merged(original, {"spec": changed, "metadata": {"generation": 2}})])
+    world.settle("pods", "shop/web")
+    latest = record(world)
+    assert latest["images"]["app"] != after["images"]["app"]
+    assert latest["images"]["debug"] == after["images"]["debug"]
+
+
+def test_copy_without_recorded_volumes_lends_none_of_them(world: World) -> None:
+    """An earlier version recorded the containers alone; the next copy has all of it."""
+    spec = {"volumes": [{"name": "data", "emptyDir": {}}]}
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    world.given(virtual=[pod("web", spec=spec)]).settle("pods", "shop/web")
+    earlier = {"vsyncer.dev/containers": '{"containers":["app"]}'}
+    copy = merged(world.host("Pod", COPY) or {}, {"metadata": {"annotations": earlier}})
+    world.given(host=[merged(copy, {"spec": {"containers": [{"name": "app", "image": "mirror/i"}]}})])
+    mounting = debugger("bad", volumeMounts=[{"name": "data", "mountPath": "/d"}])
+    with_containers(world, mounting, debugger("good"))
+    assert "bad: spec: a container uses the volume data" in warned(world)
+    world.settle("pods", "shop/web")
+    [app] = (world.host("Pod", COPY) or {})["spec"]["containers"]
+    assert app["image"] == "mirror/i", "the host's choice of the image stays"
+    assert record(world)["containers"] == ["app"]
+    assert list(record(world)["images"]) == ["app", "good"]
+    assert "volumes" not in record(world)
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"volumeMounts": [{"name": "token", "mountPath": "/t"}]},
+        {"volumeDevices": [{"name": "token", "devicePath": "/t"}]},
+        {"resources": {"claims": [{"name": "gpu"}]}},
+    ],
+)
+def test_pod_that_uses_what_it_does_not_have_is_refused(world: World, container: Obj) -> None:
+    """The host's admission could add a volume of that name, with contents of the host."""
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    containers = [{"name": "app", "image": "i"}, {"name": "thief", "image": "i", **container}]
+    world.given(virtual=[pod("web", spec={"containers": containers})])
+    with pytest.raises(Refused, match="which is none of this Pod"):
+        decided(world)
+
+
+def test_record_of_a_pod_is_bounded(world: World) -> None:
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    volumes = [{"name": f"{number:060}", "emptyDir": {}} for number in range(LARGEST // 60)]
+    world.given(virtual=[pod("web", spec={"volumes": volumes})])
+    with pytest.raises(Refused, match="give the Pod fewer of them"):
+        decided(world)
+
+
+def test_record_has_no_room_for_an_ephemeral_container(world: World) -> None:
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    volumes = [{"name": f"{number:060}", "emptyDir": {}} for number in range((LARGEST - 200) // 63)]
+    world.given(virtual=[pod("web", spec={"volumes": volumes})]).settle("pods", "shop/web")
+    names = [f"d{number}" for number in range(10)]
+    with_containers(world, *(debugger(name) for name in names))
+    assert "d9: spec: the record of its containers and volumes takes" in warned(world)
+    assert len(sent(world)) < len(names)
+    assert len((world.host("Pod", COPY) or {})["metadata"]["annotations"]["vsyncer.dev/containers"]) <= LARGEST
 
 
 def test_image_of_a_container_of_the_hosts_stays(world: World) -> None:

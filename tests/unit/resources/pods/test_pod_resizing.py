@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from syncer.api import Obj
+from syncer.resources.pods.record import PodRecord
 from syncer.resources.pods.resizing import lacking, resources_digest
 from syncer.testing import World
 from syncer.testing.merge import merged
@@ -51,7 +52,7 @@ def test_resources_are_changed_through_resize_once(world: World) -> None:
     assert world.settle("pods", "shop/web") == []
 
 
-OWN = {"containers": ["a", "gone", "app"], "initContainers": ["s"]}
+OWN = PodRecord({"containers": ["a", "gone", "app"], "initContainers": ["s"]})
 
 
 def test_only_cpu_and_memory_that_differ_are_sent() -> None:
@@ -66,7 +67,7 @@ def test_only_cpu_and_memory_that_differ_are_sent() -> None:
 def test_resources_of_a_container_that_was_not_sent_stay() -> None:
     """An API server of the tenant's own may show any container in a running Pod."""
     wanted, actual = (spec(container("a", limits={"cpu": cpu})) for cpu in ("2", "1"))
-    assert lacking(wanted, actual, {"initContainers": ["a"]}) == {}
+    assert lacking(wanted, actual, PodRecord({"initContainers": ["a"]})) == {}
 
 
 def test_resources_of_a_sidecar_and_of_the_pod_as_a_whole_are_sent() -> None:

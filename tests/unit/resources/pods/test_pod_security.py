@@ -178,8 +178,8 @@ def upstream_pods(folder: Path) -> Iterator[tuple[str, Obj]]:
 @pytest.mark.parametrize("level", ["baseline", "restricted"])
 @pytest.mark.parametrize(("verdict", "folder"), [("passes", "pass"), ("fails", "fail")])
 def test_standards_are_those_of_the_kubernetes_that_the_tests_run(level: str, verdict: str, folder: str) -> None:
-    places = (folder_of("k8s.io/pod-security-admission") / "test" / "testdata" / level).glob("v1.*")
-    newest = max(places, key=lambda place: int(place.name.removeprefix("v1.")))
+    files = (folder_of("k8s.io/pod-security-admission") / "test" / "testdata" / level).glob("v1.*")
+    newest = max(files, key=lambda file: int(file.name.removeprefix("v1.")))
     ours = {"base": {}, **STANDARDS[level][verdict]} if verdict == "passes" else STANDARDS[level][verdict]
     here = {name: written_out(STANDARDS[level], change) for name, change in ours.items()}
     assert here == dict(upstream_pods(newest / folder))

@@ -178,8 +178,8 @@ def test_labels_pass_and_marks_cannot_be_forged(world: World) -> None:
 def with_address(world: World, name: str, address: str, namespace: str = "shop", **spec: Any) -> None:
     world.given(virtual=[service(name, namespace=namespace, spec=spec)])
     world.settle("services", f"{namespace}/{name}")
-    place = f"vc-ns/{name}-x-{namespace}-x-vc"
-    copy = world.host("Service", place) or {}
+    copy_path = f"vc-ns/{name}-x-{namespace}-x-vc"
+    copy = world.host("Service", copy_path) or {}
     copy["spec"]["clusterIP"] = address
     world.given(host=[copy])
 

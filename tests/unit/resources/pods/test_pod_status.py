@@ -3,7 +3,7 @@
 import pytest
 
 from syncer.api import Obj, Pair
-from syncer.resources.pods.containers import created
+from syncer.resources.pods.record import created
 from syncer.resources.pods.status import HOST_CLAIMS, gate_conditions, virtual_status
 from syncer.testing import World
 from syncer.testing.objects import pod, pod_mounting, secret, serviceaccount
@@ -75,6 +75,19 @@ def test_kubernetes_condition_cannot_be_made_the_tenants_by_a_gate() -> None:
     pair = Pair(virtual, pod("web", status={"conditions": [condition("Ready", "False")]}))
     assert gate_conditions(pair) == []
     assert reported(pair.virtual, pair.host)["conditions"] == [condition("Ready", "False")]
+
+
+def test_disruption_of_the_hosts_is_not_written_by_a_gate() -> None:
+    """The host's disruption controller sets the condition; a virtual one of its own stays here."""
+    gates = {"readinessGates": [{"conditionType": "DisruptionTarget"}]}
+    evicted = condition("DisruptionTarget", "True", reason="EvictionByEvictionAPI")
+    virtual = pod("web", spec=gates, status={"conditions": [evicted]})
+    running = pod("web", status={"phase": "Running", "conditions": [condition("Ready")]})
+    assert gate_conditions(Pair(virtual, running)) == []
+    assert evicted in reported(virtual, running)["conditions"]
+    ended = condition("DisruptionTarget", "False")
+    elsewhere = pod("web", status={"phase": "Running", "conditions": [ended]})
+    assert reported(virtual, elsewhere)["conditions"] == [ended]
 
 
 def test_conditions_flow_down_only_for_gates() -> None:

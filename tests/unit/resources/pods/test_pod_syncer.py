@@ -307,13 +307,13 @@ def test_deletion_with_a_grace_above_the_longest_is_cut_on_the_host_alone_and_se
     assert original["spec"]["terminationGracePeriodSeconds"] == 10**9
 
 
-HELD = {"finalizers": ["batch.kubernetes.io/job-tracking"]}
+HAS_FINALIZER = {"finalizers": ["batch.kubernetes.io/job-tracking"]}
 ENDING = {**DELETING, "deletionGracePeriodSeconds": 0}
 
 
 def test_pod_that_waits_for_its_finalizers_fails_and_is_deleted_only_once(running: World) -> None:
     running.gone(host=[running.host("Pod", COPY) or {}])
-    virtual(running, {"metadata": {**ENDING, **HELD}})
+    virtual(running, {"metadata": {**ENDING, **HAS_FINALIZER}})
     assert calls(running) == ["patch virtual pods/status shop/web"]
     assert (running.virtual("Pod", "shop/web") or {})["status"]["phase"] == "Failed"
     assert calls(running) == []
@@ -361,7 +361,7 @@ def test_status_of_a_pod_that_can_not_be_read_is_not_overwritten(running: World)
     running.settle("pods", "shop/web")
     running.gone(host=[running.host("Pod", COPY) or {}])
     many = {f"example.org/k{number}": "" for number in range(MOST_KEYS + 1)}
-    virtual(running, {"metadata": {**ENDING, **HELD, "labels": many}})
+    virtual(running, {"metadata": {**ENDING, **HAS_FINALIZER, "labels": many}})
     assert calls(running) == []
     assert (running.virtual("Pod", "shop/web") or {})["status"]["phase"] == "Succeeded"
     virtual(running, {"metadata": {"finalizers": None}})
@@ -369,14 +369,14 @@ def test_status_of_a_pod_that_can_not_be_read_is_not_overwritten(running: World)
 
 
 def test_pod_that_never_had_a_node_fails_when_its_deletion_waits_for_finalizers(ready: World) -> None:
-    ready.given(virtual=[pod("web", status={"phase": "Pending"}, metadata={**ENDING, **HELD})])
+    ready.given(virtual=[pod("web", status={"phase": "Pending"}, metadata={**ENDING, **HAS_FINALIZER})])
     assert calls(ready) == ["patch virtual pods/status shop/web"]
     ended = (ready.virtual("Pod", "shop/web") or {})["status"]
     assert (ended["phase"], ended.get("conditions") or []) == ("Failed", [])
 
 
 def test_pod_that_waits_at_its_gates_or_was_never_started_does_not_fail(ready: World) -> None:
-    ready.given(virtual=[pod("web", status={"phase": "Pending"}, metadata=HELD)])
+    ready.given(virtual=[pod("web", status={"phase": "Pending"}, metadata=HAS_FINALIZER)])
     assert calls(ready) == [f"create host pods {COPY}"]
 
 

@@ -152,9 +152,9 @@ class Lost:
         assert [(write.verb, write.side) for write in decision.writes] == [(Verb.DELETE, self.side)]
         return True
 
-    def held(self) -> dict[str, int]:
+    def stopped(self) -> dict[str, int]:
         """The number of held deletions by side."""
-        return {side.value: len(one.objects) for (_, side), one in self.breaker.held.items()}
+        return {side.value: len(one.objects) for (_, side), one in self.breaker.stopped.items()}
 
     def confirm(self) -> None:
         assert self.breaker.confirm(lambda syncer: syncer == self.name)

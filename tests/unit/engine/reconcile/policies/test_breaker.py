@@ -18,7 +18,7 @@ from syncer.testing.objects import configmap, host_copy, secret
 @pytest.mark.parametrize("by", ["list", "scan"])
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize(
-    ("size", "lost", "count", "percent", "held"),
+    ("size", "lost", "count", "percent", "stopped"),
     [
         pytest.param(10, 6, 5, 50, True, id="more than both"),
         pytest.param(10, 6, 6, 50, False, id="as many as the count"),
@@ -31,7 +31,7 @@ from syncer.testing.objects import configmap, host_copy, secret
     ],
 )
 def test_deletions_that_exceed_both_limits_are_held(
-    by: str, side: Side, size: int, lost: int, count: int, percent: float, held: bool
+    by: str, side: Side, size: int, lost: int, count: int, percent: float, stopped: bool
 ) -> None:
     scene = Lost(size, side=side, count=count, percent=percent)
     scene.lose(lost)
@@ -39,8 +39,8 @@ def test_deletions_that_exceed_both_limits_are_held(
         scene.listed()
     else:
         scene.scanned(lost)
-    assert [scene.is_deleted(number) for number in range(lost)] == [not held] * lost
-    assert scene.held() == ({side.value: lost} if held else {})
+    assert [scene.is_deleted(number) for number in range(lost)] == [not stopped] * lost
+    assert scene.stopped() == ({side.value: lost} if stopped else {})
 
 
 @pytest.mark.parametrize("side", Side)
@@ -50,7 +50,7 @@ def test_breaker_without_limits_holds_nothing(side: Side) -> None:
     scene.lose(10)
     scene.listed()
     assert scene.is_deleted()
-    assert scene.held() == {}
+    assert scene.stopped() == {}
 
 
 # -- the numbers ---------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def test_total_of_the_virtual_side_is_all_objects() -> None:
 
 
 @pytest.mark.parametrize(
-    ("happens", "held"),
+    ("happens", "stopped"),
     [
         pytest.param(lambda scene: scene.lose(6), {"host": 6}, id="unseen deletions"),
         pytest.param(lambda scene: scene.lose(6, seen=True), {}, id="seen deletions"),
@@ -113,13 +113,13 @@ def test_total_of_the_virtual_side_is_all_objects() -> None:
     ],
 )
 def test_deletions_that_no_watch_has_reported_are_counted(
-    happens: Callable[[Lost], None], held: Mapping[str, int]
+    happens: Callable[[Lost], None], stopped: Mapping[str, int]
 ) -> None:
     scene = Lost()
     happens(scene)
     scene.listed()
-    assert scene.is_deleted() is (not held)
-    assert scene.held() == held
+    assert scene.is_deleted() is (not stopped)
+    assert scene.stopped() == stopped
 
 
 def test_seen_deletion_is_made_while_unseen_ones_are_held() -> None:
@@ -134,7 +134,7 @@ def test_seen_deletion_is_made_while_unseen_ones_are_held() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counted", "held"),
+    ("counted", "stopped"),
     [
         pytest.param(lambda scene: None, False, id="nothing was listed"),
         pytest.param(lambda scene: scene.listed(), True, id="a list of the other side"),
@@ -145,11 +145,11 @@ def test_seen_deletion_is_made_while_unseen_ones_are_held() -> None:
         pytest.param(lambda scene: scene.breaker.recount(), True, id="a pause has ended"),
     ],
 )
-def test_deletions_are_counted_after_a_list(counted: Callable[[Lost], None], held: bool) -> None:
+def test_deletions_are_counted_after_a_list(counted: Callable[[Lost], None], stopped: bool) -> None:
     scene = Lost()
     scene.lose(6)
     counted(scene)
-    assert scene.is_deleted() is not held
+    assert scene.is_deleted() is not stopped
 
 
 def test_deletions_after_the_count_of_a_list_are_not_counted_until_the_next() -> None:
@@ -201,18 +201,18 @@ def test_confirmation_releases_held_deletions(side: Side) -> None:
     names = sorted(request.key.name for request in confirmed.objects.values())
     assert (confirmed.side, names) == (side, [f"c{number}" for number in range(6)])
     assert scene.is_deleted()
-    assert scene.held() == {}
+    assert scene.stopped() == {}
 
 
 @pytest.mark.parametrize(
-    ("more", "held"),
+    ("more", "stopped"),
     [
         pytest.param(0, {}, id="the same"),
         pytest.param(5, {}, id="as many as the limits allow"),
         pytest.param(8, {"host": 8}, id="too many others"),
     ],
 )
-def test_confirmed_deletions_are_not_counted_by_the_next_list(more: int, held: Mapping[str, int]) -> None:
+def test_confirmed_deletions_are_not_counted_by_the_next_list(more: int, stopped: Mapping[str, int]) -> None:
     scene = Lost(14, percent=40)
     scene.lose(6)
     scene.listed()
@@ -221,8 +221,8 @@ def test_confirmed_deletions_are_not_counted_by_the_next_list(more: int, held: M
     scene.lose(more, first=6)
     scene.listed()
     assert scene.is_deleted()
-    assert [scene.is_deleted(6 + number) for number in range(more)] == [not held] * more
-    assert scene.held() == held
+    assert [scene.is_deleted(6 + number) for number in range(more)] == [not stopped] * more
+    assert scene.stopped() == stopped
 
 
 def test_confirmation_counts_once() -> None:
@@ -243,7 +243,7 @@ def test_confirmation_counts_once() -> None:
 
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize(
-    ("by", "back", "held"),
+    ("by", "back", "stopped"),
     [
         pytest.param("list", 0, 8, id="list, and none is back"),
         pytest.param("list", 2, 6, id="list, and too few are back"),
@@ -254,7 +254,7 @@ def test_confirmation_counts_once() -> None:
         pytest.param("scan", 8, 0, id="scan, and all are back"),
     ],
 )
-def test_held_deletions_are_released_when_their_cause_is_gone(side: Side, by: str, back: int, held: int) -> None:
+def test_held_deletions_are_released_when_their_cause_is_gone(side: Side, by: str, back: int, stopped: int) -> None:
     scene = Lost(side=side)
     scene.lose(8)
     scene.listed()
@@ -264,8 +264,8 @@ def test_held_deletions_are_released_when_their_cause_is_gone(side: Side, by: st
         assert all(scene.breaker.scanned(scene.world.pair.controllers[scene.name], []))
     else:
         scene.listed()
-    assert back == 8 or scene.is_deleted(7) is (not held)
-    assert scene.held() == ({side.value: held} if held else {})
+    assert back == 8 or scene.is_deleted(7) is (not stopped)
+    assert scene.stopped() == ({side.value: stopped} if stopped else {})
 
 
 def test_syncer_that_has_stopped_is_forgotten() -> None:
@@ -274,9 +274,9 @@ def test_syncer_that_has_stopped_is_forgotten() -> None:
     scene.listed()
     assert not scene.is_deleted()
     scene.breaker.drop("notes")
-    assert (scene.held(), len(scene.breaker.requests("maps"))) == ({"host": 6}, 6)
+    assert (scene.stopped(), len(scene.breaker.requests("maps"))) == ({"host": 6}, 6)
     scene.breaker.drop("maps")
-    assert (scene.held(), len(scene.breaker.requests("maps"))) == ({}, 0)
+    assert (scene.stopped(), len(scene.breaker.requests("maps"))) == ({}, 0)
 
 
 # -- drift policies ------------------------------------------------------------------------------------------------
@@ -306,4 +306,4 @@ def test_orphans_that_are_left_alone_are_not_held() -> None:
     scene.lose(6)
     scene.listed()
     assert scene.decision().writes == ()
-    assert scene.held() == {}
+    assert scene.stopped() == {}

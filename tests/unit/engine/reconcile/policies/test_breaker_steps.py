@@ -49,7 +49,7 @@ def test_many_deletions_are_counted_in_steps_and_none_is_made_before(
     assert max(steps) <= STEP // DECIDED
     assert len(steps) > lost * DECIDED // STEP
     assert scene.is_deleted() is (lost == 500)
-    assert scene.held() == ({} if lost == 500 else {side.value: lost})
+    assert scene.stopped() == ({} if lost == 500 else {side.value: lost})
 
 
 def test_fewer_deletions_of_large_objects_are_counted_in_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_list_during_a_count_restarts_it(monkeypatch: pytest.MonkeyPatch) -> Non
     scene.lose(200, first=400)
     scene.listed()
     asked_while(scene, monkeypatch)
-    assert scene.held() == {"host": 600}
+    assert scene.stopped() == {"host": 600}
 
 
 def test_failed_count_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,14 +106,14 @@ def test_deletions_are_held_during_a_recount() -> None:
     scene = Lost(1000)
     scene.lose(600)
     scene.scanned(600)
-    assert scene.held() == {"host": 600}
+    assert scene.stopped() == {"host": 600}
     scan = scene.breaker.scanned(scene.world.pair.controllers[scene.name], [])
     next(scan)
-    assert scene.held() == {"host": 600}
+    assert scene.stopped() == {"host": 600}
     with pytest.raises(Refused):
         scene.decision()
     assert all(scan)
-    assert scene.held() == {"host": 600}
+    assert scene.stopped() == {"host": 600}
 
 
 def test_count_of_a_syncer_that_has_stopped_is_not_continued(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,4 +123,4 @@ def test_count_of_a_syncer_that_has_stopped_is_not_continued(monkeypatch: pytest
     assert scene.decision().outcome is Outcome.PENDING
     scene.breaker.drop(scene.name)
     assert asked_while(scene, monkeypatch) == [0]
-    assert scene.held() == {}
+    assert scene.stopped() == {}

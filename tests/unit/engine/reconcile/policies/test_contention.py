@@ -12,7 +12,7 @@ from syncer.api import Decision, Key, Marks, Obj, ObjectRef, Outcome, Resource, 
 from syncer.config import config_with
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Path, changes, wanted
-from syncer.engine.reconcile.plan import Frozen, HeldFields, PlannedWrite, ServerAnswer
+from syncer.engine.reconcile.plan import Frozen, PlannedWrite, PostponedFields, ServerAnswer
 from syncer.engine.reconcile.policies import contention
 from syncer.engine.reconcile.policies.contention import Contention, ContentionRules, contention_rules, waiting
 from syncer.names import SingleNamespace
@@ -60,7 +60,7 @@ class Ring:
         planned = self.contention.drop_contended(planned_write(call, live=live, key=key), request)
         for each in planned.calls:
             self.contention.sent(planned, each, ServerAnswer(each, None, changed))
-        self.contention.freeze(planned.held)
+        self.contention.freeze(planned.frozen)
         return list(planned.calls)
 
     def scale(self, to: int, *, over: int, changed: bool = True) -> bool:
@@ -190,7 +190,7 @@ def test_deletion_of_a_recreated_object_is_frozen(ring: Ring) -> None:
     assert sum(bool(ring.write(DELETE, MARKED)) for _ in range(20)) == 5
     assert ring.frozen() == [()]
     [one] = ring.contention.frozen()
-    assert "deleted by vsyncer and made by somebody else each time" in ring.contention.held([one]).reason
+    assert "deleted by vsyncer and made by somebody else each time" in ring.contention.report([one]).reason
     ring.now += 601
     assert sum(bool(ring.write(DELETE, MARKED)) for _ in range(20)) == 1, "it goes on"
     ring.now += 601
@@ -222,24 +222,24 @@ def test_rest_of_the_object_is_still_written(ring: Ring) -> None:
 
 def test_frozen_field_is_reported_with_its_manager_and_its_end(ring: Ring) -> None:
     ring.round(6)
-    held = ring.contention.drop_frozen(planned_write(patch({"spec": {"replicas": 3}})), REQUEST).held
-    held[0].other = "kubectl-edit"
+    frozen = ring.contention.drop_frozen(planned_write(patch({"spec": {"replicas": 3}})), REQUEST).frozen
+    frozen[0].other = "kubectl-edit"
     ring.now = 100
-    assert ring.contention.held(held) == HeldFields(
+    assert ring.contention.report(frozen) == PostponedFields(
         "spec.replicas of the host Deployment flips between what vsyncer and kubectl-edit write; "
         "frozen until 2026-01-01T00:10:00Z; to try again now: syncer thaw deployments shop/web",
         500.0,
         True,
     )
-    assert not ring.contention.held(held).new, "it is news only once"
+    assert not ring.contention.report(frozen).new, "it is news only once"
 
 
 def test_fields_with_one_fate_share_a_sentence(ring: Ring) -> None:
     both = patch({"spec": {"replicas": 3}, "metadata": {"labels": {"example.org/team": None}}})
     for _ in range(6):
         ring.write(both, {})
-    held = ring.contention.drop_frozen(planned_write(both), REQUEST).held
-    assert ring.contention.held(held).reason.startswith(
+    frozen = ring.contention.drop_frozen(planned_write(both), REQUEST).frozen
+    assert ring.contention.report(frozen).reason.startswith(
         'spec.replicas, metadata.labels["example.org/team"] of the host Deployment flip between what vsyncer and '
         "somebody else write; frozen until "
     )
@@ -248,8 +248,8 @@ def test_fields_with_one_fate_share_a_sentence(ring: Ring) -> None:
 def test_report_about_a_whole_object_names_no_field(ring: Ring) -> None:
     for _ in range(6):
         ring.write(create(), None)
-    held = ring.contention.drop_frozen(planned_write(create()), REQUEST).held
-    assert ring.contention.held(held).reason.startswith(
+    frozen = ring.contention.drop_frozen(planned_write(create()), REQUEST).frozen
+    assert ring.contention.report(frozen).reason.startswith(
         "the host Deployment is made by vsyncer and deleted by somebody else each time; frozen until 2026-01-01T00:10"
     )
 
@@ -257,15 +257,15 @@ def test_report_about_a_whole_object_names_no_field(ring: Ring) -> None:
 def test_decision_of_which_parts_are_held_back_waits() -> None:
     decision = apply(host={"metadata": {}}, reason="changed")
     assert waiting(decision, []) is decision
-    held = [HeldFields("a flips", 60.0, True), HeldFields("a flips", 30.0, False)]
-    ended = waiting(decision, held)
+    frozen = [PostponedFields("a flips", 60.0, True), PostponedFields("a flips", 30.0, False)]
+    ended = waiting(decision, frozen)
     assert ended == Decision(decision.writes, "a flips", Outcome.PENDING, 30.0)
-    assert waiting(decision.look_again(5.0), held).after == 5.0
+    assert waiting(decision.look_again(5.0), frozen).after == 5.0
 
 
 def test_agreement_of_both_holds_nothing(ring: Ring) -> None:
     ring.round(6)
-    assert not ring.contention.drop_frozen(planned_write(), REQUEST).held
+    assert not ring.contention.drop_frozen(planned_write(), REQUEST).frozen
 
 
 # -- thaw ------------------------------------------------------------------------------------------
@@ -400,8 +400,8 @@ def test_memory_of_changes_is_bounded(ring: Ring, monkeypatch: pytest.MonkeyPatc
     for number in range(30):
         for _ in range(6):
             ring.write(patch({"spec": {"replicas": 3}}), {"spec": {"replicas": 1}}, key=Key("vc-ns", str(number)))
-    held: list[Frozen] = ring.contention.frozen()
-    assert [one.ref.key.name for one in held] == [str(number) for number in range(23, 30)]
+    frozen: list[Frozen] = ring.contention.frozen()
+    assert [one.ref.key.name for one in frozen] == [str(number) for number in range(23, 30)]
     past = ring.contention._past
     assert [key.name for _, _, key in past] == [str(number) for number in range(20, 30)]
     for number in range(500):

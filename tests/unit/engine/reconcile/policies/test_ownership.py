@@ -15,7 +15,7 @@ from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, namespace, secret
 
-KEY, PLACE = "shop/web", "vc-ns/web-x-shop-x-vc"
+KEY, HOST_KEY = "shop/web", "vc-ns/web-x-shop-x-vc"
 NAMES = st.sampled_from(["a", "b.c"])
 VALUES = st.sampled_from([None, "0", "1", "1.0"])
 EDITS = st.tuples(st.sampled_from(["virtual", "host"]), NAMES, VALUES)
@@ -40,7 +40,7 @@ def virtual(world: World) -> Obj:
 
 
 def host(world: World) -> Obj:
-    found = world.host("ConfigMap", PLACE)
+    found = world.host("ConfigMap", HOST_KEY)
     assert found is not None
     return found
 
@@ -205,10 +205,10 @@ def test_base_has_no_values_and_is_stable() -> None:
 
 def test_lenient_policy_alone_makes_a_base() -> None:
     world = started({"drift": {"field": "report"}}, a="0")
-    said = read(host(world), world.settings.marks)
-    assert said is not None
+    output = read(host(world), world.settings.marks)
+    assert output is not None
     [wanted] = [write.obj for write in world.decide(ConfigMapSyncer, KEY).writes if write.side is Side.HOST]
-    assert read(wanted, world.settings.marks) == said, "nothing else is wanted, so both must say so"
+    assert read(wanted, world.settings.marks) == output, "nothing else is wanted, so both must say so"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"both":{"data":1}}', '{"ups":"x"}', '{"want":1}'])
@@ -315,7 +315,7 @@ def test_deletion_on_the_host_is_propagated(again: Any) -> None:
     assert write.precondition is not None
     world.apply(decision)
     assert world.virtual("ConfigMap", KEY) is None
-    assert world.host("ConfigMap", PLACE) is None
+    assert world.host("ConfigMap", HOST_KEY) is None
 
 
 def test_deletion_on_the_host_is_reported(again: Any) -> None:
@@ -330,14 +330,14 @@ def test_deletion_on_the_host_is_reported(again: Any) -> None:
     assert mark(world).split()[0] == uid_of(host(world))
 
 
-HELD = {"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["example.org/hold"]}}
+HAS_FINALIZER = {"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["example.org/hold"]}}
 
 
 def test_copy_that_is_lost_while_its_original_is_being_deleted_follows_the_policy_too() -> None:
     for policy in (PROPAGATE, REPORT):
         world = started(policy, a="0")
         world.gone(host=[host(world)])
-        edit(world, "virtual", HELD)
+        edit(world, "virtual", HAS_FINALIZER)
         if policy is REPORT:
             with pytest.raises(Refused, match=r"take the annotation vsyncer\.dev/copied off"):
                 world.decide(ConfigMapSyncer, KEY)
@@ -346,7 +346,7 @@ def test_copy_that_is_lost_while_its_original_is_being_deleted_follows_the_polic
             assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
     world = started({}, a="0")
     world.gone(host=[host(world)])
-    edit(world, "virtual", HELD)
+    edit(world, "virtual", HAS_FINALIZER)
     world.settle(ConfigMapSyncer, KEY)
     assert data(host(world)) == {"a": "0"}
 

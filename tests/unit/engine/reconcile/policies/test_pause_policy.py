@@ -123,16 +123,16 @@ def test_marks_on_namespace_and_note_pause_their_objects() -> None:
     ],
 )
 def test_note_names_the_syncers_that_are_paused(value: str, syncers: set[str]) -> None:
-    told: list[str] = []
+    notified: list[str] = []
     made = Pause(SETTINGS, Informers(clock=lambda: 0.0))
-    made.watch(lambda namespace: None, told.append)
+    made.watch(lambda namespace: None, notified.append)
     made.notes.seen_live(paused(NOTE, value))
-    assert made.syncers == set(told) == syncers
+    assert made.syncers == set(notified) == syncers
     assert made.is_on is value.startswith("true")
     assert made.is_paused("widgets") is (made.is_on or "widgets" in syncers)
     decision = made.answer(observed(REQUEST, virtual=virtual(), host=None))
     assert bool(decision) is made.is_paused("widgets")
     made.notes.seen_live(merged(NOTE, {"metadata": {"resourceVersion": "2"}}))
     assert made.syncers == set()
-    assert set(told) == syncers
+    assert set(notified) == syncers
     assert not made.is_on

@@ -6,7 +6,7 @@ import pytest
 
 from syncer.api import Key, Obj, ObjectRef, Side, SyncRequest, merge
 from syncer.engine.reconcile.calls import Call, Operation
-from syncer.engine.reconcile.plan import HeldFields, PlannedWrite
+from syncer.engine.reconcile.plan import PlannedWrite, PostponedFields
 from syncer.engine.reconcile.policies.refusals import AGAIN_SECONDS, REMEMBERED, Refusals
 from syncer.resources.kinds import PODS
 
@@ -31,11 +31,11 @@ class Scene:
 def test_refused_merge_is_sent_again_after_five_minutes() -> None:
     scene = Scene()
     assert scene.is_sent(planned())
-    held = scene.refusals.note(planned(), RuntimeError("no room"))
-    assert held == HeldFields("pods/resize is refused: no room", AGAIN_SECONDS, new=False)
+    postponed = scene.refusals.note(planned(), RuntimeError("no room"))
+    assert postponed == PostponedFields("pods/resize is refused: no room", AGAIN_SECONDS, new=False)
     scene.now += 100
     left = scene.refusals.drop_refused(planned(), REQUEST)
-    assert (left.calls, left.refused) == ((), HeldFields(held.reason, AGAIN_SECONDS - 100, new=False))
+    assert (left.calls, left.refused) == ((), PostponedFields(postponed.reason, AGAIN_SECONDS - 100, new=False))
     scene.now += AGAIN_SECONDS - 100
     assert scene.is_sent(planned())
 
@@ -62,6 +62,6 @@ def test_refusals_of_many_objects_are_bounded() -> None:
         scene.refusals.note(planned(name=f"p{number}"), RuntimeError("x" * 100_000))
     assert scene.is_sent(planned(name="p0"))
     assert not scene.is_sent(planned(name="p1"))
-    held = scene.refusals.drop_refused(planned(name="p1"), REQUEST).refused
-    assert held is not None
-    assert len(held.reason) < 5000
+    postponed = scene.refusals.drop_refused(planned(name="p1"), REQUEST).refused
+    assert postponed is not None
+    assert len(postponed.reason) < 5000

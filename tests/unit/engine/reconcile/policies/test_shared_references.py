@@ -12,7 +12,7 @@ from syncer.testing.merge import merged
 from syncer.testing.objects import build, host_copy, secret
 
 WIDGETS = Resource("example.org/v1", "Widget", "widgets")
-KEY, PLACE = "shop/w", "vc-ns/w-x-shop-x-vc"
+KEY, HOST_KEY = "shop/w", "vc-ns/w-x-shop-x-vc"
 LONG = "long" * 60
 
 
@@ -49,14 +49,14 @@ def restarted(world: World) -> World:
 
 
 def specs(world: World) -> tuple[Obj, Obj]:
-    virtual, host = world.virtual("Widget", KEY), world.host("Widget", PLACE)
+    virtual, host = world.virtual("Widget", KEY), world.host("Widget", HOST_KEY)
     assert virtual
     assert host
     return virtual["spec"], host["spec"]
 
 
 def edit(world: World, side: Side, spec: Obj) -> World:
-    obj = world.virtual("Widget", KEY) if side is Side.VIRTUAL else world.host("Widget", PLACE)
+    obj = world.virtual("Widget", KEY) if side is Side.VIRTUAL else world.host("Widget", HOST_KEY)
     assert obj
     return world.given(**{side.value: [merged(obj, {"spec": spec})]})
 

@@ -14,18 +14,18 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
-class Place:
+class NodeSite:
     """The place of a checkout's node. Nothing of a node is elsewhere, but for its processes."""
 
     name: str
 
     @classmethod
-    def here(cls) -> "Place":
+    def here(cls) -> "NodeSite":
         """Return that of this checkout."""
         return cls(hashlib.sha256(str(ROOT).encode()).hexdigest()[:8])
 
     @classmethod
-    def beside(cls) -> "Place":
+    def beside(cls) -> "NodeSite":
         """Return a second one of this checkout, with other addresses."""
         return cls(f"{int(cls.here().name, 16) ^ 1:08x}")
 

@@ -1,0 +1,34 @@
+"""Counts that all namespaces of a virtual cluster share, so that none takes them from the others."""
+
+from syncer.api import SHARE_TIMES, Context, Key, Obj, Refused, Resource, Side, key_of
+
+
+def may_add(ctx: Context, virtual: Obj, resource: Resource, most: int) -> bool:
+    """Return True if a virtual object may have a copy, of at most so many of the virtual cluster.
+
+    Its namespace may have one, and up to :data:`~syncer.api.SHARE_TIMES` as many as are left then:
+    three quarters if no other has any.
+    """
+    copies = ctx.reader.keys(Side.HOST, resource)
+    left = most - len(copies) - 1
+    if left < 0:
+        return False
+    if len(copies) < SHARE_TIMES * left:
+        return True
+    namespace = key_of(virtual).namespace
+    own = sum(1 for key in copied(ctx, resource) if key.namespace == namespace)
+    return own < max(SHARE_TIMES * left, 1)
+
+
+def copied(ctx: Context, resource: Resource) -> list[Key]:
+    """Return the virtual keys of a resource that have copies."""
+    copies = ctx.reader.keys(Side.HOST, resource)
+    found: list[Key] = []
+    for key in ctx.reader.keys(Side.VIRTUAL, resource):
+        try:
+            host_key = ctx.names.to_host(resource, key)
+        except Refused:
+            continue
+        if host_key in copies:
+            found.append(key)
+    return found
