@@ -66,9 +66,10 @@ class FleetMemory:
     def connections(self, part: ByteBudget) -> ByteBudget:
         """Return what the connections of clients may take of the part of a virtual cluster.
 
-        It is a quarter of the container's memory: its objects may have half of it.
+        It is a quarter of the container's memory, as its objects may have half of it, and as much as
+        a virtual cluster among several has by default if the container has no limit.
         """
-        return ByteBudget(memory_limit() // 4, parent=part, divided=True)
+        return ByteBudget(memory_limit() // 4 or DEFAULT_BYTES, parent=part, divided=True)
 
     def reason(self, objects: ByteBudget, cluster: VirtualCluster) -> str:
         """Return why a virtual cluster has ended whose objects take so much."""
