@@ -1,6 +1,7 @@
 """The server's HTTP side, for kubectl and other programs."""
 
 import asyncio
+import socket
 import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,20 +33,27 @@ class Site:
         self._server = server
         self._runner: web.ServerRunner | None = None
         self._web: web.Server | None = None
+        self._listening: socket.socket | None = None
 
     async def listen(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
         """Start to listen; ``port`` 0 is any free port."""
         self._web = web.Server(self._handle, access_log=None, handler_cancellation=True)
         self._runner = web.ServerRunner(self._web, shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, host, port, ssl_context=context).start()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listening = socket.create_server((host, port), family=family)
+        await web.SockSite(self._runner, self._listening, ssl_context=context).start()
         bound = self._runner.addresses[0][1]
         self.url = f"{'https' if context else 'http'}://{host}:{bound}"
 
     async def stop(self) -> None:
         """Stop to listen, and close every connection."""
-        self.reset()
-        if self._runner is not None:
+        if self._runner is not None and self._listening is not None:
+            # CPython 3.11 leaves a connection open whose server is closed just after it was accepted.
+            asyncio.get_running_loop().remove_reader(self._listening)
+            for _ in range(CLOSING_STEPS):
+                await asyncio.sleep(0)
+            self.reset()
             await self._runner.cleanup()
         for _ in range(CLOSING_STEPS):
             await asyncio.sleep(0)

@@ -1,19 +1,24 @@
 """The in-process API server on a thread of its own, over HTTP."""
 
+import asyncio
+import gc
 import json
+import socket
 import ssl
 import threading
 import time
 import urllib.error
 import urllib.request
+import warnings
 from http.client import RemoteDisconnected
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
-from kube_envtest import BackgroundApiServer, Rule, User
+from kube_envtest import ApiServer, BackgroundApiServer, Rule, User
 
 #: Seconds, after which a test gives up.
 PATIENCE = 60.0
@@ -89,3 +94,21 @@ def test_stopped_server_leaves_no_thread_and_no_port() -> None:
     assert "kube-envtest-apiserver" not in {thread.name for thread in threading.enumerate()}
     with pytest.raises(urllib.error.URLError, match="refused"):
         urllib.request.urlopen(url, timeout=PATIENCE)
+
+
+@pytest.mark.parametrize("steps", range(6))
+@pytest.mark.parametrize("tls", [False, True])
+def test_connection_accepted_during_the_stop_is_closed(tls: bool, steps: int) -> None:
+    async def main() -> None:
+        server = ApiServer()
+        url = urlsplit(await server.start(tls=tls))
+        with socket.create_connection((url.hostname or "", url.port or 0)):
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            await server.stop()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(main())
+        gc.collect()
+    assert not [str(each.message) for each in caught]
