@@ -87,6 +87,9 @@ class Syncer(Role, Generic[C]):
     #: True if its decisions read the copies of other syncers, and their originals
     #: (``ctx.copied_by``).
     reads_copies: ClassVar[bool] = False
+    #: True if its decisions count the copies. Then one object at a time is worked on, so that each
+    #: copy is counted before the next one is made.
+    counts_copies: ClassVar[bool] = False
     #: Rights besides those that follow from its roles and sources.
     rights: ClassVar[tuple[Right, ...]] = ()
     #: True: a copy of an earlier object of the same name is taken over. False: it is deleted and

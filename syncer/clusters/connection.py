@@ -6,6 +6,7 @@ from typing import TypedDict
 from weakref import WeakSet
 
 from syncer.api.objects import Side
+from syncer.byte_budget import ByteBudget
 from syncer.clusters import kubeconfig
 from syncer.clusters.client import Client, SideClient
 from syncer.clusters.credentials import LoginCredentials
@@ -51,18 +52,20 @@ def connect(
     side: Side,
     environ: Mapping[str, str],
     name: str = "",
+    replies: ByteBudget | None = None,
     moved: Callable[[], None] = _nothing,
 ) -> SideClient:
     """Create the client of a virtual cluster or of the host, in a running event loop.
 
     Nothing is sent yet. The kubeconfig is read again when it changes. ``moved`` is called if it
-    then names another server; the client stays with the former one.
+    then names another server; the client stays with the former one. ``replies`` is for large
+    replies while they arrive, None without a limit.
 
     Raises:
         ConfigError: The kubeconfig can't be used.
     """
     credentials = _credentials(settings, environ, moved)
-    return SideClient(name or side, side, **_parts(credentials, settings))
+    return SideClient(name or side, side, **_parts(credentials, settings, replies))
 
 
 def client(
@@ -143,10 +146,11 @@ def connect_with_login(
     *,
     side: Side,
     name: str,
+    replies: ByteBudget | None = None,
     moved: Callable[[], None] = _nothing,
 ) -> SideClient:
     """Create the client of a cluster with a login that is in no file; else like :func:`connect`."""
-    return SideClient(name, side, **_parts(login.credentials(moved), settings))
+    return SideClient(name, side, **_parts(login.credentials(moved), settings, replies))
 
 
 def origin_of(credentials: LoginCredentials) -> ClusterOrigin:
@@ -174,8 +178,17 @@ class _Parts(TypedDict):
     dialer: Dialer
 
 
-def _parts(credentials: LoginCredentials, settings: ConnectionSettings) -> _Parts:
-    http = HttpTransport(credentials.login.endpoint, credentials, user_agent=settings.user_agent)
+def _parts(
+    credentials: LoginCredentials,
+    settings: ConnectionSettings,
+    replies: ByteBudget | None = None,
+) -> _Parts:
+    http = HttpTransport(
+        credentials.login.endpoint,
+        credentials,
+        user_agent=settings.user_agent,
+        replies=replies,
+    )
     transport: Transport = http
     if settings.qps:
         transport = RateLimited(transport, qps=settings.qps, burst=settings.burst)

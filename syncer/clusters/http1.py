@@ -11,7 +11,10 @@ from typing import cast
 
 import httptools
 
+from syncer.byte_budget import ByteBudget
+from syncer.clusters.large_replies import LARGE_REPLY, LargeReplies, LargeReply
 from syncer.clusters.read_buffer import read_buffer
+from syncer.clusters.sockets import read
 from syncer.clusters.transport import (
     LARGEST_REPLY,
     ConnectionFailed,
@@ -112,6 +115,7 @@ class Http1Connection(asyncio.BufferedProtocol):
         self,
         loop: asyncio.AbstractEventLoop,
         access_tls: ssl.SSLContext | None = None,
+        replies: LargeReplies | None = None,
     ) -> None:
         self.tls = access_tls
         self.answered = False
@@ -130,6 +134,9 @@ class Http1Connection(asyncio.BufferedProtocol):
         self._deadline = Deadline(loop, self._expired)
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._failure: ConnectionFailed | None = None
+        self._replies = replies or LargeReplies(ByteBudget())
+        #: The reply that arrives, once it is large.
+        self._large: LargeReply | None = None
 
     # Called by asyncio.
 
@@ -162,6 +169,7 @@ class Http1Connection(asyncio.BufferedProtocol):
         self.open = False
         self._deadline.close()
         self._transport = GONE
+        self._end_large()
         reason = exc or "closed by the server"
         self._lost(self._failure or ConnectionFailed(f"connection lost: {reason}"))
 
@@ -174,7 +182,10 @@ class Http1Connection(asyncio.BufferedProtocol):
     # Implemented by subclasses.
 
     def _expired(self) -> None:
-        self.fail(DeadlineExceeded("no reply in time"))
+        why = "no reply in time"
+        if self._large is not None and self._large.waits:
+            why = "a large reply could not be read in time, as others take the memory for large replies"
+        self.fail(DeadlineExceeded(why))
 
     def _lost(self, failure: ConnectionFailed) -> None:
         raise AssertionError
@@ -209,6 +220,34 @@ class Http1Connection(asyncio.BufferedProtocol):
         self._deadline.close()
         self._transport.abort()
 
+    # What a large reply takes.
+
+    def _room(self, size: int) -> int:
+        """Return how many bytes a reply may have that has come to so many.
+
+        If these are no more, it isn't read on until there is room for them.
+        """
+        if self._large is None:
+            self._large = LargeReply(self._replies, self._read_on)
+        self._large.grow(size)
+        if self._large.waits:
+            read(self._transport, on=False)
+        return self._large.most
+
+    def _read_on(self) -> None:
+        read(self._transport, on=True)
+
+    def _end_large(self) -> None:
+        """Give back what a large reply takes."""
+        large = self._large
+        if large is None:
+            return
+        self._large = None
+        has_waited = large.waits
+        large.end()
+        if has_waited:
+            self._read_on()
+
     def _until_closed(self) -> bool:
         """Return True if the body of this response ends with the connection."""
         headers = Headers(self._headers)
@@ -224,8 +263,9 @@ class Exchange(Http1Connection):
         self,
         loop: asyncio.AbstractEventLoop,
         access_tls: ssl.SSLContext | None = None,
+        replies: LargeReplies | None = None,
     ) -> None:
-        super().__init__(loop, access_tls)
+        super().__init__(loop, access_tls, replies)
         self.used_before = False
         self._used = False
         #: A response has stretched the buffers of the connection.
@@ -235,6 +275,8 @@ class Exchange(Http1Connection):
         #: The body so far. A BytesIO hands it out without a copy; the idle connection keeps none.
         self._body = io.BytesIO()
         self._most = LARGEST_REPLY
+        #: The bytes that the body may have before there must be room for more.
+        self._room_for = LARGE_REPLY
         self._head_only = False
         self._complete_head = False
 
@@ -258,6 +300,7 @@ class Exchange(Http1Connection):
         self._used = True
         self._head_only = head_only
         self._most = most
+        self._room_for = min(most, LARGE_REPLY)
         waiter: asyncio.Future[HttpResponse] = self._loop.create_future()
         self._waiter = waiter
         self._deadline.set(deadline)
@@ -270,6 +313,8 @@ class Exchange(Http1Connection):
         finally:
             self._waiter = None
             self._deadline.clear()
+            if self._large is not None:
+                self._end_large()
             # Else its exception and this frame would refer to each other, and both stay for long.
             del waiter
 
@@ -291,9 +336,8 @@ class Exchange(Http1Connection):
         """Add a piece of the body."""
         self._body.write(piece)
         self._head_size = 0
-        if self._body.tell() > self._most and self.open:
-            self._body = io.BytesIO()
-            self.fail(ReplyTooLarge(self._most))
+        if self._body.tell() > self._room_for and self.open:
+            self._outgrow(self._body.tell())
 
     def on_message_complete(self) -> None:
         """Deliver the complete response."""
@@ -305,6 +349,14 @@ class Exchange(Http1Connection):
         self._body = io.BytesIO()
         self.stretched = self.stretched or body.tell() > STRETCHING
         self._answer(self._parser, body.getvalue())
+
+    def _outgrow(self, size: int) -> None:
+        """Handle a body that has come to more bytes than there was room for."""
+        if size > self._most:
+            self._body = io.BytesIO()
+            self.fail(ReplyTooLarge(self._most))
+        else:
+            self._room_for = min(self._room(size), self._most)
 
     def _write_in_parts(self, head: bytes, body: bytes) -> None:
         """Write a large request.

@@ -5,8 +5,9 @@ import ssl
 from collections.abc import Mapping
 
 from syncer.clusters.http1 import NEVER, Http1Connection
+from syncer.clusters.large_replies import LARGE_REPLY, LargeReplies
+from syncer.clusters.sockets import read
 from syncer.clusters.transport import (
-    LARGEST_REPLY,
     ConnectionFailed,
     Headers,
     LineSplitter,
@@ -17,18 +18,16 @@ from syncer.clusters.transport import (
 class LineStream(Http1Connection):
     """A connection for a watch: yields batches of lines as they arrive."""
 
-    #: Memory of unread lines, in bytes, after which the server is slowed down.
-    HIGH_WATER = 4 << 20
-
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         access_tls: ssl.SSLContext | None = None,
+        replies: LargeReplies | None = None,
     ) -> None:
-        super().__init__(loop, access_tls)
+        super().__init__(loop, access_tls, replies)
         self.status = 0
         self.idle_timeout: float | None = None
-        self._received = LineSplitter()
+        self._received = LineSplitter(self._room)
         self._pieces: list[bytes] = []
         self._ended = False
         self._paused = False
@@ -62,9 +61,11 @@ class LineStream(Http1Connection):
             await self._wait(self._idle_deadline())
         lines = self._received.take()
         self._more = bool(self._received.ready)
-        if self._paused and self.open and self._received.size <= self.HIGH_WATER:
+        if self._paused and self._received.size <= LARGE_REPLY:
             self._paused = False
-            self._transport.resume_reading()
+            self._read_on()
+        if self._large is not None and not self._received.has_large():
+            self._end_large()
         return lines
 
     async def body(self) -> bytes:
@@ -110,9 +111,14 @@ class LineStream(Http1Connection):
         self._pieces.clear()
         if self._ended:
             self._received.finish()
-        elif self._received.size > self.HIGH_WATER and not self._paused:
+        elif self._received.size > LARGE_REPLY and not self._paused:
             self._paused = True
-            self._transport.pause_reading()
+            read(self._transport, on=False)
+
+    def _read_on(self) -> None:
+        waits = self._large is not None and self._large.waits
+        if not self._paused and not waits:
+            super()._read_on()
 
     def on_headers_complete(self) -> None:
         """Handle the complete head of a response."""
@@ -126,8 +132,8 @@ class LineStream(Http1Connection):
         self._head_size = 0
         if self.status != 200:
             self._body_size += len(piece)
-            if self._body_size > LARGEST_REPLY:
-                self.fail(ReplyTooLarge(LARGEST_REPLY))
+            if self._body_size > LARGE_REPLY:
+                self.fail(ReplyTooLarge(LARGE_REPLY))
 
     def on_message_complete(self) -> None:
         """Handle the end of the response."""

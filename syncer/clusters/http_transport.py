@@ -9,10 +9,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from syncer.byte_budget import ByteBudget
 from syncer.clusters.credentials import Access, Credentials
 from syncer.clusters.dialer import Dialer
 from syncer.clusters.http1 import Exchange
 from syncer.clusters.http1_stream import LineStream
+from syncer.clusters.large_replies import LargeReplies
 from syncer.clusters.pool import CONNECTIONS, Pool
 from syncer.clusters.transport import (
     USER_AGENT,
@@ -26,7 +28,10 @@ from syncer.clusters.transport import (
 
 
 class HttpTransport:
-    """An API server over HTTP/1.1, with a bounded pool of connections."""
+    """An API server over HTTP/1.1, with a bounded pool of connections.
+
+    Large replies take bytes of ``replies`` while they arrive; without it there is no limit.
+    """
 
     def __init__(
         self,
@@ -35,6 +40,7 @@ class HttpTransport:
         *,
         connections: int = CONNECTIONS,
         user_agent: str = USER_AGENT,
+        replies: ByteBudget | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.dialer = Dialer(endpoint, credentials, user_agent=user_agent)
@@ -42,6 +48,7 @@ class HttpTransport:
         self._loop = asyncio.get_running_loop()
         self._pool = Pool(self._loop, self._open_exchange, size=connections)
         self._streams: set[LineStream] = set()
+        self._replies = LargeReplies(replies or ByteBudget())
         self._access: Access | None = None
         self._head = ""
 
@@ -148,7 +155,7 @@ class HttpTransport:
         deadline: float,
     ) -> LineStream:
         data = self._head_of(access, request) + (request.body or b"")
-        stream = LineStream(self._loop, access.tls)
+        stream = LineStream(self._loop, access.tls, self._replies)
         idle = self._pool.take(access.tls)
         if idle is not None:
             idle.hand_over(stream)
@@ -158,7 +165,7 @@ class HttpTransport:
                 if stream.answered or isinstance(error, DeadlineExceeded):
                     raise
             self._pool.drop_idle()
-            stream = LineStream(self._loop, access.tls)
+            stream = LineStream(self._loop, access.tls, self._replies)
         await self.dialer.connect(stream, access, deadline)
         return await self._begin(stream, data, deadline)
 
@@ -188,4 +195,4 @@ class HttpTransport:
         return (head + "\r\n").encode("latin-1")
 
     async def _open_exchange(self, access: Access, deadline: float) -> Exchange:
-        return await self.dialer.connect(Exchange(self._loop, access.tls), access, deadline)
+        return await self.dialer.connect(Exchange(self._loop, access.tls, self._replies), access, deadline)

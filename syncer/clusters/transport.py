@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from syncer.api.values import value_class
+from syncer.clusters.large_replies import LARGE_REPLY
 from syncer.clusters.proxy import Proxy
 from syncer.steps import STEP_BYTES, STEP_OBJECTS
 
@@ -218,9 +219,12 @@ class LineSplitter:
     """Splits a body that arrives in pieces into lines.
 
     A long line costs a single copy, however many pieces it has.
+
+    For a large line, ``room`` is called with its bytes so far. It returns how many these may become
+    before it is called again.
     """
 
-    __slots__ = ("_tail", "_tail_size", "ready", "size")
+    __slots__ = ("_room", "_room_for", "_tail", "ready", "size")
 
     #: Longest accepted line, in bytes.
     LONGEST = LARGEST_REPLY
@@ -230,7 +234,9 @@ class LineSplitter:
     #: Memory that a line takes besides its bytes.
     OVERHEAD = 64
 
-    def __init__(self) -> None:
+    def __init__(self, room: Callable[[int], int] = lambda size: LARGEST_REPLY) -> None:
+        self._room = room
+        self._room_for = min(LARGE_REPLY, self.LONGEST)
         self.ready: deque[bytes] = deque()
         #: Memory that the lines in ``ready`` take, in bytes.
         self.size = 0
@@ -247,8 +253,8 @@ class LineSplitter:
         first, *rest = piece.split(b"\n")
         if first:
             self._tail.write(first)
-            if self._tail.tell() > self.LONGEST:
-                raise ReplyTooLarge(self.LONGEST)
+            if self._tail.tell() > self._room_for:
+                self._outgrow(self._tail.tell())
         if rest:
             self._complete()
             last = rest.pop()
@@ -265,7 +271,17 @@ class LineSplitter:
         if self._tail.tell():
             tail = self._tail
             self._tail = io.BytesIO()
+            self._room_for = min(LARGE_REPLY, self.LONGEST)
             self._add(tail.getvalue())
+
+    def _outgrow(self, size: int) -> None:
+        if size > self.LONGEST:
+            raise ReplyTooLarge(self.LONGEST)
+        self._room_for = min(self._room(size), self.LONGEST)
+
+    def has_large(self) -> bool:
+        """Return True if there are lines to be taken, or the one that arrives is large."""
+        return bool(self.ready) or self._tail.tell() > LARGE_REPLY
 
     def take(self) -> list[bytes]:
         """Return and remove complete lines; if there are many, some are left in ``ready``."""

@@ -127,15 +127,16 @@ class Process:
         contention: ContentionRules = OFF,
         weight: float = 1.0,
         budget: ByteBudget | None = None,
+        work: ByteBudget | None = None,
     ) -> ServedCluster:
         """Add a virtual cluster. It is served once it has been prepared and runs.
 
         ``entries`` become syncers once the clusters serve their resources. ``weight``, above 0, is
-        for its share of the workers, and ``budget`` for the memory of its objects, None without a
-        limit.
+        for its share of the workers, ``budget`` for the memory of its stored objects, and ``work``
+        for that of those in work, None without a limit.
         """
         name = settings.cluster
-        self.queue.join(name, weight=weight)
+        self.queue.join(name, weight=weight, memory=work)
         if not self.leads(name):
             self.queue.pause(name, STANDBY)
         served = ServedCluster(

@@ -17,6 +17,7 @@ from syncer.config import SyncerConfig, VirtualCluster
 from syncer.daemon.fleet.cluster_sources import ClusterSources
 from syncer.daemon.fleet.config_file import ConfigFile
 from syncer.daemon.fleet.fleet import ServedFleet
+from syncer.daemon.fleet.fleet_memory import host_replies
 from syncer.daemon.fleet.leadership import CommandTerm, lease_names, lease_of, shards_of
 from syncer.daemon.fleet.shared_fleet import SharedFleet
 from syncer.daemon.pages import status
@@ -145,7 +146,7 @@ async def _run(
     metrics = Metrics(version=VERSION)
     async with AsyncExitStack() as stack:
         if not once:
-            host = connect_host(config, metrics, stack, moved=end.event.set)
+            host = connect_host(config, metrics, stack, replies=host_replies(), moved=end.event.set)
             return await _daemon(host, config, metrics, stack, end, file)
         term = CommandTerm()
         process, failed = await _prepared(

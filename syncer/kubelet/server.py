@@ -167,7 +167,7 @@ class KubeletServer:
             if found.pod.name:
                 relayed = await self._to_pod(node, client, head, found)
             else:
-                await self.bounds.send(client, await self._page(node, found.page))
+                await self.bounds.send(client, await self._page(node, found.page), namespace)
         finally:
             self._waiting.discard(client)
             if not relayed:

@@ -131,6 +131,7 @@ class EndpointSliceSyncer(
     """
 
     name = "endpointslices"
+    counts_copies = True
     section = "toHost.endpointSlices"
     resource = ENDPOINT_SLICES
     has_templates = False

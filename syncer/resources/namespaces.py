@@ -109,6 +109,7 @@ class NamespaceSyncer(Mirror[NamespaceConfig], Grants[NamespaceConfig]):
     """
 
     name = "namespaces"
+    counts_copies = True
     resource = NAMESPACES
     has_templates = False
     metadata = MetadataRules(labels=KeyRules(deny=("*",)), annotations=KeyRules(deny=("*",)))

@@ -149,6 +149,7 @@ class NetworkPolicySyncer(
 
     deletion = "whenGone"
     name = "networkpolicies"
+    counts_copies = True
     section = "toHost.networkPolicies"
     resource = NETWORK_POLICIES
     down = ("spec.podSelector", "spec.policyTypes", "spec.ingress", "spec.egress")

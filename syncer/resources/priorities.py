@@ -61,6 +61,7 @@ class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriority
 
     deletion = "whenGone"
     name = "tenant-priorityclasses"
+    counts_copies = True
     section = "toHost.priorityClasses"
     resource = PRIORITY_CLASSES
     has_templates = False

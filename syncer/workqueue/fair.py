@@ -22,8 +22,8 @@ other tasks have run. So a change that wakes many objects delays a request of an
 of them, not by one for each worker.
 
 **Memory in use.** A worker holds the objects of its request until the API server has answered,
-several times their JSON. A large request of a lane that holds many bytes is put aside until there
-is room for it; others of the lane go on.
+several times their JSON. A large request of a lane without room for it in its memory is put aside
+until there is some; others of the lane go on.
 
 **Cost.** Lanes with ready requests are in a heap, so a request costs O(log n) for n of them,
 whatever the number of idle lanes. Deficit round robin would be O(1), but only with a quantum as
@@ -42,6 +42,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
 from syncer.api.objects import SyncRequest
+from syncer.byte_budget import ByteBudget
 from syncer.workqueue.gate import Gate
 from syncer.workqueue.lane import Lane
 
@@ -54,10 +55,6 @@ SLOW_RESERVE = 0.75
 #: Seconds of a turn of the event loop, since its first request was handed out, after which no
 #: further one is until the next turn.
 TURN_SECONDS = 0.005
-#: Bytes of JSON that the workers of a lane may hold, unless a request alone has more. Hundreds of
-#: usual objects, but three Pods with 256 KiB of variables, each of which takes 2 MB while its copy
-#: is created.
-MOST_WEIGHED = 1 << 20
 
 
 class QueueClosed(Exception):
@@ -162,18 +159,19 @@ class FairQueue:
         self._again.pop(request, None)
 
     def may_hold(self, request: SyncRequest, size: int) -> bool:
-        """Return True if a running request may have objects of so many bytes of JSON in memory.
+        """Return True if a running request may take so many bytes of memory.
 
         Otherwise it must end now, and is handed out again when there is room for it.
         """
         lane = self._lanes.get(request.cluster)
         if lane is None or request not in self._running:
             return True
-        others = lane.weighed - self._weighed.get(request, 0)
-        if not _fits(size, others):
+        had = self._weighed.get(request, 0)
+        if not lane.has_room(size, had):
             self._too_heavy[request] = size
             return False
-        lane.weighed = others + size
+        lane.memory.give_back(had)
+        lane.memory.take(size)
         self._weighed[request] = size
         if lane.let_in == request:
             lane.let_in = None
@@ -187,7 +185,7 @@ class FairQueue:
         too_heavy = self._too_heavy.pop(request, 0)
         lane = self._lanes.get(request.cluster)
         if lane is not None:
-            lane.weighed -= weighed
+            lane.memory.give_back(weighed)
             lane.ended(seconds, charged=EXPECTED_SECONDS)
             if lane.let_in == request:
                 lane.let_in = None
@@ -238,12 +236,15 @@ class FairQueue:
         if gate is not None:
             self._admit(gate, all_of_them=True)
 
-    def join(self, cluster: str, *, weight: float) -> None:
+    def join(self, cluster: str, *, weight: float, memory: ByteBudget | None = None) -> None:
         """Give a virtual cluster its share of the workers, before it has any request.
 
-        ``weight`` is above 0.
+        ``weight`` is above 0. ``memory`` is for the objects in work, None without a limit.
         """
         lane = self._lane(cluster)
+        if memory is not None:
+            memory.take(lane.memory.used)
+            lane.memory = memory
         if not lane.paused:
             self._weight += weight - lane.weight
         lane.weight = weight
@@ -286,6 +287,7 @@ class FairQueue:
         if lane is not None:
             lane.ready.clear()
             lane.low.clear()
+            lane.memory.give_back(lane.memory.used)
             self._limited.pop(lane, None)
             if not lane.paused:
                 self._weight -= lane.weight
@@ -341,13 +343,8 @@ class FairQueue:
         if lane is None:
             # A cluster that has left and come back may have running requests.
             running = [one for one in self._running if one.cluster == cluster]
-            weighed = sum(self._weighed.get(one, 0) for one in running)
-            lane = Lane(
-                self._weights.get(cluster, 1.0),
-                used=self._now_used,
-                running=len(running),
-                weighed=weighed,
-            )
+            lane = Lane(self._weights.get(cluster, 1.0), used=self._now_used, running=len(running))
+            lane.memory.take(sum(self._weighed.get(one, 0) for one in running))
             self._lanes[cluster] = lane
             self._weight += lane.weight
         return lane
@@ -429,7 +426,7 @@ class FairQueue:
 
         The one before it must have its objects first.
         """
-        if lane.heavy and lane.let_in is None and _fits(lane.heavy[0][1], lane.weighed):
+        if lane.heavy and lane.let_in is None and lane.has_room(lane.heavy[0][1]):
             lane.let_in, _ = lane.heavy.popleft()
             lane.ready.appendleft(lane.let_in)
             self._offer(lane)
@@ -483,8 +480,3 @@ class FairQueue:
                     self._wake_one()
             return request, changed
         return None
-
-
-def _fits(size: int, others: int) -> bool:
-    """Return True if there is room for objects of so many bytes beside those of others."""
-    return not others or others + size <= MOST_WEIGHED

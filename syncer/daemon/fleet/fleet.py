@@ -11,7 +11,6 @@ from typing import Any
 
 from syncer.api.errors import SyncerError, Unreachable
 from syncer.api.objects import Resource
-from syncer.byte_budget import ByteBudget
 from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import VirtualCluster
 from syncer.daemon.fleet.fleet_memory import FleetMemory, OverBudget
@@ -107,6 +106,7 @@ class ServedFleet:
         self._memory.limit(is_alone=self._is_alone())
         self._kubelet_ports.shared = not self._is_alone()
         for name, cluster in self._wanted.items():
+            self._memory.update(cluster)
             pair = self._process.pairs.get(name)
             if pair is not None:
                 pair.informers.limit(self._memory.most(cluster))
@@ -185,10 +185,9 @@ class ServedFleet:
 
         async with AsyncExitStack() as stack:
             memory = stack.enter_context(self._memory.joined(cluster, ended.set))
-            virtual = connect_virtual(cluster, process.metrics, stack, moved=move)
+            virtual = connect_virtual(cluster, process.metrics, stack, replies=memory.replies, moved=move)
             must_be_another(name, virtual, process.host)
-            objects = ByteBudget(self._memory.most(cluster), parent=memory, over=ended.set)
-            served = startup.add(process, cluster, virtual, budget=objects)
+            served = startup.add(process, cluster, virtual, budget=memory.objects, work=memory.work)
             stack.push_async_callback(process.remove, name)
 
             if await _ends_before(startup.prepare(served, cluster, waits=True), ended):
@@ -199,13 +198,12 @@ class ServedFleet:
                     # Imported late: it takes some megabytes.
                     from syncer.daemon.kubelet.node_server import answering
 
-                    connections = self._memory.connections(memory)
-                    kubelets = answering(served, cluster.kubelet, self._kubelet_ports, connections)
+                    kubelets = answering(served, cluster.kubelet, self._kubelet_ports, memory.connections)
                     await stack.enter_async_context(kubelets)
                 await _ends_before(_served(served, cluster), ended)
 
             if not moved.is_set():
-                raise OverBudget(self._memory.reason(objects, cluster))
+                raise OverBudget(self._memory.reason(memory.objects, cluster))
         text = "kubeconfig now leads to another server or program; restarting the virtual cluster"
         log.warning(text, cluster=name)
 

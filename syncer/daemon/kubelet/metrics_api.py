@@ -164,7 +164,7 @@ class MetricsServer:
         self._bounds.trust(client, CLIENTS)
         try:
             status, body = await self._api.answer(client.certificate, head)
-            await self._bounds.send(client, http.reply(status, body, pages.JSON))
+            await self._bounds.send(client, http.reply(status, body, pages.JSON), CLIENTS)
         finally:
             self._bounds.answered(client, CLIENTS)
 

@@ -32,8 +32,12 @@ def add(
     virtual: SideClient,
     *,
     budget: ByteBudget | None = None,
+    work: ByteBudget | None = None,
 ) -> ServedCluster:
-    """Add a virtual cluster to a process as it is configured, with its limit of memory if any."""
+    """Add a virtual cluster to a process as it is configured.
+
+    The limits of its memory are as in :meth:`.Process.add`.
+    """
     return process.add(
         cluster.settings(),
         [(enabled.syncer, enabled.section) for enabled in cluster.enabled()],
@@ -42,6 +46,7 @@ def add(
         contention=contention_rules(cluster),
         weight=cluster.weight,
         budget=budget,
+        work=work,
     )
 
 

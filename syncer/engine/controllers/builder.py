@@ -163,11 +163,12 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> BoundSyncer:
         others,
     )
     pair.controllers[syncer.name] = controller
-    if config.concurrency or config.writes_per_second:
+    concurrency = 1 if syncer.counts_copies else config.concurrency
+    if concurrency or config.writes_per_second:
         pair.queue.limit(
             pair.name,
             syncer.name,
-            concurrency=config.concurrency,
+            concurrency=concurrency,
             writes_per_second=config.writes_per_second,
         )
     patcher = Patcher(config.patches, section=syncer.section, find=_find(pair))

@@ -6,7 +6,9 @@ import pytest
 from cluster_servers import Call, serve
 from transport_kinds import Kind, receive
 
+from syncer.clusters import http1_stream
 from syncer.clusters.http1_stream import LineStream
+from syncer.clusters.large_replies import LARGE_REPLY
 from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, LineSplitter, ReplyTooLarge
 
 
@@ -230,7 +232,7 @@ def test_closing_ends_streams(kind: Kind) -> None:
 
 
 def test_slow_reader_makes_the_server_wait(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LineStream, "HIGH_WATER", 100_000)
+    monkeypatch.setattr(http1_stream, "LARGE_REPLY", 100_000)
     line = b"x" * 9_999 + b"\n"
 
     async def main() -> None:
@@ -260,6 +262,9 @@ def test_many_short_lines_make_the_server_wait_by_the_memory_that_they_take() ->
     class Wire(asyncio.Transport):
         paused = False
 
+        def is_closing(self) -> bool:
+            return False
+
         def pause_reading(self) -> None:
             self.paused = True
 
@@ -271,7 +276,7 @@ def test_many_short_lines_make_the_server_wait_by_the_memory_that_they_take() ->
         while not wire.paused:
             receive(stream, b"7d0\r\n" + b"x\n" * 1000 + b"\r\n")
             lines += 1000
-        assert lines <= LineStream.HIGH_WATER // 64
+        assert lines <= LARGE_REPLY // 64
 
     asyncio.run(main())
 

@@ -7,7 +7,7 @@ import pytest
 from fair_scene import WORKERS, Scene, play, request
 
 from syncer.api import SyncRequest
-from syncer.workqueue.fair import MOST_WEIGHED
+from syncer.byte_budget import ByteBudget
 
 #: Clusters with different weights, more of them than workers.
 MANY = {f"c{number}": 1.0 + number % 3 for number in range(60)}
@@ -265,15 +265,20 @@ def test_regular_clusters_are_not_delayed_by_a_slow_one_that_was_there_before() 
 
 # -- bytes in work ---------------------------------------------------------------------------------
 
+#: The bytes that the requests of a cluster may have.
+MOST = 3 << 20
+
 
 class Heavy:
     """A cluster with large requests, each of which has half as many bytes as may be held, and a little more if
     ``uneven``.
     """
 
-    def __init__(self, count: int, *, uneven: bool = False, small: int = 0, size: int = MOST_WEIGHED // 2) -> None:
+    def __init__(self, count: int, *, uneven: bool = False, small: int = 0, size: int = MOST // 2) -> None:
         self.scene, self.size = Scene(), size + uneven
         self.scene.join("vc")
+        self.memory = ByteBudget(4 << 20, divided=True)
+        self.scene.queue.join("vc", weight=1.0, memory=self.memory.of("work"))
         self.scene.flood("vc", count)
         for number in range(small):
             self.scene.queue.add(request(f"small{number}"))
@@ -318,6 +323,7 @@ def test_large_requests_wait_until_there_is_room_and_are_not_tried_before() -> N
         assert await heavy.work() == ["n5"]
         heavy.end("n5")
         assert heavy.queue.is_idle()
+        assert heavy.memory.used == 0
 
     play(scenario)
 
@@ -340,14 +346,14 @@ def test_large_requests_delay_no_small_ones_and_lose_no_change() -> None:
 
 def test_request_that_is_alone_may_hold_any_number_of_bytes_and_counts_once() -> None:
     async def scenario() -> None:
-        heavy = Heavy(2, size=10 * MOST_WEIGHED)
+        heavy = Heavy(2, size=10 * MOST)
         assert await heavy.work() == ["n0"]
-        assert heavy.queue.may_hold(request("n0"), MOST_WEIGHED // 2)
-        assert heavy.queue.may_hold(request("gone"), MOST_WEIGHED)
+        assert heavy.queue.may_hold(request("n0"), MOST // 2)
+        assert heavy.queue.may_hold(request("gone"), MOST)
         heavy.queue.add(request("later"))
-        heavy.size = MOST_WEIGHED // 2
+        heavy.size = MOST // 2
         assert await heavy.work() == ["n0", "later"]
-        assert not heavy.queue.may_hold(request("later"), MOST_WEIGHED)
+        assert not heavy.queue.may_hold(request("later"), MOST)
 
     play(scenario)
 
@@ -371,7 +377,8 @@ def test_bytes_of_a_cluster_that_was_away_count_until_its_requests_have_ended() 
         assert await heavy.work() == ["n0"]
         heavy.queue.leave("vc")
         assert heavy.queue.depth() == 0
-        heavy.scene.join("vc")
+        assert heavy.memory.used == 0
+        heavy.queue.join("vc", weight=1.0, memory=heavy.memory.of("work"))
         heavy.queue.add(request("later"))
         assert await heavy.work() == ["n0"]
         heavy.end("n0")

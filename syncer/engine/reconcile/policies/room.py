@@ -11,12 +11,15 @@ from syncer.engine.reconcile.plan import Deferred, Plan
 
 #: Bytes of objects that aren't weighed, as those of all workers together are few.
 SMALL = 8 << 10
+#: Bytes that an object in work takes for each of its JSON: a Pod with 256 KiB of variables takes 2
+#: MB while its copy is created.
+DECODED_OVERHEAD = 8
 #: The reason of a large request that waits for room.
 TOO_HEAVY = "other large objects of this virtual cluster are worked on first, as they take much memory"
 
 
 class Room:
-    """The room of the queue, whose ``may_hold`` returns True if a request may hold objects of so many bytes of JSON."""
+    """The room of the queue, whose ``may_hold`` returns True if a request may take so many bytes."""
 
     def __init__(self, may_hold: Callable[[SyncRequest, int], bool]) -> None:
         self._may_hold = may_hold
@@ -36,6 +39,6 @@ class Room:
             for call in planned.calls:
                 if call.kind is Operation.CREATE:
                     size += call.size
-        if size <= SMALL or self._may_hold(observed.request, size):
+        if size <= SMALL or self._may_hold(observed.request, size * DECODED_OVERHEAD):
             return None
         return Deferred(TOO_HEAVY)
