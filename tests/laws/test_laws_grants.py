@@ -441,6 +441,20 @@ def test_patch_of_the_operator_that_writes_a_grant_is_not_fought(grant: Grant) -
         assert not [write for write in _asked(frozen) if write.revokes]
 
 
+#: Grants whose copies take a label of the operator's.
+LABELLED = {name: grant for name, grant in GRANTS.items() if grant.syncer != "namespaces"}
+
+
+@pytest.mark.parametrize("grant", LABELLED.values(), ids=LABELLED)
+def test_patch_of_a_label_keeps_no_grant(grant: Grant) -> None:
+    patched = grant.options({"patches": {"down": [{"op": "replace", "path": "/metadata/labels/tier", "value": "x"}]}})
+    frozen = Frozen(grant, patched)
+    frozen.now(merged(grant.options(grant.strict), patched))
+    rounds(frozen)
+    copy = frozen.copy()
+    assert copy is None or not grant.excess(copy)
+
+
 def _asked(frozen: Frozen) -> Iterable[Write]:
     """Return the writes of the next decision; none if the original is refused."""
     with suppress(Refused):

@@ -32,14 +32,15 @@ class ClusterMemory:
         self.replies = ByteBudget(parent=part, divided=True)
         self._in_work = ByteBudget(parent=part, divided=True)
         self.work = self._in_work.of("work")
-        self.connections = ByteBudget(memory_limit() // 4, parent=part, divided=True)
+        self.connections = ByteBudget(memory_limit() // 4 or DEFAULT_BYTES, parent=part, divided=True)
         self.limit(most)
 
     def limit(self, most: int) -> None:
         """Let the objects take so many bytes, 0 for no limit.
 
         Replies may take a quarter of it, of 256 MB at most, and objects in work an eighth of that:
-        1 MiB of JSON for the latter. Connections may take a quarter of the container's memory.
+        1 MiB of JSON for the latter. Connections may take a quarter of the container's memory, and
+        256 MB if that has no limit.
         """
         self.objects.most = most
         self.replies.most = _most_of_replies(most)

@@ -39,9 +39,12 @@ class Revocation:
         self._is_paused = is_paused
         self._fixed: list[Steps] = []
         self._operators: list[Steps] = []
+        self._is_rewritten = False
         if self._syncer is not None:
             self._fixed = [path_steps(path) for path in self._syncer.fixed_grants]
-            self._operators = list(_rewritten(controller, self._syncer))
+            grants = [path_steps(path) for path in self._syncer.grants]
+            self._operators = list(_rewritten(controller, [("metadata",), *grants]))
+            self._is_rewritten = any(_rewritten(controller, grants))
 
     def revoked(self, observed: Observed) -> Decision | None:
         """Return the decision that takes it out of the copy, or deletes the copy; None if all is granted.
@@ -67,7 +70,7 @@ class Revocation:
         ctx = observed.ctx
         left = syncer.still_granted(ctx, _crossing(observed, host))
         if left is None:
-            if self._operators:
+            if self._is_rewritten:
                 return None
             return _deleted(observed, host, "its copy on the host grants access that this virtual cluster may not have")
 
@@ -106,12 +109,11 @@ class Revocation:
         return decision
 
 
-def _rewritten(controller: BoundSyncer, syncer: Grants) -> Iterable[Steps]:
-    """Yield the paths of grants that patches of the operator's rewrite, each up to the first list in it.
+def _rewritten(controller: BoundSyncer, grants: Iterable[Steps]) -> Iterable[Steps]:
+    """Yield the paths of these grants that patches of the operator's rewrite, each up to the first list in it.
 
     What they add is added again to what is granted; what they make of another value can't be judged by it.
     """
-    grants = [("metadata",), *map(path_steps, syncer.grants)]
     for patch in controller.config.patches.down:
         if patch.op in ("add", "test"):
             continue
