@@ -25,7 +25,9 @@ class Pods:
     def __init__(self, cache: ClusterCache) -> None:
         self._cache = cache
         self.controller = Controller(self.reconcile)
-        self.controller.for_every_cluster(lambda cluster: self.controller.watch_object(cluster, PODS))
+        self.controller.for_every_cluster(
+            lambda cluster: self.controller.watch_object(cluster, PODS)
+        )
         cache.add(self.controller)
 
     async def reconcile(self, request: Request) -> None:
@@ -48,7 +50,9 @@ async def main() -> None:
     parser.add_argument("--folder", required=True, help="a folder of kubeconfigs")
     options = parser.parse_args()
 
-    cache = ClusterCache([FolderProvider(options.folder, interval=1.0)], ClusterCacheOptions(user_agent="fleet"))
+    cache = ClusterCache(
+        [FolderProvider(options.folder, interval=1.0)], ClusterCacheOptions(user_agent="fleet")
+    )
     pods = Pods(cache)
     async with asyncio.TaskGroup() as tasks:
         for work in (cache.run(), pods.controller.run(), tell(cache.source("fleet"))):

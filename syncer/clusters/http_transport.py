@@ -195,4 +195,6 @@ class HttpTransport:
         return (head + "\r\n").encode("latin-1")
 
     async def _open_exchange(self, access: Access, deadline: float) -> Exchange:
-        return await self.dialer.connect(Exchange(self._loop, access.tls, self._replies), access, deadline)
+        return await self.dialer.connect(
+            Exchange(self._loop, access.tls, self._replies), access, deadline
+        )

@@ -61,7 +61,9 @@ def read(transport: asyncio.Transport, *, on: bool, ahead: int | None = None) ->
         asyncio.get_running_loop().call_soon(_make_room, transport, limits, ahead)
 
 
-def _make_room(transport: asyncio.Transport, limits: Callable[..., None], ahead: int | None) -> None:
+def _make_room(
+    transport: asyncio.Transport, limits: Callable[..., None], ahead: int | None
+) -> None:
     """Let uvloop read below TLS again, after it has passed on the bytes that it had there."""
     if transport.is_reading() and not transport.is_closing():
         limits(high=ahead, low=None if ahead is None else ahead // 2)

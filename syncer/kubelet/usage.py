@@ -40,7 +40,9 @@ TOO_LARGE = 1 << 63
 
 #: The reasons why there are no figures, in words for a tenant.
 ABSENT = "the host cluster does not measure Pods: it has no metrics.k8s.io"
-FORBIDDEN = "the syncer has no right to list pods.metrics.k8s.io on the host; its operator has to grant it"
+FORBIDDEN = (
+    "the syncer has no right to list pods.metrics.k8s.io on the host; its operator has to grant it"
+)
 SILENT = "the host cluster's metrics.k8s.io does not answer"
 
 

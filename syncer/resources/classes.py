@@ -240,7 +240,11 @@ def _on_host(ctx: Context, syncer: type[HostClass], name: str) -> Obj | None:
 def _checked(ctx: Context, names: ClassNames) -> ClassNames:
     """Return the fields of a copy whose classes are checked: those that the host doesn't own."""
     owned = [path for path, owner in ctx.config.authority.items() if owner == "host"]
-    return {path: syncer for path, syncer in names.items() if not any(is_within(path, each) for each in owned)}
+    return {
+        path: syncer
+        for path, syncer in names.items()
+        if not any(is_within(path, each) for each in owned)
+    }
 
 
 def missing(ctx: Context, syncer: type[HostClass], name: str | None) -> Decision | None:

@@ -301,7 +301,9 @@ def _target(
     host_key = ctx.names.to_host(PODS, Key(namespace, named["name"]))
     if host_key not in pods:
         return {}
-    return {"targetRef": {"kind": PODS.kind, "namespace": host_key.namespace, "name": host_key.name}}
+    return {
+        "targetRef": {"kind": PODS.kind, "namespace": host_key.namespace, "name": host_key.name}
+    }
 
 
 def _with_own_target(endpoint: Obj, pods_by_address: Iterable[Collection[Key]]) -> Obj:

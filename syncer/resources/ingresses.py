@@ -261,7 +261,9 @@ def _may_keep_class(ctx: Context[IngressConfig], host: Obj) -> bool:
     return not classes.is_withdrawn(ctx, _CLASSES, host)
 
 
-def _named_classes(ctx: Context[IngressConfig], ingress: Obj, *, crossing: bool = False) -> dict[str, str]:
+def _named_classes(
+    ctx: Context[IngressConfig], ingress: Obj, *, crossing: bool = False
+) -> dict[str, str]:
     """Return the classes that an Ingress names, by their paths; ``crossing`` leaves out those in
     annotations that stay behind.
     """
@@ -287,7 +289,9 @@ def _check_paths(spec: Obj) -> None:
                 continue
             why = "where hosts or classes are limited, a path has no spaces, quotes, braces, or any of ` ; \\ < > #"
             where = f"spec.rules[{number}].http.paths[{index}].path"
-            raise Refused(f"{why}: write these in percent-encoding", path=where, reason="NotAllowed")
+            raise Refused(
+                f"{why}: write these in percent-encoding", path=where, reason="NotAllowed"
+            )
 
 
 def _check_hosts(allowed: tuple[str, ...], spec: Obj) -> None:
@@ -301,7 +305,9 @@ def _check_hosts(allowed: tuple[str, ...], spec: Obj) -> None:
         raise Refused(why, path=path, reason="NotAllowed")
 
 
-def _is_refused(check: Callable[[tuple[str, ...], Obj], None], allowed: tuple[str, ...], part: Obj) -> bool:
+def _is_refused(
+    check: Callable[[tuple[str, ...], Obj], None], allowed: tuple[str, ...], part: Obj
+) -> bool:
     """Return True if a check refuses a part of an Ingress."""
     try:
         check(allowed, part)
@@ -318,7 +324,11 @@ def _of_allowed_hosts(allowed: tuple[str, ...], spec: Obj) -> Obj:
             if not _is_refused(_check_hosts, allowed, {field: value}):
                 left[field] = value
         elif field in ("rules", "tls"):
-            left[field] = [each for each in value or () if not _is_refused(_check_hosts, allowed, {field: [each]})]
+            left[field] = [
+                each
+                for each in value or ()
+                if not _is_refused(_check_hosts, allowed, {field: [each]})
+            ]
         else:
             left[field] = value
     return left
@@ -326,8 +336,14 @@ def _of_allowed_hosts(allowed: tuple[str, ...], spec: Obj) -> Obj:
 
 def _without_class(host: Obj) -> Obj:
     """Return a copy that names no class."""
-    spec = {field: value for field, value in (host.get("spec") or {}).items() if field != "ingressClassName"}
-    annotations = {key: value for key, value in annotations_of(host).items() if not key.endswith(_CLASS_ENDING)}
+    spec = {
+        field: value
+        for field, value in (host.get("spec") or {}).items()
+        if field != "ingressClassName"
+    }
+    annotations = {
+        key: value for key, value in annotations_of(host).items() if not key.endswith(_CLASS_ENDING)
+    }
     return {**host, "metadata": {**host["metadata"], "annotations": annotations}, "spec": spec}
 
 

@@ -33,7 +33,13 @@ from syncer.api import (
 )
 from syncer.resources import shares
 from syncer.resources.kinds import LIMIT_RANGES, NAMESPACES, PODS, RESOURCE_QUOTAS
-from syncer.resources.namespace_values import ENFORCE, Annotations, LabelsOption, LimitSpec, QuotaSpec
+from syncer.resources.namespace_values import (
+    ENFORCE,
+    Annotations,
+    LabelsOption,
+    LimitSpec,
+    QuotaSpec,
+)
 from syncer.resources.pods.security import SecurityLevel
 from syncer.translate.alike import covers
 
@@ -130,7 +136,9 @@ class NamespaceSyncer(Mirror[NamespaceConfig], Grants[NamespaceConfig]):
         if virtual_key is None or _not_needed(ctx, virtual_key.name):
             return decision
         for each in _given_to(key_of(host).name, ctx.config):
-            decision = decision.then(apply(host=self._given(ctx, host, each), resource=each.resource))
+            decision = decision.then(
+                apply(host=self._given(ctx, host, each), resource=each.resource)
+            )
         return decision
 
     def translate(self, ctx: Context[NamespaceConfig], virtual: Obj) -> Obj:
@@ -146,7 +154,10 @@ class NamespaceSyncer(Mirror[NamespaceConfig], Grants[NamespaceConfig]):
         if decision := _not_needed(ctx, key_of(virtual).name):
             return decision
         most = ctx.config.most
-        if len(ctx.reader.keys(Side.HOST, NAMESPACES)) >= most and len(shares.copied(ctx, NAMESPACES)) >= most:
+        if (
+            len(ctx.reader.keys(Side.HOST, NAMESPACES)) >= most
+            and len(shares.copied(ctx, NAMESPACES)) >= most
+        ):
             why = f"this virtual cluster has {most} namespaces where Pods run already"
             raise Refused(f"{why}: delete others", reason="TooManyNamespaces")
         decision = super().sync_down(ctx, virtual)

@@ -173,7 +173,9 @@ class NetworkPolicySyncer(
         left = dict(spec)
         for _, direction, peers in DIRECTIONS:
             if spec.get(direction):
-                left[direction] = _allowed_rules(spec[direction], peers, ctx.config.allowed_cidrs.of(direction))
+                left[direction] = _allowed_rules(
+                    spec[direction], peers, ctx.config.allowed_cidrs.of(direction)
+                )
         if left == spec:
             return host
         return {**host, "spec": left}

@@ -126,7 +126,9 @@ class ServiceConfig(Config):
     allow: ServicesAllowed = ServicesAllowed()
 
 
-class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Grants[ServiceConfig], Initialize, OwnController):
+class ServiceSyncer(
+    Mirror[ServiceConfig], Excludes[ServiceConfig], Grants[ServiceConfig], Initialize, OwnController
+):
     """Copies Services; the virtual side owns the spec, and both agree on addresses and node ports.
 
     The host is asked for the ones that the virtual API server has drawn. If it has given them to
@@ -159,7 +161,12 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Grants[Servi
         "spec.selector": Selects(PODS, "map", empty_selects_nothing=True),
     }
     rights = (Right(Side.VIRTUAL, SERVICES, ("patch",)),)
-    grants = ("spec.externalIPs", "spec.externalName", "spec.loadBalancerClass", "spec.loadBalancerIP")
+    grants = (
+        "spec.externalIPs",
+        "spec.externalName",
+        "spec.loadBalancerClass",
+        "spec.loadBalancerIP",
+    )
     fixed_grants = ("spec.externalName", "spec.loadBalancerClass")
 
     def __init__(self) -> None:
@@ -241,11 +248,18 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Grants[Servi
         spec = host.get("spec") or {}
         refused = []
         for field, option in _ALLOWED_BY.items():
-            if spec.get(field) and not getattr(ctx.config.allow, option) and ctx.marks.is_set(host, "spec", field):
+            if (
+                spec.get(field)
+                and not getattr(ctx.config.allow, option)
+                and ctx.marks.is_set(host, "spec", field)
+            ):
                 refused.append(field)
         if not refused:
             return host
-        return {**host, "spec": {field: value for field, value in spec.items() if field not in refused}}
+        return {
+            **host,
+            "spec": {field: value for field, value in spec.items() if field not in refused},
+        }
 
     def translate(self, ctx: Context[ServiceConfig], virtual: Obj) -> Obj:
         """Return the copy; it selects only this tenant's Pods of this namespace."""

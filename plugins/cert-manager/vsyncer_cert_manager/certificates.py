@@ -23,11 +23,21 @@ from vsyncer_cert_manager.kinds import CERTIFICATES, CLUSTER_ISSUERS, GROUP, ISS
 #: ``secretTemplate`` nothing goes down, see below.
 ALLOWED = AllowedFields(
     *("additionalOutputFormats", "commonName", "dnsNames", "duration", "emailAddresses"),
-    *("encodeUsagesInRequest", "ipAddresses", "isCA", "issuerRef", "literalSubject", "nameConstraints"),
+    *(
+        "encodeUsagesInRequest",
+        "ipAddresses",
+        "isCA",
+        "issuerRef",
+        "literalSubject",
+        "nameConstraints",
+    ),
     *("otherNames", "privateKey", "renewBefore", "renewBeforePercentage", "revisionHistoryLimit"),
     *("secretName", "signatureAlgorithm", "subject", "uris", "usages"),
     *(f"keystores.jks.{field}" for field in ("alias", "create", "password", "passwordSecretRef")),
-    *(f"keystores.pkcs12.{field}" for field in ("create", "password", "passwordSecretRef", "profile")),
+    *(
+        f"keystores.pkcs12.{field}"
+        for field in ("create", "password", "passwordSecretRef", "profile")
+    ),
     *(f"secretTemplate.{part}" for part in ("annotations", "labels")),
 )
 
@@ -59,12 +69,18 @@ class CertificateSyncer(Mirror):
         """
         ALLOWED.refuse_others(virtual.get("spec"), at="spec")
         host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
-        spec: Obj = {name: value for name, value in (host.get("spec") or {}).items() if name != "secretTemplate"}
+        spec: Obj = {
+            name: value
+            for name, value in (host.get("spec") or {}).items()
+            if name != "secretTemplate"
+        }
         if name := dig(virtual, "spec.secretName"):
             key = Key(namespace, name)
             _refuse_taken(ctx, key)
             spec = spec | {"secretTemplate": _marks(ctx, key)}
-        return host | {"spec": spec | {"issuerRef": _issuer(ctx, namespace, spec.get("issuerRef") or {})}}
+        return host | {
+            "spec": spec | {"issuerRef": _issuer(ctx, namespace, spec.get("issuerRef") or {})}
+        }
 
 
 def _refuse_taken(ctx: Context, key: Key) -> None:

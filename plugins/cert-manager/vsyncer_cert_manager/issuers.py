@@ -3,7 +3,17 @@
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
-from syncer.api import AllowedFields, Config, Context, Mirror, Obj, Reference, References, Refused, dig
+from syncer.api import (
+    AllowedFields,
+    Config,
+    Context,
+    Mirror,
+    Obj,
+    Reference,
+    References,
+    Refused,
+    dig,
+)
 from vsyncer_cert_manager.kinds import ISSUERS, SECRETS
 
 #: The names in an Issuer. (cert-manager's API reference, ``IssuerSpec`` of v1.)
@@ -54,7 +64,13 @@ _OTHERS = {
     "acme.solvers[]": ("selector", "dns01.cnameStrategy"),
     "acme.solvers[].http01.ingress": ("class", "ingressClassName", "serviceType"),
     "acme.solvers[].http01.gatewayHTTPRoute": ("serviceType",),
-    "acme.solvers[].http01.gatewayHTTPRoute.parentRefs[]": ("group", "kind", "name", "sectionName", "port"),
+    "acme.solvers[].http01.gatewayHTTPRoute.parentRefs[]": (
+        "group",
+        "kind",
+        "name",
+        "sectionName",
+        "port",
+    ),
     "acme.solvers[].dns01.acmeDNS": ("host",),
     "acme.solvers[].dns01.akamai": ("serviceConsumerDomain",),
     "acme.solvers[].dns01.azureDNS": (
@@ -71,7 +87,9 @@ _OTHERS = {
 def _allowed() -> AllowedFields:
     """Return all fields that tenants may set; beside the name of a Secret there may be a key."""
     keys = [path.removesuffix("name") + "key" for path in _NAMES if path.endswith("Ref.name")]
-    others = [f"{above}.{field}".lstrip(".") for above, fields in _OTHERS.items() for field in fields]
+    others = [
+        f"{above}.{field}".lstrip(".") for above, fields in _OTHERS.items() for field in fields
+    ]
     return AllowedFields(*_NAMES, *keys, *others)
 
 
@@ -138,7 +156,9 @@ def _refuse(given: object, refused: Mapping[str, str], *, at: str) -> None:
 
 
 def _refuse_gateways(solver: object, allowed: Collection[str], *, at: str) -> None:
-    parents = dig(solver, "http01.gatewayHTTPRoute.parentRefs") if isinstance(solver, dict) else None
+    parents = (
+        dig(solver, "http01.gatewayHTTPRoute.parentRefs") if isinstance(solver, dict) else None
+    )
     for index, parent in enumerate(parents if isinstance(parents, list) else ()):
         if isinstance(parent, dict) and parent.get("name") not in allowed:
             why = "can't be synced: that is a Gateway of the host, and sync.toHost.issuers.gateways doesn't name it"

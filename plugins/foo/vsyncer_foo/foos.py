@@ -1,6 +1,18 @@
 """Foos of the sample controller: the spec goes down, the status comes up, and unwanted copies are deleted."""
 
-from syncer.api import Context, Decision, Obj, Pair, Resource, Sync, SyncDown, Syncer, SyncUp, apply, delete
+from syncer.api import (
+    Context,
+    Decision,
+    Obj,
+    Pair,
+    Resource,
+    Sync,
+    SyncDown,
+    Syncer,
+    SyncUp,
+    apply,
+    delete,
+)
 
 FOOS = Resource("samplecontroller.k8s.io/v1alpha1", "Foo", "foos")
 

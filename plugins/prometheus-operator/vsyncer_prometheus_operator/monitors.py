@@ -16,8 +16,17 @@ _FIELDS = (
     *("selector", "namespaceSelector", "selectorMechanism", "serviceDiscoveryRole"),
     *("jobLabel", "targetLabels", "podTargetLabels", "keepDroppedTargets", "bodySizeLimit"),
     *("sampleLimit", "targetLimit", "labelLimit", "labelNameLengthLimit", "labelValueLengthLimit"),
-    *("scrapeProtocols", "fallbackScrapeProtocol", "scrapeNativeHistograms", "scrapeClassicHistograms"),
-    *("nativeHistogramBucketLimit", "nativeHistogramMinBucketFactor", "convertClassicHistogramsToNHCB"),
+    *(
+        "scrapeProtocols",
+        "fallbackScrapeProtocol",
+        "scrapeNativeHistograms",
+        "scrapeClassicHistograms",
+    ),
+    *(
+        "nativeHistogramBucketLimit",
+        "nativeHistogramMinBucketFactor",
+        "convertClassicHistogramsToNHCB",
+    ),
 )
 
 

@@ -185,7 +185,9 @@ class ServedFleet:
 
         async with AsyncExitStack() as stack:
             memory = stack.enter_context(self._memory.joined(cluster, ended.set))
-            virtual = connect_virtual(cluster, process.metrics, stack, replies=memory.replies, moved=move)
+            virtual = connect_virtual(
+                cluster, process.metrics, stack, replies=memory.replies, moved=move
+            )
             must_be_another(name, virtual, process.host)
             served = startup.add(process, cluster, virtual, budget=memory.objects, work=memory.work)
             stack.push_async_callback(process.remove, name)
@@ -198,7 +200,9 @@ class ServedFleet:
                     # Imported late: it takes some megabytes.
                     from syncer.daemon.kubelet.node_server import answering
 
-                    kubelets = answering(served, cluster.kubelet, self._kubelet_ports, memory.connections)
+                    kubelets = answering(
+                        served, cluster.kubelet, self._kubelet_ports, memory.connections
+                    )
                     await stack.enter_async_context(kubelets)
                 await _ends_before(_served(served, cluster), ended)
 

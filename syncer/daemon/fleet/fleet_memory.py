@@ -32,7 +32,9 @@ class ClusterMemory:
         self.replies = ByteBudget(parent=part, divided=True)
         self._in_work = ByteBudget(parent=part, divided=True)
         self.work = self._in_work.of("work")
-        self.connections = ByteBudget(memory_limit() // 4 or DEFAULT_BYTES, parent=part, divided=True)
+        self.connections = ByteBudget(
+            memory_limit() // 4 or DEFAULT_BYTES, parent=part, divided=True
+        )
         self.limit(most)
 
     def limit(self, most: int) -> None:

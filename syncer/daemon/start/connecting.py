@@ -229,7 +229,9 @@ def _connect(
         login = read_login(settings, os.environ)
         for warning in warnings_of(login, side, option, may_run_programs=given.may_run_programs):
             log.warning(warning, cluster=name, side=side)
-        client = connect(settings, side=side, environ=os.environ, name=name, replies=replies, moved=moved)
+        client = connect(
+            settings, side=side, environ=os.environ, name=name, replies=replies, moved=moved
+        )
     except ConfigError as error:
         problems = [replace(each, path=each.path or option) for each in error.problems]
         raise type(error)(*problems) from error

@@ -171,7 +171,12 @@ def _policies_of(ctx: Context, home: str) -> _Policies | None:
     if len(keys) > MOST_READ:
         return _MANY
     # The index has frozen sets, so neither they nor the texts in them are hashed again.
-    state = frozenset([frozenset(reader.values(Side.VIRTUAL, NETWORK_POLICIES, _BY_NAMESPACE, key)) for key in keys])
+    state = frozenset(
+        [
+            frozenset(reader.values(Side.VIRTUAL, NETWORK_POLICIES, _BY_NAMESPACE, key))
+            for key in keys
+        ]
+    )
     return _parsed(home, state, config)
 
 
@@ -202,7 +207,9 @@ def _parsed(home: str, state: _State, config: NetworkPolicyConfig) -> _Policies:
             selector = summary["selector"]
             parts += selector_size(selector)
             if parts > MOST_EXPRESSIONS:
-                why = f"the NetworkPolicies there select Pods by more than {MOST_EXPRESSIONS} labels"
+                why = (
+                    f"the NetworkPolicies there select Pods by more than {MOST_EXPRESSIONS} labels"
+                )
                 why = f"{why}, expressions and values together; use fewer"
                 return _Policies(size=size, reason=f"{_WHOLE}: {why}")
             labels = summary.get("labels")

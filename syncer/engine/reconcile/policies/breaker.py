@@ -131,11 +131,17 @@ class CircuitBreaker:
 
         alone = [write for write in unseen if self._is_left_alone(observed, write)]
         if len(alone) < len(unseen) and not self._is_counted(controller):
-            return wait(f"{decision.reason}; how many more would be deleted is being counted", after=NEXT)
+            return wait(
+                f"{decision.reason}; how many more would be deleted is being counted", after=NEXT
+            )
 
         left = tuple(write for write in decision.writes if not any(write is one for one in alone))
         for write in left:
-            stopped = self.stopped.get((controller.name, write.side)) if write.verb is Verb.DELETE else None
+            stopped = (
+                self.stopped.get((controller.name, write.side))
+                if write.verb is Verb.DELETE
+                else None
+            )
             if stopped and (key_of(write.obj), uid_of(write.obj)) in stopped.objects:
                 raise Refused(f"held by the deletion breaker: {stopped}", reason=REASON)
         if not alone:
@@ -152,10 +158,14 @@ class CircuitBreaker:
         """
         found = {(one.side, one.key, one.uid): one for one in doomed}
         for request in self.requests(controller.syncer.name):
-            found |= {(one.side, one.key, one.uid): one for one in self._doomed_by(controller, request)}
+            found |= {
+                (one.side, one.key, one.uid): one for one in self._doomed_by(controller, request)
+            }
             yield self._weight(controller, request)
         for side in Side:
-            yield from self._judge(controller, side, [one for one in found.values() if one.side is side])
+            yield from self._judge(
+                controller, side, [one for one in found.values() if one.side is side]
+            )
 
     def confirm(self, chosen: Callable[[str], bool]) -> list[StoppedDeletions]:
         """Release the held deletions of the chosen syncers, and return them, so that their requests
@@ -164,8 +174,14 @@ class CircuitBreaker:
         confirmed = [stopped for stopped in self.stopped.values() if chosen(stopped.syncer)]
         for stopped in confirmed:
             del self.stopped[stopped.syncer, stopped.side]
-            self._confirmed |= {(stopped.syncer, stopped.side, key, uid) for key, uid in stopped.objects}
-            about = {"cluster": self._settings.cluster, "syncer": stopped.syncer, "side": stopped.side}
+            self._confirmed |= {
+                (stopped.syncer, stopped.side, key, uid) for key, uid in stopped.objects
+            }
+            about = {
+                "cluster": self._settings.cluster,
+                "syncer": stopped.syncer,
+                "side": stopped.side,
+            }
             log.warning("deletions are confirmed", **about, number=len(stopped.objects))
         return confirmed
 
@@ -179,7 +195,11 @@ class CircuitBreaker:
 
     def holds(self, request: SyncRequest) -> bool:
         """Return True if a deletion of this request is held."""
-        return any(request in stopped.requests for (name, _), stopped in self.stopped.items() if name == request.syncer)
+        return any(
+            request in stopped.requests
+            for (name, _), stopped in self.stopped.items()
+            if name == request.syncer
+        )
 
     def drop(self, syncer: str) -> None:
         """Forget a syncer that has stopped."""
@@ -192,7 +212,9 @@ class CircuitBreaker:
     def _is_left_alone(self, observed: Observed, write: Write) -> bool:
         """Return True if a drift policy leaves an object alone whose counterpart went missing unseen."""
         is_orphan = observed.on(write.side.other) is None
-        return is_orphan and policies(self._settings, observed.controller.name).of("orphan") not in (None, "repair")
+        return is_orphan and policies(self._settings, observed.controller.name).of(
+            "orphan"
+        ) not in (None, "repair")
 
     def _is_counted(self, controller: BoundSyncer) -> bool:
         """Count for a step. Return True once all deletions that the latest list makes due are counted.
@@ -229,7 +251,9 @@ class CircuitBreaker:
             may_be_many = self.limits is not None and len(suspects) > self.limits.count
             if may_be_many:
                 for request in suspects:
-                    doomed += [one for one in self._doomed_by(controller, request) if one.side is side]
+                    doomed += [
+                        one for one in self._doomed_by(controller, request) if one.side is side
+                    ]
                     yield self._weight(controller, request)
             yield from self._judge(controller, side, doomed)
 
@@ -253,10 +277,17 @@ class CircuitBreaker:
         if store is None:
             return False
         if observed.on(other) is None:
-            return not store.saw_go(observed.request.key if other is Side.VIRTUAL else observed.host_key)
-        return other_owner(observed.virtual, observed.host, uid_mark=self._settings.marks.uid) is not None
+            return not store.saw_go(
+                observed.request.key if other is Side.VIRTUAL else observed.host_key
+            )
+        return (
+            other_owner(observed.virtual, observed.host, uid_mark=self._settings.marks.uid)
+            is not None
+        )
 
-    def _judge(self, controller: BoundSyncer, side: Side, doomed: list[PlannedDeletion]) -> Iterator[int]:
+    def _judge(
+        self, controller: BoundSyncer, side: Side, doomed: list[PlannedDeletion]
+    ) -> Iterator[int]:
         """Hold these deletions if they are too many, otherwise release them; yield the cost of each step."""
         name = controller.syncer.name
         total = 0
@@ -304,7 +335,9 @@ class CircuitBreaker:
             yield cost
         return total
 
-    def _doomed_by(self, controller: BoundSyncer, request: SyncRequest) -> Iterator[PlannedDeletion]:
+    def _doomed_by(
+        self, controller: BoundSyncer, request: SyncRequest
+    ) -> Iterator[PlannedDeletion]:
         try:
             decision = self._decide(controller, request)
         except Exception:  # noqa: BLE001 — it deletes nothing either, and its own request reports it
@@ -313,7 +346,9 @@ class CircuitBreaker:
             if write.verb is Verb.DELETE and not write.revokes:
                 yield PlannedDeletion(write.side, key_of(write.obj), uid_of(write.obj), request)
 
-    def _suspects(self, controller: BoundSyncer, side: Side) -> Iterator[tuple[SyncRequest | None, int]]:
+    def _suspects(
+        self, controller: BoundSyncer, side: Side
+    ) -> Iterator[tuple[SyncRequest | None, int]]:
         """Yield the requests of objects on a side whose counterpart went missing unseen, or is
         another one, and None for other objects; each with its cost.
         """

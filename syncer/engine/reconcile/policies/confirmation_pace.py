@@ -22,7 +22,9 @@ LONGEST = 60.0
 #: Turns that are kept at least before those of writes that didn't come back are dropped.
 _KEPT = 1024
 #: The reason of a request that waits for its turn.
-CONFIRMED_LATER = "it names many objects that are not there, and the host is asked about them in turn"
+CONFIRMED_LATER = (
+    "it names many objects that are not there, and the host is asked about them in turn"
+)
 
 
 class ConfirmationPace:
@@ -44,7 +46,9 @@ class ConfirmationPace:
         further = len(plan.vacant) - FREE
         if further <= 0:
             return None
-        ref = next((each.ref for each in plan.writes if each.calls and each.ref.side is Side.HOST), None)
+        ref = next(
+            (each.ref for each in plan.writes if each.calls and each.ref.side is Side.HOST), None
+        )
         if ref is None:
             return None
         now = self._clock()

@@ -38,7 +38,9 @@ class FutilePatches:
         self._marks = marks
         self._clock = clock
         #: By object, and by the operation and path of a field.
-        self._known: LRUCache[ObjectRef, dict[tuple[Operation, Path], _Rewritten]] = LRUCache(REMEMBERED)
+        self._known: LRUCache[ObjectRef, dict[tuple[Operation, Path], _Rewritten]] = LRUCache(
+            REMEMBERED
+        )
 
     def drop_futile(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
         """Return the write without the fields that are as the API server makes them of what they are to be."""
@@ -74,7 +76,11 @@ class FutilePatches:
         else:
             found = changes(call, reply, self._marks)
         ended = self._clock() + AGAIN_SECONDS
-        new = {(kind, path): _Rewritten(ours, theirs, ended) for path, ours, theirs in found if ours != theirs}
+        new = {
+            (kind, path): _Rewritten(ours, theirs, ended)
+            for path, ours, theirs in found
+            if ours != theirs
+        }
         if call.kind is not Operation.CREATE and self._known:
             new = {**self._known.get(ref, {}), **new}
         if new:

@@ -63,7 +63,9 @@ class HostNamespaces:
 
     def is_ours(self, namespace: Obj) -> bool:
         """Return True if a host namespace was made for the virtual cluster."""
-        return self._settings.marks.is_ours(namespace, cluster=self._settings.identity, resource=NAMESPACES)
+        return self._settings.marks.is_ours(
+            namespace, cluster=self._settings.identity, resource=NAMESPACES
+        )
 
     def _is_given(self, namespace: str) -> bool:
         """Return True if it needs no mark of ours: the translator or the configuration names it."""
@@ -82,9 +84,18 @@ class HostNamespaces:
         for write in withheld:
             namespace = write.obj["metadata"].get("namespace", "")
             if why := self.forbids(namespace):
-                if resource == SERVICE_ACCOUNTS:  # each namespace has one, which nobody has asked for
-                    return replace(decision, writes=(), outcome=Outcome.SKIPPED, reason=f"its host namespace: {why}")
-                raise Refused(f"nothing of its namespace is synced: {why}", reason="NamespaceRefused")
+                if (
+                    resource == SERVICE_ACCOUNTS
+                ):  # each namespace has one, which nobody has asked for
+                    return replace(
+                        decision,
+                        writes=(),
+                        outcome=Outcome.SKIPPED,
+                        reason=f"its host namespace: {why}",
+                    )
+                raise Refused(
+                    f"nothing of its namespace is synced: {why}", reason="NamespaceRefused"
+                )
             if why := self.lacks(namespace):
                 others = tuple(each for each in decision.writes if each not in withheld)
                 on = ObjectRef(Side.HOST, NAMESPACES, Key("", namespace))
@@ -111,7 +122,9 @@ class HostNamespaces:
         if not resource.namespaced or (self._fixed is None and write.verb is Verb.DELETE):
             return
         if why := self.forbids(namespace) or self.lacks(namespace):
-            raise Refused(f"the host namespace {namespace} is not one that this virtual cluster may write to: {why}")
+            raise Refused(
+                f"the host namespace {namespace} is not one that this virtual cluster may write to: {why}"
+            )
 
     def _puts(self, write: Write, resource: Resource) -> bool:
         wanted = write.resource or resource

@@ -13,7 +13,17 @@ from collections.abc import Callable, Iterable
 
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, wait
-from syncer.api.objects import Key, Obj, ObjectRef, Side, SyncRequest, annotations_of, is_deleting, key_of, uid_of
+from syncer.api.objects import (
+    Key,
+    Obj,
+    ObjectRef,
+    Side,
+    SyncRequest,
+    annotations_of,
+    is_deleting,
+    key_of,
+    uid_of,
+)
 from syncer.api.sources import Source
 from syncer.engine.reconcile.plan import Observed
 from syncer.engine.stores.identity import NOTE_KEY
@@ -111,7 +121,9 @@ class Pause:
         if virtual is None and host is None and not observed.controller.direction.fakes:
             return None
         if host is not None and self.holds(host):
-            decision = self._wait(ObjectRef(Side.HOST, observed.controller.syncer.host_resource, key_of(host)))
+            decision = self._wait(
+                ObjectRef(Side.HOST, observed.controller.syncer.host_resource, key_of(host))
+            )
             if self._has_ended(observed):
                 self.kept[observed.request] = decision.reason
             return decision
@@ -154,7 +166,9 @@ class Pause:
 
     def _wait(self, by: ObjectRef) -> Decision:
         """Return a wait until the mark is removed."""
-        return wait(f"paused: remove the annotation {self._marks.paused} from {by} to go on", on=(by,))
+        return wait(
+            f"paused: remove the annotation {self._marks.paused} from {by} to go on", on=(by,)
+        )
 
     def _mark_of(self, obj: Obj) -> str:
         """Return the mark, ``""`` if there is none."""

@@ -44,7 +44,11 @@ def _with_origin(observed: Observed, write: Write) -> Write:
     An object that merely left the selection is added to the cache, and decided about as it is.
     """
     host = observed.controller.host
-    if not observed.controller.direction.comes_up or write.side is Side.HOST or observed.host is not None:
+    if (
+        not observed.controller.direction.comes_up
+        or write.side is Side.HOST
+        or observed.host is not None
+    ):
         return write
     assert host is not None, "what comes up is watched on the host"
     if observed.host_key in host or (host.saw_go(observed.host_key) and not was_just_listed(host)):

@@ -49,7 +49,9 @@ class Refusals:
     def note(self, planned: PlannedWrite, error: Exception) -> PostponedFields:
         """Record that a merge was refused, and return the report about it; the error itself is the news."""
         why = shortened(f"{planned.ref.resource}/{planned.write.subresource} is refused: {error}")
-        self._known[planned.ref, _hash(planned.write)] = _Refusal(why, self._clock() + AGAIN_SECONDS)
+        self._known[planned.ref, _hash(planned.write)] = _Refusal(
+            why, self._clock() + AGAIN_SECONDS
+        )
         return PostponedFields(why, AGAIN_SECONDS, new=False)
 
 

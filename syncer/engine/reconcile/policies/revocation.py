@@ -11,7 +11,16 @@ from dataclasses import replace
 
 from syncer.api.decision import Decision, Precondition, Verb, Warned, Write
 from syncer.api.errors import Refused
-from syncer.api.objects import Obj, ObjectRef, Side, annotations_of, is_deleting, key_of, labels_of, uid_of
+from syncer.api.objects import (
+    Obj,
+    ObjectRef,
+    Side,
+    annotations_of,
+    is_deleting,
+    key_of,
+    labels_of,
+    uid_of,
+)
 from syncer.api.optional_roles import Grants
 from syncer.api.paths import EACH, Steps, path_steps
 from syncer.engine.reconcile.calls import fields_before
@@ -32,7 +41,9 @@ class Revocation:
     ``is_paused`` returns True for a copy that the host's operator has paused.
     """
 
-    def __init__(self, controller: BoundSyncer, patcher: Patcher, is_paused: Callable[[Obj], bool]) -> None:
+    def __init__(
+        self, controller: BoundSyncer, patcher: Patcher, is_paused: Callable[[Obj], bool]
+    ) -> None:
         syncer = controller.syncer
         self._syncer = syncer if isinstance(syncer, Grants) else None
         self._patcher = patcher
@@ -53,11 +64,17 @@ class Revocation:
         read, and isn't selected.
         """
         host = observed.host
-        if host is None or self._is_paused(host) or not observed.controller.direction.is_real(observed.ctx, host):
+        if (
+            host is None
+            or self._is_paused(host)
+            or not observed.controller.direction.is_real(observed.ctx, host)
+        ):
             return None
         if observed.error is not None and not _is_selected(observed):
             section = f"sync.{observed.controller.syncer.section}.selector"
-            return _deleted(observed, host, f"the labels of the original are not those of {section}")
+            return _deleted(
+                observed, host, f"the labels of the original are not those of {section}"
+            )
         if self._syncer is None:
             return None
         if observed.unreadable_host:
@@ -72,7 +89,11 @@ class Revocation:
         if left is None:
             if self._is_rewritten:
                 return None
-            return _deleted(observed, host, "its copy on the host grants access that this virtual cluster may not have")
+            return _deleted(
+                observed,
+                host,
+                "its copy on the host grants access that this virtual cluster may not have",
+            )
 
         decision = Decision()
         if left is not host and left != host:
@@ -100,7 +121,9 @@ class Revocation:
         write = Write(Side.HOST, Verb.REVOKE, left, revokes=True)
         decision = Decision((write,), why, warning=Warned(EVENT, why))
         with suppress(Refused):
-            decision = self._patcher.apply(decision, ctx=observed.ctx, virtual=observed.virtual, host=host)
+            decision = self._patcher.apply(
+                decision, ctx=observed.ctx, virtual=observed.virtual, host=host
+            )
         [write] = decision.writes
         for path in self._fixed:
             if not same(at(write.obj, path), at(host, path)):
@@ -150,16 +173,23 @@ def _crossing(observed: Observed, host: Obj) -> Obj:
         gone = [
             name
             for name in names
-            if name in there and not ctx.metadata.crosses(part, name) and not ctx.marks.is_mark(name)
+            if name in there
+            and not ctx.metadata.crosses(part, name)
+            and not ctx.marks.is_mark(name)
         ]
         if gone:
-            left = {**left, part: {name: value for name, value in there.items() if name not in gone}}
+            left = {
+                **left,
+                part: {name: value for name, value in there.items() if name not in gone},
+            }
     return host if left is metadata else {**host, "metadata": left}
 
 
 def _revoking(decision: Decision) -> Decision:
     """Return a decision of which no policy holds back the writes."""
-    return replace(decision, writes=tuple([replace(write, revokes=True) for write in decision.writes]))
+    return replace(
+        decision, writes=tuple([replace(write, revokes=True) for write in decision.writes])
+    )
 
 
 def _deleted(observed: Observed, host: Obj, why: str) -> Decision:
@@ -172,6 +202,10 @@ def _deleted(observed: Observed, host: Obj, why: str) -> Decision:
 
 def _parts(left: Obj, host: Obj) -> list[str]:
     """Return the names of the fields, and of labels and annotations, that differ."""
-    parts = {name for name in left.keys() | host.keys() if name != "metadata" and left.get(name) != host.get(name)}
+    parts = {
+        name
+        for name in left.keys() | host.keys()
+        if name != "metadata" and left.get(name) != host.get(name)
+    }
     of_metadata = {"labels": labels_of, "annotations": annotations_of}
     return sorted(parts | {name for name, part in of_metadata.items() if part(left) != part(host)})

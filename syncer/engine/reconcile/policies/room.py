@@ -15,7 +15,9 @@ SMALL = 8 << 10
 #: MB while its copy is created.
 DECODED_OVERHEAD = 8
 #: The reason of a large request that waits for room.
-TOO_HEAVY = "other large objects of this virtual cluster are worked on first, as they take much memory"
+TOO_HEAVY = (
+    "other large objects of this virtual cluster are worked on first, as they take much memory"
+)
 
 
 class Room:
@@ -32,7 +34,10 @@ class Room:
         size = 0
         observed = plan.observed
         controller = observed.controller
-        for store, key in ((controller.virtual, observed.request.key), (controller.host, observed.host_key)):
+        for store, key in (
+            (controller.virtual, observed.request.key),
+            (controller.host, observed.host_key),
+        ):
             if store is not None and (entry := store.entry(key)) is not None:
                 size += entry.size
         for planned in plan.writes:

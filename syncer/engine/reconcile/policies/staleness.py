@@ -45,7 +45,10 @@ def delay_unconfirmed_deletions(observed: Observed, decision: Decision) -> Decis
     left = _doubt(observed)
     if left <= 0:
         return decision
-    return wait(f"{decision.reason}, as it was listed a moment ago; that may be old", after=max(left, LEAST_WAIT))
+    return wait(
+        f"{decision.reason}, as it was listed a moment ago; that may be old",
+        after=max(left, LEAST_WAIT),
+    )
 
 
 def _doubt(observed: Observed) -> float:
@@ -63,7 +66,9 @@ def _is_unconfirmed(observed: Observed, write: Write) -> bool:
     if write.precondition is not None:
         return False
     other = observed.on(write.side.other)
-    is_cause = other is not None and is_deleting(other) and not observed.controller.direction.outlasts_mark
+    is_cause = (
+        other is not None and is_deleting(other) and not observed.controller.direction.outlasts_mark
+    )
     return other is not None and not is_cause
 
 
@@ -71,6 +76,8 @@ def _stores(observed: Observed) -> Iterable[SideInformer]:
     """Return the stores that a decision may be made from."""
     controller = observed.controller
     view = controller.view
-    users = view.references.stores(controller.syncer.resource) if controller.syncer.when_used else ()
+    users = (
+        view.references.stores(controller.syncer.resource) if controller.syncer.when_used else ()
+    )
     copies = view.copies() if controller.syncer.reads_copies else ()
     return (*controller.stores, *controller.extras, *copies, *users)

@@ -50,7 +50,9 @@ class WritePace:
             if planned.calls:
                 times = self._recent.get(planned.ref) or self._earlier.get(planned.ref)
                 if times:
-                    seconds = max(seconds, times[len(planned.calls) >= MOST] + WINDOW - self._clock())
+                    seconds = max(
+                        seconds, times[len(planned.calls) >= MOST] + WINDOW - self._clock()
+                    )
         if seconds <= 0:
             return None
         return Deferred(PACED, seconds, backs_off=written_from == plan.original)
