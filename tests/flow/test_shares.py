@@ -4,9 +4,23 @@ import asyncio
 from typing import Any
 
 import pytest
-from harness import CLUSTER, HOME, NAMESPACE, Daemon, Tenant, Two, between, built_in, namespace, play, serving, until
+from harness import (
+    CLUSTER,
+    HOME,
+    NAMESPACE,
+    Daemon,
+    Tenant,
+    Two,
+    between,
+    built_in,
+    connected,
+    namespace,
+    play,
+    serving,
+    until,
+)
 
-from syncer.api import Obj, dig
+from syncer.api import Marks, Obj, dig, labels_of
 from syncer.byte_budget import ByteBudget
 from syncer.config import config_with
 from syncer.config.options import Kubelet
@@ -76,8 +90,8 @@ def test_virtual_cluster_has_no_more_host_namespaces_than_it_may(two: Two) -> No
     async def scenario() -> None:
         async with between(two.host, [(config, two.virtual)], workers=32) as daemon:
             await daemon.settled()
-            homes = [each for each in two.host.objects("namespaces") if each["metadata"]["name"] != HOME]
-            assert len(homes) == 3
+            namespaces = two.host.objects("namespaces")
+            assert len([each for each in namespaces if Marks().cluster in labels_of(each)]) == 3
 
     play(scenario)
 
@@ -109,7 +123,7 @@ def test_virtual_cluster_on_many_nodes_leaves_kubelet_ports_to_others(two: Two) 
     in_use.shared = True
 
     def kubelets(daemon: Daemon, tenant: Tenant) -> Any:
-        return answering(daemon.process.served[tenant.cluster], section, in_use, ByteBudget())
+        return answering(connected(daemon, tenant.cluster), section, in_use, ByteBudget())
 
     async def scenario() -> None:
         syncers = built_in("pods", "nodes", "serviceaccounts")
