@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import TypedDict
 from weakref import WeakSet
 
+from syncer.api.errors import Unreachable
 from syncer.api.objects import Side
 from syncer.byte_budget import ByteBudget
 from syncer.clusters import kubeconfig
 from syncer.clusters.client import Client, SideClient
+from syncer.clusters.codec import DecodeError
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.dialer import Dialer
 from syncer.clusters.errors import ClusterOrigin
@@ -227,8 +229,13 @@ async def first_contact(cluster: SideClient) -> str:
     The messages of the errors name the address, the file and the certificate at fault.
 
     Raises:
-        Unreachable: There is no response, or the server isn't trusted.
+        Unreachable: There is no response, or not that of an API server, or the server isn't
+            trusted.
         Unauthorized: The credentials aren't accepted.
     """
-    version = await cluster.fetch("/version")
+    try:
+        version = await cluster.fetch("/version")
+    except DecodeError as error:
+        where = f"{cluster.title} ({cluster.origin.address})"
+        raise Unreachable(f"{where} doesn't answer as an API server: {error}") from None
     return str(version.get("gitVersion", ""))

@@ -136,7 +136,9 @@ async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
             f"exec plugin {plugin.command} gave no answer in {seconds:g} s",
         ) from None
     finally:
-        if process.poll() is None:
+        # Children that it has left have its output open, so they are ended, too. Before it is
+        # polled, no other group can have its number.
+        if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await _ended(process)

@@ -5,6 +5,7 @@ import base64
 import json
 import logging
 import sys
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -346,6 +347,39 @@ def test_plugin_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
     plugin = script(tmp_path, "import subprocess\nsubprocess.run(['sleep', '1000'])")
     with pytest.raises(PluginFailed, match=r"gave no answer in 1\.5 s"):
         asyncio.run(issue(plugin, seconds=1.5))
+
+
+#: Waits until the plugin has exited, which isn't reaped yet, and keeps its output open.
+_LEFT = """
+until grep -q "^State:.Z" /proc/$PPID/status; do sleep 0.01; done
+echo $$ >child.new; mv child.new child; exec sleep 1000
+"""
+
+
+def test_child_that_a_plugin_leaves_with_its_output_is_ended(tmp_path: Path) -> None:
+    start = f"import subprocess\nsubprocess.Popen(['sh', '-c', {_LEFT!r}], cwd={str(tmp_path)!r})"
+    plugin = script(tmp_path, start)
+    child = tmp_path / "child"
+
+    async def main() -> None:
+        task = asyncio.create_task(issue(plugin))
+        while not child.exists():  # noqa: ASYNC110 — another process makes it
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    status = Path(f"/proc/{child.read_text().strip()}/status")
+    while _runs(status):
+        time.sleep(0.01)
+
+
+def _runs(status: Path) -> bool:
+    try:
+        return "State:\tZ" not in status.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def test_plugin_that_is_not_installed_shows_the_hint() -> None:
