@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from crowded_scene import CrowdedScene, limits_of_charts
-from memory_group import memory_group
+
+from hack.memory_group import memory_group
 
 #: The factor by which the median may grow.
 SLOWER = 2.0

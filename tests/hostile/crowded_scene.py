@@ -5,10 +5,8 @@ All API servers are in processes of their own, so that none delays another one.
 
 import base64
 import random
-import socket
-import ssl
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,9 +19,9 @@ from hostile_chaos.fleet import Fleet, listed
 from hostile_chaos.pulse import PREFERRED
 from hostile_chaos.servers import PULSE, RemoteServer, StagedServer
 from hostile_scene import COPIED, DAEMON, NAMESPACE, OTHERS, HostileScene, eventually
-from kubelet_client import KubeletClient
-from memory_group import MemoryGroup
+from kubelet_client import KubeletClient, follow, with_logs
 
+from hack.memory_group import MemoryGroup
 from kube_envtest import ApiServer
 from syncer.api import Key, dig
 from syncer.resources.kinds import CONFIG_MAPS
@@ -50,45 +48,11 @@ def limits_of_charts() -> dict[str, int]:
     return found
 
 
-class EndlessLog:
-    """A log that never ends."""
-
-    async def batches(self) -> AsyncIterator[list[bytes]]:
-        while True:
-            yield [b"x" * (64 << 10)]
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-def with_logs(server: ApiServer) -> None:
-    """Let a server answer requests for logs of pods."""
-    serve = server.serve
-
-    async def serving(request: Any) -> Any:
-        if request.path.partition("?")[0].endswith("/log"):
-            return EndlessLog()
-        return await serve(request)
-
-    server.serve = serving  # type: ignore[method-assign]
-
-
 def with_large_objects(server: ApiServer, number: int) -> None:
     """Put large ConfigMaps into a server."""
     for each in range(number):
         text = base64.b64encode(random.Random(each).randbytes(SIZE * 3 // 4)).decode()
         server.put(configmap(f"c{each}", {"k": text}, namespace=NAMESPACE))
-
-
-def follow(address: tuple[str, int], path: str, stack: ExitStack) -> bytes:
-    """Follow a log, and return how the answer begins; the rest is never read."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    connection = stack.enter_context(context.wrap_socket(socket.create_connection(address), server_hostname=address[0]))
-    head = f"GET {path}?follow=true HTTP/1.1\r\nHost: n\r\nAuthorization: Bearer admin-token\r\n\r\n"
-    connection.sendall(head.encode())
-    return connection.recv(300)
 
 
 @dataclass
@@ -130,8 +94,7 @@ class CrowdedScene:
         """Follow the log of a Pod many times without reading, and return how each answer begins."""
         path = "status.daemonEndpoints.kubeletEndpoint.Port"
         port: int = eventually(lambda: dig(self.scene.tenant.get("nodes", NODE) or {}, path), "the Node has a port")
-        log = f"/containerLogs/{NAMESPACE}/web/app"
-        return [follow(("127.0.0.1", port), log, self.stack) for _ in range(LOGS)]
+        return [follow(port, f"{NAMESPACE}/web", self.stack) for _ in range(LOGS)]
 
     def fill(self) -> None:
         """Put Secrets that lead to API servers with many large objects, and wait until one lacks room."""
