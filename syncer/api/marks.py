@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from syncer.api.objects import LONGEST_LABEL, Key, Obj, Resource, annotations_of, labels_of
+from syncer.remembered import REMEMBERED
 
 #: The prefix of all marks unless the configuration sets another.
 PREFIX = "vsyncer.dev"
-#: Marks of resources that are remembered.
-_REMEMBERED = 1024
 #: The label of a Secret with the kubeconfig of a virtual cluster; the annotations with the name of
 #: that, instead of the Secret's, and with its host namespace, instead of the first that is assigned
 #: to the Secret's namespace.
@@ -171,7 +170,7 @@ class Marks:
         return labels_of(obj).get(self.cluster) == cluster
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def kind_mark(resource: Resource) -> str:
     """Format a resource for the ``kind`` mark: ``Pod``, ``Ingress.networking.k8s.io``."""
     return f"{resource.kind}.{resource.group}" if resource.group else resource.kind

@@ -7,11 +7,10 @@ from functools import lru_cache
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from syncer.api.objects import Json, Obj
+from syncer.remembered import REMEMBERED
 
 #: The step of a path that stands for every item of a list.
 EACH: Final = "[]"
-#: Written paths that are remembered with their steps.
-_REMEMBERED = 4096
 
 #: The steps of a path, from the top of the object.
 Steps: TypeAlias = tuple[str, ...]
@@ -53,7 +52,7 @@ def path_steps(path: FieldPath) -> Steps:
     return _steps_of(path) if isinstance(path, str) else path
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def _steps_of(path: str) -> Steps:
     """Return the steps of a written path. Steps of an object's own names aren't cached: tenants
     choose them.

@@ -26,6 +26,7 @@ from syncer.api.references import (
     reserved_ending,
 )
 from syncer.api.sources import Source
+from syncer.remembered import REMEMBERED
 
 
 class Named(NamedTuple):
@@ -220,12 +221,9 @@ def _is_ours(ctx: Context, obj: Obj, resource: Resource) -> bool:
 # -- compiling -------------------------------------------------------------------------------------
 
 
-#: Compiled tables of references that are kept.
-_REMEMBERED = 512
-
 #: The walkers of the tables that were compiled last, by path and identity of each reference. The
 #: references are kept with their walker, so that no other object gets their identities.
-_compiled: LRUCache[tuple[tuple[str, int], ...], "_CompiledTable"] = LRUCache(_REMEMBERED)
+_compiled: LRUCache[tuple[tuple[str, int], ...], "_CompiledTable"] = LRUCache(REMEMBERED)
 
 
 class _CompiledTable(NamedTuple):

@@ -19,6 +19,7 @@ from syncer.daemon.served_cluster import ServedCluster
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.observe.events import EventRecorder
 from syncer.observe.logs import get_logger
+from syncer.remembered import REMEMBERED
 from syncer.resources.kinds import ENFORCED_ON_HOST
 from syncer.token_bucket import TokenBucket
 
@@ -28,8 +29,6 @@ AGAIN_SECONDS = 60.0
 MOST = 20
 #: Seconds until a further object gets an event; others get none.
 REFILL = 30.0
-#: Objects with an event that are remembered, in a virtual cluster.
-REMEMBERED = 1024
 
 REASON = "NotSynced"
 

@@ -15,7 +15,7 @@ from syncer.byte_budget import ByteBudget
 from syncer.clusters.sockets import tune
 from syncer.kubelet.client import ClientConnection
 from syncer.kubelet.errors import RefusedRequest
-from syncer.kubelet.http import MessageHead
+from syncer.kubelet.http import MOST_HELD, MessageHead
 from syncer.kubelet.relay import LINGER_SECONDS
 from syncer.token_bucket import TokenBucket
 
@@ -29,8 +29,6 @@ CONNECTION_OVERHEAD = 512 << 10
 ACCEPTED_A_SECOND = 150.0
 #: Connections that are accepted at once.
 ACCEPTED_AT_ONCE = 600
-#: An answer of more bytes is a large one, which takes memory until its client has it.
-LARGE = 64 << 10
 #: Open files of the process besides these connections, approximately.
 OTHER_FILES = 256
 #: Seconds that a TLS handshake may take.
@@ -98,7 +96,7 @@ class Bounds:
             RefusedRequest: There is no room for a large one.
         """
         size = len(response)
-        if size <= LARGE:
+        if size <= MOST_HELD:
             client.send(response)
             return
         part = self._budget.of(namespace)

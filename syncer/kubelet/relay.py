@@ -9,11 +9,8 @@ from typing import cast
 from syncer.clusters.http1 import GONE, LARGEST_WRITE
 from syncer.clusters.read_buffer import read_buffer
 from syncer.clusters.sockets import read
-from syncer.kubelet.http import body_of
+from syncer.kubelet.http import MOST_HELD, body_of
 
-#: Bytes that may wait to be written to a side before the other one is no longer read, and encrypted
-#: bytes that wait to be decrypted; half of it is more than the largest record of TLS.
-MOST_WAITING = 64 << 10
 #: Bytes that the kernel keeps of what is received or sent; Linux doubles it. It is also the most
 #: that is read at once, and the buffers of TLS stay as large as the largest read and write.
 KERNEL_BUFFER = 32 << 10
@@ -73,8 +70,8 @@ class Relay:
     def join(self, one: asyncio.Transport, other: asyncio.Transport) -> None:
         """Begin: each transport's bytes go to the other one from now on."""
         keep_little(one)
-        one.set_write_buffer_limits(high=MOST_WAITING)
-        other.set_write_buffer_limits(high=MOST_WAITING)
+        one.set_write_buffer_limits(high=MOST_HELD)
+        other.set_write_buffer_limits(high=MOST_HELD)
 
         kind_of_client = _Side if self.upgraded else _LogReader
         first = kind_of_client(self, one, other)
@@ -85,7 +82,7 @@ class Relay:
         self._open = 2
         for side in self._sides:
             side.here.set_protocol(side)
-            read(side.here, on=True, ahead=MOST_WAITING)
+            read(side.here, on=True, ahead=MOST_HELD)
 
     def close(self) -> None:
         """End at once; waiting bytes are lost."""
@@ -174,12 +171,12 @@ class _Side(asyncio.BufferedProtocol):
         """Stop reading because the other side is slower, or read again."""
         self._is_faster = is_faster
         if not self._is_early:
-            read(self.here, on=not is_faster, ahead=MOST_WAITING)
+            read(self.here, on=not is_faster, ahead=MOST_HELD)
 
     def _go_on(self) -> None:
         self._is_early = False
         if not self._is_faster:
-            read(self.here, on=True, ahead=MOST_WAITING)
+            read(self.here, on=True, ahead=MOST_HELD)
 
     def eof_received(self) -> bool:
         """Pass the end on if the other transport supports it; TLS has no half-open connections."""
@@ -249,7 +246,7 @@ class Upstream(asyncio.Protocol):
 
     async def body(self, most: int, seconds: float) -> bytes:
         """Return the body, or its beginning if it is longer than ``most`` bytes or takes longer."""
-        read(self.transport, on=True, ahead=MOST_WAITING)
+        read(self.transport, on=True, ahead=MOST_HELD)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while len(self._data) < most and not self._lost:

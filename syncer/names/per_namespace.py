@@ -6,7 +6,8 @@ from syncer.api import Key, Resource
 from syncer.names.forms import LABEL
 from syncer.names.joined import SEPARATOR, join, split
 from syncer.names.reserved import move_away, move_back
-from syncer.names.single_namespace import REMEMBERED, SingleNamespace, is_remembered
+from syncer.names.single_namespace import SingleNamespace, is_remembered
+from syncer.remembered import REMEMBERED
 
 
 class PerNamespace:

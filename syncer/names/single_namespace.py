@@ -8,11 +8,11 @@ from functools import lru_cache
 from syncer.api import LONGEST_LABEL, LONGEST_NAME, Key, Resource
 from syncer.names.forms import form_of
 from syncer.names.joined import join, split
+from syncer.remembered import REMEMBERED
 
-#: Number of cached translations: those in use, not all. A reconcile translates the same few names
-#: several times. functools' cache answers in 0.2 µs, cachetools' in 0.4 µs; a readable name takes
-#: 1.4 µs to compute and a hashed one 5 µs. They take some 5 MB at most.
-REMEMBERED = 4096
+# A reconcile translates the same few names several times. functools' cache answers in 0.2 µs,
+# cachetools' in 0.4 µs; a readable name takes 1.4 µs to compute and a hashed one 5 µs.
+
 #: Longest namespace and name, together and in bytes, whose translation is cached. API servers
 #: accept 63 and 253, but a reference may contain any text, which would be cached long after its
 #: object is gone.

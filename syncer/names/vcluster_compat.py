@@ -8,7 +8,8 @@ from functools import lru_cache
 
 from syncer.api import Key, Resource
 from syncer.names.joined import SEPARATOR, split
-from syncer.names.single_namespace import REMEMBERED, is_remembered
+from syncer.names.single_namespace import is_remembered
+from syncer.remembered import REMEMBERED
 
 #: The longest name of vcluster, whatever the kind.
 _LIMIT = 63

@@ -20,6 +20,7 @@ from cachetools import LRUCache, TTLCache
 from syncer.api import LONGEST_NAME, Key, NotFound, Obj, Resource
 from syncer.api.texts import shortened
 from syncer.observe.logs import get_logger
+from syncer.remembered import REMEMBERED
 from syncer.resources.kinds import EVENTS
 from syncer.token_bucket import TokenBucket
 from syncer.translate.times import utcnow, written
@@ -32,14 +33,11 @@ REFILL = 300.0
 CLUSTER_BURST = 100
 #: Events of a virtual cluster that are written per second after that.
 CLUSTER_RATE = 10.0
-#: Objects with a remembered limit.
-REMEMBERED = 4096
 #: Life of a series of equal events, in seconds; an API server keeps events for an hour.
 SERIES_LIFE = 3600.0
-#: Memory for the series of a virtual cluster, in bytes; the oldest are forgotten first.
-SERIES_BYTES = 1 << 20
-#: Memory for the unwritten events of a virtual cluster, in bytes; further ones are dropped.
-WAITING_BYTES = 1 << 20
+#: Memory for the series of a virtual cluster, of which the oldest are forgotten first, and as much for
+#: the unwritten events, of which further ones are dropped; in bytes.
+MOST_BYTES = 1 << 20
 #: Memory for a single event, in bytes; objects that an API server accepts stay far below.
 NOTE_BYTES = 1 << 13
 #: Timeout for writing an event, in seconds.
@@ -134,7 +132,7 @@ class EventRecorder:
         self._utcnow = utcnow
         self._clock = clock
         self._series: TTLCache[EventNote, _Series] = TTLCache(
-            SERIES_BYTES,
+            MOST_BYTES,
             SERIES_LIFE,
             timer=clock,
             getsizeof=attrgetter("size"),
@@ -186,7 +184,7 @@ class EventRecorder:
             return
         if note not in self._waiting:
             size = note.size
-            if size > NOTE_BYTES or self._waiting_bytes + size > WAITING_BYTES:
+            if size > NOTE_BYTES or self._waiting_bytes + size > MOST_BYTES:
                 return
             self._waiting_bytes += size
         self._waiting[note] = self._waiting.get(note, 0) + 1

@@ -45,6 +45,7 @@ from syncer.resources.harmless_annotations import LOAD_BALANCERS, refuse_odd_val
 from syncer.resources.kinds import PODS, SERVICES
 from syncer.resources.service_addresses import HEADLESS, MOST_DRAWS, NO_NOTE, Note
 from syncer.resources.service_ranges import SERVICE_CIDRS, Obstacle, obstacle_to_same
+from syncer.translate.messages import MOST_LISTED
 
 #: The Service of the virtual API server itself. Each API server manages its own.
 KUBERNETES = Key("default", "kubernetes")
@@ -63,8 +64,6 @@ LOOK_SECONDS = 60.0
 #: Most refusals of node ports for a write of a copy. After each refusal the write asks for the
 #: ports that were not refused; after the last one the host draws all.
 MOST_REFUSALS = 8
-#: Most node ports that an event names.
-MOST_NAMED = 8
 #: The options that allow fields of a Service.
 _ALLOWED_BY = {
     "externalIPs": "external_ips",
@@ -482,9 +481,9 @@ def _changed_ports(virtual: Obj, there: NodePorts) -> str:
         if new != number:
             changed.append(f"{number} of port {port}/{protocol} becomes {new}")
 
-    named = ", ".join(changed[:MOST_NAMED])
-    if len(changed) > MOST_NAMED:
-        named = f"{named} and {len(changed) - MOST_NAMED} more"
+    named = ", ".join(changed[:MOST_LISTED])
+    if len(changed) > MOST_LISTED:
+        named = f"{named} and {len(changed) - MOST_LISTED} more"
     return f"node ports that others have on the nodes are changed: {named}"
 
 

@@ -6,3 +6,5 @@ LONGEST_QUOTE = 60
 LONGEST_LABEL_QUOTE = 100
 #: Maximum number of items that a message names one by one; of the others it gives the number.
 MOST_NAMED = 3
+#: The same where each item says something else, such as the field that is wrong.
+MOST_LISTED = 10

@@ -31,6 +31,8 @@ from syncer.engine.reconcile.plan import Deferred, Plan, PostponedFields
 from syncer.engine.reconcile.policies.contention import waiting
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import LagDirection, Metrics, SyncerMetrics
+from syncer.remembered import REMEMBERED
+from syncer.translate.messages import LONGEST_LABEL_QUOTE, MOST_LISTED
 from syncer.workqueue.fair import QueueClosed
 from syncer.workqueue.queue import LAST_RETRY, Queue
 
@@ -42,11 +44,6 @@ BREATH = 3
 #: Seconds of a request, since its latest write, after which a worker lets other tasks run in any
 #: case. Others have run while it waited for the response to a write.
 LONG_SECONDS = 0.005
-#: Warnings that are remembered, so that an object's owner gets each only once.
-REMEMBERED_WARNINGS = 4096
-#: The fields that an event names, and the characters of each.
-NAMED = 10
-NAMED_LENGTH = 80
 #: Seconds that requests get to finish when leadership is lost; less than the rest of the Lease (15
 #: - 10).
 DRAIN_SECONDS = 3.0
@@ -152,7 +149,7 @@ class Workers:
         #: bug.
         self._raised: set[tuple[str, int]] = set()
         #: By the hash of a request with the fields that stay behind, or with another warning.
-        self._warned: LRUCache[int, None] = LRUCache(REMEMBERED_WARNINGS)
+        self._warned: LRUCache[int, None] = LRUCache(REMEMBERED)
         self._busy: set[asyncio.Task[None] | None] = set()
         self._draining = False
         self.wakeups = Wakeups(queue)
@@ -381,14 +378,14 @@ class Workers:
         self._warned[warned] = None
 
         named = []
-        for field_path in fields[:NAMED]:
-            if len(field_path) > NAMED_LENGTH:
-                named.append(f"{field_path[:NAMED_LENGTH]}…")
+        for field_path in fields[:MOST_LISTED]:
+            if len(field_path) > LONGEST_LABEL_QUOTE:
+                named.append(f"{field_path[:LONGEST_LABEL_QUOTE]}…")
             else:
                 named.append(field_path)
         list_of_fields = ", ".join(named)
-        if len(fields) > NAMED:
-            list_of_fields += f" and {len(fields) - NAMED} more"
+        if len(fields) > MOST_LISTED:
+            list_of_fields += f" and {len(fields) - MOST_LISTED} more"
         why = "not copied to the host, whose policy or version keeps it out"
         message = f"{why}: {list_of_fields}"
         log.debug("fields were not copied", **_about(request), fields=len(fields))

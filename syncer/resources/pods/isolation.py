@@ -32,6 +32,7 @@ from syncer.api import (
     labels_of,
     selectors,
 )
+from syncer.remembered import REMEMBERED
 from syncer.resources.kinds import NETWORK_POLICIES, PODS
 from syncer.resources.network_policies import (
     DIRECTIONS,
@@ -64,8 +65,6 @@ MOST_LABELS = 32
 #: bytes, approximately. Those of one namespace always have room.
 PARSED_BYTES = 8 << 20
 OVERHEAD = 500
-#: Decisions about labels that are remembered.
-REMEMBERED = 4096
 #: The reason of the event about a Pod that is isolated whatever the policies select.
 EVENT = "NamespaceIsolated"
 #: The errors to which values of wrong types, or too deep ones, lead.

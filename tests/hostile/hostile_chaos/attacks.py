@@ -12,12 +12,16 @@ from hostile_scene import CLUSTER, COPIED, FOREIGN, HOME, NAMESPACE
 from kubelet_client import UPGRADE
 
 from hostile_chaos.audit import ACTED_ON, ACTED_ON_LABELS, CANARY, INJECTED, POLICY_LABELS, PREFIX, is_unmarked
+from hostile_chaos.fleet import MOST_CLUSTERS
 from hostile_chaos.grants import (
     FROZEN,
     HIDDEN_CLASS,
     LEFT_OUT,
+    NEIGHBOUR_ADDRESS,
     SHOWN,
     SHOWN_CLASS,
+    SLICES,
+    SLICES_OF_A_NAMESPACE,
     address_of,
     class_of_host,
     slice_of,
@@ -28,8 +32,12 @@ from hostile_chaos.stage import (
     CLAIMS,
     CLASSES,
     ISSUERS,
+    KUBELETS,
+    LEADING,
+    LIFE,
     NODE,
     PORTS,
+    SHARE_OF_KUBELETS,
     SPACES,
     SYSTEM,
     TAKEN,
@@ -40,6 +48,7 @@ from hostile_chaos.stage import (
 )
 from syncer.api import Key, Marks, Obj, Resource, key_of
 from syncer.cache.parts import MOST_KEYS
+from syncer.engine.stores.identity import NOTE_KEY
 from syncer.resources.endpointslices import SERVICE_NAME
 from syncer.resources.kinds import INGRESS_CLASSES, NODES, SECRETS, STORAGE_CLASSES
 from syncer.testing.merge import merged
@@ -67,6 +76,9 @@ NOTES = (
     "kopf.zalando.org/last-handled-configuration",
     "objectset.rio.cattle.io/applied",
 )
+#: The nodes on which a tenant's Pods run, and the slices that are made at once.
+NODES_OF_A_TENANT = 8
+SLICES_AT_ONCE = 10
 #: Connections to the health page at once.
 CONNECTIONS = 45
 #: The virtual namespace in which the slice of a Service `kubernetes` is excluded.
@@ -338,6 +350,85 @@ def parts_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
                 stage.report("relay", "a forged Node has a port", name)
 
         stage.later(3.0, look)
+
+
+@attack("ports")
+def ports_of_kubelets(stage: Stage, rng: random.Random, name: str) -> None:
+    """Run Pods on many nodes, so that their kubelets take the ports of all tenants."""
+    made = [pod(f"{name}-{number}", spec={"terminationGracePeriodSeconds": 0}) for number in range(NODES_OF_A_TENANT)]
+    for each in made:
+        stage.put(each)
+
+    def spread() -> None:
+        for each in made:
+            copy = stage.scene.copy(each)
+            if copy is not None and not is_unmarked(copy):
+                node = {"nodeName": key_of(each).name}
+                stage.operator.put(merged(copy, {"spec": node, "status": {"phase": "Running"}}))
+
+    def look() -> None:
+        used = stage.kubelet_ports()
+        if len(used) > SHARE_OF_KUBELETS:
+            fault = "a virtual cluster has more kubelet ports than its share"
+            stage.report("ports", fault, f"{len(used)} of {KUBELETS}")
+
+    stage.later(1.0, spread)
+    stage.later(4.0, look)
+
+
+@attack("slices")
+def slices_that_lead_away(stage: Stage, rng: random.Random, name: str) -> None:
+    """Lead a Service to what isn't the tenant's, by many slices with many addresses each."""
+    number = int(name.rpartition("-")[2])
+    own = address_of(number)
+    target = pod(name, namespace=LEADING, spec={"terminationGracePeriodSeconds": 0})
+    # What a tenant writes into the status of a virtual Pod is no address of theirs.
+    lying = {"phase": "Running", "podIP": NEIGHBOUR_ADDRESS, "podIPs": [{"ip": NEIGHBOUR_ADDRESS}]}
+    stage.put(pod(f"{name}-lying", namespace=LEADING, status=lying))
+    stage.put(target)
+    others = [NEIGHBOUR_ADDRESS, "169.254.169.254", "10.96.0.10", *(f"10.9.0.{each}" for each in range(1, 250))]
+
+    def run() -> None:
+        copy = stage.scene.copy(target)
+        if copy is not None and not is_unmarked(copy):
+            status = {"phase": "Running", "podIP": own, "podIPs": [{"ip": own}]}
+            stage.operator.put(merged(copy, {"spec": {"nodeName": NODE}, "status": status}))
+
+    def lead() -> None:
+        for each in range(SLICES_AT_ONCE):
+            chosen = [own, *rng.sample(others, rng.randrange(1, 200)), rng.choice([own, NEIGHBOUR_ADDRESS])]
+            stage.put(endpointslice(f"{name}-{each}", *chosen, namespace=LEADING))
+
+    def look() -> None:
+        copies = stage.slices_of(LEADING)
+        if copies > SLICES_OF_A_NAMESPACE:
+            fault = "a namespace has more copies of EndpointSlices than its share"
+            stage.report("slices", fault, f"{copies} of {SLICES}")
+
+    stage.later(1.0, run)
+    stage.later(1.5, lead)
+    stage.later(4.0, look)
+
+
+@attack("fleet")
+def secrets_of_virtual_clusters(stage: Stage, rng: random.Random, name: str) -> None:
+    """Write Secrets that name virtual clusters, whose kubeconfigs reach for what is the daemon's or others'."""
+    fleet = stage.fleet
+    # An attacker removes the note by which the daemon knows under which name it has served their API server.
+    fleet.own.delete("configmaps", str(NOTE_KEY))
+    chosen = rng.sample(fleet.attacks(name), rng.randrange(1, 4))
+    for number, each in enumerate(chosen):
+        made = merged(each, {"metadata": {"name": f"{name}-{number}"}})
+        stage.operator.put(made)
+        stage.later(LIFE, partial(stage.operator.delete, "secrets", str(key_of(made))))
+
+    def look() -> None:
+        fleet.look()
+        served = stage.served_clusters()
+        if served > MOST_CLUSTERS + 2:
+            stage.report("fleet", "more virtual clusters of Secrets are served than may be", str(served))
+
+    stage.later(3.0, look)
 
 
 def _status(name: str) -> Obj:

@@ -48,6 +48,12 @@ POLICY_LABELS = ("openshift.io/run-level", "admission.gatekeeper.sh/ignore", "is
 HOST_VOLUMES = frozenset({"glusterfs", "rbd", "flexVolume", "podCertificate", "clusterTrustBundle"})
 #: Parts of an Issuer or a monitor by which an operator on the host does the tenant's bidding.
 OPERATOR_PARTS = frozenset({"ingressTemplate", "podTemplate", "parentRefs", "scrapeClass", "apiKeySecretRef"})
+#: Another tenant's virtual cluster in the same daemon, and its host namespace.
+NEIGHBOUR, NEIGHBOUR_HOME = "neighbour", "neighbour-ns"
+#: A namespace of Secrets that name virtual clusters, and the one that these may lead to.
+TEAM, TEAM_HOME = "team", "team-pods"
+#: Part of each object of a virtual cluster that such a Secret names.
+TEAM_TEXT = "of-the-team"
 #: The beginning of the names of what the host has put into a pod.
 INJECTED = "injected-"
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
@@ -65,6 +71,8 @@ DELETIONS = 8
 #: Writes of one object within this many seconds, by the host's clock: two a second, and the first. The daemon waits for
 #: the answer to a write before it counts the second, so a slow machine makes them fewer.
 HAMMERED, WINDOW = 5, 2.0
+#: Host namespaces that the daemon uses for others.
+_OF_OTHERS = frozenset({NEIGHBOUR_HOME, TEAM, TEAM_HOME})
 _NAMESPACED = re.compile(
     r"^(pods|secrets|configmaps|services|serviceaccounts|persistentvolumeclaims|endpoints|vouchers|issuers|certificates)$"
 )
@@ -92,8 +100,8 @@ class Audit:
     attacks: Collection[str]
     #: Names of copies at whose place the host has an object of its own.
     squatted: frozenset[str] = frozenset()
-    #: Host namespaces that are the tenant's, or were.
-    namespaces: set[str] = field(default_factory=lambda: {HOME})
+    #: Host namespaces that are a tenant's, or were.
+    namespaces: set[str] = field(default_factory=lambda: {HOME, *_OF_OTHERS})
     deletions: Counter[str] = field(default_factory=Counter)
     _levels: dict[str, str] = field(default_factory=dict)
     _writes: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
@@ -123,10 +131,12 @@ class Audit:
             self.namespaces.add(metadata["name"])
         if resource == "namespaces":
             self._levels[metadata["name"]] = labels_of(change.obj).get(LEVEL, "")
+        if metadata.get("namespace") == NEIGHBOUR_HOME and change.before is not None and resource == "configmaps":
+            self.report("fleet", "a copy of another tenant's is changed", key)
         if change.after is None:
             self._deleted(resource, key)
             return
-        for rule in (self._named, self._metadata, self._marks, self._grants, self._kind, self._privileges):
+        for rule in (self._named, self._team, self._metadata, self._marks, self._grants, self._kind, self._privileges):
             for kind, wrong, example in rule(resource, key, change):
                 self.report(kind, wrong, f"{key} {example}".rstrip())
         self._count(key, at)
@@ -140,6 +150,10 @@ class Audit:
         for path, value in _texts({**change.obj, "metadata": {}, "status": {}}):
             if value in self.squatted or (value.startswith(CANARY) and not _translated(value)):
                 yield self._owner(key), f"{resource} name an object of the host's at {path}", value
+
+    def _team(self, resource: str, key: str, change: Change) -> Iterator[Wrong]:
+        if change.obj["metadata"].get("namespace") != TEAM_HOME and TEAM_TEXT in json.dumps(change.obj):
+            yield "fleet", "a virtual cluster of a Secret has copies outside the namespaces that it may have", ""
 
     def _metadata(self, resource: str, key: str, change: Change) -> Iterator[Wrong]:
         annotations = annotations_of(change.obj)
@@ -178,7 +192,8 @@ class Audit:
         spec = change.obj.get("spec") or {}
         if resource != "pods":
             return
-        if change.before is None and self.polices and not self._levels.get(change.obj["metadata"]["namespace"]):
+        home = change.obj["metadata"]["namespace"]
+        if change.before is None and self.polices and home not in _OF_OTHERS and not self._levels.get(home):
             yield "policies", "a Pod is created in a host namespace without a Pod Security level", ""
         if any(dig(one, "securityContext.privileged") for part in _CONTAINERS for one in spec.get(part) or ()):
             yield "policies", "a Pod is privileged", ""
@@ -247,7 +262,7 @@ class Audit:
         if each.status == 413:
             self.report("size", f"{wanted} sends a body that the host refuses", _asked(each))
         if each.verb in ("list", "watch"):
-            if self.single and namespace != HOME and _NAMESPACED.match(each.resource):
+            if self.single and namespace not in self.namespaces and _NAMESPACED.match(each.resource):
                 self.report("namespace", f"{wanted} leaves the host namespace", _asked(each))
         elif namespace and each.resource != "namespaces" and namespace not in self.namespaces:
             self.report(self._owner(each.path), f"{wanted} in a host namespace that isn't the tenant's", _asked(each))

@@ -35,13 +35,18 @@ HIGHEST, HIGHER = 10, 1000
 OTHER_ADDRESS = "8.8.8.8"
 #: The addresses that the host gives Pods.
 POD_RANGE = "10.8.0.0/16"
+#: The address of another tenant's Pod, which `address_of` returns for none.
+NEIGHBOUR_ADDRESS = "10.8.255.1"
+#: The most copies of EndpointSlices, and those that a namespace may have.
+SLICES = 40
+SLICES_OF_A_NAMESPACE = SLICES * 3 // 4
 LEVEL = "pod-security.kubernetes.io/enforce"
 
 _SELECTED = {"selector": {"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": [LEFT_OUT["tier"]]}]}}
 _SHOWING = {"enabled": True, "selector": {"matchLabels": SHOWN}}
 #: The sections of the daemon's configuration.
 TO_HOST: Mapping[str, Any] = {
-    "endpointSlices": _SELECTED,
+    "endpointSlices": {**_SELECTED, "most": SLICES},
     "services": _SELECTED,
     "ingresses": {**_SELECTED, "enabled": True, "allowedHosts": [f"*{DOMAIN}"]},
     "networkPolicies": {**_SELECTED, "enabled": True, "allowedCIDRs": {"egress": [{"cidr": RANGE}]}},
@@ -142,7 +147,7 @@ def _of_policy(spec: Obj) -> Iterator[str]:
 def _of_slice(copy: Obj) -> Iterator[str]:
     for endpoint in copy.get("endpoints") or ():
         for address in endpoint["addresses"]:
-            if ip_address(address) not in ip_network(POD_RANGE):
+            if address == NEIGHBOUR_ADDRESS or ip_address(address) not in ip_network(POD_RANGE):
                 yield f"address {address}"
 
 

@@ -24,7 +24,8 @@ from hostile_scene import FOREIGN, HOME, NAMESPACE, OTHER, HostileScene, eventua
 from kubelet_client import KubeletClient
 
 from hostile_chaos import grants
-from hostile_chaos.audit import CANARY, Report
+from hostile_chaos.audit import CANARY, NEIGHBOUR_HOME, TEAM_HOME, Report, is_unmarked
+from hostile_chaos.fleet import Fleet, listed
 from hostile_chaos.pulse import PREFERRED, Beside
 from hostile_chaos.servers import RemoteServer, StagedServer
 from syncer.api import Key, Marks, Obj, Resource, annotations_of, dig, key_of
@@ -69,9 +70,13 @@ LIFE, MOST = 12.0, 160
 MOST_REMADE = 3
 #: Other virtual namespaces, each with labels that a selector may ask for.
 SPACES = 120
+#: The namespace of EndpointSlices that lead to what isn't the tenant's.
+LEADING = "leading"
 #: The namespace of wide Pods, and the ports of its Services: of some too many for variables, and of others few.
 #: The node of the host that runs Pods, and the ports of kubelets.
 NODE, KUBELETS = "node-1", 20
+#: The ports that one of several virtual clusters may have.
+SHARE_OF_KUBELETS = KUBELETS * 3 // 4
 WIDE, PORTS = "wide", (*[400] * 6, *[3] * 40)
 
 CUSTOM: dict[str, Any] = {
@@ -139,6 +144,7 @@ class Stage:
         self.scene = HostileScene(translator, folder, self.tenant, self.operator)
         self.kubelet = KubeletClient()
         self.beside = Beside(folder / "beside", self.operator)
+        self.fleet = Fleet(folder / "fleet", self.operator, report)
         self.single = self.scene.names.host_namespaces() is not None
         self.records = folder / "steps.jsonl"
         #: The names of objects that are made again when the daemon deletes them, and of those that ever were.
@@ -178,6 +184,7 @@ class Stage:
         self.operator.put(build(CLASSES, "gold", spec={"password": f"{CANARY}-password"}))
         for number in range(SPACES):
             self.tenant.put(namespace(f"space-{number}", metadata={"labels": {"tier": "one", "n": str(number)}}))
+        self.tenant.put(namespace(LEADING))
         for number, ports in enumerate(PORTS):
             self.tenant.put(service(f"s{number}", range(1000, 1000 + ports), namespace=WIDE))
 
@@ -206,8 +213,10 @@ class Stage:
         self.tenant.put(self.kubelet.authority())
         command = (*PREFERRED, *self.scene.measured(self.records))
         sync = {"custom": custom, "toHost": grants.TO_HOST, "fromHost": grants.FROM_HOST}
-        self.scene.start(command=command, sync=sync, kubelet=self.kubelet.section(KUBELETS))
+        sections = {**self.fleet.sections(listed(self.scene)), "kubelet": self.kubelet.section(KUBELETS)}
+        self.scene.start(command=command, sync=sync, **sections)
         self.beside.daemon.start()
+        self.fleet.settle()
         if not self.single:
             for name in (NAMESPACE, WIDE):
                 copy = self.scene.names.to_host(NAMESPACES, Key("", name)).name
@@ -255,6 +264,25 @@ class Stage:
         found: int = dig(self.tenant.get("nodes", node) or {}, "status.daemonEndpoints.kubeletEndpoint.Port") or 0
         return found
 
+    def kubelet_ports(self) -> set[int]:
+        """Return the ports of the kubelets of virtual Nodes on which copies run."""
+        nodes = self.tenant.objects("nodes")
+        used = {dig(copy, "spec.nodeName") for copy in self.operator.objects("pods") if not is_unmarked(copy)}
+        path = "status.daemonEndpoints.kubeletEndpoint.Port"
+        return {port for node in nodes if key_of(node).name in used and (port := dig(node, path))}
+
+    def slices_of(self, virtual_namespace: str) -> int:
+        """Return how many copies a virtual namespace has of EndpointSlices."""
+        mark = Marks().namespace
+        copies = self.operator.objects("endpointslices.discovery.k8s.io")
+        return sum(1 for copy in copies if annotations_of(copy).get(mark) == virtual_namespace)
+
+    def served_clusters(self) -> int:
+        """Return how many virtual clusters the daemon serves or tries to serve."""
+        with contextlib.suppress(OSError):
+            return sum(1 for name, _ in self.scene.daemon.samples() if name == "syncer_cluster_up")
+        return 0
+
     def ask_kubelet(self, path: str, headers: Mapping[str, str] = {}) -> None:
         """Ask the kubelet of the node that runs Pods, if it answers."""
         if port := self.kubelet_port(NODE):
@@ -276,6 +304,10 @@ class Stage:
         """
         with contextlib.suppress(AssertionError):
             eventually(lambda: not self._staying() and not self._exceeding(), "deleted and frozen copies are done")
+        with contextlib.suppress(AssertionError):
+            eventually(self.fleet.has_port, "the Node of another tenant has a port")
+        if not self.fleet.has_port():
+            self.report("ports", "the Node of another tenant has no port", "")
         for obj, kind in self._staying():
             self.report(kind, f"the copy of a deleted {obj['kind']} stays", str(key_of(obj)))
         self._going.clear()
@@ -381,6 +413,8 @@ class Stage:
                 annotations = annotations_of(copy)
                 name, space = annotations.get(marks.name, ""), annotations.get(marks.namespace, "")
                 kind = annotations.get(marks.kind, "").partition(".")[0]
+                if copy["metadata"].get("namespace") in (NEIGHBOUR_HOME, TEAM_HOME):
+                    continue
                 if kind != copy["kind"] or not name or copy["metadata"]["name"] in self.ever_remade:
                     continue
                 if self.tenant.get(resource, str(Key(space, name))) is None:
@@ -392,6 +426,7 @@ class Stage:
         self._validating.shutdown(cancel_futures=True)
         self.scene.close(show=False)
         self.beside.close()
+        self.fleet.closing().close()
 
 
 def accepts(cli: tuple[str, ...], config: str) -> bool:

@@ -16,11 +16,10 @@ from syncer.api.objects import Obj, ObjectRef, SyncRequest
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, Path, changes, unmet, without
 from syncer.engine.reconcile.plan import PlannedWrite, ServerAnswer
+from syncer.remembered import REMEMBERED
 
 #: Seconds until a value that was rewritten is sent again.
 AGAIN_SECONDS = 600.0
-#: Objects of which it is remembered; the oldest are forgotten.
-REMEMBERED = 4096
 #: Fields of an object of which it is remembered; the oldest are forgotten.
 MOST_FIELDS = 2 * FIELDS
 
