@@ -14,8 +14,8 @@ class ByteBudget:
     """A node of the tree: bytes that are taken, and their limit; ``most`` 0 is no limit.
 
     A budget that is ``divided`` has parts by name (:meth:`of`), such as those of namespaces. A part
-    may take :data:`SHARE_TIMES` as much as all parts leave free: three quarters if it is alone. So a
-    large one can't use up what others need: the larger it is, the less is free, and a smaller one
+    may take :data:`SHARE_TIMES` as much as all parts leave free: three quarters if it is alone. So
+    a large one can't use up what others need: the larger it is, the less is free, and a smaller one
     still has room. Network switches share a buffer between ports by such dynamic thresholds.
 
     Not everything can be refused. ``over`` is called when more is taken than the limit allows. A
@@ -104,7 +104,10 @@ class ByteBudget:
             self.parent = None
 
     def _leaves(self, wanted: int, part: "ByteBudget", size: int) -> bool:
-        """Return True if a part that takes ``size`` more, ``wanted`` in all, leaves enough to the others."""
+        """Return True if a part that takes ``size`` more leaves enough to the others.
+
+        ``wanted`` is what it takes in all.
+        """
         if wanted <= SHARE_TIMES * (self.most - self.used - size):
             return True
         if not self.ends_largest:

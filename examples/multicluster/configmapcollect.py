@@ -1,9 +1,11 @@
-"""Copy the ConfigMaps with the label ``collect=yes`` of several clusters into a namespace of one, which must exist.
+"""Copy the ConfigMaps with the label ``collect=yes`` of several clusters into a namespace of one.
 
 $ python examples/multicluster/configmapcollect.py eu eu,us --namespace collected
 
-The copies bear the names of their originals' clusters and namespaces, and go with them, also with those that went while
-this program didn't run.
+The namespace must exist.
+
+The copies bear the names of their originals' clusters and namespaces, and go with them, also with
+those that went while this program didn't run.
 """
 
 import argparse
@@ -43,7 +45,10 @@ class Collection:
     namespace: str
 
     async def reconcile(self, request: Request) -> None:
-        """Bring the copy of a ConfigMap in step. What raises, such as a lost cluster, is tried again."""
+        """Bring the copy of a ConfigMap in step.
+
+        What raises, such as a lost cluster, is tried again.
+        """
         source = self.sources.get_client(request.cluster)
         original = await source.get(CONFIG_MAPS, request.key)
         key = Key(self.namespace, f"{request.cluster}-{request.namespace}-{request.name}")

@@ -1,4 +1,6 @@
-"""Print the pods of the clusters whose kubeconfigs (``NAME.kubeconfig``) are in a folder, as they come and go.
+"""Print the pods of several clusters, as clusters and pods come and go.
+
+The kubeconfigs of the clusters, ``NAME.kubeconfig``, are in a folder.
 
 $ python examples/multicluster/fleet.py --folder clusters/
 """
@@ -31,7 +33,10 @@ class Pods:
         cache.add(self.controller)
 
     async def reconcile(self, request: Request) -> None:
-        """Print a pod; a cluster that is lost meanwhile is left alone, as its requests come again."""
+        """Print a pod.
+
+        A cluster that is lost meanwhile is left alone, as its requests come again.
+        """
         with contextlib.suppress(NotConnected):
             pod = await self._cache.get_client(request.cluster).get(PODS, request.key)
             phase = (pod.get("status") or {}).get("phase", "Unknown") if pod else "gone"

@@ -55,7 +55,10 @@ class Ghosts:
             print(f"{request.cluster} / {request.key} is {phase(pod)}", flush=True)
 
     def wanted(self, pod: Obj, request: Request) -> Obj:
-        """Return a new ghost: the API server completes its name, as pods of two clusters may have the same."""
+        """Return a new ghost.
+
+        The API server completes its name, as pods of two clusters may have the same.
+        """
         ghost = {
             "apiVersion": GHOSTS.api_version,
             "kind": GHOSTS.kind,

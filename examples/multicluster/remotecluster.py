@@ -1,4 +1,6 @@
-"""Run a controller in each cluster that a RemoteCluster names, with a kubeconfig in a Secret beside it.
+"""Run a controller in each cluster that a RemoteCluster names.
+
+The kubeconfig of the cluster is in a Secret beside the RemoteCluster.
 
 $ kubectl apply -f examples/multicluster/remotecluster.yaml
 $ python examples/multicluster/remotecluster.py --namespace fleet
@@ -46,7 +48,10 @@ class Agent:
 
 
 def pods_controller(of: Spawned) -> Controller:
-    """Return a controller that prints the pods of a cluster; ``of.manage`` is the cluster of the RemoteClusters."""
+    """Return a controller that prints the pods of a cluster.
+
+    ``of.manage`` is the cluster of the RemoteClusters.
+    """
 
     async def reconcile(request: Request) -> None:
         print(f"{request.cluster}: {request.namespace} / {request.name}", flush=True)

@@ -184,7 +184,10 @@ class Http1Connection(asyncio.BufferedProtocol):
     def _expired(self) -> None:
         why = "no reply in time"
         if self._large is not None and self._large.waits:
-            why = "a large reply could not be read in time, as others take the memory for large replies"
+            why = (
+                "a large reply could not be read in time,"
+                " as others take the memory for large replies"
+            )
         self.fail(DeadlineExceeded(why))
 
     def _lost(self, failure: ConnectionFailed) -> None:

@@ -49,7 +49,10 @@ class LargeReplies:
 
 
 class LargeReply:
-    """A reply that has become large; it takes nothing yet. ``read_on`` is called after it has waited."""
+    """A reply that has become large; it takes nothing yet.
+
+    ``read_on`` is called after it has waited.
+    """
 
     __slots__ = ("_replies", "most", "part", "read_on")
 

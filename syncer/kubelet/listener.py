@@ -103,8 +103,8 @@ class Bounds:
             return
         part = self._budget.of(namespace)
         if not part.has_room(size):
-            why = f"there is no room for {size} bytes more of answers in the daemon's memory; try again later"
-            raise RefusedRequest(503, why)
+            why = f"there is no room for {size} bytes more of answers in the daemon's memory"
+            raise RefusedRequest(503, f"{why}; try again later")
         part.take(size)
         try:
             await client.deliver(response)
@@ -130,7 +130,8 @@ class Bounds:
             of_namespace = f" of the namespace {namespace}" if namespace else ""
             raise RefusedRequest(
                 503,
-                f"there are too many connections{of_namespace} for the daemon's memory; close some, or try again later",
+                f"there are too many connections{of_namespace} for the daemon's memory;"
+                " close some, or try again later",
             )
         if self.trusted.total() >= self._most:
             raise RefusedRequest(503, "the daemon has too many open files; try again later")

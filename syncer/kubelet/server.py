@@ -305,7 +305,8 @@ class KubeletServer:
         if reply.status in (401, 403):
             return RefusedRequest(
                 403,
-                f"the syncer has no right to pods/{found.page} on the host; its operator has to grant it",
+                f"the syncer has no right to pods/{found.page} on the host;"
+                " its operator has to grant it",
             )
 
         body = await upstream.body(LARGEST_REFUSAL, REFUSAL_SECONDS)

@@ -107,7 +107,7 @@ class NodeUsage:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A virtual Pod, by its key and uid, that has a copy, and the containers that were sent there."""
+    """A virtual Pod, by its key and uid, that has a copy, and the containers that were sent."""
 
     key: Key
     uid: str

@@ -215,8 +215,8 @@ def is_withdrawn(ctx: Context, names: ClassNames, copy: Obj) -> bool:
     """Return True if a copy names a class of the host that doesn't appear any more.
 
     The selector leaves that class out now, or its labels have changed. A class that the host has
-    deleted isn't withdrawn: in an upgrade of its controller it comes back. Fields that the host owns
-    aren't checked.
+    deleted isn't withdrawn: in an upgrade of its controller it comes back. Fields that the host
+    owns aren't checked.
     """
     for path, syncer in _checked(ctx, names).items():
         name = dig(copy, path)

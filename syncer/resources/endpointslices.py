@@ -79,9 +79,11 @@ class AddressRanges:
         networks = [ip_network(each) for each in ranges]
         four = [each for each in networks if isinstance(each, IPv4Network)]
         six = [each for each in networks if isinstance(each, IPv6Network)]
+        disjoint: list[IPv4Network | IPv6Network] = [*collapse_addresses(four)]
+        disjoint += collapse_addresses(six)
         #: The first and the last address of each range, in order, by the length of an address.
         self._ranges: dict[int, list[tuple[bytes, bytes]]] = {}
-        for network in (*collapse_addresses(four), *collapse_addresses(six)):
+        for network in disjoint:
             first = network.network_address.packed
             last = network.broadcast_address.packed
             self._ranges.setdefault(len(first), []).append((first, last))
@@ -292,7 +294,7 @@ def _target(
     endpoint: Obj,
     pods: Collection[Key],
 ) -> Obj:
-    """Return the field that names the Pod of an endpoint, if it is one of those with the address."""
+    """Return the field that names an endpoint's Pod, if it is one of those with the address."""
     named = endpoint.get("targetRef") or {}
     if not pods or named.get("kind") != PODS.kind or not named.get("name"):
         return {}

@@ -360,7 +360,8 @@ LOAD_BALANCERS = (
     _FOR_PEOPLE,
     Harmless(
         "Prometheus",
-        "it names the own port and path, of which the host's own configuration decides whether it is scraped",
+        "it names the own port and path, and the host's own configuration decides whether it is"
+        " scraped",
         FLAG,
         ("prometheus.io/scrape", "prometheus.io/probe"),
     ),

@@ -93,7 +93,8 @@ class IngressConfig(Config):
     allowed_classes: tuple[str, ...] = ()
     """The classes that may be named. Empty: all. Otherwise an Ingress without a class is parked,
     too, as the host would give it one, and one that names another class in any annotation that ends
-    in `ingress.class`, or with a path that has quotes, spaces, braces, or any of `` ` ; \\ < > # ``.
+    in `ingress.class`, or with a path that has quotes, spaces, braces, or any of
+    `` ` ; \\ < > # ``.
     """
 
     allowed_hosts: tuple[_Host, ...] = ()
@@ -287,7 +288,10 @@ def _check_paths(spec: Obj) -> None:
         for index, path in enumerate((rule.get("http") or {}).get("paths") or ()):
             if _STRICT_PATH.fullmatch(path.get("path") or ""):
                 continue
-            why = "where hosts or classes are limited, a path has no spaces, quotes, braces, or any of ` ; \\ < > #"
+            why = (
+                "where hosts or classes are limited, a path has no spaces, quotes, braces,"
+                " or any of ` ; \\ < > #"
+            )
             where = f"spec.rules[{number}].http.paths[{index}].path"
             raise Refused(
                 f"{why}: write these in percent-encoding", path=where, reason="NotAllowed"

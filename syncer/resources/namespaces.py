@@ -186,7 +186,7 @@ class NamespaceSyncer(Mirror[NamespaceConfig], Grants[NamespaceConfig]):
         return [Right(Side.HOST, resource, verbs) for resource in config.given]
 
     def _given(self, ctx: Context[NamespaceConfig], host: Obj, each: ObjectRef) -> Obj:
-        """Return an object of the operator's in a host namespace, as of the namespace's original."""
+        """Return an object of the operator's in a host namespace, as of the original namespace."""
         key = each.key
         marks = ctx.marks
         annotations = annotations_of(host)
@@ -239,8 +239,8 @@ def unready_home(ctx: Context, namespace: str) -> Decision | None:
 
     It must have today's labels, and a quota and limits that the host enforces.
 
-    A host namespace that the daemon didn't make is the operator's own matter, and so are labels that
-    a patch of theirs writes.
+    A host namespace that the daemon didn't make is the operator's own matter, and so are labels
+    that a patch of theirs writes.
     """
     config = ctx.settings.section(NamespaceSyncer.name, NamespaceConfig)
     if config is None:

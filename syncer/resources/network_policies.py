@@ -143,8 +143,8 @@ class NetworkPolicySyncer(
     Policies of a namespace add up
     (https://kubernetes.io/docs/concepts/services-networking/network-policies/), so a copy that
     named more would open a tenant's Pods to others in spite of the operator's own. A policy without
-    an equivalent on the host is refused as a whole. A policy holds until it is gone, so its copy stays
-    until then, whatever finalizers hold it.
+    an equivalent on the host is refused as a whole. A policy holds until it is gone, so its copy
+    stays until then, whatever finalizers hold it.
     """
 
     deletion = "whenGone"
@@ -189,8 +189,11 @@ class NetworkPolicySyncer(
         """
         most = ctx.config.most
         if not shares.may_add(ctx, virtual, NETWORK_POLICIES, most):
-            why = f"this namespace has its share of the {most} NetworkPolicies that a virtual cluster may have"
-            raise Refused(f"{why} where Pods run: delete others", reason="TooManyPolicies")
+            why = (
+                f"this namespace has its share of the {most} NetworkPolicies"
+                " that a virtual cluster may have where Pods run: delete others"
+            )
+            raise Refused(why, reason="TooManyPolicies")
         return _Copy(ctx, virtual).decided("the virtual object has no copy on the host yet")
 
     def sync(self, ctx: Context[NetworkPolicyConfig], pair: Pair) -> Decision:
@@ -206,8 +209,8 @@ class NetworkPolicySyncer(
 def _allowed_rules(given: list[Obj], peers: str, allowed: Sequence[AllowedRange]) -> list[Obj]:
     """Return the rules of a copy with the parts of their address ranges that are allowed.
 
-    A rule that has no peers left is dropped, as one without any is for all. A copy is never made with
-    such a rule: somebody on the host has added it, which is drift, and no grant of ours.
+    A rule that has no peers left is dropped, as one without any is for all. A copy is never made
+    with such a rule: somebody on the host has added it, which is drift, and no grant of ours.
     """
     left = []
     for rule in given:
@@ -223,7 +226,10 @@ def _allowed_rules(given: list[Obj], peers: str, allowed: Sequence[AllowedRange]
 
 
 def _allowed_peers(peer: Obj, allowed: Sequence[AllowedRange]) -> list[Obj]:
-    """Return the peers that are left of one; the peer itself unless it is a range that isn't allowed as a whole."""
+    """Return the peers that are left of one.
+
+    It is the peer itself unless that is a range that isn't allowed as a whole.
+    """
     if "ipBlock" not in peer:
         return [peer]
     try:

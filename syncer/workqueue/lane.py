@@ -62,7 +62,10 @@ class Lane:
         return self.average >= SLOW_SECONDS
 
     def has_room(self, size: int, had: int = 0) -> bool:
-        """Return True if there is room for a request that ``had`` so many bytes, or it is the only one with some."""
+        """Return True if there is room for a request that ``had`` so many bytes.
+
+        There is, too, if it is the only one with some.
+        """
         return self.memory.used <= had or self.memory.has_room(size - had)
 
     def put(self, request: SyncRequest, *, low: bool) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hostile_scene import HOME, QUIET, HostileScene, eventually
 
 from kube_envtest import ApiServer
+from kube_envtest.apiserver.request import Response
 
 #: The most memory of the objects of the virtual cluster, in MB; replies have a quarter of it.
 MEGABYTES = 64
@@ -38,7 +39,9 @@ class Stalled:
         async def serving(request: Any) -> Any:
             answer = await serve(request)
             is_list = "limit" in request.query and "as=" not in request.accept
-            return Slow(self, answer.body) if is_list else answer
+            if is_list and isinstance(answer, Response):
+                return Slow(self, answer.body)
+            return answer
 
         server.serve = serving  # type: ignore[method-assign]
 
@@ -87,7 +90,12 @@ def test_replies_that_stall_take_no_more_than_their_share(hostile: HostileScene)
         "hostNamespace": HOME,
         "maxMegabytes": MEGABYTES,
     }
-    sections = {"cluster": None, "virtual": None, "host": {"namespace": None}, "virtualClusters": [entry]}
+    sections: dict[str, Any] = {
+        "cluster": None,
+        "virtual": None,
+        "host": {"namespace": None},
+        "virtualClusters": [entry],
+    }
     hostile.start(wait=False, **sections)
     eventually(lambda: stalled.asked >= LISTS and _stays(lambda: stalled.asked), "all lists are asked for")
     before = hostile.daemon.rss()

@@ -1,4 +1,7 @@
-"""The installed package in the daemon, between two API servers in this process; the test plays cert-manager."""
+"""The installed package in the daemon, between two API servers in this process.
+
+The test plays cert-manager.
+"""
 
 import asyncio
 import re
@@ -48,7 +51,10 @@ async def cluster(folder: Path, side: str, space: str) -> ApiServer:
 
 
 async def defined(folder: Path) -> tuple[ApiServer, ApiServer]:
-    """The virtual cluster and its host, with cert-manager's kinds on both, and a ClusterIssuer that is published."""
+    """The virtual cluster and its host, with cert-manager's kinds on both.
+
+    A ClusterIssuer is published.
+    """
     virtual, host = await cluster(folder, "virtual", "shop"), await cluster(folder, "host", "vc-ns")
     for obj in (
         *DEFINITIONS,

@@ -40,7 +40,7 @@ ISSUER = strategies.some(
 
 
 def issued(found: Obj, certificate: str | None) -> Scene:
-    """A Secret as a tenant may have it, turned into one that cert-manager has made for a Certificate."""
+    """A Secret as a tenant may have it, as if cert-manager had made it for a Certificate."""
     key = key_of(found)
     host_key = NAMES.to_host(SECRETS, key)
     metadata: dict[str, Any] = {

@@ -24,7 +24,10 @@ ON_HOST = "vc-ns/web-tls-x-shop-x-vc"
 
 @pytest.fixture
 def world() -> World:
-    """All built-in syncers and those of this package; a Certificate that was issued, but not brought back yet."""
+    """All built-in syncers and those of this package.
+
+    A Certificate was issued, but not brought back yet.
+    """
     world = World(config={"networking": {"dns": {"service": ""}}}).given(virtual=[CERTIFICATE])
     for syncer in (CertificateSyncer, IssuerSyncer, CertificateSecretSyncer):
         world.syncer(syncer)

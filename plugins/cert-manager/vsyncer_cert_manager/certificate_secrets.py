@@ -101,8 +101,9 @@ def _named_by(certificate: Obj, settings: Settings) -> Iterable[Key]:
 
 
 def _copy(ctx: Context, host: Obj, key: Key, certificate: Obj) -> Obj:
-    """Return the virtual Secret, with virtual names in cert-manager's annotations, and the labels and
-    annotations that the Certificate asks for.
+    """Return the virtual Secret, with virtual names in cert-manager's annotations.
+
+    It has the labels and annotations that the Certificate asks for.
     """
     virtual = ctx.virtual_copy(host, key)
     virtual |= {

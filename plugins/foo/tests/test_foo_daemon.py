@@ -1,4 +1,7 @@
-"""The installed package in the daemon, as the guide configures it, between two API servers in this process."""
+"""The installed package in the daemon, as the guide configures it.
+
+The daemon is between two API servers in this process.
+"""
 
 import asyncio
 import re

@@ -1,4 +1,7 @@
-"""plugins/README.md and the README of the template are true: their code runs, and their commands print that."""
+"""plugins/README.md and the README of the template are true.
+
+Their code runs, and their commands print what they show.
+"""
 
 import asyncio
 import re
@@ -16,7 +19,8 @@ from syncer.clusters.client import SideClient
 from syncer.testing import ApiServer, World
 
 PLUGINS = Path(__file__).parents[2]
-#: All but the chapter whose files are a package of their own; vsyncer's tests/flow/test_new_kind.py is about that.
+#: All but the chapter whose files are a package of their own; vsyncer's tests/flow/test_new_kind.py
+#: is about that.
 GUIDE = re.sub(
     r"^## Add a kind\n.*?(?=^## )",
     "",

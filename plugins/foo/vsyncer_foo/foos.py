@@ -1,4 +1,7 @@
-"""Foos of the sample controller: the spec goes down, the status comes up, and unwanted copies are deleted."""
+"""Foos of the sample controller.
+
+The spec goes down, the status comes up, and unwanted copies are deleted.
+"""
 
 from syncer.api import (
     Context,
@@ -18,7 +21,10 @@ FOOS = Resource("samplecontroller.k8s.io/v1alpha1", "Foo", "foos")
 
 
 class FooSyncer(Syncer, SyncDown, Sync, SyncUp):
-    """Each role written out. A ``Mirror`` with the same ``down`` and ``up`` does all of this by itself."""
+    """Each role written out.
+
+    A ``Mirror`` with the same ``down`` and ``up`` does all of this by itself.
+    """
 
     name = "foos"
     resource = FOOS

@@ -1,4 +1,4 @@
-"""The endpoints of a monitor: the objects that they name, and the fields that a tenant may not set."""
+"""The endpoints of a monitor: the objects that they name, and fields that tenants may not set."""
 
 import re
 from collections.abc import Container, Mapping
@@ -134,8 +134,8 @@ def refuse_short(endpoint: Any, path: str, *, least: float) -> None:
 
 #: Actions that write a label. (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#relabel_config)
 _WRITES = ("replace", "lowercase", "uppercase", "hashmod")
-#: Names of labels that a relabeling may write: those without special meaning, temporary ones, and those
-#: that are fields of an endpoint anyway. ``__address__`` would have any address scraped.
+#: Names of labels that a relabeling may write: those without special meaning, temporary ones, and
+#: those that are fields of an endpoint anyway. ``__address__`` would have any address scraped.
 _WRITABLE = re.compile(r"(?:(?!__|_?\$)|__tmp|__param_|__metrics_path__$|__scheme__$).*", re.DOTALL)
 #: The only ``labelmap``: labels of objects, whose names begin with a letter or a digit.
 _LABELS = re.compile(r"__meta_kubernetes_[a-z]+_label_\(\.[+*]\)")
@@ -157,8 +157,11 @@ def _refuse_other_targets(relabelings: Any, path: str) -> None:
                 path=f"{path}[{index}].targetLabel",
             )
         if action == "labelmap" and not _maps_safely(each):
-            why = "is only possible from labels, as in __meta_kubernetes_pod_label_(.+), or to a fixed beginning"
-            raise Refused(f"labelmap {why}", path=f"{path}[{index}].regex")
+            why = (
+                "labelmap is only possible from labels, as in __meta_kubernetes_pod_label_(.+),"
+                " or to a fixed beginning"
+            )
+            raise Refused(why, path=f"{path}[{index}].regex")
 
 
 def _maps_safely(relabeling: Obj) -> bool:

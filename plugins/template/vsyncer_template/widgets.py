@@ -15,7 +15,10 @@ class WidgetConfig(Config):
 
 
 class WidgetSyncer(Mirror[WidgetConfig]):
-    """The virtual side owns the spec, the host the status; the spec on the host names the tenant."""
+    """The virtual side owns the spec, the host the status.
+
+    The spec on the host names the tenant.
+    """
 
     name = "widgets"
     resource = WIDGETS

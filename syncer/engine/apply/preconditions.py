@@ -72,17 +72,19 @@ async def must_be_unused(
     Raises:
         Refused: There is such an object.
     """
+    is_used = False
     try:
-        found: list[Obj] = []
         async for page in cluster.list_pages(users, limit=1):
-            found += page.items[:1]
+            if page.items:
+                is_used = True
+                break
     except NotFound as error:
         why = (
             f"the {cluster.side} cluster doesn't serve {users} now,"
             " so it is unknown whether there are any"
         )
         raise Refused(f"{resource.kind} {key} is not deleted: {why}", reason="InUse") from error
-    if found:
+    if is_used:
         kept = f"{resource.kind} {key} is not deleted"
         why = f"{kept} while the {cluster.side} cluster has any {users}"
         raise Refused(f"{why}; delete those first", reason="InUse")

@@ -512,10 +512,10 @@ class Workers:
             return
 
         self.wakeups.forget(request)
-        side = getattr(error, "side", None)
-        is_lost = retry.action is RetryAction.RECONNECT and side is not None
-        if is_lost and isinstance(error, SyncerError):
-            self._events.lost(pair, side, error)
+        if retry.action is RetryAction.RECONNECT and isinstance(error, SyncerError):
+            side = getattr(error, "side", None)
+            if side is not None:
+                self._events.lost(pair, side, error)
         is_at_once = retry.action is RetryAction.AT_ONCE
         self.queue.retry(request, at_least=retry.seconds, at_most=at_most, at_once=is_at_once)
 

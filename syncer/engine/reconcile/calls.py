@@ -337,10 +337,10 @@ def _fields(
         if value != found or (type(value) is not str and not of_same_types(value, found)):
             names.add(name)
 
-    removable = live.keys()
+    removable = live.keys() - want.keys()
     if not whole:
-        removable = (before.keys() | exact.keys()) & live.keys()
-    names |= removable - want.keys()
+        removable &= before.keys() | exact.keys()
+    names |= removable
 
     patch: Obj = {}
     for name in names:

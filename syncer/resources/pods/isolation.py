@@ -119,7 +119,7 @@ def labels(ctx: Context, virtual: Obj) -> dict[str, str]:
 
 
 def warned(ctx: Context, virtual: Obj, decision: Decision) -> Decision:
-    """Return the decision about a Pod with a warning if it is isolated whatever the policies select.
+    """Return the decision with a warning if a Pod is isolated whatever the policies select.
 
     A warning that it has already comes first.
     """

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, ip_address, ip_network
 from typing import Any
 
 from syncer.api import Marks, Obj, Resource, annotations_of, dig, labels_of
@@ -124,7 +124,7 @@ def _of_ingress(spec: Obj) -> Iterator[str]:
 
 
 def _of_policy(spec: Obj) -> Iterator[str]:
-    allowed = ip_network(RANGE)
+    allowed = IPv4Network(RANGE)
     for direction, peers in (("ingress", "from"), ("egress", "to")):
         for rule in spec.get(direction) or ():
             if not rule.get(peers):
@@ -134,7 +134,8 @@ def _of_policy(spec: Obj) -> Iterator[str]:
                 if not block:
                     continue
                 network = ip_network(block)
-                if direction == "ingress" or network.version != 4 or not network.subnet_of(allowed):
+                is_allowed = isinstance(network, IPv4Network) and network.subnet_of(allowed)
+                if direction == "ingress" or not is_allowed:
                     yield f"{direction} {block}"
 
 

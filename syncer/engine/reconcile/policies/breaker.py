@@ -28,10 +28,12 @@ REASON = "DeletionsHeld"
 LOOK = 1.0
 #: Seconds until a request that waits for a count counts its next step.
 NEXT = 0.01
-#: Deletions are counted in steps of so many bytes of JSON, up to 15 ms: the sizes of the objects that are decided
-#: about. A text that is only searched, or whose metadata alone is decoded, takes an eighth of its size.
+#: Deletions are counted in steps of so many bytes of JSON, up to 15 ms: the sizes of the objects
+#: that are decided about. A text that is only searched, or whose metadata alone is decoded, takes
+#: an eighth of its size.
 STEP = 1 << 20
-#: So many bytes more are counted for each decision, for each copy whose original is missing, and for each key.
+#: So many bytes more are counted for each decision, for each copy whose original is missing, and
+#: for each key.
 DECIDED = 4 << 10
 ORPHAN = 1 << 10
 LOOKED_AT = 256
@@ -78,7 +80,8 @@ class StoppedDeletions:
 
     def __str__(self) -> str:
         number = f"{len(self.objects)} of {self.total} {self.syncer} on the {self.side} side"
-        way_out = "see that both clusters are the right ones and complete, then run `syncer patrol --confirm`"
+        check = "see that both clusters are the right ones and complete"
+        way_out = f"{check}, then run `syncer patrol --confirm`"
         return f"{number} would be deleted, and none is: {way_out}"
 
 
@@ -92,7 +95,7 @@ class CircuitBreaker:
         decide: Callable[[BoundSyncer, SyncRequest], Decision],
         limits: Limits | None,
     ) -> None:
-        """``decide`` returns the decision about a request as a scan of the patroller would make it."""
+        """``decide`` returns the decision about a request as a scan of the patroller makes it."""
         self._settings = settings
         self._controllers = controllers
         self._decide = decide
@@ -146,15 +149,18 @@ class CircuitBreaker:
                 raise Refused(f"held by the deletion breaker: {stopped}", reason=REASON)
         if not alone:
             return decision
-        why = f"{decision.reason}; but what is missing was not seen to go, and drift of this class is not repaired"
+        why = (
+            f"{decision.reason}; but what is missing was not seen to go,"
+            " and drift of this class is not repaired"
+        )
         outcome = Outcome.IN_STEP if left else Outcome.SKIPPED
         return replace(decision, writes=left, reason=why, outcome=outcome)
 
     def scanned(self, controller: BoundSyncer, doomed: Iterable[PlannedDeletion]) -> Iterator[int]:
         """Hold the deletions of a whole kind that a scan found, if they are too many.
 
-        Yield the cost of each step, as :data:`STEP` measures it. Deletions that are held already stay held while they
-        are due: a list may have come since the scan.
+        Yield the cost of each step, as :data:`STEP` measures it. Deletions that are held already
+        stay held while they are due: a list may have come since the scan.
         """
         found = {(one.side, one.key, one.uid): one for one in doomed}
         for request in self.requests(controller.syncer.name):
@@ -210,14 +216,17 @@ class CircuitBreaker:
     # -- inside ------------------------------------------------------------------------------------
 
     def _is_left_alone(self, observed: Observed, write: Write) -> bool:
-        """Return True if a drift policy leaves an object alone whose counterpart went missing unseen."""
+        """Return True if a drift policy leaves alone an object whose counterpart went unseen."""
         is_orphan = observed.on(write.side.other) is None
         return is_orphan and policies(self._settings, observed.controller.name).of(
             "orphan"
         ) not in (None, "repair")
 
     def _is_counted(self, controller: BoundSyncer) -> bool:
-        """Count for a step. Return True once all deletions that the latest list makes due are counted.
+        """Count for a step.
+
+        Return True once all deletions that the latest list makes due are counted.
+
 
         Each request that waits for that counts a step, so a large count needs no task of its own.
         """
@@ -238,8 +247,9 @@ class CircuitBreaker:
         return True
 
     def _count(self, controller: BoundSyncer) -> Iterator[int]:
-        """Hold the deletions of objects whose counterpart went missing unseen, if they are too many; yield the cost
-        of each step.
+        """Hold the deletions of objects whose counterpart went unseen, if they are too many.
+
+        Yield the cost of each step.
         """
         for side in Side:
             suspects: list[SyncRequest] = []
@@ -288,7 +298,10 @@ class CircuitBreaker:
     def _judge(
         self, controller: BoundSyncer, side: Side, doomed: list[PlannedDeletion]
     ) -> Iterator[int]:
-        """Hold these deletions if they are too many, otherwise release them; yield the cost of each step."""
+        """Hold these deletions if they are too many, otherwise release them.
+
+        Yield the cost of each step.
+        """
         name = controller.syncer.name
         total = 0
         if self.limits is not None and len(doomed) > self.limits.count:
@@ -314,8 +327,9 @@ class CircuitBreaker:
             log.error("too many deletions at once, they are held", **about, what=stopped)
 
     def _total(self, controller: BoundSyncer, side: Side) -> Generator[int, None, int]:
-        """Count the objects of a kind on a side, on the host only the copies of this kind; yield the cost of each
-        step.
+        """Count the objects of a kind on a side, on the host only the copies of this kind.
+
+        Yield the cost of each step.
         """
         store = controller.store(side)
         virtual = controller.virtual
@@ -379,7 +393,7 @@ class CircuitBreaker:
 
     @staticmethod
     def _is_of_another(virtual: SideInformer, key: Key, host: SideInformer, host_key: Key) -> bool:
-        """Return True if the copy is of another virtual object, whose replacement no watch reported.
+        """Return True if the copy is of another virtual object, and no watch reported the change.
 
         Searching the copy's text for the uid takes a tenth of the time of reading the mark.
         """
@@ -392,8 +406,9 @@ class CircuitBreaker:
     def _orphans(
         self, controller: BoundSyncer, host: SideInformer, expected: Collection[Key]
     ) -> Iterator[tuple[SyncRequest | None, int]]:
-        """Yield the requests of copies of this kind that have no original, and None for other objects, each with its
-        cost.
+        """Yield the requests of copies of this kind that have no original, each with its cost.
+
+        For other objects it yields None.
         """
 
         def requests_for(key: Key, obj: Obj | None) -> list[SyncRequest | None]:

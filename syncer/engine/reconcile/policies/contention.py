@@ -106,9 +106,9 @@ class Contention:
         return self._without_frozen(planned, self._frozen_now(planned.ref))
 
     def drop_contended(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
-        """Return the write without fields that are frozen, or that it would set once too often; a revocation is whole.
+        """Return the write without fields that are frozen, or that it would set once too often.
 
-        The latter are frozen when the write is made (:meth:`freeze`).
+        The latter are frozen when the write is made (:meth:`freeze`). A revocation stays whole.
         """
         ref = planned.ref
         if ref not in self._past and (not self._frozen or ref not in self._frozen):
@@ -360,11 +360,13 @@ def _others(past: "array[int]", path: Path) -> "array[int]":
 def _reason(one: Frozen, among: Iterable[Frozen]) -> str:
     """Return the sentence about a field and those that are frozen for the same reason."""
     side, resource, _ = one.ref
-    end = f"frozen until {one.ends}; to try again now: syncer thaw {one.request.syncer} {one.request.key}"
+    thaw = f"syncer thaw {one.request.syncer} {one.request.key}"
+    end = f"frozen until {one.ends}; to try again now: {thaw}"
+    others = f"somebody else each time; {end}"
     if one.ours == GONE:
-        return f"the {side} {resource.kind} is deleted by {FIELD_MANAGER} and made by somebody else each time; {end}"
+        return f"the {side} {resource.kind} is deleted by {FIELD_MANAGER} and made by {others}"
     if not one.path:
-        return f"the {side} {resource.kind} is made by {FIELD_MANAGER} and deleted by somebody else each time; {end}"
+        return f"the {side} {resource.kind} is made by {FIELD_MANAGER} and deleted by {others}"
     alike = [
         each.field
         for each in among

@@ -55,7 +55,10 @@ class DriftPolicy:
         return classes
 
     def drop_tolerated(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
-        """Return the write without the changes that a drift policy leaves alone; a revocation repairs no drift."""
+        """Return the write without the changes that a drift policy leaves alone.
+
+        A revocation repairs no drift.
+        """
         if planned.live is None or planned.write.revokes:
             return planned
         lenient = self.lenient(request.syncer)

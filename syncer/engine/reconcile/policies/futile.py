@@ -1,7 +1,9 @@
-"""What an API server makes of a value that we send, where it stores another one, is learned from its answer: the
-value isn't sent again over what became of it.
+"""What an API server makes of a value that we send, where it stores another one.
 
-Schemas drop fields, webhooks rewrite values. Once in a while such a value is sent again, as either may have changed.
+It is learned from the server's answer: the value isn't sent again over what became of it.
+
+Schemas drop fields, webhooks rewrite values. Once in a while such a value is sent again, as either
+may have changed.
 """
 
 from collections.abc import Callable
@@ -43,7 +45,7 @@ class FutilePatches:
         )
 
     def drop_futile(self, planned: PlannedWrite, request: SyncRequest) -> PlannedWrite:
-        """Return the write without the fields that are as the API server makes them of what they are to be."""
+        """Return the write without the fields that are what the API server makes of ours."""
         known = self._known.get(planned.ref) if self._known and planned.live is not None else None
         if known is None:
             return planned

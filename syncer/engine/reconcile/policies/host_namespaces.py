@@ -26,20 +26,21 @@ class HostNamespaces:
         self._fixed = settings.names.host_namespaces()
 
     def forbids(self, namespace: str) -> str:
-        """Return why copies are never written to a namespace; ``""`` if they are once it is ready."""
+        """Return why a namespace never gets copies; ``""`` if it does once it is ready."""
         if self._fixed is not None:
             return "" if namespace in self._fixed else "no name leads there"
         if namespace in self._settings.namespaces:
             return ""
         key = Key("", namespace)
         if is_built_in(namespace) and self._settings.names.to_virtual(NAMESPACES, key) == key:
-            return "every cluster has one of this name for itself. An operator can list it in names.namespaces"
+            why = "every cluster has one of this name for itself"
+            return f"{why}. An operator can list it in names.namespaces"
         if not self._informers.has(Side.HOST, NAMESPACES):
             return "Namespaces aren't synced. An operator can list it in names.namespaces"
         return ""
 
     def lacks(self, namespace: str) -> str:
-        """Return what a namespace still lacks before copies are written to it; ``""`` if nothing."""
+        """Return what a namespace lacks before copies are written to it; ``""`` if nothing."""
         if self._is_given(namespace):
             return ""
         found = self._informers.get(Side.HOST, NAMESPACES, Key("", namespace))
@@ -123,7 +124,8 @@ class HostNamespaces:
             return
         if why := self.forbids(namespace) or self.lacks(namespace):
             raise Refused(
-                f"the host namespace {namespace} is not one that this virtual cluster may write to: {why}"
+                f"the host namespace {namespace} is not one that this virtual cluster may write to:"
+                f" {why}"
             )
 
     def _puts(self, write: Write, resource: Resource) -> bool:

@@ -95,7 +95,8 @@ class Ownership:
         result = written(obj, base, self.marks)
         size = len(result["metadata"]["annotations"][self.marks.base])
         if size > LARGEST_BASE:
-            why = f"its fields that both sides own are too many to be remembered ({size} bytes, at most {LARGEST_BASE})"
+            bytes_taken = f"{size} bytes, at most {LARGEST_BASE}"
+            why = f"its fields that both sides own are too many to be remembered ({bytes_taken})"
             raise Refused(
                 f"{why}; leave some out of the authority of this kind", reason="TooManyFields"
             )
@@ -120,7 +121,10 @@ def ownership_of(syncer: Syncer, config: Config, settings: Settings) -> Ownershi
 
 
 def _known(on_host: Base | None, risen: Base) -> Mapping[str, Tree] | None:
-    """Return the base of shared fields: values that went up and that the copy doesn't record yet win."""
+    """Return the base of shared fields.
+
+    Values that went up and that the copy doesn't record yet win.
+    """
     if on_host is None:
         return None
     return _laid(on_host.both, _pending(on_host, risen))

@@ -143,8 +143,8 @@ class Pause:
         if self.is_on:
             return self._wait(_NOTE)
         if syncer.name in self.syncers:
-            why = f"paused: take {syncer.name} out of the annotation {self._marks.paused} of {_NOTE} to go on"
-            return wait(why, on=(_NOTE,))
+            note = f"the annotation {self._marks.paused} of {_NOTE}"
+            return wait(f"paused: take {syncer.name} out of {note} to go on", on=(_NOTE,))
         if observed.virtual is not None and self._mark_of(observed.virtual) == YES:
             return self._wait(ObjectRef(Side.VIRTUAL, syncer.resource, request.key))
         if request.key.namespace in self._paused_namespaces:
@@ -152,7 +152,7 @@ class Pause:
         return None
 
     def _has_ended(self, observed: Observed) -> bool:
-        """Return True if the original's end is that of its copy, or the copy is that of an earlier object."""
+        """Return True if the original ends with its copy, or the copy is of an earlier object."""
         virtual = observed.virtual
         host = observed.host
         direction = observed.controller.direction

@@ -1,4 +1,4 @@
-"""Revocation: what a copy gives to the tenant, and is no longer allowed, is taken out of it before all else.
+"""Revocation: what a copy gives to the tenant, and is no longer allowed, is taken out first.
 
 It is judged from the copy and the configuration alone, so nothing that a tenant does to the virtual
 object delays it: a pause, an exclusion, a refusal, a size, contents that can't be read. Only the
@@ -58,10 +58,12 @@ class Revocation:
             self._is_rewritten = any(_rewritten(controller, grants))
 
     def revoked(self, observed: Observed) -> Decision | None:
-        """Return the decision that takes it out of the copy, or deletes the copy; None if all is granted.
+        """Return the decision that takes it out of the copy, or deletes the copy.
 
-        A copy without contents, as it can't be read, is deleted. So is that of an original that can't be
-        read, and isn't selected.
+        None if all is granted.
+
+        A copy without contents, as it can't be read, is deleted. So is that of an original that
+        can't be read, and isn't selected.
         """
         host = observed.host
         if (
@@ -105,10 +107,10 @@ class Revocation:
         return replace(decision, is_step=True) if decision.writes else None
 
     def _taken_out(self, observed: Observed, host: Obj, left: Obj) -> Decision:
-        """Return the decision that leaves of a copy what is granted, with the operator's own patches, which may put in
-        what a tenant may not have.
+        """Return the decision that leaves of a copy what is granted.
 
-        Where they can't be applied, nothing is put in.
+        The operator's own patches are applied, and may put in what a tenant may not have. Where
+        they can't be applied, nothing is put in.
         """
         for path in self._operators:
             value = at(host, path)
@@ -117,7 +119,8 @@ class Revocation:
             elif at(left, path) is not MISSING:
                 left = removed(left, path)
         parts = ", ".join(_parts(left, host))
-        why = f"its copy on the host had what this virtual cluster may no longer have, in {parts}: it was taken out"
+        had = "its copy on the host had what this virtual cluster may no longer have"
+        why = f"{had}, in {parts}: it was taken out"
         write = Write(Side.HOST, Verb.REVOKE, left, revokes=True)
         decision = Decision((write,), why, warning=Warned(EVENT, why))
         with suppress(Refused):
@@ -127,15 +130,17 @@ class Revocation:
         [write] = decision.writes
         for path in self._fixed:
             if not same(at(write.obj, path), at(host, path)):
-                why = f"its copy on the host has what this virtual cluster may no longer have, in {'.'.join(path)}"
-                return _deleted(observed, host, f"{why}, which can't be taken out")
+                has = "its copy on the host has what this virtual cluster may no longer have"
+                why = f"{has}, in {'.'.join(path)}, which can't be taken out"
+                return _deleted(observed, host, why)
         return decision
 
 
 def _rewritten(controller: BoundSyncer, grants: Iterable[Steps]) -> Iterable[Steps]:
-    """Yield the paths of these grants that patches of the operator's rewrite, each up to the first list in it.
+    """Yield the paths of these grants that patches of the operator's rewrite.
 
-    What they add is added again to what is granted; what they make of another value can't be judged by it.
+    Each ends at the first list in it. What they add is added again to what is granted; what they
+    make of another value can't be judged by it.
     """
     for patch in controller.config.patches.down:
         if patch.op in ("add", "test"):
@@ -150,7 +155,10 @@ def _rewritten(controller: BoundSyncer, grants: Iterable[Steps]) -> Iterable[Ste
 
 
 def _is_selected(observed: Observed) -> bool:
-    """Return True unless the labels of an original that can't be read show that its kind's selector leaves it out."""
+    """Return True unless its kind's selector leaves out an original that can't be read.
+
+    The labels of such an original are known.
+    """
     controller = observed.controller
     selector = controller.config.selector
     if not selector.narrows or controller.virtual is None:
@@ -160,7 +168,7 @@ def _is_selected(observed: Observed) -> bool:
 
 
 def _crossing(observed: Observed, host: Obj) -> Obj:
-    """Return a copy without the labels and annotations that we have set, and that may no longer cross."""
+    """Return a copy without labels and annotations of ours that may no longer cross."""
     ctx = observed.ctx
     metadata = host["metadata"]
     ours = fields_before(host, ctx.marks).get("metadata") or {}

@@ -1,6 +1,8 @@
-"""Room for large objects: what is decoded and sent for all workers together is bounded, so a large plan may wait.
+"""Room for large objects: what is decoded and sent for all workers together is bounded.
 
-The queue counts the bytes of each virtual cluster, and hands a request that waits out again once there is room.
+So a large plan may wait.
+The queue counts the bytes of each virtual cluster, and hands a request that waits out again once
+there is room.
 """
 
 from collections.abc import Callable
@@ -21,7 +23,10 @@ TOO_HEAVY = (
 
 
 class Room:
-    """The room of the queue, whose ``may_hold`` returns True if a request may take so many bytes."""
+    """The room of the queue.
+
+    Its ``may_hold`` returns True if a request may take so many bytes.
+    """
 
     def __init__(self, may_hold: Callable[[SyncRequest, int], bool]) -> None:
         self._may_hold = may_hold

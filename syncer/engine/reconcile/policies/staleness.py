@@ -24,7 +24,10 @@ def was_just_listed(store: SideInformer) -> bool:
 
 
 def guard_pod_start(observed: Observed, decision: Decision) -> Decision:
-    """Create a Pod only if the live virtual Pod is unchanged: a finished one would run a second time."""
+    """Create a Pod only if the live virtual Pod is unchanged.
+
+    A finished one would run a second time.
+    """
     virtual = observed.virtual
     if observed.host is not None or virtual is None or not decision.writes or _doubt(observed) <= 0:
         return decision
@@ -58,7 +61,10 @@ def _doubt(observed: Observed) -> float:
 
 
 def _is_unconfirmed(observed: Observed, write: Write) -> bool:
-    """Return True if a deletion follows neither from the other object's deletion nor from a precondition."""
+    """Return True if a deletion has no confirmed cause.
+
+    The other object's deletion is one, and a precondition confirms the cause itself.
+    """
     if write.verb is not Verb.DELETE or is_deleting(write.obj):
         return False
     if observed.controller.direction.fakes and observed.host is None:

@@ -12,6 +12,7 @@ import pytest
 from syncer.api import Decision, Key, Obj, Resource, Side, selectors
 from syncer.engine.reconcile.controller import Reads
 from syncer.resources.kinds import NETWORK_POLICIES
+from syncer.resources.network_policies import LONGEST
 from syncer.resources.pods import isolation
 from syncer.testing import World
 from syncer.testing.objects import build, pod
@@ -142,7 +143,7 @@ def test_pods_with_other_values_of_a_named_label_are_compared_by_themselves() ->
 
 
 def test_policies_of_one_namespace_always_fit_the_memory_for_parsed_ones() -> None:
-    text = isolation.MOST_READ * (isolation.LONGEST + 100)
+    text = isolation.MOST_READ * (LONGEST + 100)
     parts = isolation.OVERHEAD * (1 + isolation.MOST_READ + isolation.MOST_EXPRESSIONS)
     assert text + parts <= isolation.PARSED_BYTES
 
