@@ -33,8 +33,7 @@ BEGIN = "<!-- values: written by hack/generate -->"
 END = "<!-- end of values -->"
 
 HEAD = """\
-# Every option with its default, apart from the names and paths of this example. Written by
-# hack/generate.
+# Every option with its default, but for this example's names and paths. Written by hack/generate.
 # yaml-language-server: $schema=syncer.schema.json
 """
 GIVEN = {
