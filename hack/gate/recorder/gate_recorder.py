@@ -203,19 +203,21 @@ class Garbage:
     """Collects garbage at the end of each module and of the run, where what complains has a name to
     fail under.
 
-    What is there before the first test is frozen, so that this costs little. Nothing else is: what
-    an engine freezes would hide here, as a test ends while the process goes on.
+    What is there before the first test, and what outlives a module, is frozen, so that this costs
+    little; it is looked at again at the end of the run. Nothing else is frozen: what an engine
+    freezes would hide here, as a test ends while the process goes on.
     """
 
     def __init__(self) -> None:
         self._patch = pytest.MonkeyPatch()
+        self._freeze = gc.freeze
         #: What was found at the end of the run, here or in a worker of pytest-xdist.
         self._left: list[str] = []
 
     def pytest_collection_finish(self) -> None:
-        """Freeze what the collection of tests has made, and nothing from now on."""
+        """Freeze what the collection of tests has made; no test freezes anything from now on."""
         gc.collect()
-        gc.freeze()
+        self._freeze()
         for name in ("freeze", "unfreeze"):
             self._patch.setattr(gc, name, lambda: None)
 
@@ -231,6 +233,7 @@ class Garbage:
             item.funcargs.clear()  # the values of fixtures that have ended
         gc.collect()
         _complain(item.config, f"left to the garbage collector by a test of {item.path.name}")
+        self._freeze()
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
