@@ -116,9 +116,10 @@ def all_stages() -> list[Stage]:
             pytest(*_MODULES, "tests/flow", "tests/sieve", "tests/hostile"),
             tests=True,
         ),
-        Stage(image, pytest("tests/container"), tests=True),
         Stage("the packages under plugins/", ("hack/plugins",), tests=True),
         *_release(),
+        # The last one: it waits for those that run beside others.
+        Stage(image, pytest("tests/container"), tests=True),
     ]
 
 
