@@ -1,11 +1,11 @@
-"""`hack/chaos --hostile`: a tenant with all rights in their virtual cluster against the daemon's own
-process, with each name translator by turns.
+"""`hack/chaos --hostile`: a tenant with all rights in their virtual cluster against the daemon's
+own process, with each name translator by turns.
 
-A line of JSON for each turn on standard error, with its violations. The last line of standard output
-has the mix of attacks, and the violations with the first step of each; exit status 1 if there are any.
-`--only variables templates` makes these attacks alone, which tests/hostile/hostile_chaos/attacks.py
-lists; `HOSTILE_SYNCER=PATH/bin/syncer hack/chaos --hostile` attacks
-another installation.
+A line of JSON for each turn on standard error, with its violations. The last line of standard
+output has the mix of attacks, and the violations with the first step of each; exit status 1 if
+there are any. `--only variables templates` makes these attacks alone, which
+tests/hostile/hostile_chaos/attacks.py lists; `HOSTILE_SYNCER=PATH/bin/syncer hack/chaos --hostile`
+attacks another installation.
 """
 
 import argparse
@@ -49,7 +49,11 @@ def turns(options: argparse.Namespace, folder: Path) -> Iterator[Turn]:
         run_folder.mkdir()
         say = print if options.show else str
         attacks = options.only or sorted(ATTACKS)
-        turn = play(Plan(translator, f"{options.seed}-{number}", seconds, attacks, step), run_folder, say=say)
+        turn = play(
+            Plan(translator, f"{options.seed}-{number}", seconds, attacks, step),
+            run_folder,
+            say=say,
+        )
         step = turn.step
         yield turn
 
@@ -83,8 +87,9 @@ def summed(found: list[Turn], options: argparse.Namespace) -> dict[str, Any]:
 def prefer() -> None:
     """Give the processes of this session a larger part of a busy machine, where that is allowed.
 
-    With autogroups each session has the same part (sched(7)), whatever the priority of its processes: daemons
-    that get too little of it are late, and the attacked one more than the one beside.
+    With autogroups each session has the same part (sched(7)), whatever the priority of its
+    processes: daemons that get too little of it are late, and the attacked one more than the one
+    beside.
     """
     with contextlib.suppress(OSError):
         AUTOGROUP.write_text(PREFERENCE)

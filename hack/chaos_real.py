@@ -1,4 +1,6 @@
-"""`hack/chaos --real`: chaos between real API servers with the real daemon, one seed after the other."""
+"""`hack/chaos --real`: chaos between real API servers with the real daemon,
+one seed after the other.
+"""
 
 import argparse
 import json
@@ -47,7 +49,9 @@ def summed(found: list[Report], folder: Path) -> dict[str, Any]:
         "steps": sum(report.faults.total() for report in found),
         "edits": dict(sum((report.edits for report in found), Counter[str]()).most_common()),
         "faults": dict(sum((report.faults for report in found), Counter[str]()).most_common()),
-        "violations": [{**report.as_json(), "logs": str(folder / str(report.seed))} for report in broken],
+        "violations": [
+            {**report.as_json(), "logs": str(folder / str(report.seed))} for report in broken
+        ],
     }
 
 

@@ -143,7 +143,12 @@ def measured(inner: Any, recorder: Recorder) -> asyncio.BaseProtocol:
 
 def measure(loop: Any, recorder: Recorder) -> None:
     """Measure all callbacks of event loops of this class from now on."""
-    for name, position in (("call_soon", 0), ("call_soon_threadsafe", 0), ("call_later", 1), ("call_at", 1)):
+    for name, position in (
+        ("call_soon", 0),
+        ("call_soon_threadsafe", 0),
+        ("call_later", 1),
+        ("call_at", 1),
+    ):
         setattr(loop, name, _measuring(getattr(loop, name), position, recorder))
     connect = loop.create_connection
 

@@ -1,8 +1,9 @@
-"""A ClusterCache with many clusters over TLS: of some the server never answers, and one is frozen by turns.
+"""A ClusterCache with many clusters over TLS: of some the server never answers, and one is frozen
+by turns.
 
-The API servers are in processes of their own. Consumers ask for clients, read from caches, and send requests; each
-phase without the frozen cluster (its process runs) is followed by one with it (the process is stopped). Then the
-token of each cluster is replaced at intervals while objects are made.
+The API servers are in processes of their own. Consumers ask for clients, read from caches, and send
+requests; each phase without the frozen cluster (its process runs) is followed by one with it (the
+process is stopped). Then the token of each cluster is replaced at intervals while objects are made.
 """
 
 import asyncio
@@ -79,13 +80,15 @@ def token(number: int) -> str:
     return f"token-{number}."
 
 
-# -- API servers ---------------------------------------------------------------------------------------------------
+# -- API servers -----------------------------------------------------------------------------------
 
 
 async def serve(folder: Path, names: Sequence[str]) -> None:
     """Serve API servers until the process ends."""
     for name in names:
-        server = ApiServer(seed=name, tokens={token(number): ADMIN for number in range(ROTATIONS + 1)})
+        server = ApiServer(
+            seed=name, tokens={token(number): ADMIN for number in range(ROTATIONS + 1)}
+        )
         server.put(configmap(KEY.name))
         await server.start(tls=True)
         server.kubeconfig(folder / f"{name}.kubeconfig")
@@ -120,7 +123,9 @@ def black_hole(folder: Path, name: str) -> socket.socket:
 class Counting(HttpTransport):
     """Counts the lists and watches of each server, and the tokens that are sent to it."""
 
-    def __init__(self, credentials: LoginCredentials, options: ClusterCacheOptions, counts: "Counts") -> None:
+    def __init__(
+        self, credentials: LoginCredentials, options: ClusterCacheOptions, counts: "Counts"
+    ) -> None:
         super().__init__(credentials.login.endpoint, credentials, user_agent=options.user_agent)
         self._login = credentials
         self._counts = counts
@@ -149,10 +154,12 @@ class Counts:
         self.tokens.add(credentials.login.token)
 
 
-# -- consumers -----------------------------------------------------------------------------------------------------
+# -- consumers -------------------------------------------------------------------------------------
 
 
-async def consume(cache: ClusterCache, good: Sequence[str], dead: Sequence[str], start: int, figures: Figures) -> None:
+async def consume(
+    cache: ClusterCache, good: Sequence[str], dead: Sequence[str], start: int, figures: Figures
+) -> None:
     """Ask for clusters by turns, until cancelled."""
     names = [*good, *dead]
     await asyncio.sleep(start % 100 / 1000)
@@ -185,7 +192,9 @@ async def consume(cache: ClusterCache, good: Sequence[str], dead: Sequence[str],
 async def phase(
     cache: ClusterCache, good: Sequence[str], dead: Sequence[str], number: int, seconds: float
 ) -> tuple[Figures, float]:
-    """Return the events that consumers have got, and the age of the oldest probe of a good cluster, in seconds."""
+    """Return the events that consumers have got, and the age of the oldest probe of a good cluster,
+    in seconds.
+    """
     figures = Figures()
     oldest = 0.0
     end = time.monotonic() + seconds
@@ -198,7 +207,9 @@ async def phase(
 
 
 async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts: Counts) -> bool:
-    """Replace all tokens at intervals while objects are made; return False if that cost a list or an event."""
+    """Replace all tokens at intervals while objects are made;
+    return False if that cost a list or an event.
+    """
     arrivals: dict[tuple[str, str], float] = {}
 
     def watch(name: str) -> None:
@@ -228,22 +239,36 @@ async def rotate(cache: ClusterCache, folder: Path, names: Sequence[str], counts
     delays = [arrivals[key] - begun for key, begun in made.items() if key in arrivals]
     missed = len(made) - len(delays)
     lists = counts.collections - before
-    figures = {"clusters": len(names), "rotations": ROTATIONS, "tokens_sent": len(counts.tokens), "made": len(made)}
+    figures = {
+        "clusters": len(names),
+        "rotations": ROTATIONS,
+        "tokens_sent": len(counts.tokens),
+        "made": len(made),
+    }
     print(
         json.dumps(
-            {**figures, "missed": missed, "lists_and_watches": lists, "p99_event_ms": round(p99(delays) * 1e3, 1)}
+            {
+                **figures,
+                "missed": missed,
+                "lists_and_watches": lists,
+                "p99_event_ms": round(p99(delays) * 1e3, 1),
+            }
         )
     )
     return not missed and not lists and len(counts.tokens) >= ROTATIONS
 
 
-async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequence[str], n: int, seconds: float) -> int:
+async def measure(
+    folder: Path, stopping: int, good: Sequence[str], dead: Sequence[str], n: int, seconds: float
+) -> int:
     """Measure by turns; return the exit code."""
     index = FieldIndex(CONFIG_MAPS, "name", lambda obj: [obj["metadata"]["name"]])
     options = ClusterCacheOptions(user_agent="bench", indexes=[index])
     counts = Counts()
     provider = FolderProvider(folder, environ={}, interval=ROTATION / 4)
-    cache = ClusterCache([provider], options, environ={}, dial=lambda login, chosen: Counting(login, chosen, counts))
+    cache = ClusterCache(
+        [provider], options, environ={}, dial=lambda login, chosen: Counting(login, chosen, counts)
+    )
     async with helped_by(cache.run()):
         begun = time.monotonic()
         while not all(cache.get_status(name).state is State.CONNECTED for name in [*good, FROZEN]):
@@ -251,7 +276,13 @@ async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequen
             if time.monotonic() > begun + 120:
                 raise SystemExit("the good clusters aren't connected within 120 s")
         print(
-            json.dumps({"clusters": len(good) + len(dead), "dead": len(dead), "connected_s": time.monotonic() - begun})
+            json.dumps(
+                {
+                    "clusters": len(good) + len(dead),
+                    "dead": len(dead),
+                    "connected_s": time.monotonic() - begun,
+                }
+            )
         )
         totals = {"without": Figures(), "with": Figures()}
         oldest = 0.0
@@ -273,12 +304,28 @@ async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequen
     slower = {name: round(beside[name] / without[name], 2) for name in without}
     wrong = totals["without"].wrong + totals["with"].wrong
     print(json.dumps({"p99_ms_without_frozen": without, "asked": len(totals["without"].getters)}))
-    print(json.dumps({"p99_ms_with_frozen": beside, "asked": len(totals["with"].getters), "times": slower}))
+    print(
+        json.dumps(
+            {"p99_ms_with_frozen": beside, "asked": len(totals["with"].getters), "times": slower}
+        )
+    )
     limit = AGE * options.probe_interval
     print(
-        json.dumps({"wrong": len(wrong), "examples": wrong[:3], "oldest_probe_s": round(oldest, 2), "limit_s": limit})
+        json.dumps(
+            {
+                "wrong": len(wrong),
+                "examples": wrong[:3],
+                "oldest_probe_s": round(oldest, 2),
+                "limit_s": limit,
+            }
+        )
     )
-    return int(not is_kept or bool(wrong) or oldest > limit or max(slower["getter"], slower["cached_read"]) > SLOWER)
+    return int(
+        not is_kept
+        or bool(wrong)
+        or oldest > limit
+        or max(slower["getter"], slower["cached_read"]) > SLOWER
+    )
 
 
 @click.command()
@@ -288,10 +335,12 @@ async def measure(folder: Path, stopping: int, good: Sequence[str], dead: Sequen
 @click.option("--seconds", default=60.0, show_default=True, help="Duration, of all phases.")
 @click.option("--serve", "folder", default="", hidden=True)
 @click.argument("names", nargs=-1)
-def main(clusters: int, dead: int, consumers: int, seconds: float, folder: str, names: tuple[str, ...]) -> None:
-    """Print a JSON line for each figure; end with 1 if a cluster that answers was refused, a dead one wasn't, a
-    probe is too old, the p99 of getters or cached reads is over 1.5 times that without the frozen cluster, or a
-    rotation cost a list, a watch or an event.
+def main(
+    clusters: int, dead: int, consumers: int, seconds: float, folder: str, names: tuple[str, ...]
+) -> None:
+    """Print a JSON line for each figure; end with 1 if a cluster that answers was refused, a dead
+    one wasn't, a probe is too old, the p99 of getters or cached reads is over 1.5 times that
+    without the frozen cluster, or a rotation cost a list, a watch or an event.
     """
     if folder:
         asyncio.run(serve(Path(folder), names))

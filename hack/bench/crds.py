@@ -1,4 +1,5 @@
-"""Measure the daemon with many CustomResourceDefinitions on the host, some of them public; JSON lines.
+"""Measure the daemon with many CustomResourceDefinitions on the host, some of them public; JSON
+lines.
 
 ``start`` is a new virtual cluster, from the start of the process; ``plain`` is the time that the
 same CRDs take a client that does nothing else; ``restart`` is with all in place.
@@ -40,7 +41,18 @@ GROUP = "bench.example.com"
 POLL = 0.2
 #: Concurrent requests.
 CONCURRENCY = 16
-WORDS = ("volume", "replica", "backend", "policy", "window", "schedule", "endpoint", "region", "bucket", "retention")
+WORDS = (
+    "volume",
+    "replica",
+    "backend",
+    "policy",
+    "window",
+    "schedule",
+    "endpoint",
+    "region",
+    "bucket",
+    "retention",
+)
 
 
 def make(number: int, *, public: bool) -> Obj:
@@ -71,8 +83,15 @@ def _part(rng: random.Random) -> Obj:
         }
         for field in range(rng.randint(3, 9))
     }
-    fields["items"] = {"type": "array", "items": {"type": "object", "properties": dict(list(fields.items())[:3])}}
-    return {"type": "object", "description": " ".join(rng.choices(WORDS, k=30)), "properties": fields}
+    fields["items"] = {
+        "type": "array",
+        "items": {"type": "object", "properties": dict(list(fields.items())[:3])},
+    }
+    return {
+        "type": "object",
+        "description": " ".join(rng.choices(WORDS, k=30)),
+        "properties": fields,
+    }
 
 
 class Arrivals:
@@ -112,7 +131,9 @@ class Arrivals:
 class Bench:
     """A run of the benchmark."""
 
-    def __init__(self, options: argparse.Namespace, virtual: ControlPlane, host: ControlPlane, folder: Path) -> None:
+    def __init__(
+        self, options: argparse.Namespace, virtual: ControlPlane, host: ControlPlane, folder: Path
+    ) -> None:
         self.options = options
         self.virtual = virtual
         self.host = host
@@ -162,7 +183,10 @@ class Bench:
             await asyncio.sleep(POLL)
 
     def _watched(self, group: str = "") -> int:
-        return sum(name == "syncer_cache_objects" and group in labels for name, labels in self.daemon.samples())
+        return sum(
+            name == "syncer_cache_objects" and group in labels
+            for name, labels in self.daemon.samples()
+        )
 
     def _cost(self) -> dict[str, Any]:
         cpu = self.daemon.cpu()
@@ -177,7 +201,9 @@ class Bench:
             "crds_watched_on_the_host": sum(
                 value
                 for (name, labels), value in samples.items()
-                if name == "syncer_cache_objects" and 'side="host"' in labels and "customresourcedefinitions" in labels
+                if name == "syncer_cache_objects"
+                and 'side="host"' in labels
+                and "customresourcedefinitions" in labels
             ),
             "writes": sum(calls.get(method, 0) for method in WRITES),
             "futile": self.daemon.total("syncer_futile_writes_total"),
@@ -185,7 +211,9 @@ class Bench:
         }
 
     def _config(self) -> dict[str, Any]:
-        wanted: dict[str, Obj] = {each["metadata"]["name"]: {} for each in self.public[: self.options.custom]}
+        wanted: dict[str, Obj] = {
+            each["metadata"]["name"]: {} for each in self.public[: self.options.custom]
+        }
         return {
             "apiVersion": "vsyncer.dev/v1alpha1",
             "kind": "SyncerConfig",
@@ -193,12 +221,19 @@ class Bench:
             "virtual": {"kubeconfig": str(self.virtual.kubeconfig())},
             "host": {"kubeconfig": str(self.host.kubeconfig()), "namespace": HOST_NAMESPACE},
             "networking": {"apiServer": {"host": "10.96.0.1"}},
-            "sync": {"fromHost": {"customResourceDefinitions": {"enabled": True}}, "custom": wanted},
+            "sync": {
+                "fromHost": {"customResourceDefinitions": {"enabled": True}},
+                "custom": wanted,
+            },
             "log": {"level": "warning"},
         }
 
     def _print(self, phase: str, figures: dict[str, Any]) -> None:
-        _print(phase, {"crds": self.options.n, "public": self.options.public, "custom": self.options.custom} | figures)
+        _print(
+            phase,
+            {"crds": self.options.n, "public": self.options.public, "custom": self.options.custom}
+            | figures,
+        )
 
 
 async def plain(options: argparse.Namespace, plane: ControlPlane) -> None:
@@ -208,7 +243,9 @@ async def plain(options: argparse.Namespace, plane: ControlPlane) -> None:
     watching = asyncio.create_task(arrivals.run())
     await asyncio.sleep(0.5)
     began = time.perf_counter()
-    created = await _create_all(cluster, [make(number, public=True) for number in range(options.public)])
+    created = await _create_all(
+        cluster, [make(number, public=True) for number in range(options.public)]
+    )
     await watching
     established = time.perf_counter() - began
     await _discovered(cluster, options.public)
@@ -225,7 +262,9 @@ async def plain(options: argparse.Namespace, plane: ControlPlane) -> None:
 
 
 async def _discovered(cluster: SideClient, number: int) -> None:
-    """Wait until an API server's discovery has this number of kinds; it takes seconds if many are new."""
+    """Wait until an API server's discovery has this number of kinds;
+    it takes seconds if many are new.
+    """
     discovery = Discovery(cluster)
     while sum(GROUP in resource.group for resource in discovery.resources()) < number:
         await asyncio.sleep(POLL)
@@ -249,7 +288,10 @@ def _connect(plane: ControlPlane, side: Side) -> SideClient:
 
 
 def _print(phase: str, figures: dict[str, Any]) -> None:
-    rounded = {name: round(value, 2) if isinstance(value, float) else value for name, value in figures.items()}
+    rounded = {
+        name: round(value, 2) if isinstance(value, float) else value
+        for name, value in figures.items()
+    }
     print(json.dumps({"phase": phase} | rounded), flush=True)
 
 
@@ -258,7 +300,9 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="hack/bench/crds", description=__doc__)
     parser.add_argument("-n", type=int, default=300, help="CRDs on the host")
     parser.add_argument("--public", type=int, default=50, help="how many of them are public")
-    parser.add_argument("--custom", type=int, default=5, help="how many of those have their objects synced")
+    parser.add_argument(
+        "--custom", type=int, default=5, help="how many of those have their objects synced"
+    )
     options = parser.parse_args()
     if not 0 <= options.custom <= options.public <= options.n:
         parser.error("expected --custom <= --public <= -n")

@@ -1,6 +1,7 @@
 """One daemon with many virtual clusters, and the same with a single one of as many pods, by turns.
 
-The API servers are in-process ones behind TLS, in processes of their own. All virtual clusters share a host namespace.
+The API servers are in-process ones behind TLS, in processes of their own. All virtual clusters
+share a host namespace.
 """
 
 import asyncio
@@ -56,7 +57,7 @@ REST = 20.0
 STILL = 0.03
 
 
-# -- API servers ---------------------------------------------------------------------------------------------------
+# -- API servers -----------------------------------------------------------------------------------
 
 
 async def serve(folder: Path, names: Sequence[str]) -> None:
@@ -76,7 +77,9 @@ async def serve(folder: Path, names: Sequence[str]) -> None:
             server.put(serviceaccount("default", namespace=NAMESPACE))
     async with helped_by(*playing):
         reader = asyncio.StreamReader()
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+        )
         print("ready", flush=True)
         while line := (await reader.readline()).decode():
             command, _, value = line.strip().partition(" ")
@@ -86,7 +89,10 @@ async def serve(folder: Path, names: Sequence[str]) -> None:
                         server.put(pod(f"p{number}", namespace=NAMESPACE))
                     await asyncio.sleep(0)
             print(
-                json.dumps({"running": sum(map(_running, servers.values())), "streams": _streams(servers)}), flush=True
+                json.dumps(
+                    {"running": sum(map(_running, servers.values())), "streams": _streams(servers)}
+                ),
+                flush=True,
             )
 
 
@@ -104,7 +110,9 @@ class Servers:
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
         command = [sys.executable, "-m", "hack.bench.fleet", "--serve", str(folder), *names]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._stdin = self.process.stdin
@@ -128,7 +136,7 @@ class Servers:
         return found
 
 
-# -- a run ---------------------------------------------------------------------------------------------------------
+# -- a run -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -146,7 +154,9 @@ class Run:
         with contextlib.ExitStack() as stack:
             host = Servers(self.folder, [HOST])
             stack.callback(host.process.kill)
-            virtual = [Servers(self.folder, names[number::processes]) for number in range(processes)]
+            virtual = [
+                Servers(self.folder, names[number::processes]) for number in range(processes)
+            ]
             for each in virtual:
                 stack.callback(each.process.kill)
             daemon = Process(self._config(names), self.folder)
@@ -196,7 +206,11 @@ class Run:
 
     def _kinds(self, daemon: Process) -> int:
         """Count the kinds that the daemon watches on the host."""
-        labels = [label for name, label in daemon.samples() if name == "syncer_watch_up" and 'side="host"' in label]
+        labels = [
+            label
+            for name, label in daemon.samples()
+            if name == "syncer_watch_up" and 'side="host"' in label
+        ]
         return len({label.partition("resource=")[2] for label in labels})
 
     def _config(self, names: Sequence[str]) -> dict[str, Any]:
@@ -204,7 +218,11 @@ class Run:
             "apiVersion": "vsyncer.dev/v1alpha1",
             "kind": "SyncerConfig",
             "virtualClusters": [
-                {"name": name, "kubeconfig": str(self.folder / f"{name}.kubeconfig"), "hostNamespace": HOME}
+                {
+                    "name": name,
+                    "kubeconfig": str(self.folder / f"{name}.kubeconfig"),
+                    "hostNamespace": HOME,
+                }
                 for name in names
             ],
             "host": {"kubeconfig": str(self.folder / f"{HOST}.kubeconfig")},

@@ -43,7 +43,9 @@ KIND = "configmaps"
 
 
 async def serve(folder: Path, count: int) -> None:
-    """Serve a virtual cluster with this number of ConfigMaps, and a host, until standard input ends."""
+    """Serve a virtual cluster with this number of ConfigMaps, and a host,
+    until standard input ends.
+    """
     virtual = ApiServer(seed="virtual")
     host = ApiServer(seed="host")
     host.put(namespace(HOME))
@@ -91,7 +93,11 @@ def configured(folder: Path) -> SyncerConfig:
 async def in_step(folder: Path) -> AsyncIterator[tuple[Process, ClusterPair]]:
     """Yield a process and its pair once both sides are in step."""
     config = configured(folder)
-    async with prepared(config, config.cluster()) as (process, pair), process.running(), helped_by(process.work()):
+    async with (
+        prepared(config, config.cluster()) as (process, pair),
+        process.running(),
+        helped_by(process.work()),
+    ):
         try:
             await settle(process, quiet=2.0)
             yield process, pair
@@ -132,7 +138,10 @@ async def scanned(process: Process, pair: ClusterPair, *, fresh: bool) -> tuple[
 
 def show(what: str, **figures: Any) -> None:
     """Print a line."""
-    rounded = {name: round(value, 4) if isinstance(value, float) else value for name, value in figures.items()}
+    rounded = {
+        name: round(value, 4) if isinstance(value, float) else value
+        for name, value in figures.items()
+    }
     print(json.dumps({"bench": "patrol", "what": what, **rounded}), flush=True)
 
 
@@ -147,9 +156,18 @@ async def measure(folder: Path, scans: int) -> None:
             for _ in range(number):
                 cpu, scan = await scanned(process, pair, fresh=fresh)
                 times.append(cpu)
-            figures = {"pairs": scan.verified + scan.skipped, "cpu_s": median(times), "cpu_s_max": max(times)}
+            figures = {
+                "pairs": scan.verified + scan.skipped,
+                "cpu_s": median(times),
+                "cpu_s_max": max(times),
+            }
             what = "scan from fresh lists" if fresh else "scan of the stores, unchanged"
-            show(what, **figures, requests=(requests(process) - before) / number, skipped=scan.skipped)
+            show(
+                what,
+                **figures,
+                requests=(requests(process) - before) / number,
+                skipped=scan.skipped,
+            )
         await steady(process, pair, scans)
 
 

@@ -43,7 +43,8 @@ class Load:
     rate: float = 0.0
     #: Concurrent writers.
     concurrency: int = 16
-    #: For Pods only: simulate scheduler and kubelet, until they are Ready, and until they have ended.
+    #: For Pods only: simulate scheduler and kubelet, until they are Ready, and until they have
+    #: ended.
     life: bool = False
     #: The prefix of the objects' names.
     prefix: str = "object"
@@ -169,7 +170,9 @@ class Bench:
         figures = self._figures("idle", self.load.n, before, seconds=passed, cpu=cpu)
         return figures | {"cpu_percent": round(100 * figures["cpu_s"] / figures["seconds"], 3)}
 
-    async def _phase(self, phase: str, names: Sequence[str], write: Write, arrival: Arrival) -> Figures:
+    async def _phase(
+        self, phase: str, names: Sequence[str], write: Write, arrival: Arrival
+    ) -> Figures:
         """Write objects, wait until all have arrived and the daemon is idle."""
         before = Reading.of(self.daemon)
         await self._write(names, write, arrival)
@@ -210,7 +213,9 @@ class Bench:
 
     # -- figures -----------------------------------------------------------------------------------
 
-    def _figures(self, phase: str, n: int, before: Reading, *, seconds: float, cpu: float) -> Figures:
+    def _figures(
+        self, phase: str, n: int, before: Reading, *, seconds: float, cpu: float
+    ) -> Figures:
         used = cpu - before.cpu
         now = Reading.of(self.daemon)
         sent = {name: round(count - before.calls.get(name, 0)) for name, count in now.calls.items()}
@@ -268,7 +273,9 @@ class Bench:
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Watch arrivals while the block runs; with `life`, watch the virtual side, too, and simulate the kubelet."""
+        """Watch arrivals while the block runs; with `life`, watch the virtual side, too,
+        and simulate the kubelet.
+        """
         helpers = [self._watch(self.host, HOST_NAMESPACE, MARK)]
         if self.load.life:
             helpers.append(self._watch(self.virtual, NAMESPACE, ""))

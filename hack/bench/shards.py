@@ -1,9 +1,11 @@
-"""Simulate replicas that share many virtual clusters, in virtual time, with the real Leases, members and ranks.
+"""Simulate replicas that share many virtual clusters, in virtual time, with the real Leases,
+members and ranks.
 
-The host is an in-process API server. A virtual cluster is a name: its caches are filled after the seconds of CPU that
-`hack/bench/fleet` has measured for its start, one after another, and work on it takes no time. A JSON line for each
-event: for how long a shard had no leader, how many virtual clusters are led by another replica than before, and
-the cost of the Leases for the host's API server. Ends with 1 if one was led by two.
+The host is an in-process API server. A virtual cluster is a name: its caches are filled after the
+seconds of CPU that `hack/bench/fleet` has measured for its start, one after another, and work on it
+takes no time. A JSON line for each event: for how long a shard had no leader, how many virtual
+clusters are led by another replica than before, and the cost of the Leases for the host's API
+server. Ends with 1 if one was led by two.
 """
 
 import asyncio
@@ -139,7 +141,11 @@ class Replica:
 
     def assigned(self) -> None:
         """Fill the caches of the shards that are kept, one after another."""
-        names = {number: name for name in self._world.clusters if (number := self.shards.shard(name)) >= 0}
+        names = {
+            number: name
+            for name in self._world.clusters
+            if (number := self.shards.shard(name)) >= 0
+        }
         kept = {shard for shard, name in names.items() if self.shards.keeps(name)}
         self._filled = {shard: at for shard, at in self._filled.items() if shard in kept}
         at = max([now(), *self._filled.values()])
@@ -213,7 +219,10 @@ async def simulate(clusters: int, shards: int, replicas: int) -> bool:
     await report.after("all start")
     world.requests.clear()
     await asyncio.sleep(REST_SECONDS)
-    rates = {f"{verb}s_a_second": round(number / REST_SECONDS, 1) for verb, number in sorted(world.requests.items())}
+    rates = {
+        f"{verb}s_a_second": round(number / REST_SECONDS, 1)
+        for verb, number in sorted(world.requests.items())
+    }
     await report.after("rest", **rates)
     await next(iter(world.replicas.values())).kill()
     await report.after("one is killed")

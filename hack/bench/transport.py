@@ -1,5 +1,6 @@
-"""Measure the CPU of a request: POSTs of 3 KB over TLS, answered with 4.6 KB by a server of its own.
-Then the memory of connections: idle ones, and once each has carried a request and a response of a megabyte.
+"""Measure the CPU of a request: POSTs of 3 KB over TLS, answered with 4.6 KB by a server of its
+own. Then the memory of connections: idle ones, and once each has carried a request and a response
+of a megabyte.
 
 Each variant runs in its own process against the same server, which runs in another; a JSON line for
 each variant.
@@ -39,7 +40,11 @@ LARGE_BYTES = 1_000_000
 LARGE = b"?large"
 CONFIGMAPS = Resource("v1", "ConfigMap", "configmaps")
 #: variant → event loop, and True to go through the client (including encoding and decoding JSON)
-VARIANTS = {"transport": ("uvloop", False), "asyncio": ("asyncio", False), "client": ("uvloop", True)}
+VARIANTS = {
+    "transport": ("uvloop", False),
+    "asyncio": ("asyncio", False),
+    "client": ("uvloop", True),
+}
 MEMORY = "memory"
 SELF = (sys.executable, "-m", "hack.bench.transport")
 Run = Callable[[Any], Any]
@@ -71,14 +76,19 @@ class Server(asyncio.Protocol):
 
 def _reply(size: int) -> bytes:
     body = json.dumps(config_map(size)).encode()
-    head = f"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    fields = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    return f"HTTP/1.1 201 Created\r\n{fields}\r\n".encode() + body
 
 
 def config_map(size: int) -> Obj:
     """Return a ConfigMap of about this size in bytes, in values of 100."""
     data = {f"key-{index}": "x" * 100 for index in range((size - 200) // 112)}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": data}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "namespace": "shop"},
+        "data": data,
+    }
 
 
 async def serve(directory: Path) -> None:
@@ -139,7 +149,9 @@ async def measure_memory(directory: Path, n: int) -> dict[str, object]:
 
 def _transport(directory: Path) -> Transport:
     endpoint = Endpoint("127.0.0.1", int((directory / "port").read_text()))
-    return HttpTransport(endpoint, LoginCredentials(Login(endpoint, ca=Material(path=directory / "ca.pem"))))
+    return HttpTransport(
+        endpoint, LoginCredentials(Login(endpoint, ca=Material(path=directory / "ca.pem")))
+    )
 
 
 def _bare(transport: Transport) -> Callable[[], Awaitable[object]]:
@@ -197,7 +209,15 @@ def _all(options: argparse.Namespace) -> None:
                 server.poll() is None or sys.exit("the server did not start")
                 time.sleep(0.05)
             for variant in [options.variant] if options.variant else [*VARIANTS, MEMORY]:
-                arguments = ["-n", str(options.n), "-c", str(options.concurrency), "--part", variant, directory]
+                arguments = [
+                    "-n",
+                    str(options.n),
+                    "-c",
+                    str(options.concurrency),
+                    "--part",
+                    variant,
+                    directory,
+                ]
                 subprocess.run([*SELF, *arguments], check=True, timeout=SECONDS)
         finally:
             server.kill()

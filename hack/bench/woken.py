@@ -22,7 +22,8 @@ from syncer.testing.merge import merged
 from syncer.testing.objects import build, endpointslice, host_copy, pod, serviceaccount
 from syncer.testing.world import World
 
-#: The policies of a namespace, and the expressions of each: together nearly as many as are compared, and more.
+#: The policies of a namespace, and the expressions of each: together nearly as many as are
+#: compared, and more.
 POLICIES = 100
 FEW = 49
 MANY = 520
@@ -49,7 +50,9 @@ class Scene:
 
 def policy(number: int, expressions: int) -> Obj:
     """Return a policy whose every expression is compared, as all of them hold."""
-    absent = [{"key": f"k{number}-{each}", "operator": "DoesNotExist"} for each in range(expressions)]
+    absent = [
+        {"key": f"k{number}-{each}", "operator": "DoesNotExist"} for each in range(expressions)
+    ]
     spec = {"podSelector": {"matchExpressions": absent}, "policyTypes": ["Ingress"]}
     return build(NETWORK_POLICIES, f"p{number}", spec=spec)
 
@@ -103,8 +106,12 @@ def change_address(world: World) -> World:
 
 SCENES = {
     "policies": Scene(policies(FEW, is_alike=True), change_policy, (50, 100), 3_000),
-    "policies-of-different-pods": Scene(policies(FEW, is_alike=False), change_policy, (25, 49), 15_000),
-    "policies-with-too-many-expressions": Scene(policies(MANY, is_alike=True), change_policy, (50, 100), 3_000),
+    "policies-of-different-pods": Scene(
+        policies(FEW, is_alike=False), change_policy, (25, 49), 15_000
+    ),
+    "policies-with-too-many-expressions": Scene(
+        policies(MANY, is_alike=True), change_policy, (50, 100), 3_000
+    ),
     "slices": Scene(slices, change_address, (4, 8), 40_000),
 }
 
@@ -137,13 +144,20 @@ def counted(scene: Scene, number: int) -> dict[str, int]:
     with Calls() as of_decisions:
         for request in woken:
             world.pair.plan(request)
-    return {"objects": number, "woken": len(woken), "change": of_change.number, "decisions": of_decisions.number}
+    return {
+        "objects": number,
+        "woken": len(woken),
+        "change": of_change.number,
+        "decisions": of_decisions.number,
+    }
 
 
 def main() -> None:
     """Print two lines for each scene; end with 1 if a further object takes more than is allowed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("scenes", nargs="*", default=list(SCENES), help=f"of {', '.join(SCENES)}; by default all")
+    parser.add_argument(
+        "scenes", nargs="*", default=list(SCENES), help=f"of {', '.join(SCENES)}; by default all"
+    )
     is_too_much = False
     for name in parser.parse_args().scenes:
         scene = SCENES[name]

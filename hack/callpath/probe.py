@@ -239,7 +239,9 @@ class ObservedProtocol(asyncio.Protocol):
 class ObservedTransport:
     """A transport of asyncio whose first bytes of a POST end the recording."""
 
-    def __init__(self, inner: asyncio.BaseTransport, protocol: ObservedProtocol, recorder: Recorder) -> None:
+    def __init__(
+        self, inner: asyncio.BaseTransport, protocol: ObservedProtocol, recorder: Recorder
+    ) -> None:
         self._inner = inner
         self._protocol = protocol
         self._recorder = recorder

@@ -73,8 +73,8 @@ def build(engine: Engine, tag: str, *, architecture: str, base: str = "") -> Non
         engine: Builds it.
         tag: Its name.
         architecture: ``amd64`` or ``arm64``.
-        base: An image with Python, pip and venv. By default the Dockerfile's; where that can't be pulled, one of
-            Debian's packages.
+        base: An image with Python, pip and venv. By default the Dockerfile's; where that can't be
+            pulled, one of Debian's packages.
 
     Raises:
         Failed: The build failed.
@@ -88,7 +88,9 @@ def build(engine: Engine, tag: str, *, architecture: str, base: str = "") -> Non
         more = ["--network=host"]
     _log(f"building {tag}")
     given = [f"--build-arg={name}={value}" for name, value in arguments.items()]
-    engine.run("build", f"--platform=linux/{architecture}", *more, *given, f"--tag={tag}", str(THIS.folder))
+    engine.run(
+        "build", f"--platform=linux/{architecture}", *more, *given, f"--tag={tag}", str(THIS.folder)
+    )
 
 
 def save(engine: Engine, tag: str, architecture: str) -> Saved:
@@ -100,13 +102,21 @@ def save(engine: Engine, tag: str, architecture: str) -> Saved:
     identity = engine.run("image", "inspect", "--format={{.Id}}", tag)
     name = f"{tag.rpartition('/')[2].replace(':', '-')}-{architecture}"
     archive, bill, stamp = (OUTPUT / f"{name}.{end}" for end in ("tar.gz", "cdx.json", "id"))
-    if not (stamp.exists() and stamp.read_text() == f"{tag} {identity}" and archive.exists() and bill.exists()):
+    if not (
+        stamp.exists()
+        and stamp.read_text() == f"{tag} {identity}"
+        and archive.exists()
+        and bill.exists()
+    ):
         _log(f"writing {archive.name}")
         plain = OUTPUT / f"{name}.tar"
         engine.run("save", f"--output={plain}", tag)
         try:
             _list_packages(plain, tag, bill)
-            with plain.open("rb") as read, gzip.GzipFile(archive, "wb", compresslevel=6, mtime=0) as write:
+            with (
+                plain.open("rb") as read,
+                gzip.GzipFile(archive, "wb", compresslevel=6, mtime=0) as write,
+            ):
                 shutil.copyfileobj(read, write, 1 << 20)
         finally:
             plain.unlink()
@@ -126,7 +136,15 @@ def programs(lock: str) -> Path:
     digest = hashlib.sha256(wanted.read_bytes()).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
         venv.create(folder, clear=True, with_pip=True)
-        command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--require-hashes", "-r"]
+        command = [
+            str(folder / "bin" / "python"),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--require-hashes",
+            "-r",
+        ]
         done = run([*command, str(wanted)])
         if done.returncode:
             raise Failed(f"{wanted.name} can't be installed:\n{done.stderr.strip()[-2000:]}")
@@ -136,8 +154,17 @@ def programs(lock: str) -> Path:
 
 def _list_packages(archive: Path, tag: str, into: Path) -> None:
     name, _, version = tag.rpartition(":")
-    command = [str(programs("programs.lock") / "syft"), "scan", "--quiet", f"docker-archive:{archive}"]
-    command += [f"--source-name={name}", f"--source-version={version}", f"--output=cyclonedx-json={into}"]
+    command = [
+        str(programs("programs.lock") / "syft"),
+        "scan",
+        "--quiet",
+        f"docker-archive:{archive}",
+    ]
+    command += [
+        f"--source-name={name}",
+        f"--source-version={version}",
+        f"--output=cyclonedx-json={into}",
+    ]
     done = run(command, env={**os.environ, **_OFFLINE})
     if done.returncode:
         raise Failed(f"{' '.join(command)}: {done.stderr.strip()[-2000:]}")
@@ -152,7 +179,8 @@ def _pulls(engine: Engine, image: str, architecture: str) -> bool:
     """Return True if the image can be pulled."""
     done = engine.command("pull", "--quiet", f"--platform=linux/{architecture}", image)
     if done.returncode:
-        _log(f"{image} can't be pulled ({done.stderr.strip().splitlines()[-1]}); the base is made of Debian's packages")
+        why = done.stderr.strip().splitlines()[-1]
+        _log(f"{image} can't be pulled ({why}); the base is made of Debian's packages")
     return not done.returncode
 
 

@@ -56,7 +56,9 @@ def _layer(saved: tarfile.TarFile, name: str) -> Layer:
 
 
 def _compressed(data: IO[bytes]) -> int:
-    """Return the size of the data compressed; that of data that is compressed already is its own."""
+    """Return the size of the data compressed; that of data
+    that is compressed already is its own.
+    """
     first = data.read(_CHUNK)
     if first.startswith(b"\x1f\x8b"):
         return len(first) + sum(map(len, iter(lambda: data.read(_CHUNK), b"")))

@@ -66,7 +66,9 @@ def kubelet(folder: Path, cgroup: str) -> str:
 
 
 def kube_proxy(kubeconfig: Path) -> str:
-    """Return the KubeProxyConfiguration; nothing of the machine's connection tracking is changed."""
+    """Return the KubeProxyConfiguration; nothing of the machine's connection tracking is
+    changed.
+    """
     return yaml.safe_dump(
         {
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -139,7 +141,12 @@ def dns() -> str:
         [
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": here},
             *_dns_rights(here),
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": here, "data": {"Corefile": _COREFILE}},
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": here,
+                "data": {"Corefile": _COREFILE},
+            },
             {
                 "apiVersion": "v1",
                 "kind": "Service",
@@ -214,7 +221,10 @@ def _dns_rights(account: Mapping[str, str]) -> list[dict[str, Any]]:
     role = {"name": "system:coredns"}
     watched = [
         {"apiGroups": [group], "resources": resources, "verbs": ["list", "watch"]}
-        for group, resources in (("", ["services", "pods", "namespaces"]), ("discovery.k8s.io", ["endpointslices"]))
+        for group, resources in (
+            ("", ["services", "pods", "namespaces"]),
+            ("discovery.k8s.io", ["endpointslices"]),
+        )
     ]
     binding = {
         "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", **role},

@@ -54,11 +54,18 @@ def _images(sources: Path) -> list[Image]:
     debian = programs.base()
     links = {f"bin/{name}": "busybox" for name in programs.commands(shell) if name != "busybox"}
     busybox = Image(
-        [BUSYBOX], [], {"bin/busybox": shell, **_ACCOUNTS}, {**links, "usr/bin/env": "/bin/busybox"}, command=["sh"]
+        [BUSYBOX],
+        [],
+        {"bin/busybox": shell, **_ACCOUNTS},
+        {**links, "usr/bin/env": "/bin/busybox"},
+        command=["sh"],
     )
     nginx = Image(
         [NGINX, NGINX_NEW],
-        files={"etc/nginx/nginx.conf": _NGINX, "usr/share/nginx/html/index.html": "<h1>Welcome to nginx!</h1>\n"},
+        files={
+            "etc/nginx/nginx.conf": _NGINX,
+            "usr/share/nginx/html/index.html": "<h1>Welcome to nginx!</h1>\n",
+        },
         base=debian,
         command=["nginx", "-g", "daemon off;"],
     )
@@ -66,7 +73,10 @@ def _images(sources: Path) -> list[Image]:
     return [
         busybox,
         agnhost,
-        *(_page(name, tag, sources, agnhost) for name, tag in (("kitten", KITTEN), ("nautilus", NAUTILUS))),
+        *(
+            _page(name, tag, sources, agnhost)
+            for name, tag in (("kitten", KITTEN), ("nautilus", NAUTILUS))
+        ),
         nginx,
         Image([NONROOT], base=debian, user="1234", command=["bash"]),
         Image(
@@ -77,15 +87,25 @@ def _images(sources: Path) -> list[Image]:
             command=["nnp"],
         ),
         Image(
-            [SAMPLE_APISERVER], ["/sample-apiserver"], {"sample-apiserver": programs.sample_apiserver()}, base=debian
+            [SAMPLE_APISERVER],
+            ["/sample-apiserver"],
+            {"sample-apiserver": programs.sample_apiserver()},
+            base=debian,
         ),
-        Image([ETCD], [], {"usr/local/bin/etcd": BINARY}, base=busybox, command=["/usr/local/bin/etcd"]),
+        Image(
+            [ETCD],
+            [],
+            {"usr/local/bin/etcd": BINARY},
+            base=busybox,
+            command=["/usr/local/bin/etcd"],
+        ),
     ]
 
 
 def _agnhost(sources: Path, debian: Path) -> Image:
     certificates = {
-        name: (sources / "agnhost" / "porter" / name).read_text() for name in ("localhost.crt", "localhost.key")
+        name: (sources / "agnhost" / "porter" / name).read_text()
+        for name in ("localhost.crt", "localhost.key")
     }
     accounts = {name: programs.file_in(debian, name) for name in ("etc/passwd", "etc/group")}
     accounts["etc/passwd"] += _USER
@@ -105,5 +125,10 @@ def _page(name: str, tag: str, sources: Path, agnhost: Image) -> Image:
     html = sources / name / "html"
     files: dict[str, Path | str] = {path: html / path for path in (f"{name}.jpg", "data.json")}
     return Image(
-        [tag], ["/agnhost"], files, base=agnhost, command=["test-webserver"], modes=dict.fromkeys(files, 0o644)
+        [tag],
+        ["/agnhost"],
+        files,
+        base=agnhost,
+        command=["test-webserver"],
+        modes=dict.fromkeys(files, 0o644),
     )

@@ -11,7 +11,15 @@ from hack.webshop.databases import DATABASES
 from hack.webshop.waiting import output_of
 from syncer.api import Obj, Resource, Side
 from syncer.clusters.client import SideClient
-from syncer.resources.kinds import CONFIG_MAPS, INGRESSES, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
+from syncer.resources.kinds import (
+    CONFIG_MAPS,
+    INGRESSES,
+    NAMESPACES,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+)
 
 WEBSHOP = ROOT / "examples" / "webshop"
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
@@ -54,7 +62,9 @@ def command(clusters: Clusters, samples: Samples) -> list[str]:
     return found
 
 
-async def apply(clusters: Clusters, samples: Samples, virtual: SideClient, folder: Path) -> Sequence[str]:
+async def apply(
+    clusters: Clusters, samples: Samples, virtual: SideClient, folder: Path
+) -> Sequence[str]:
     """Apply them with kubectl, or else with the client; return a line for each."""
     if with_kubectl := command(clusters, samples):
         environ = {**os.environ, "KUBECACHEDIR": str(folder / "kubectl-cache"), "KUBERC": "off"}

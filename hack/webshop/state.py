@@ -49,7 +49,9 @@ ROOT_CA = "kube-root-ca.crt"
 
 
 class Row(NamedTuple):
-    """A pair: its objects, the direction, the time of the daemon's last write, and whether it is in step."""
+    """A pair: its objects, the direction, the time of the daemon's last write,
+    and whether it is in step.
+    """
 
     kind: str
     virtual: str
@@ -77,7 +79,9 @@ async def read(virtual: SideClient, host: SideClient, namespace: str) -> State:
 
 
 async def _list(cluster: SideClient, resource: Resource, namespace: str = "") -> list[Obj]:
-    """Return all objects, of a namespace if the kind has them; none of a kind that isn't served yet."""
+    """Return all objects, of a namespace if the kind has them;
+    none of a kind that isn't served yet.
+    """
     if not resource.namespaced:
         namespace = ""
     try:
@@ -105,8 +109,12 @@ def rows(state: State, samples: Samples | None) -> list[Row]:
 
 def _copies(state: State, resource: Resource, samples: Samples | None) -> Iterator[Row]:
     copies = _by_virtual(state.host[resource], kind_mark(resource))
-    objects = {key_of(obj): obj for obj in state.virtual[resource] if MARKS.cluster not in labels_of(obj)}
-    given = {key_of(obj) for obj in samples.objects if obj["kind"] == resource.kind} if samples else set()
+    objects = {
+        key_of(obj): obj for obj in state.virtual[resource] if MARKS.cluster not in labels_of(obj)
+    }
+    given = set()
+    if samples:
+        given = {key_of(obj) for obj in samples.objects if obj["kind"] == resource.kind}
     used = _used(state, resource)
     for key in sorted(copies.keys() | objects.keys() | given):
         stays = used is not None and key not in used
@@ -120,7 +128,9 @@ def _is_system(resource: Resource, key: Key) -> bool:
 
 
 def _used(state: State, resource: Resource) -> set[Key] | None:
-    """Return the keys that virtual Pods refer to, for kinds that are only synced then, else None."""
+    """Return the keys that virtual Pods refer to, for kinds that are only synced then,
+    else None.
+    """
     if resource not in (CONFIG_MAPS, SECRETS):
         return None
     found: set[Key] = set()
@@ -130,11 +140,17 @@ def _used(state: State, resource: Resource) -> set[Key] | None:
 
 
 def _by_virtual(copies: list[Obj], kind: str) -> dict[Key, Obj]:
-    of_kind = [(MARKS.virtual_key(copy), copy) for copy in copies if annotations_of(copy).get(MARKS.kind) == kind]
+    of_kind = [
+        (MARKS.virtual_key(copy), copy)
+        for copy in copies
+        if annotations_of(copy).get(MARKS.kind) == kind
+    ]
     return {key: copy for key, copy in of_kind if key}
 
 
-def _pair(resource: Resource, key: Key, virtual: Obj | None, host: Obj | None, *, stays: bool) -> Row:
+def _pair(
+    resource: Resource, key: Key, virtual: Obj | None, host: Obj | None, *, stays: bool
+) -> Row:
     arrow = TO_HOST
     changed = host
     if resource in BACK:
@@ -165,12 +181,15 @@ def _same_data(virtual: Obj, host: Obj) -> tuple[str, bool]:
 
 def _addresses(virtual: Obj, host: Obj) -> tuple[str, bool]:
     own, there = (dig(obj, "spec.clusterIP") for obj in (virtual, host))
-    text = f"ClusterIP {own} on both sides" if own == there else f"ClusterIP {own}, on the host {there}"
-    return text, own == there
+    if own == there:
+        return f"ClusterIP {own} on both sides", True
+    return f"ClusterIP {own}, on the host {there}", False
 
 
 def _hosts(virtual: Obj, host: Obj) -> tuple[str, bool]:
-    own, there = ([rule.get("host", "*") for rule in dig(obj, "spec.rules") or ()] for obj in (virtual, host))
+    own, there = (
+        [rule.get("host", "*") for rule in dig(obj, "spec.rules") or ()] for obj in (virtual, host)
+    )
     return ", ".join(there), own == there
 
 
@@ -210,7 +229,15 @@ def _tokens(state: State) -> Iterator[Row]:
     """Yield the Secrets with the tokens of virtual Pods, which are copies of nothing."""
     for key, secret in sorted(_by_virtual(state.host[SECRETS], kind_mark(PODS)).items()):
         status = f"the Pod's token, until {annotations_of(secret).get(MARKS.token_expires, '?')}"
-        yield Row("Secret", f"(Pod {key})", TO_HOST, str(key_of(secret)), _written(secret), status, good=True)
+        yield Row(
+            "Secret",
+            f"(Pod {key})",
+            TO_HOST,
+            str(key_of(secret)),
+            _written(secret),
+            status,
+            good=True,
+        )
 
 
 # -- up --------------------------------------------------------------------------------------------
@@ -227,7 +254,10 @@ def _logins(state: State) -> Iterator[Row]:
         own = Key(key.namespace, asking["spec"]["secretName"]) if asking else host_key
         virtual = secrets.get(own)
         host = made.get(host_key)
-        status, good = _same_data(virtual, host) if virtual and host else ("not in the virtual cluster yet", False)
+        status = "not in the virtual cluster yet"
+        good = False
+        if virtual and host:
+            status, good = _same_data(virtual, host)
         shown = str(own) if virtual else NOTHING
         yield Row("Secret", shown, TO_VIRTUAL, str(host_key), _written(virtual), status, good)
 
@@ -235,7 +265,11 @@ def _logins(state: State) -> Iterator[Row]:
 def _definitions(state: State) -> Iterator[Row]:
     """Yield the host's CRDs that tenants get too."""
     there = {key_of(crd): crd for crd in state.virtual[CUSTOM_RESOURCE_DEFINITIONS]}
-    for key in sorted(key_of(crd) for crd in state.host[CUSTOM_RESOURCE_DEFINITIONS] if PUBLIC_LABEL in labels_of(crd)):
+    for key in sorted(
+        key_of(crd)
+        for crd in state.host[CUSTOM_RESOURCE_DEFINITIONS]
+        if PUBLIC_LABEL in labels_of(crd)
+    ):
         crd = there.get(key)
         own = NOTHING
         status = "not in the virtual cluster yet"
@@ -247,7 +281,11 @@ def _definitions(state: State) -> Iterator[Row]:
 
 def _nodes(state: State, samples: Samples | None) -> Iterator[Row]:
     used = {name for pod in state.host[PODS] if (name := dig(pod, "spec.nodeName"))}
-    nodes = {node["metadata"]["name"]: node for node in state.virtual[NODES] if MARKS.cluster in labels_of(node)}
+    nodes = {
+        node["metadata"]["name"]: node
+        for node in state.virtual[NODES]
+        if MARKS.cluster in labels_of(node)
+    }
     for name in sorted(used | nodes.keys()):
         there = name in nodes
         own = NOTHING
@@ -271,7 +309,15 @@ def _events(state: State) -> Iterator[Row]:
         if missing := [reason for reason in there if reason not in own]:
             status = f"not in the virtual cluster yet: {', '.join(missing)}"
             good = False
-        yield Row("Events", f"(Pod {key})", TO_VIRTUAL, f"(Pod {key_of(copy)})", _written(*virtual[key]), status, good)
+        yield Row(
+            "Events",
+            f"(Pod {key})",
+            TO_VIRTUAL,
+            f"(Pod {key_of(copy)})",
+            _written(*virtual[key]),
+            status,
+            good,
+        )
 
 
 def _by_pod(events: list[Obj]) -> Mapping[Key, list[Obj]]:
@@ -301,7 +347,9 @@ def _deployments(state: State) -> Iterator[Row]:
 
 
 def _written(*objects: Obj | None) -> str:
-    """Return the time of the daemon's last write to one of them, in local time; empty if there was none."""
+    """Return the time of the daemon's last write to one of them, in local time;
+    empty if there was none.
+    """
     times: list[str] = []
     for obj in objects:
         entries = dig(obj or {}, "metadata.managedFields") or ()

@@ -59,7 +59,10 @@ def lines(rows: Sequence[Row], *, head: bool = True) -> list[str]:
         cells.insert(0, HEAD[:-1])
         signs.insert(0, "  ")
     widths = [max(map(len, column), default=0) for column in zip(*cells, strict=True)]
-    padded = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+    padded = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in cells
+    )
     return [f"{sign}{text}".rstrip() for sign, text in zip(signs, padded, strict=True)]
 
 

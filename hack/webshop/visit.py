@@ -31,10 +31,20 @@ _COMMANDS: Sequence[tuple[Sequence[str], str]] = (
     (("logs", "visitor"), _ANSWER),
     (("exec", "deployment/web", "--", "cat", "/pages/index.html"), "<h1>Welcome to the shop</h1>"),
 )
-#: Stands for a pod of the web server. A container that is added to it asks the first one by the address
-#: that they share.
+#: Stands for a pod of the web server. A container that is added to it asks the first one by the
+#: address that they share.
 _POD = "pod/web"
-_INSIDE = ("debug", _POD, _IMAGE, "--profile=baseline", "--container=debugger", "--", "wget", "-qO-", "127.0.0.1:8080")
+_INSIDE = (
+    "debug",
+    _POD,
+    _IMAGE,
+    "--profile=baseline",
+    "--container=debugger",
+    "--",
+    "wget",
+    "-qO-",
+    "127.0.0.1:8080",
+)
 _ENDED = "--for=jsonpath={.status.ephemeralContainerStatuses[0].state.terminated.exitCode}=0"
 _DEBUG: Sequence[tuple[Sequence[str], str]] = (
     (_INSIDE, ""),
@@ -83,7 +93,9 @@ class Visit:
         """
         for command, wanted in _COMMANDS:
             yield await self._output_of(command, wanted)
-        [pod, *_] = (await self._run("-n=shop", "get", "pods", "--selector=app=web", "--output=name")).split()
+        [pod, *_] = (
+            await self._run("-n=shop", "get", "pods", "--selector=app=web", "--output=name")
+        ).split()
         for command, wanted in _DEBUG:
             words = [pod if word == _POD else word for word in command]
             yield await self._output_of(words, wanted)
@@ -140,14 +152,27 @@ class Visit:
     async def _run(self, *arguments: str, side: Side = Side.VIRTUAL) -> str:
         return await output_of(*self._kubectl(*arguments, side=side))
 
-    def _kubectl(self, *arguments: str, side: Side = Side.VIRTUAL) -> tuple[list[str], dict[str, str]]:
+    def _kubectl(
+        self, *arguments: str, side: Side = Side.VIRTUAL
+    ) -> tuple[list[str], dict[str, str]]:
         """Return the command line and the environment of kubectl."""
-        command = [*self.clusters.kubectl, "--kubeconfig", str(self.clusters.kubeconfigs[side]), *arguments]
-        return command, {**os.environ, "KUBECACHEDIR": str(self.folder / "kubectl-cache"), "KUBERC": "off"}
+        command = [
+            *self.clusters.kubectl,
+            "--kubeconfig",
+            str(self.clusters.kubeconfigs[side]),
+            *arguments,
+        ]
+        return command, {
+            **os.environ,
+            "KUBECACHEDIR": str(self.folder / "kubectl-cache"),
+            "KUBERC": "off",
+        }
 
 
 def _get(url: str) -> str:
-    straight = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # whatever HTTP_PROXY says
+    straight = urllib.request.build_opener(
+        urllib.request.ProxyHandler({})
+    )  # whatever HTTP_PROXY says
     with straight.open(url, timeout=_FORWARD_SECONDS) as reply:
         return str(reply.read().decode())
 

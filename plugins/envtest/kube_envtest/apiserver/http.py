@@ -1,6 +1,7 @@
 """The server's HTTP side, for kubectl and other programs."""
 
 import asyncio
+import socket
 import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,8 @@ from kube_envtest.apiserver.watch import Watch, WatchCut
 if TYPE_CHECKING:
     from kube_envtest.apiserver.server import ApiServer
 
-#: Steps of the event loop in which closed connections, and those in their handshake, come to their end.
+#: Steps of the event loop in which connections come to their end: those that were just accepted, those in their
+#: handshake, and closed ones.
 CLOSING_STEPS = 5
 
 
@@ -30,6 +32,7 @@ class Site:
         self.certificate = certificate
         self.url = ""
         self._server = server
+        self._socket: socket.socket | None = None
         self._runner: web.ServerRunner | None = None
         self._web: web.Server | None = None
 
@@ -38,17 +41,25 @@ class Site:
         self._web = web.Server(self._handle, access_log=None, handler_cancellation=True)
         self._runner = web.ServerRunner(self._web, shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, host, port, ssl_context=context).start()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family)
+        await web.SockSite(self._runner, self._socket, ssl_context=context).start()
         bound = self._runner.addresses[0][1]
         self.url = f"{'https' if context else 'http'}://{host}:{bound}"
 
     async def stop(self) -> None:
-        """Stop to listen, and close every connection."""
+        """Stop to listen, and close every connection.
+
+        A connection that has been accepted becomes one of the server's some steps of the event loop later. If the
+        server has been closed by then, asyncio drops it and closes neither its transport nor its socket.
+        """
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+        await _steps()
         self.reset()
         if self._runner is not None:
             await self._runner.cleanup()
-        for _ in range(CLOSING_STEPS):
-            await asyncio.sleep(0)
+        await _steps()
 
     def reset(self) -> None:
         """Break every connection, also one that is being closed: closing TLS politely takes the client's answer."""
@@ -102,6 +113,11 @@ class Site:
         finally:
             watch.close()
         return reply
+
+
+async def _steps() -> None:
+    for _ in range(CLOSING_STEPS):
+        await asyncio.sleep(0)
 
 
 async def _body(incoming: web.BaseRequest) -> bytes:

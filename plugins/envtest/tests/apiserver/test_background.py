@@ -1,19 +1,24 @@
 """The in-process API server on a thread of its own, over HTTP."""
 
+import asyncio
+import gc
 import json
+import socket
 import ssl
 import threading
 import time
 import urllib.error
 import urllib.request
+import warnings
 from http.client import RemoteDisconnected
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
-from kube_envtest import BackgroundApiServer, Rule, User
+from kube_envtest import ApiServer, BackgroundApiServer, Rule, User
 
 #: Seconds, after which a test gives up.
 PATIENCE = 60.0
@@ -89,3 +94,20 @@ def test_stopped_server_leaves_no_thread_and_no_port() -> None:
     assert "kube-envtest-apiserver" not in {thread.name for thread in threading.enumerate()}
     with pytest.raises(urllib.error.URLError, match="refused"):
         urllib.request.urlopen(url, timeout=PATIENCE)
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_connection_accepted_as_the_server_stops_is_closed(steps: int) -> None:
+    async def scenario() -> None:
+        server = ApiServer()
+        address = urlsplit(await server.start())
+        with socket.create_connection((address.hostname, address.port)):
+            for _ in range(steps):  # of the loop, in one of which the connection is accepted
+                await asyncio.sleep(0)
+            await server.stop()
+
+    with warnings.catch_warnings(record=True) as complaints:
+        warnings.simplefilter("always")
+        asyncio.run(scenario())
+        gc.collect()
+    assert [str(each.message) for each in complaints] == []
