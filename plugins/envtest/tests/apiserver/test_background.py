@@ -97,10 +97,11 @@ def test_stopped_server_leaves_no_thread_and_no_port() -> None:
 
 
 @pytest.mark.parametrize("steps", range(5))
-def test_connection_accepted_as_the_server_stops_is_closed(steps: int) -> None:
+@pytest.mark.parametrize("tls", [False, True])
+def test_connection_accepted_as_the_server_stops_is_closed(tls: bool, steps: int) -> None:
     async def scenario() -> None:
         server = ApiServer()
-        address = urlsplit(await server.start())
+        address = urlsplit(await server.start(tls=tls))
         with socket.create_connection((address.hostname, address.port)):
             for _ in range(steps):  # of the loop, in one of which the connection is accepted
                 await asyncio.sleep(0)
