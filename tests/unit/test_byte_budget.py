@@ -96,6 +96,28 @@ def test_largest_part_of_the_largest_part_ends_when_all_is_taken() -> None:
     assert fleet.process.used == 860
 
 
+def test_bytes_in_passing_take_room_from_others_and_end_nothing() -> None:
+    fleet = Fleet()
+    bank = fleet.cluster("bank", "bank", 500)
+    team = fleet.cluster("team", "one", 400)
+    work = ByteBudget(parent=bank, divided=True, passing=True).of("work")
+    work.take(900)
+    team.take(50)
+    assert fleet.ended == []
+    assert not fleet.cluster("pets", "pets", 1).has_room(500)
+    team.take(300)
+    assert fleet.ended == ["one"], "what bank works on doesn't make it the largest"
+    work.give_back(900)
+    bank.take(300)
+    assert fleet.ended == ["one", "bank"]
+    work.take(10)
+    bank.close()
+    work.give_back(10)
+    assert (fleet.process.used, bank.used) == (751, 800)
+    team.take(449)
+    assert fleet.ended == ["one", "bank"]
+
+
 def test_part_within_its_equal_share_always_has_room() -> None:
     fleet = Fleet()
     bank = fleet.cluster("bank", "bank", 100)

@@ -24,13 +24,14 @@ class ClusterMemory:
 
     ``objects`` is for the stored ones, and ``work`` for the large ones in work. ``replies`` is for
     the large replies of its API server while they arrive, and ``connections`` for those of clients
-    of its kubelets.
+    of its kubelets. Neither work nor replies end a virtual cluster: one of each goes on even where
+    there is no room for it.
     """
 
     def __init__(self, part: ByteBudget, most: int) -> None:
         self.objects = ByteBudget(parent=part)
-        self.replies = ByteBudget(parent=part, divided=True)
-        self._in_work = ByteBudget(parent=part, divided=True)
+        self.replies = ByteBudget(parent=part, divided=True, passing=True)
+        self._in_work = ByteBudget(parent=part, divided=True, passing=True)
         self.work = self._in_work.of("work")
         self.connections = ByteBudget(
             memory_limit() // 4 or DEFAULT_BYTES, parent=part, divided=True
