@@ -1,4 +1,4 @@
-"""A control group with a limit of memory, as a container has one: the kernel ends what takes more."""
+"""A control group with a limit of memory, as a container has one: the kernel ends what is over."""
 
 import os
 from collections.abc import Iterator

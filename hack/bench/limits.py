@@ -1,9 +1,9 @@
-"""Measure how long a tenant waits while others follow 300 logs without reading, and fill the memory.
+"""Measure how long a tenant waits while others follow 300 logs unread, and fill the memory.
 
-The daemon runs in a control group with each limit of memory that its chart has, so root is needed. Prints a line of
-JSON for each limit: the median of the seconds that the daemon takes for a ConfigMap of another virtual cluster,
-before and during the attacks, in ms, and the processes that the kernel has ended. The exit status is 1 if
-there is any, or if the median is more than doubled.
+The daemon runs in a control group with each limit of memory that its chart has, so root is needed.
+Prints a line of JSON for each limit: the median of the seconds that the daemon takes for a
+ConfigMap of another virtual cluster, before and during the attacks, in ms, and the processes that
+the kernel has ended. The exit status is 1 if there is any, or if the median is more than doubled.
 """
 
 import argparse
@@ -45,7 +45,9 @@ def measured(limit: int, folder: Path, times: int) -> dict[str, Any]:
 
 def main() -> int:
     """Measure with each limit, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--times", type=int, default=100, help="ConfigMaps for each median (100)")
     options = parser.parse_args()
     status = 0

@@ -35,8 +35,8 @@ CLUSTER_BURST = 100
 CLUSTER_RATE = 10.0
 #: Life of a series of equal events, in seconds; an API server keeps events for an hour.
 SERIES_LIFE = 3600.0
-#: Memory for the series of a virtual cluster, of which the oldest are forgotten first, and as much for
-#: the unwritten events, of which further ones are dropped; in bytes.
+#: Memory for the series of a virtual cluster, of which the oldest are forgotten first, and as much
+#: for the unwritten events, of which further ones are dropped; in bytes.
 MOST_BYTES = 1 << 20
 #: Memory for a single event, in bytes; objects that an API server accepts stay far below.
 NOTE_BYTES = 1 << 13
