@@ -116,8 +116,8 @@ async def usable_programs() -> Programs | str:
         if any(os.environ.get(name) for name in _CHOSEN):
             return f"as there is nothing to start real ones with ({missing})"
     if not shutil.which("go"):
-        missing = "no Go for hack/controlplane/build to build one with"
-        return f"as there is no kube-apiserver here, and {missing}"
+        without_go = "no Go for hack/controlplane/build to build one with"
+        return f"as there is no kube-apiserver here, and {without_go}"
     say(
         "There is no kube-apiserver here yet. This builds one, once; "
         "hack/demo --embedded does without."

@@ -190,9 +190,14 @@ class Fleet:
 
     def attacks(self, name: str) -> list[Obj]:
         """Return a Secret for each attack."""
-        program = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "interactiveMode": "Never"}
-        program = {**program, "args": ["-c", f"echo > {self.ran}"]}
-        unverified = self._leading(f"https://{self.unverified.address}", **{"insecure-skip-tls-verify": True})
+        program = {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "/bin/sh",
+            "args": ["-c", f"echo > {self.ran}"],
+            "interactiveMode": "Never",
+        }
+        trusting: Obj = {"insecure-skip-tls-verify": True}
+        unverified = self._leading(f"https://{self.unverified.address}", parts=trusting)
         verified = self._leading(f"https://{self.verified.address}", ca=self.authority)
         own = self._config
         return [
@@ -208,10 +213,10 @@ class Fleet:
             *(self.secret(name, own, **{NAMED: taken}) for taken in (NEIGHBOUR, CLUSTER)),
         ]
 
-    def _leading(self, server: str, ca: bytes = b"", **parts: Any) -> Obj:
+    def _leading(self, server: str, *, ca: bytes = b"", parts: Obj | None = None) -> Obj:
         """Return a kubeconfig that leads to a server."""
         made = deepcopy(self._config)
-        cluster: Obj = {"server": server, **parts}
+        cluster: Obj = {"server": server, **(parts or {})}
         if ca:
             cluster["certificate-authority-data"] = base64.b64encode(ca).decode()
         made["clusters"][0]["cluster"] = cluster
