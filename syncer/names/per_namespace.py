@@ -2,12 +2,11 @@
 
 from functools import lru_cache
 
-from syncer.api import Key, Resource
+from syncer.api import REMEMBERED, Key, Resource
 from syncer.names.forms import LABEL
 from syncer.names.joined import SEPARATOR, join, split
 from syncer.names.reserved import move_away, move_back
 from syncer.names.single_namespace import SingleNamespace, is_remembered
-from syncer.remembered import REMEMBERED
 
 
 class PerNamespace:

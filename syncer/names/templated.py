@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from functools import lru_cache
 
-from syncer.api import Key, NameTranslator, Resource
+from syncer.api import REMEMBERED, Key, NameTranslator, Resource
 from syncer.names.forms import form_of
 from syncer.names.single_namespace import is_remembered
 from syncer.names.template import Template
-from syncer.remembered import REMEMBERED
 
 #: A made-up resource, to find out how a translator behaves.
 _PROBE = Resource("example.org/v1", "Probe", "probes")

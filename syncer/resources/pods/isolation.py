@@ -20,6 +20,7 @@ from operator import attrgetter
 from cachetools import LRUCache, cached
 
 from syncer.api import (
+    REMEMBERED,
     Context,
     Decision,
     Index,
@@ -32,7 +33,6 @@ from syncer.api import (
     labels_of,
     selectors,
 )
-from syncer.remembered import REMEMBERED
 from syncer.resources.kinds import NETWORK_POLICIES, PODS
 from syncer.resources.network_policies import (
     DIRECTIONS,

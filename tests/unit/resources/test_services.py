@@ -272,7 +272,7 @@ def test_event_names_some_of_many_node_ports(world: World) -> None:
     assert write.otherwise is not None
     warning = write.otherwise(write, ["spec.ports"]).warning
     assert warning is not None
-    assert warning.message.endswith("30008 of port 8/TCP becomes 31008 and 92 more")
+    assert warning.message.endswith("30010 of port 10/TCP becomes 31010 and 90 more")
 
 
 def test_host_is_asked_for_the_node_ports_that_the_virtual_side_has_drawn(world: World) -> None:
