@@ -83,6 +83,9 @@ def matches(selector: Mapping[str, Json] | None, labels: Labels) -> bool:
     """Return True if a LabelSelector selects an object with these labels.
 
     None selects nothing; an empty selector selects everything.
+
+    Raises:
+        AttributeError, KeyError, TypeError: The selector is malformed.
     """
     if selector is None:
         return False
@@ -105,8 +108,10 @@ def _holds(expression: Mapping[str, Json], labels: Labels) -> bool:
             return key in labels
         case "DoesNotExist":
             return key not in labels
-        case _:
+        case str():
             return False
+        case other:
+            raise TypeError(f"an operator is a text, not a {type(other).__name__}")
 
 
 def written(selector: Mapping[str, Json]) -> str:

@@ -50,7 +50,7 @@ from syncer.api import Key, Marks, Obj, Resource, key_of
 from syncer.cache.parts import MOST_KEYS
 from syncer.engine.stores.identity import NOTE_KEY
 from syncer.resources.endpointslices import SERVICE_NAME
-from syncer.resources.kinds import INGRESS_CLASSES, NODES, SECRETS, STORAGE_CLASSES
+from syncer.resources.kinds import INGRESS_CLASSES, NODES, PRIORITY_CLASSES, SECRETS, STORAGE_CLASSES
 from syncer.testing.merge import merged
 from syncer.testing.objects import (
     build,
@@ -764,6 +764,8 @@ def classes_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
         stage.put(ingress(name, spec={"ingressClassName": SHOWN_CLASS}))
         stage.later(1.5, lambda: _patch(stage, obj, metadata=obj["metadata"], spec=obj["spec"]))
         return
+    if "priorityClassName" in obj.get("spec", {}):  # the API server refuses a Pod whose class isn't there
+        stage.put(class_of_host(PRIORITY_CLASSES, HIDDEN_CLASS))
     stage.put(obj)
 
 
