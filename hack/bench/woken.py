@@ -48,7 +48,8 @@ class Scene:
     #: The numbers of objects that are woken.
     numbers: tuple[int, int]
     #: Most calls for a further object: half as many again as CPython 3.11 made, which were 1,223,
-    #: 16,700, 1,224 and 57,000. A Pod whose labels are compared with all policies takes 15,000 of them.
+    #: 16,700, 1,224 and 57,000. A Pod whose labels are compared with all policies takes 15,000 of
+    #: them.
     most: float
 
 
