@@ -21,10 +21,7 @@ FOOS = Resource("samplecontroller.k8s.io/v1alpha1", "Foo", "foos")
 
 
 class FooSyncer(Syncer, SyncDown, Sync, SyncUp):
-    """Each role written out.
-
-    A ``Mirror`` with the same ``down`` and ``up`` does all of this by itself.
-    """
+    """Each role written out; a ``Mirror`` with the same ``down`` and ``up`` does all of it."""
 
     name = "foos"
     resource = FOOS
