@@ -1,4 +1,6 @@
-"""A command of this folder ends cleanly: what it started ends with it, and its temporary files go."""
+"""A command of this folder ends cleanly: what it started ends with it,
+and its temporary files go.
+"""
 
 import shutil
 import signal
@@ -20,8 +22,8 @@ class Logs:
 
 @contextmanager
 def logs(prefix: str) -> Iterator[Logs]:
-    """Yield a temporary folder with logs. It is removed at the end, unless these are to be kept or an
-    error ended the block.
+    """Yield a temporary folder with logs. It is removed at the end, unless these are to be kept or
+    an error ended the block.
     """
     found = Logs(Path(tempfile.mkdtemp(prefix=prefix)))
     try:
@@ -35,7 +37,7 @@ def logs(prefix: str) -> Iterator[Logs]:
 
 
 def interrupt_on_sigterm() -> None:
-    """Let SIGTERM, such as that of ``timeout``, end this process as Ctrl-C does; by default all that it
-    has to clean up is left.
+    """Let SIGTERM, such as that of ``timeout``, end this process as Ctrl-C does; by default all
+    that it has to clean up is left.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
