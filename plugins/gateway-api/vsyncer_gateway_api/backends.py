@@ -26,8 +26,6 @@ FIELDS = ("group", "kind", "namespace", "name", "port")
 #: Entries of ``from`` and of ``to`` in a ReferenceGrant that count, the most that its CRD allows:
 #: each pair of them has an entry in an index.
 MOST_ENTRIES = 16
-#: Stands for the name where a ReferenceGrant allows every one.
-_ANY = "*"
 
 _SERVICE = Reference(SERVICES, namespace="namespace", kind="kind", group="group")
 
@@ -37,8 +35,8 @@ def named_at(paths: Iterable[str]) -> References:
     return {f"spec.{path}.name": _SERVICE for path in paths}
 
 
-def grants(route: Resource, syncer: str) -> Source:
-    """Return the ReferenceGrants; without their CRD, none is there, and routes are synced."""
+def grants(syncer: str) -> Source:
+    """Return the ReferenceGrants that a syncer of routes reads; it works without them, too."""
     return Source(Side.VIRTUAL, REFERENCE_GRANTS, optional_with=syncer)
 
 
@@ -55,15 +53,16 @@ def indexes(route: Resource, syncer: str, names: ReferencePaths) -> list[Index]:
         for each in elsewhere(names, virtual):
             yield from _values(key_of(virtual).namespace, each.key)
 
-    def given(grant: Obj) -> Iterator[str]:
-        return _given(route, grant)
+    def let(grant: Obj) -> Iterator[str]:
+        for source, name in given(route, grant):
+            yield _value(source, key_of(grant).namespace, name)
 
     return [
         Index(Source(Side.VIRTUAL, route), syncer, needed),
         Index(
-            grants(route, syncer),
+            grants(syncer),
             syncer,
-            given,
+            let,
             optional_with=syncer,
             requeues=syncer,
             keeps=False,
@@ -89,28 +88,41 @@ def is_granted(ctx: Context, syncer: str, virtual: Obj, service: Key) -> bool:
     return False
 
 
-def _values(own: str, service: Key) -> tuple[str, str]:
-    """Return the index values of the grants that let a route of a namespace have a Service."""
-    return _value(own, service.namespace, service.name), _value(own, service.namespace, _ANY)
+def given(route: Resource, grant: Obj) -> Iterator[tuple[str, str]]:
+    """Yield what a ReferenceGrant gives to routes of a kind.
 
-
-def _value(own: str, namespace: str, name: str) -> str:
-    return f"{own} {namespace}/{name}"
-
-
-def _given(route: Resource, grant: Obj) -> Iterator[str]:
-    """Yield what a ReferenceGrant gives to routes of a kind."""
+    Each as the namespace of the routes and the name of the Service; ``""`` for all Services.
+    """
     for source in _entries(grant, "from"):
-        if (source.get("group"), source.get("kind")) != (GROUP, route.kind):
+        namespace = source.get("namespace")
+        of_kind = (source.get("group"), source.get("kind")) == (GROUP, route.kind)
+        if not of_kind or not isinstance(namespace, str) or not namespace:
             continue
         for target in _entries(grant, "to"):
-            if (target.get("group"), target.get("kind")) == (SERVICES.group, SERVICES.kind):
-                name = target.get("name") or _ANY
-                yield _value(str(source.get("namespace")), key_of(grant).namespace, str(name))
+            name = target.get("name") or ""
+            is_service = (target.get("group"), target.get("kind")) == (
+                SERVICES.group,
+                SERVICES.kind,
+            )
+            if is_service and isinstance(name, str):
+                yield namespace, name
 
 
 def _entries(grant: Obj, field: str) -> Iterator[dict[str, Any]]:
+    """Yield the entries of a field of a ReferenceGrant, which may be of any shape."""
     listed = dig(grant, f"spec.{field}")
     for each in islice(listed if isinstance(listed, list) else (), MOST_ENTRIES):
         if isinstance(each, dict):
             yield each
+
+
+def _values(own: str, service: Key) -> tuple[str, str]:
+    """Return the index values of the grants that let a route of a namespace have a Service."""
+    return (
+        _value(own, service.namespace, service.name),
+        _value(own, service.namespace, ""),
+    )
+
+
+def _value(own: str, namespace: str, name: str) -> str:
+    return f"{own} {namespace}/{name}"

@@ -110,7 +110,7 @@ class _Route(Mirror[RouteConfig], Grants[RouteConfig], Indexes):
 
     def reads_with(self, settings: Settings) -> Iterable[Source]:
         """Return the tenant's ReferenceGrants."""
-        return (backends.grants(self.resource, self.name),)
+        return (backends.grants(self.name),)
 
     def indexes(self) -> Sequence[Index]:
         """Return the indexes of ReferenceGrants, and of the routes that need one."""
