@@ -1,11 +1,9 @@
 """Routes, Gateways and GatewayClasses cross as they should, without a cluster."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from vsyncer_gateway_api.gateway_classes import GatewayClassSyncer
 from vsyncer_gateway_api.gateways import GatewayConfig, GatewaySyncer
 from vsyncer_gateway_api.kinds import (
@@ -248,14 +246,9 @@ def test_backend_elsewhere_is_in_its_own_namespace_where_each_has_one() -> None:
     for syncer in SYNCERS:
         world.syncer(syncer)
     world.configure(CONFIG)
-    world.given(virtual=[grant(), route(rules=LEDGER), service("ledger", namespace="bank")])
+    world.given(virtual=[grant(), service("ledger", namespace="bank")])
+    for each in ("bank", "shop"):
+        world.given(virtual=[namespace(each)]).settle("namespaces", each)
     world.settle("services", "bank/ledger")
     [backend] = copied(world, route(rules=LEDGER))["spec"]["rules"][0]["backendRefs"]
     assert backend["namespace"] == "bank-x-vc-x-vc-ns"
-
-
-def test_the_configuration_of_the_readme_is_accepted() -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text()
-    [block] = re.findall(r"```yaml\n(sync:.*?)```", readme, re.DOTALL)
-    world = World(SYNCERS, config=yaml.safe_load(block))
-    assert world.pair.controllers.keys() == {each.name for each in SYNCERS}

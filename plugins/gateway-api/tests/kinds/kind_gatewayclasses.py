@@ -29,6 +29,7 @@ SAMPLE = Sample(
         st.fixed_dictionaries(
             {"spec": SPEC}, optional={"status": st.just({"conditions": [{"type": "Accepted"}]})}
         ),
+        names=strategies.LABELS,
     ).map(_on_host),
     dropped=("spec",),
 )
