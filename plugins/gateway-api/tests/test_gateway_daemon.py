@@ -82,6 +82,13 @@ TENANTS = (
         spec={"parentRefs": [PARENT], "hostnames": ["bank.example.org"], "rules": [{}]},
     ),
 )
+ACCEPTED = {
+    "type": "Accepted",
+    "status": "True",
+    "reason": "Accepted",
+    "message": "",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
 GRANT = build(
     REFERENCE_GRANTS,
     "shop",
@@ -201,7 +208,7 @@ def test_routes_go_to_a_gateway_of_the_host_that_appears(tmp_path: Path) -> None
         reported = {
             "parentRef": copy["spec"]["parentRefs"][0],
             "controllerName": "example.org/gateway",
-            "conditions": [],
+            "conditions": [ACCEPTED],
         }
         host.put(merged(copy, {"status": {"parents": [reported]}}))
         await run_once(tmp_path)
