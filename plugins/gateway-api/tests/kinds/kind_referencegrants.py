@@ -24,7 +24,9 @@ SPEC = st.fixed_dictionaries({"from": st.lists(FROM, max_size=3), "to": st.lists
 
 SAMPLE = Sample(
     syncer=ReferenceGrantSyncer,
-    objects=strategies.objects(REFERENCE_GRANTS, st.fixed_dictionaries({"spec": SPEC})),
+    objects=strategies.objects(
+        REFERENCE_GRANTS, st.fixed_dictionaries({"spec": SPEC}), names=strategies.LABELS
+    ),
     translator=PerNamespace,
     dropped=("spec",),  # only what is about routes and Services is copied
 )
