@@ -60,6 +60,7 @@ from syncer.api.errors import (
     Unreachable,
 )
 from syncer.api.groups import is_built_in
+from syncer.api.host_patterns import HostPattern, is_allowed_host
 from syncer.api.host_texts import HostNames, host_names
 from syncer.api.marks import Marks
 from syncer.api.metadata_defaults import NOTES_OF_TOOLS, key_family
@@ -176,6 +177,7 @@ __all__ = [
     "Grants",
     "HostDeletion",
     "HostNames",
+    "HostPattern",
     "Index",
     "Indexes",
     "Initialize",
@@ -259,6 +261,7 @@ __all__ = [
     "delete",
     "dig",
     "host_names",
+    "is_allowed_host",
     "is_built_in",
     "is_deleting",
     "is_within",

@@ -39,6 +39,7 @@ ALIASES = (
     "Duration",
     "FieldPath",
     "HostDeletion",
+    "HostPattern",
     "Json",
     "Obj",
     "Owner",
