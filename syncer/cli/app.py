@@ -18,6 +18,8 @@ COMMANDS = {
     "clusters": ("syncer.cli.clusters", "clusters"),
     "completion": ("syncer.cli.about", "completion"),
     "config": ("syncer.cli.config", "config"),
+    "diff": ("syncer.cli.diff", "diff"),
+    "doctor": ("syncer.cli.doctor", "doctor"),
     "etcd": ("syncer.cli.etcd", "etcd"),
     "names": ("syncer.cli.names", "names"),
     "parked": ("syncer.cli.parked", "parked"),

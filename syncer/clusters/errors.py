@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
@@ -394,9 +395,17 @@ def _retry_after(reply: HttpResponse) -> float | None:
         return max(float(text), 0.0)
     except ValueError:
         pass
-    try:
-        date = parsedate_to_datetime(text)
-        now = parsedate_to_datetime(reply.headers["date"])
-    except (ValueError, KeyError):
+    date = date_of(text)
+    now = date_of(reply.headers.get("date", ""))
+    if date is None or now is None:
         return DEFAULT_RETRY_AFTER
     return max((date - now).total_seconds(), 0.0)
+
+
+def date_of(text: str) -> datetime | None:
+    """Parse a date of HTTP; None if it is none, or has no time zone."""
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    return date if date.tzinfo is not None else None

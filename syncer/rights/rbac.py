@@ -211,14 +211,21 @@ def _by_section(syncer: Syncer, config: Config) -> Iterator[Right]:
 
 
 def needed(
-    syncers: Iterable[Syncer], *, settings: Settings | None = None, leader_election: bool = False
+    syncers: Iterable[Syncer],
+    *,
+    settings: Settings | None = None,
+    leader_election: bool = False,
+    optional: bool = True,
 ) -> tuple[Right, ...]:
     """Return the rights that these syncers need, with each resource and subresource once, the verbs
     in order.
 
-    With ``leader_election``, include the rights on the Lease.
+    With ``leader_election``, include the rights on the Lease. Without ``optional``, leave out those
+    without which the daemon does all but a convenience.
     """
-    own = [*EVENT_RIGHTS, *CLAIM_RIGHTS, *PAUSE_RIGHTS, *QUOTA_RIGHTS, *NOTICE_RIGHTS]
+    own = [*EVENT_RIGHTS, *CLAIM_RIGHTS]
+    if optional:
+        own += [*PAUSE_RIGHTS, *QUOTA_RIGHTS, *NOTICE_RIGHTS]
     if leader_election:
         own += LEASE_RIGHTS
     if settings is not None and settings.kubelet:
