@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
+from syncer.api import reasons
 from syncer.api.context import Context, Settings
 from syncer.api.decision import Decision, skip
 from syncer.api.objects import Key, Obj, Pair, Side, SyncRequest
@@ -53,7 +54,7 @@ class Fake(Direction):
     ) -> Decision | None:
         """Return the decision about a tenant's own object, which is left alone."""
         if virtual is not None and not came_up(ctx, virtual):
-            return skip("the virtual object is not one that we made")
+            return skip(reasons.TENANTS_OWN())
         return None
 
     def call_role(

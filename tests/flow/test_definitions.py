@@ -8,7 +8,7 @@ from crd_scene import CRDS, NAME, ON, WEBHOOK, copy, daemon, public, status, the
 from harness import Two, play, until, writes
 
 from syncer.api import labels_of
-from syncer.engine.controllers.request_status import RequestState
+from syncer.api.reasons import RequestState
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd, crd_version
 

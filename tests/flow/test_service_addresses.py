@@ -9,8 +9,8 @@ from harness import HOME, NAMESPACE, Tenant, Two, admin, built_in, host_path, na
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj, Side
+from syncer.api.reasons import RequestState
 from syncer.daemon.pages.status import degraded, hindered, waiting
-from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import SERVICES
 from syncer.resources.service_addresses import MOST_DRAWS, PLACEHOLDER
 from syncer.resources.services import LOOK_SECONDS

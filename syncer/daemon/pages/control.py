@@ -7,17 +7,21 @@ from typing import Any
 
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, SyncRequest
+from syncer.api.reasons import UNREADABLE, RequestState
 from syncer.daemon.pages.status import IN_STEP, clusters, failed, syncers
 from syncer.daemon.process import Process
 from syncer.directions import resources_of
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestState, RequestStatus
+from syncer.engine.controllers.request_status import RequestStatus
 from syncer.engine.patrol.patrollers import confirm, report
 from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.reconcile.plan import Frozen
 from syncer.engine.reconcile.reconciler import cannot_be_read
 from syncer.observe.control import Control
 from syncer.translate.times import written
+
+#: The states of requests that only a person ends.
+_HELD = (RequestState.PENDING, RequestState.PAUSED, RequestState.FROZEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,8 @@ def _waiting(process: Process, chosen: CommandSelection) -> Iterator[dict[str, A
             classes[request] = "Paused"
         for request, kind in classes.items():
             status = process.statuses.of(request)
-            if status is not None and status.state is RequestState.PENDING and chosen.has(request):
+            is_held = status is not None and status.state in _HELD
+            if status is not None and is_held and chosen.has(request):
                 yield {**_shown(process, request, status), "class": kind}
 
 
@@ -139,8 +144,11 @@ def _unreadable(process: Process, chosen: CommandSelection) -> Iterator[dict[str
                         "key": str(key),
                         **_times(process, since[key]),
                         "tried": 0,
+                        "state": RequestState.PARKED.value,
                         "class": "Unreadable",
+                        "code": UNREADABLE.name,
                         "reason": text,
+                        "wayOut": "",
                         "wakes": ["a change of the object"],
                         "nextTry": None,
                     }
@@ -204,8 +212,11 @@ def _shown(process: Process, request: SyncRequest, status: RequestStatus) -> dic
         "key": str(request.key),
         **_times(process, status.since),
         "tried": status.tried,
+        "state": status.state.value,
         "class": status.error,
+        "code": status.reason.code.name,
         "reason": status.reason,
+        "wayOut": status.reason.way_out,
         "wakes": ["a change of the object or its copy", *process.workers.wakeups.reasons(request)],
         "nextTry": round(due - now),
     }

@@ -10,13 +10,16 @@ from typing import Any, Literal, Protocol
 
 from cachetools import LRUCache
 
+from syncer.api import reasons
 from syncer.api.decision import Decision, Outcome, Warned
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Side, SyncRequest, uid_of
+from syncer.api.reasons import RequestState
 from syncer.api.texts import shortened
 from syncer.api.values import value_class
+from syncer.engine.controllers.failure_reasons import failure_reason
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestState, RequestStatuses
+from syncer.engine.controllers.request_status import RequestStatuses, reason_of
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
@@ -324,7 +327,7 @@ class Workers:
                 del plan  # its objects aren't held while those of the next one are decoded
             else:
                 self.queue.retry(request, at_most=controller.config.max_retry_delay)
-                why = f"{decision.reason}; it still needed a write after {ROUNDS} rounds"
+                why = reasons.NOT_SETTLED(decision.reason, ROUNDS)
                 decision = replace(decision, outcome=Outcome.PENDING, reason=why)
 
             for side in recorder.sides:
@@ -422,11 +425,15 @@ class Workers:
                 self.statuses.in_step(request)
             case Outcome.SKIPPED:
                 now = self._clock()
-                self.statuses.note(request, RequestState.SKIPPED, decision.reason, now=now)
+                reason = reason_of(decision.reason, reasons.SKIPPED_BY_SYNCER)
+                self.statuses.note(request, RequestState.SKIPPED, reason, now=now)
             case Outcome.PENDING:
                 now = self._clock()
-                reason = decision.reason
-                is_new = self.statuses.note(request, RequestState.PENDING, reason, now=now)
+                reason = reason_of(decision.reason, reasons.AWAITED_BY_SYNCER)
+                state = RequestState.PENDING
+                if reason.code.state in (RequestState.PAUSED, RequestState.FROZEN):
+                    state = reason.code.state
+                is_new = self.statuses.note(request, state, reason, now=now)
                 if is_new:
                     log.debug("request is waiting", **_about(request), reason=reason)
 
@@ -463,7 +470,8 @@ class Workers:
         message = shortened(text)
         state = RequestState.PARKED if retry.action is RetryAction.PARK else RequestState.FAILING
         kind = type(error).__name__
-        is_new = self.statuses.note(request, state, message, error=kind, now=self._clock())
+        reason = failure_reason(error, message)
+        is_new = self.statuses.note(request, state, reason, error=kind, now=self._clock())
         if is_new:
             self._log(request, error, message)
         self._metrics.queue(request.cluster).retried()

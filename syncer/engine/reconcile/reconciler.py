@@ -231,7 +231,7 @@ class Reconciler:
             for policy in pipeline.decisions:
                 decision = policy(observed, decision)
         except NotYet as missing:
-            return observed, wait(str(missing), on=(missing.on,))
+            return observed, wait(missing.why, on=(missing.on,))
 
         if decision.deletes:
             for policy in pipeline.deletions:

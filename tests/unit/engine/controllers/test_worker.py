@@ -38,10 +38,10 @@ from syncer.api import (
     skip,
     wait,
 )
+from syncer.api.reasons import PACED, RequestState
 from syncer.engine.controllers.builder import leave
-from syncer.engine.controllers.request_status import RequestState
 from syncer.engine.controllers.worker import BREATH, DRAIN_SECONDS, NAMED_LENGTH, ROUNDS
-from syncer.engine.reconcile.policies.write_pace import PACED, WritePace
+from syncer.engine.reconcile.policies.write_pace import WritePace
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.objects import configmap, secret
 
@@ -273,7 +273,7 @@ def test_writes_beyond_two_a_second_wait_with_the_reason() -> None:
         assert (bench.wrote(), bench.comes_back()) == (["create", "patch"], 1.0)
         status = bench.statuses.of(SyncRequest("vc", "maps", Key("shop", "a")))
         assert status
-        assert (status.state, status.reason) == (RequestState.PENDING, PACED)
+        assert (status.state, status.reason) == (RequestState.PENDING, PACED())
 
     play(scenario, Statuses)
 

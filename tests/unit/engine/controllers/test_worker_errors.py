@@ -28,8 +28,8 @@ from syncer.api import (
     Unauthorized,
     Unreachable,
 )
+from syncer.api.reasons import RequestState
 from syncer.api.texts import LONGEST_MESSAGE
-from syncer.engine.controllers.request_status import RequestState
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.objects import configmap
 
