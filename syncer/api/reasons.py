@@ -285,6 +285,11 @@ CONFIRMED_LATER = _pending(
 NOT_SETTLED = _pending("NotSettled", "{0}; it still needed a write after {1} rounds")
 MERGE_REFUSED = _define("MergeRefused", RequestState.PENDING, "{0}", is_text=True)
 
+QUEUED = _pending("Queued", "it is in the queue, or a worker has it", "ask again in a moment")
+UNWRITTEN = _pending("Unwritten", "a daemon would make {0} API calls for it", "run the daemon")
+SYNCER_WAITS = _pending("SyncerWaits", "the syncer {0} waits: {1}")
+SYNCER_STARTS = _pending("SyncerStarts", "the syncer {0} fills its caches", "ask again in a moment")
+
 # -- pending: by syncers ---------------------------------------------------------------------------
 
 NOT_SHOWN = _pending(

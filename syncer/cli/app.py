@@ -19,6 +19,8 @@ COMMANDS = {
     "completion": ("syncer.cli.about", "completion"),
     "config": ("syncer.cli.config", "config"),
     "etcd": ("syncer.cli.etcd", "etcd"),
+    "explain": ("syncer.cli.explain", "explain"),
+    "list": ("syncer.cli.listing", "list_objects"),
     "names": ("syncer.cli.names", "names"),
     "parked": ("syncer.cli.parked", "parked"),
     "patrol": ("syncer.cli.patrol", "patrol"),

@@ -167,9 +167,12 @@ async def prepared(
     config: SyncerConfig,
     cluster: VirtualCluster,
     *,
+    dry_run: bool = False,
     until: Callable[[str], float] = lambda cluster: math.inf,
 ) -> AsyncIterator[tuple[Process, ClusterPair]]:
     """Yield a prepared process for a virtual cluster, for a command that may write ``until`` then.
+
+    With ``dry_run`` it writes nothing.
 
     Raises:
         SyncerError: A cluster can't be reached, or is not ours.
@@ -180,6 +183,7 @@ async def prepared(
             (cluster,),
             Metrics(version=VERSION),
             stack,
+            dry_run=dry_run,
             until=until,
         )
         yield process, process.pairs[cluster.name]

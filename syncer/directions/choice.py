@@ -58,6 +58,10 @@ class Nowhere(Direction):
         """Return a skip, as there is no role to call."""
         return skip(reasons.SYNCS_NOTHING())
 
+    def role_for(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> str:
+        """Return ``""``."""
+        return ""
+
 
 def direction_class(syncer: type[Syncer]) -> type[Direction]:
     """Return the direction that the roles of a class imply."""

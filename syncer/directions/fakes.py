@@ -70,6 +70,10 @@ class Fake(Direction):
             return self._fake.fake_sync_up(ctx, key)
         return self._fake.fake_sync(ctx, virtual)
 
+    def role_for(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> str:
+        """Return the name of the role that :meth:`call_role` calls for these objects."""
+        return "FakeSyncUp.fake_sync_up" if virtual is None else "FakeSyncUp.fake_sync"
+
 
 class _OrFake(Direction):
     """Fakes objects for keys that have neither a tenant's object nor one on the host."""
@@ -151,6 +155,10 @@ class _OrFake(Direction):
     ) -> Decision:
         """Call the role of the direction that the objects belong to."""
         return self._direction(ctx, virtual, host).call_role(ctx, key, virtual=virtual, host=host)
+
+    def role_for(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> str:
+        """Return the name of the role that :meth:`call_role` calls for these objects."""
+        return self._direction(ctx, virtual, host).role_for(ctx, virtual, host)
 
     def _direction(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> Direction:
         """Return the fake direction for a key without real objects, otherwise the other one."""

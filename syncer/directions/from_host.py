@@ -136,3 +136,11 @@ class FromHost(Direction):
         if virtual is not None and self._sync is not None:
             return self._sync.sync(ctx, Pair(virtual, host))
         return self._role.sync_from_host(ctx, host)
+
+    def role_for(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> str:
+        """Return the name of the role that :meth:`call_role` calls for these objects."""
+        if host is None:
+            return "SyncFromHost.host_gone"
+        if virtual is not None and self._sync is not None:
+            return "Sync.sync"
+        return "SyncFromHost.sync_from_host"

@@ -157,6 +157,14 @@ class ToHost(Direction):
             return self._sync.sync(ctx, Pair(virtual, host))
         return self._down.sync_down(ctx, virtual)
 
+    def role_for(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> str:
+        """Return the name of the role that :meth:`call_role` calls for these objects."""
+        if virtual is None:
+            return "SyncUp.sync_up"
+        if host is not None and self._sync is not None:
+            return "Sync.sync"
+        return "SyncDown.sync_down"
+
     def deselected(self, ctx: Context, pair: Pair, reason: str) -> Decision:
         """Return the role's decision about the copy of an object that isn't selected any more."""
         return self._down.deselected(ctx, pair, reason)

@@ -12,8 +12,15 @@ from functools import lru_cache
 
 from cachetools import LRUCache
 
+from syncer.api.decision import Decision, Outcome
 from syncer.api.objects import Key, SyncRequest
-from syncer.api.reasons import Reason, ReasonCode, RequestState
+from syncer.api.reasons import (
+    AWAITED_BY_SYNCER,
+    SKIPPED_BY_SYNCER,
+    Reason,
+    ReasonCode,
+    RequestState,
+)
 
 #: Characters of texts that are kept for a virtual cluster.
 MOST_TEXT = 1 << 18
@@ -226,6 +233,20 @@ def _size(text: str) -> int:
     return len(text) + TEXT_OVERHEAD
 
 
-def reason_of(text: str, code: ReasonCode) -> Reason:
+def decided_status(decision: Decision) -> tuple[RequestState, Reason] | None:
+    """Return the state that follows from a decision, with the reason; None if it is in step."""
+    match decision.outcome:
+        case Outcome.IN_STEP:
+            return None
+        case Outcome.SKIPPED:
+            return RequestState.SKIPPED, _reason(decision.reason, SKIPPED_BY_SYNCER)
+        case Outcome.PENDING:
+            reason = _reason(decision.reason, AWAITED_BY_SYNCER)
+            if reason.code.state in (RequestState.PAUSED, RequestState.FROZEN):
+                return reason.code.state, reason
+            return RequestState.PENDING, reason
+
+
+def _reason(text: str, code: ReasonCode) -> Reason:
     """Return a text as a reason: itself if it has a code, otherwise with this one."""
     return text if isinstance(text, Reason) else code(text)

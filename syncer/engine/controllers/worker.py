@@ -19,7 +19,7 @@ from syncer.api.texts import shortened
 from syncer.api.values import value_class
 from syncer.engine.controllers.failure_reasons import failure_reason
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestStatuses, reason_of
+from syncer.engine.controllers.request_status import RequestStatuses, decided_status
 from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
@@ -418,24 +418,15 @@ class Workers:
             self.wakeups.wait(request, reads)
         else:
             self.wakeups.forget(request)
-        match decision.outcome:
-            case Outcome.IN_STEP:
-                self.statuses.in_step(request)
-            case Outcome.SKIPPED if pair.is_gone(request):
-                self.statuses.in_step(request)
-            case Outcome.SKIPPED:
-                now = self._clock()
-                reason = reason_of(decision.reason, reasons.SKIPPED_BY_SYNCER)
-                self.statuses.note(request, RequestState.SKIPPED, reason, now=now)
-            case Outcome.PENDING:
-                now = self._clock()
-                reason = reason_of(decision.reason, reasons.AWAITED_BY_SYNCER)
-                state = RequestState.PENDING
-                if reason.code.state in (RequestState.PAUSED, RequestState.FROZEN):
-                    state = reason.code.state
-                is_new = self.statuses.note(request, state, reason, now=now)
-                if is_new:
-                    log.debug("request is waiting", **_about(request), reason=reason)
+        status = decided_status(decision)
+        is_over = decision.outcome is Outcome.SKIPPED and pair.is_gone(request)
+        if status is None or is_over:
+            self.statuses.in_step(request)
+        else:
+            state, reason = status
+            is_new = self.statuses.note(request, state, reason, now=self._clock())
+            if is_new and decision.outcome is Outcome.PENDING:
+                log.debug("request is waiting", **_about(request), reason=str(reason))
 
         result: _Result = "success"
         if decision.after is not None:

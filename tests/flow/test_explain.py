@@ -1,0 +1,185 @@
+"""`syncer explain` and `syncer list` give the state and the reason of each object."""
+
+from typing import Any
+
+from harness import HOME, NAMESPACE, Daemon, Two, built_in, host_path, play
+from shop_scene import settled
+
+from syncer.api import Obj
+from syncer.daemon.pages.control import explain, listed, selection
+from syncer.daemon.pages.listing import STATES, ObjectFilter, page
+from syncer.testing.objects import configmap, pod, secret
+
+PAUSED = "vsyncer.dev/paused"
+
+
+async def one(daemon: Daemon, kind: str, key: str) -> dict[str, Any]:
+    """Return the only explanation of an object."""
+    found = await explain(daemon.process, cluster="vc", kind=kind, key=key)
+    assert len(found) == 1
+    return found[0]
+
+
+async def states(daemon: Daemon, **query: str) -> dict[str, str]:
+    """Return the codes of the listed objects by name; of those in step the state."""
+    page = await listed(daemon.process, query)
+    assert not page.next
+    return {each["key"]: each["code"] or each["state"] for each in page.items}
+
+
+def labelled(obj: Obj, **labels: str) -> Obj:
+    obj["metadata"]["labels"] = labels
+    return obj
+
+
+def annotated(obj: Obj, **annotations: str) -> Obj:
+    obj["metadata"]["annotations"] = {PAUSED: annotations["paused"]}
+    return obj
+
+
+def test_object_in_step_is_explained_from_either_name() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x", {"a": "b"}))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            here = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            assert (here["state"], here["code"], here["hostKey"]) == ("in_step", "", host_path("x"))
+            assert here["steps"] == [{"policy": "Sync.sync", "what": "is asked"}]
+            assert here["drift"] == []
+            assert here["owners"]["virtual"]
+            assert {each["side"] for each in here["managers"] if each["ours"]} == {"host"}
+            there = await one(daemon, "ConfigMap", host_path("x"))
+            assert there == here
+
+    play(scenario)
+
+
+def test_object_without_a_match_is_skipped_by_its_selector() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("hidden"))
+        two.virtual.put(labelled(configmap("shown"), team="a"))
+        options = {"configMaps": {"all": True, "selector": {"matchLabels": {"team": "a"}}}}
+        async with settled(two.daemon(built_in("configmaps"), options=options)) as daemon:
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/hidden")
+            assert (found["state"], found["code"]) == ("skipped", "NotSelected")
+            assert "sync.toHost.configMaps.selector" in found["wayOut"]
+            assert {"policy": "selection", "what": f"decides: {found['reason']}"} in found["steps"]
+            listed_names = await states(daemon, states="skipped", namespace=NAMESPACE)
+            assert listed_names[f"{NAMESPACE}/hidden"] == "NotSelected"
+            assert f"{NAMESPACE}/shown" not in listed_names
+
+    play(scenario)
+
+
+def test_paused_object_names_the_annotation() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(annotated(configmap("x"), paused="true"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            assert (found["state"], found["code"]) == ("paused", "Paused")
+            assert found["wayOut"] == (f"remove the annotation {PAUSED} from the virtual ConfigMap {NAMESPACE}/x")
+            assert daemon.process.statuses.count()["vc", "configmaps", "paused"] == 1
+
+    play(scenario)
+
+
+def test_object_that_waits_names_what_it_waits_for() -> None:
+    async def scenario() -> None:
+        two = Two()
+        account: Obj = {"apiVersion": "v1", "kind": "ServiceAccount"}
+        account["metadata"] = {"name": "own", "namespace": NAMESPACE}
+        two.virtual.put(annotated(account, paused="true"))
+        two.virtual.put(pod("web", spec={"serviceAccountName": "own", "containers": [{"name": "a", "image": "a"}]}))
+        async with settled(two.daemon(built_in("pods", "serviceaccounts"))) as daemon:
+            found = await one(daemon, "pods", f"{NAMESPACE}/web")
+            assert (found["state"], found["code"]) == ("pending", "AccountNotOnHost")
+            assert any("ServiceAccount" in wake for wake in found["wakes"])
+            assert (found["onVirtual"], found["onHost"]) == (True, False)
+
+    play(scenario)
+
+
+def test_object_with_a_taken_name_is_parked() -> None:
+    async def scenario() -> None:
+        two = Two()
+        name = host_path("x").partition("/")[2]
+        two.host.put(configmap(name, namespace=HOME))
+        two.virtual.put(configmap("x"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            assert (found["state"], found["code"]) == ("parked", "NameCollision")
+            assert found["tried"] >= 1
+
+    play(scenario)
+
+
+def test_unused_object_is_skipped_with_the_option() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(secret("x"))
+        async with settled(two.daemon(built_in("secrets", "pods"), options={})) as daemon:
+            found = await one(daemon, "secrets", f"{NAMESPACE}/x")
+            assert (found["state"], found["code"]) == ("skipped", "Unused")
+
+    play(scenario)
+
+
+def test_absent_object_is_explained_as_absent() -> None:
+    async def scenario() -> None:
+        two = Two()
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/nothing")
+            assert (found["state"], found["code"]) == ("skipped", "NoObject")
+
+    play(scenario)
+
+
+def test_explanation_changes_nothing() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(annotated(configmap("x"), paused="true"))
+        two.virtual.put(configmap("y"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            before = (dict(daemon.process.statuses.count()), dict(daemon.wrote()))
+            for name in ("x", "y", "z"):
+                await one(daemon, "configmaps", f"{NAMESPACE}/{name}")
+            assert (dict(daemon.process.statuses.count()), dict(daemon.wrote())) == before
+
+    play(scenario)
+
+
+def test_list_comes_in_pages_without_a_gap() -> None:
+    async def scenario() -> None:
+        two = Two()
+        for number in range(25):
+            two.virtual.put(configmap(f"c{number}"))
+        async with settled(two.daemon(built_in("configmaps", "secrets"))) as daemon:
+            chosen = selection(daemon.process)
+            wanted = ObjectFilter(STATES, namespace=NAMESPACE)
+            names: list[str] = []
+            begin = ""
+            while True:
+                part = await page(daemon.process, chosen.pairs, chosen.syncers, wanted, begin=begin, most=4)
+                names += [each["key"] for each in part.items]
+                begin = part.next
+                if not begin:
+                    break
+            assert sorted(names) == sorted({*names})
+            assert {f"{NAMESPACE}/c{number}" for number in range(25)} <= set(names)
+
+    play(scenario)
+
+
+def test_list_takes_labels_and_states() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(labelled(configmap("a"), app="web"))
+        two.virtual.put(labelled(configmap("b"), app="db"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            found = await states(daemon, states="in_step", selector="app in (web, api)")
+            assert found == {f"{NAMESPACE}/a": "in_step"}
+            assert f"{NAMESPACE}/b" in await states(daemon, states="in_step", selector="app!=web")
+
+    play(scenario)
