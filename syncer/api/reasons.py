@@ -34,7 +34,7 @@ class RequestState(StrEnum):
     FROZEN = "frozen"
 
 
-class Reason(str):
+class StateReason(str):
     """The sentence of a code with its arguments."""
 
     __slots__ = ("args", "code")
@@ -79,9 +79,9 @@ class ReasonCode:
     #: True if the only argument is a whole text, of a syncer or an API server.
     is_text: bool = False
 
-    def __call__(self, *args: object) -> Reason:
+    def __call__(self, *args: object) -> StateReason:
         """Return the reason with these arguments."""
-        return Reason(self, *args)
+        return StateReason(self, *args)
 
 
 #: The codes that are defined here, by name.

@@ -40,7 +40,7 @@ from typing import Literal, Self
 from pydantic import AwareDatetime, Field, ValidationError, field_validator, model_validator
 
 from syncer.api import ConfigError, Decision, Key, Obj, Refused, Section, Syncer, Write
-from syncer.api.reasons import Reason
+from syncer.api.reasons import StateReason
 from syncer.config.document import Document, read
 from syncer.config.problems import explained
 from syncer.engine.controllers.failure_reasons import failure_reason
@@ -195,7 +195,7 @@ class Case:
         try:
             decision = world.decide(self.file.syncer, self.model.ask, host_key=self.model.host_key)
             calls = world.apply(decision)
-            if isinstance(decision.reason, Reason):
+            if isinstance(decision.reason, StateReason):
                 code = decision.reason.code.name
         except Refused as error:
             refused = str(error)

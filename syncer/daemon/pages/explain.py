@@ -13,7 +13,7 @@ from syncer.api.decision import Write
 from syncer.api.errors import ClusterError, SyncerError
 from syncer.api.objects import Key, ObjectRef, Resource, Side, SyncRequest
 from syncer.api.paths import path_text
-from syncer.api.reasons import Reason, RequestState
+from syncer.api.reasons import StateReason, RequestState
 from syncer.api.texts import shortened
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.daemon.pages.status import IN_STEP
@@ -111,7 +111,7 @@ def row(
     }
 
 
-def stated(state: RequestState, reason: Reason) -> dict[str, Any]:
+def stated(state: RequestState, reason: StateReason) -> dict[str, Any]:
     """Return a state and its reason as JSON."""
     return {
         "state": state.value,

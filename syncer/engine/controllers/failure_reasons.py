@@ -3,13 +3,13 @@
 from functools import lru_cache
 
 from syncer.api.errors import ClusterError, Refused
-from syncer.api.reasons import CODES, SYNCER_RAISED, Reason, ReasonCode, RequestState
+from syncer.api.reasons import CODES, SYNCER_RAISED, StateReason, ReasonCode, RequestState
 
 #: The codes of plugins' refusals that are remembered.
 REMEMBERED = 1024
 
 
-def failure_reason(error: Exception, message: str) -> Reason:
+def failure_reason(error: Exception, message: str) -> StateReason:
     """Return the reason of an error.
 
     Args:

@@ -17,7 +17,7 @@ from syncer.api.objects import Key, SyncRequest
 from syncer.api.reasons import (
     AWAITED_BY_SYNCER,
     SKIPPED_BY_SYNCER,
-    Reason,
+    StateReason,
     ReasonCode,
     RequestState,
 )
@@ -37,7 +37,7 @@ class RequestStatus:
     """The reason why a request isn't in step."""
 
     state: RequestState
-    reason: Reason
+    reason: StateReason
     #: The class of the error, or ``""``.
     error: str = ""
     #: The time since which the request has been in this state, in seconds of the engine's clock.
@@ -51,7 +51,7 @@ class _Kept:
 
     __slots__ = ("args", "code", "error", "since", "state", "text", "tried")
 
-    def __init__(self, state: RequestState, reason: Reason, error: str) -> None:
+    def __init__(self, state: RequestState, reason: StateReason, error: str) -> None:
         self.state = state
         self.code = reason.code
         #: Empty for a text, which is kept apart.
@@ -115,7 +115,7 @@ class RequestStatuses:
         self,
         request: SyncRequest,
         state: RequestState,
-        reason: Reason,
+        reason: StateReason,
         *,
         error: str = "",
         now: float = 0.0,
@@ -219,7 +219,7 @@ class RequestStatuses:
             texts = self._texts.get(request.cluster)
             text = FORGOTTEN if texts is None else texts.get(request, FORGOTTEN)
             args = (text,)
-        reason = Reason(kept.code, *args)
+        reason = StateReason(kept.code, *args)
         return RequestStatus(kept.state, reason, kept.error, kept.since, kept.tried)
 
 
@@ -233,7 +233,7 @@ def _size(text: str) -> int:
     return len(text) + TEXT_OVERHEAD
 
 
-def decided_status(decision: Decision) -> tuple[RequestState, Reason] | None:
+def decided_status(decision: Decision) -> tuple[RequestState, StateReason] | None:
     """Return the state that follows from a decision, with the reason; None if it is in step."""
     match decision.outcome:
         case Outcome.IN_STEP:
@@ -247,6 +247,6 @@ def decided_status(decision: Decision) -> tuple[RequestState, Reason] | None:
             return RequestState.PENDING, reason
 
 
-def _reason(text: str, code: ReasonCode) -> Reason:
+def _reason(text: str, code: ReasonCode) -> StateReason:
     """Return a text as a reason: itself if it has a code, otherwise with this one."""
-    return text if isinstance(text, Reason) else code(text)
+    return text if isinstance(text, StateReason) else code(text)

@@ -22,7 +22,7 @@ from syncer.api import (
     skip,
     wait,
 )
-from syncer.api.reasons import Reason
+from syncer.api.reasons import StateReason
 from syncer.resources.custom.config import CustomConfig, NamedSelector
 
 
@@ -145,5 +145,5 @@ class Retained(CustomToHost, SyncUp):
         """Leave the copy alone."""
         return skip(self._retained("is gone"))
 
-    def _retained(self, why: str) -> Reason:
+    def _retained(self, why: str) -> StateReason:
         return reasons.COPY_RETAINED(why, self.section)

@@ -10,7 +10,7 @@ from syncer.api.reasons import (
     NO_COPY_YET,
     NOT_SELECTED,
     UNUSED,
-    Reason,
+    StateReason,
     RequestState,
 )
 from syncer.engine.controllers.request_status import FORGOTTEN, MOST_TEXT, RequestStatuses
@@ -24,7 +24,7 @@ def _keys() -> list[Key]:
     return [Key("shop", f"object-{number}") for number in range(MANY)]
 
 
-def _taken(state: RequestState, reason: Callable[[Key], Reason]) -> float:
+def _taken(state: RequestState, reason: Callable[[Key], StateReason]) -> float:
     """Return the bytes that each of many requests takes."""
     keys = _keys()
     statuses = RequestStatuses()

@@ -25,7 +25,7 @@ from syncer.api.reasons import (
     SKIPPED_BY_SYNCER,
     SYNC_REFUSED,
     SYNCER_RAISED,
-    Reason,
+    StateReason,
     RequestState,
 )
 from syncer.engine.controllers.request_status import RequestStatuses
@@ -91,7 +91,7 @@ def test_standing_is_new_only_once() -> None:
 def test_standing_says_since_when_and_how_often() -> None:
     statuses = RequestStatuses()
 
-    def note(state: RequestState, reason: Reason, now: float) -> tuple[float, int]:
+    def note(state: RequestState, reason: StateReason, now: float) -> tuple[float, int]:
         statuses.note(A, state, reason, now=now)
         status = statuses.of(A)
         assert status
