@@ -1,13 +1,35 @@
 """`syncer explain` and `syncer list` give the state and the reason of each object."""
 
+import random
+from collections.abc import Mapping
 from typing import Any
 
-from harness import HOME, NAMESPACE, Daemon, Two, built_in, host_path, play
+from harness import (
+    ALL,
+    CLUSTER,
+    HOME,
+    NAMESPACE,
+    Daemon,
+    Tenant,
+    Two,
+    add,
+    built_in,
+    configured,
+    host_path,
+    play,
+    utcnow,
+    writes,
+)
 from shop_scene import settled
 
-from syncer.api import Obj
+from syncer.api import Obj, Side
+from syncer.clusters.client import SideClient
+from syncer.clusters.dry_run import DryRun
+from syncer.daemon.explain_once import explain_here
 from syncer.daemon.pages.control import explain, listed, selection
 from syncer.daemon.pages.listing import STATES, ObjectFilter, page
+from syncer.daemon.process import Process
+from syncer.observe.metrics import Metrics
 from syncer.testing.objects import configmap, pod, secret
 
 PAUSED = "vsyncer.dev/paused"
@@ -25,6 +47,20 @@ async def states(daemon: Daemon, **query: str) -> dict[str, str]:
     page = await listed(daemon.process, query)
     assert not page.next
     return {each["key"]: each["code"] or each["state"] for each in page.items}
+
+
+async def offline(two: Two, kind: str, key: str, options: Mapping[str, Any] = ALL) -> dict[str, Any]:
+    """Return the only explanation of an object by a command, without a daemon."""
+    process = Process(
+        host=SideClient("host", Side.HOST, DryRun(two.host.transport())),
+        metrics=Metrics(version="test"),
+        utcnow=utcnow,
+        rng=random.Random(1),
+    )
+    add(process, configured(Tenant(two.virtual, options=options)), two.virtual)
+    await process.prepare()
+    [found] = await explain_here(process, process.pairs[CLUSTER], kind=kind, key=key)
+    return found
 
 
 def labelled(obj: Obj, **labels: str) -> Obj:
@@ -132,6 +168,38 @@ def test_absent_object_is_explained_as_absent() -> None:
         async with settled(two.daemon(built_in("configmaps"))) as daemon:
             found = await one(daemon, "configmaps", f"{NAMESPACE}/nothing")
             assert (found["state"], found["code"]) == ("skipped", "NoObject")
+
+    play(scenario)
+
+
+def test_command_without_a_daemon_gives_the_same_reasons() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("there"))
+        two.virtual.put(annotated(configmap("paused"), paused="true"))
+        two.virtual.put(labelled(configmap("hidden"), team="b"))
+        options = {
+            "configMaps": {"all": True, "selector": {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}}
+        }
+        async with settled(two.daemon(options=options)) as daemon:
+            names = ("there", "paused", "hidden", "nothing")
+            before = [await one(daemon, "configmaps", f"{NAMESPACE}/{name}") for name in names]
+        since = len(two.host.requests)
+        after = [await offline(two, "configmaps", f"{NAMESPACE}/{name}", options) for name in names]
+        for name in ("state", "code", "reason", "wayOut", "steps", "hostKey", "onHost"):
+            assert [each[name] for each in after] == [each[name] for each in before]
+        assert writes(two.host, since, events=True) == []
+
+    play(scenario)
+
+
+def test_command_without_a_daemon_counts_what_is_to_be_written() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x"))
+        found = await offline(two, "configmaps", f"{NAMESPACE}/x")
+        assert (found["state"], found["code"]) == ("pending", "Unwritten")
+        assert [each["class"] for each in found["drift"]] == ["missing"]
 
     play(scenario)
 

@@ -13,7 +13,7 @@ from syncer.api.decision import Write
 from syncer.api.errors import ClusterError, SyncerError
 from syncer.api.objects import Key, ObjectRef, Resource, Side, SyncRequest
 from syncer.api.paths import path_text
-from syncer.api.reasons import StateReason, RequestState
+from syncer.api.reasons import RequestState, StateReason
 from syncer.api.texts import shortened
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.daemon.pages.status import IN_STEP
