@@ -4,6 +4,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from harness import (
     ALL,
     CLUSTER,
@@ -21,12 +22,14 @@ from harness import (
     writes,
 )
 from shop_scene import settled
+from small_syncers import Widgets
 
-from syncer.api import Obj, Side
+from syncer.api import Key, Obj, Side
 from syncer.clusters.client import SideClient
 from syncer.clusters.dry_run import DryRun
 from syncer.daemon.explain_once import explain_here
 from syncer.daemon.pages.control import explain, listed, selection
+from syncer.daemon.pages.explain import row
 from syncer.daemon.pages.listing import STATES, ObjectFilter, page
 from syncer.daemon.process import Process
 from syncer.observe.metrics import Metrics
@@ -193,6 +196,7 @@ def test_command_without_a_daemon_gives_the_same_reasons() -> None:
     play(scenario)
 
 
+@pytest.mark.reason("Unwritten")
 def test_command_without_a_daemon_counts_what_is_to_be_written() -> None:
     async def scenario() -> None:
         two = Two()
@@ -249,5 +253,46 @@ def test_list_takes_labels_and_states() -> None:
             found = await states(daemon, states="in_step", selector="app in (web, api)")
             assert found == {f"{NAMESPACE}/a": "in_step"}
             assert f"{NAMESPACE}/b" in await states(daemon, states="in_step", selector="app!=web")
+
+    play(scenario)
+
+
+@pytest.mark.reason("SyncerWaits")
+def test_kind_without_its_definition_is_what_its_object_waits_for() -> None:
+    async def scenario() -> None:
+        async with settled(Two().daemon([Widgets])) as daemon:
+            found = await one(daemon, "widgets", f"{NAMESPACE}/x")
+            assert (found["state"], found["code"]) == ("pending", "SyncerWaits")
+
+    play(scenario)
+
+
+@pytest.mark.reason("Queued")
+def test_object_in_the_queue_is_pending() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            process = daemon.process
+            controller = process.pairs[CLUSTER].controllers["configmaps"]
+            request = controller.request(Key(NAMESPACE, "x"))
+            process.queue.add(request)
+            found = row(process, process.pairs[CLUSTER], controller, request)
+            assert (found["state"], found["code"]) == ("pending", "Queued")
+
+    play(scenario)
+
+
+@pytest.mark.reason("SyncerStarts")
+def test_object_of_a_syncer_that_starts_is_pending() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            controller = daemon.process.pairs[CLUSTER].controllers["configmaps"]
+            controller.ready = False
+            found = await one(daemon, "configmaps", f"{NAMESPACE}/x")
+            assert (found["state"], found["code"]) == ("pending", "SyncerStarts")
+            assert "steps" not in found
 
     play(scenario)

@@ -169,6 +169,7 @@ def test_only_so_many_of_the_objects_that_name_one_are_tried(
     assert (world.virtual("Secret", "shop/db-tls") is not None) == appears
 
 
+@pytest.mark.reason("OwnerAbsent")
 def test_related_object_waits_until_its_owner_is_on_the_host() -> None:
     world = world_of(CERT_MANAGER).given(virtual=[certificate()], host=[made()])
     decision = world.decide(SECRET, "shop/db-tls")

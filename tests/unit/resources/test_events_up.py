@@ -56,6 +56,7 @@ def test_event_about_a_container_of_the_hosts_does_not_come_up(world: World, cop
     assert virtual_event(world, event("web-x-shop-x-vc.17", about=copy, **about)) == {}, "it is in another list"
 
 
+@pytest.mark.reason("EventOfContainer")
 def test_event_about_a_container_does_not_come_up_while_the_pod_has_no_copy(world: World, copy: Obj) -> None:
     world.gone(host=[copy])
     about: dict[str, Any] = {"involvedObject": {"fieldPath": "spec.containers{app}"}}

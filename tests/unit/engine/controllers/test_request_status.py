@@ -10,8 +10,8 @@ from syncer.api.reasons import (
     NO_COPY_YET,
     NOT_SELECTED,
     UNUSED,
-    StateReason,
     RequestState,
+    StateReason,
 )
 from syncer.engine.controllers.request_status import FORGOTTEN, MOST_TEXT, RequestStatuses
 

@@ -25,8 +25,8 @@ from syncer.api.reasons import (
     SKIPPED_BY_SYNCER,
     SYNC_REFUSED,
     SYNCER_RAISED,
-    StateReason,
     RequestState,
+    StateReason,
 )
 from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.retry_policy import (
