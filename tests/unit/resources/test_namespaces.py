@@ -130,6 +130,16 @@ def test_host_namespace_gets_a_quota_and_limits_and_gets_them_back() -> None:
     assert (world.host("LimitRange", f"{HOME}/vsyncer") or {})["spec"] == LIMITS, "it is no longer configured"
 
 
+@pytest.mark.reason("HomeOutdated")
+def test_no_pod_is_sent_while_the_quota_is_an_earlier_one() -> None:
+    before = world_of(quota=QUOTA)
+    before.settle("namespaces", "shop")
+    quota = before.host("ResourceQuota", f"{HOME}/vsyncer") or {}
+    world = world_of(quota={"hard": {"pods": "20"}}).given(host=[quota, home(before)])
+    world.given(virtual=[pod("web"), serviceaccount("default")])
+    assert world.decide("pods", "shop/web").reason == "its host namespace still has an earlier ResourceQuota"
+
+
 def enforced(world: World, hard: dict[str, str]) -> None:
     """Fill in the status of the quota as the host's controller does."""
     world.given(host=[{**(world.host("ResourceQuota", f"{HOME}/vsyncer") or {}), "status": {"hard": hard}}])

@@ -197,8 +197,20 @@ def test_left_out_fields_are_reported_once_and_when_they_change() -> None:
     [
         pytest.param(Decision(), None, None, id="in step"),
         pytest.param(Decision().look_again(9), None, 9.0, id="in step for a while"),
-        pytest.param(skip("enough"), (RequestState.SKIPPED, "enough"), None, id="skipped"),
-        pytest.param(wait("not yet"), (RequestState.PENDING, "not yet"), None, id="waits"),
+        pytest.param(
+            skip("enough"),
+            (RequestState.SKIPPED, "enough"),
+            None,
+            id="skipped",
+            marks=pytest.mark.reason("SkippedBySyncer"),
+        ),
+        pytest.param(
+            wait("not yet"),
+            (RequestState.PENDING, "not yet"),
+            None,
+            id="waits",
+            marks=pytest.mark.reason("AwaitedBySyncer"),
+        ),
         pytest.param(wait("not yet", after=5), (RequestState.PENDING, "not yet"), 5.0, id="waits some seconds"),
     ],
 )
