@@ -138,6 +138,7 @@ def test_warning_is_about_the_object_also_when_the_decision_has_deleted_it() -> 
     play(scenario)
 
 
+@pytest.mark.reason("MergeRefused", "SyncFailed")
 def test_refused_merge_warns_once_and_retries_in_five_minutes() -> None:
     """Nothing else of the object is held up: it is pending, not parked."""
 
@@ -261,7 +262,7 @@ def counting(virtual: Obj, host: Obj | None) -> Decision:
         pytest.param(Maps, [], ["create"], None, id="mirror"),
         pytest.param(Maps, [counting], ["create"], None, id="nothing flows back, so it is decided once"),
         pytest.param(Statuses, [], ["create"], None, id="flows back, and is in step then"),
-        pytest.param(Statuses, [counting], ["create"] + ["patch"] * (ROUNDS - 1), 0.05, id="flows back for ever"),
+        pytest.param(Statuses, [counting], ["create"] + ["patch"] * (ROUNDS - 1), 0.05, id="flows back for ever", marks=pytest.mark.reason("NotSettled")),
     ],
 )
 def test_own_writes_are_decided_again_at_once_some_rounds_at_most(

@@ -256,6 +256,7 @@ def test_report_about_a_whole_object_names_no_field(ring: Ring) -> None:
     )
 
 
+@pytest.mark.reason("FieldsFrozen")
 def test_decision_with_postponed_fields_waits() -> None:
     decision = apply(host={"metadata": {}}, reason="changed")
     assert waiting(decision, []) is decision

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ class Scene:
         self.pace.sent(cast("PlannedWrite", planned), Call(Operation.CREATE, {}), None)
 
 
+@pytest.mark.reason("Paced")
 def test_quiet_object_is_never_delayed_nor_is_its_second_write() -> None:
     scene = Scene()
     assert scene.delay(scene.plan(A)) == 0
