@@ -180,6 +180,7 @@ def test_address_that_two_virtual_clusters_draw_is_changed_in_one_of_them(two: T
     play(scenario)
 
 
+@pytest.mark.reason("NoFreeAddress")
 def test_addresses_differ_once_the_host_has_drawn_a_few_in_vain(two: Two) -> None:
     """The host draws none that the virtual API server may give: its range was extended, for one."""
 
