@@ -142,8 +142,8 @@ class Decision:
 
     #: The writes, made in this order; a failure ends the attempt.
     writes: tuple[Write, ...] = ()
-    #: A sentence for the person who asks why, in `syncer explain` and in the log. Of a decision that
-    #: skips or waits it may be a :class:`~syncer.api.reasons.StateReason`, whose code is kept.
+    #: A sentence for the person who asks why, in `syncer explain` and in the log. If the decision
+    #: skips or waits, it may be a :class:`~syncer.api.reasons.StateReason`, whose code is kept.
     reason: str = ""
     outcome: Outcome = Outcome.IN_STEP
     #: Decide again after this many seconds; None: only when something changes.

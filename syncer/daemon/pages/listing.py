@@ -115,9 +115,8 @@ def _requests(process: Process, controller: BoundSyncer, wanted: ObjectFilter) -
         others = set(STATES)
     if not others.isdisjoint(wanted.states) and controller.virtual is not None:
         shown = {request.key for request in known}
-        for key in list(controller.virtual.keys()):
-            if key not in shown:
-                found.append(controller.request(key))
+        keys = [key for key in list(controller.virtual.keys()) if key not in shown]
+        found += [controller.request(key) for key in keys]
     if wanted.namespace:
         found = [each for each in found if each.key.namespace == wanted.namespace]
     return sorted(found, key=_order)

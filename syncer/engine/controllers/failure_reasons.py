@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from syncer.api.errors import ClusterError, Refused
-from syncer.api.reasons import CODES, SYNCER_RAISED, StateReason, ReasonCode, RequestState
+from syncer.api.reasons import CODES, SYNCER_RAISED, ReasonCode, RequestState, StateReason
 
 #: The codes of plugins' refusals that are remembered.
 REMEMBERED = 1024

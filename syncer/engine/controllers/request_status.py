@@ -17,9 +17,9 @@ from syncer.api.objects import Key, SyncRequest
 from syncer.api.reasons import (
     AWAITED_BY_SYNCER,
     SKIPPED_BY_SYNCER,
-    StateReason,
     ReasonCode,
     RequestState,
+    StateReason,
 )
 
 #: Characters of texts that are kept for a virtual cluster.

@@ -262,7 +262,14 @@ def counting(virtual: Obj, host: Obj | None) -> Decision:
         pytest.param(Maps, [], ["create"], None, id="mirror"),
         pytest.param(Maps, [counting], ["create"], None, id="nothing flows back, so it is decided once"),
         pytest.param(Statuses, [], ["create"], None, id="flows back, and is in step then"),
-        pytest.param(Statuses, [counting], ["create"] + ["patch"] * (ROUNDS - 1), 0.05, id="flows back for ever", marks=pytest.mark.reason("NotSettled")),
+        pytest.param(
+            Statuses,
+            [counting],
+            ["create"] + ["patch"] * (ROUNDS - 1),
+            0.05,
+            id="flows back for ever",
+            marks=pytest.mark.reason("NotSettled"),
+        ),
     ],
 )
 def test_own_writes_are_decided_again_at_once_some_rounds_at_most(

@@ -52,7 +52,16 @@ FAILING = RequestState.FAILING
         pytest.param(Forbidden("no", right=RIGHT, **HERE), 0, PARKED, SLOWLY, "SyncFailed", False, id="forbidden"),
         pytest.param(TooLarge("no"), 0, PARKED, None, "TooLarge", False, id="too large"),
         pytest.param(Invalid("no", status=413, **HERE), 0, PARKED, None, "TooLarge", False, id="too large there"),
-        pytest.param(RecursionError(), 0, PARKED, SLOWLY, "Unreadable", False, id="too deep", marks=pytest.mark.reason("Unreadable")),
+        pytest.param(
+            RecursionError(),
+            0,
+            PARKED,
+            SLOWLY,
+            "Unreadable",
+            False,
+            id="too deep",
+            marks=pytest.mark.reason("Unreadable"),
+        ),
         # a stale cache: at once, but only the first time
         pytest.param(Conflict("no", **HERE), 0, FAILING, 0.0, "", False, id="conflict"),
         pytest.param(AlreadyExists("no", **HERE), 0, FAILING, 0.0, "", False, id="exists"),
