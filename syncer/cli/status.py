@@ -15,6 +15,8 @@ _COUNTS = {
     "skipped": "skipped",
     "failing": "failing",
     "parked": "parked",
+    "paused": "paused",
+    "frozen": "frozen",
     "collisions": "collisions",
 }
 

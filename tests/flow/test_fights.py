@@ -105,7 +105,7 @@ def test_field_of_a_stubborn_manager_is_frozen_and_the_rest_synced(
             assert writes(two.host)[before:] == []
             status = daemon.status("x")
             assert status
-            assert status.state is RequestState.PENDING
+            assert status.state is RequestState.FROZEN
             assert status.reason.startswith(
                 "data.color of the host ConfigMap flips between what vsyncer and kubectl-edit write; frozen until 2"
             )
