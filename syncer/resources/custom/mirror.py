@@ -15,6 +15,7 @@ from syncer.api import (
     ReferencePaths,
     Resource,
     Side,
+    StateReason,
     SyncUp,
     is_deleting,
     reasons,
@@ -22,7 +23,6 @@ from syncer.api import (
     skip,
     wait,
 )
-from syncer.api.reasons import StateReason
 from syncer.resources.custom.config import CustomConfig, NamedSelector
 
 
