@@ -44,7 +44,7 @@ def parked(
     if output not in ("table", "wide"):
         show.value(found, output)
     elif not found and kind:
-        click.echo("no such object is parked")
+        click.echo("no such object is parked; `syncer explain` has its state and the reason")
     elif not found:
         click.echo("nothing is parked")
     else:

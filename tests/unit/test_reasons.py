@@ -65,8 +65,9 @@ def test_refusals_of_ours_have_codes() -> None:
     for place, call in calls():
         named = call.func.id if isinstance(call.func, ast.Name) else ""
         for keyword in call.keywords:
-            is_word = isinstance(keyword.value, ast.Constant) and keyword.arg == "reason"
-            if named in ("Refused", "IdentityLost") and is_word and keyword.value.value not in CODES:
+            if named not in ("Refused", "IdentityLost") or keyword.arg != "reason":
+                continue
+            if isinstance(keyword.value, ast.Constant) and keyword.value.value not in CODES:
                 unknown.append(f"{place}: {keyword.value.value}")
     assert unknown == []
 

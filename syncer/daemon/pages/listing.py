@@ -122,8 +122,8 @@ def _requests(process: Process, controller: BoundSyncer, wanted: ObjectFilter) -
     return sorted(found, key=_order)
 
 
-def _order(request: SyncRequest) -> tuple[str, str]:
-    return str(request.key), str(request.host_key or "")
+def _order(request: SyncRequest) -> tuple[str, ...]:
+    return (*request.key, *(request.host_key or ("", "")))
 
 
 def _has_labels(

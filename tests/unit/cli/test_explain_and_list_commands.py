@@ -10,7 +10,6 @@ import pytest
 from cli_scene import Daemon, asking
 from click.testing import Result
 
-from syncer.cli import listing
 from syncer.cli.daemon import NoDaemon
 from syncer.config import Loaded
 
@@ -201,9 +200,9 @@ def test_watch_prints_what_changes(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
     parked = {**SKIPPED, "state": "parked", "code": "NameCollision", "reason": "taken"}
     asking(Pages(page(SKIPPED), page(SKIPPED), page(parked), page()), monkeypatch, tmp_path)
-    monkeypatch.setattr(listing.time, "sleep", sleep)
+    monkeypatch.setattr("syncer.cli.listing.time.sleep", sleep)
     lines: list[dict[str, Any]] = []
-    monkeypatch.setattr(listing.show, "records", lambda rows, form, headers: lines.extend(rows))
+    monkeypatch.setattr("syncer.cli.show.records", lambda rows, form, headers: lines.extend(rows))
     with pytest.raises(Ended):
         cli_scene.call("list", "-w")
     assert [(each["state"], each["code"]) for each in lines] == [
