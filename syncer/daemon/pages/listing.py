@@ -17,7 +17,7 @@ from syncer.engine.reconcile.controller import BoundSyncer
 #: Objects of a page.
 PAGE = 500
 #: Objects that are looked at before other tasks run.
-STEP = 500
+STEP = 50
 #: All states, in the order of a table.
 STATES = (IN_STEP, *[state.value for state in RequestState])
 
