@@ -346,6 +346,6 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
         try:
             host = self.translate(ctx, pair.virtual)
         except NotYet as missing:
-            waiting = wait(str(missing), on=(missing.on,))
+            waiting = wait(missing.why, on=(missing.on,))
             return apply(virtual=self.reflect(ctx, pair)).then(waiting)
         return apply(host=host, virtual=self.reflect(ctx, pair))

@@ -21,6 +21,8 @@ COMMANDS = {
     "diff": ("syncer.cli.diff", "diff"),
     "doctor": ("syncer.cli.doctor", "doctor"),
     "etcd": ("syncer.cli.etcd", "etcd"),
+    "explain": ("syncer.cli.explain", "explain"),
+    "list": ("syncer.cli.listing", "list_objects"),
     "names": ("syncer.cli.names", "names"),
     "parked": ("syncer.cli.parked", "parked"),
     "patrol": ("syncer.cli.patrol", "patrol"),

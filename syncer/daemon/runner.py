@@ -322,7 +322,7 @@ def _lost(process: Process) -> dict[str, str]:
 
 
 def _summary(process: Process) -> Summary:
-    unfinished = (*process.statuses.troubles(), *process.statuses.pending())
+    unfinished = process.statuses.unfinished()
     troubles = [f"{request.cluster}/{request}: {found.reason}" for request, found in unfinished]
     for (cluster, syncer), reason in status.hindered(process).items():
         troubles.append(f"{cluster}/{syncer}: {reason}")

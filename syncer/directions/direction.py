@@ -154,6 +154,10 @@ class Direction(ABC):
                 too.
         """
 
+    @abstractmethod
+    def role_for(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> str:
+        """Return the name of the role that :meth:`call_role` calls for these objects."""
+
     def deselected(self, ctx: Context, pair: Pair, reason: str) -> Decision:
         """Decide about the copy of an object that the section's ``selector`` no longer matches."""
         return delete(host=pair.host, reason=reason)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from syncer.api import reasons
 from syncer.api.context import Context, Settings
 from syncer.api.decision import Decision, skip
 from syncer.api.objects import Key, Obj, ObjectRef, Pair, Side, SyncRequest, is_deleting, key_of
@@ -115,9 +116,9 @@ class FromHost(Direction):
 
     def _answer_gone(self, ctx: Context, virtual: Obj | None) -> Decision | None:
         if virtual is None or self._sync is None or not came_up(ctx, virtual):
-            return skip("the host object is gone")
+            return skip(reasons.HOST_GONE())
         if is_deleting(virtual) and not self.syncer.own_deletion:
-            return skip("the host object is gone, and the virtual object is being deleted")
+            return skip(reasons.BOTH_GO())
         return None
 
     def call_role(
@@ -135,3 +136,11 @@ class FromHost(Direction):
         if virtual is not None and self._sync is not None:
             return self._sync.sync(ctx, Pair(virtual, host))
         return self._role.sync_from_host(ctx, host)
+
+    def role_for(self, ctx: Context, virtual: Obj | None, host: Obj | None) -> str:
+        """Return the name of the role that :meth:`call_role` calls for these objects."""
+        if host is None:
+            return "SyncFromHost.host_gone"
+        if virtual is not None and self._sync is not None:
+            return "Sync.sync"
+        return "SyncFromHost.sync_from_host"

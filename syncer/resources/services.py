@@ -37,6 +37,7 @@ from syncer.api import (
     delete,
     key_family,
     key_of,
+    reasons,
     skip,
     wait,
 )
@@ -51,7 +52,7 @@ from syncer.translate.messages import MOST_LISTED
 KUBERNETES = Key("default", "kubernetes")
 
 #: Why a Service of type ExternalName has no copy.
-_ONLY_A_NAME = "it is only a DNS name; see sync.toHost.services.allow.externalNames"
+_ONLY_A_NAME = reasons.ONLY_A_NAME()
 
 #: Returns True for the key of an annotation that makes a load balancer internal, for example.
 _configures_load_balancer = key_family("Load balancers")
@@ -239,7 +240,7 @@ class ServiceSyncer(
     def excluded(self, ctx: Context[ServiceConfig], side: Side, obj: Obj) -> str | None:
         """Leave the API server's own Service alone."""
         if side is Side.VIRTUAL and key_of(obj) == KUBERNETES:
-            return "it is the virtual API server's own Service"
+            return reasons.API_SERVERS_OWN("")
         return None
 
     def still_granted(self, ctx: Context[ServiceConfig], host: Obj) -> Obj:
@@ -502,7 +503,7 @@ def _agreed(ctx: Context[ServiceConfig], pair: Pair, note: Note) -> Decision:
     if not note.notified:
         return same.tell(ctx.marks, pair.virtual, note)
     if note.taken:
-        return wait("there is no address that is free on both sides")
+        return wait(reasons.NO_FREE_ADDRESS())
     return Decision()
 
 

@@ -11,6 +11,7 @@ from syncer.api import (
     Pair,
     annotations_of,
     delete,
+    reasons,
     skip,
     wait,
 )
@@ -63,7 +64,7 @@ class UsedSyncer(Mirror[UsedConfig]):
         """Create the copy if it is needed."""
         wanted = self.wanted(ctx, virtual)
         if wanted is None:
-            return wait("not all objects that may refer to it are known yet")
+            return wait(reasons.USERS_UNKNOWN())
         if not wanted:
             return skip(self._unused(ctx))
         return super().sync_down(ctx, virtual)
@@ -81,8 +82,7 @@ class UsedSyncer(Mirror[UsedConfig]):
         way_out = f"set sync.{self.section}.all"
         if ctx.config.force_sync:
             way_out += f' or annotate it with {ctx.marks.prefix}/{FORCE}: "true"'
-        why = f"no synced object refers to this {self.resource.kind}"
-        return f"{why}; to copy it all the same, {way_out}"
+        return reasons.UNUSED(self.resource.kind, way_out)
 
 
 def _contents_differ(pair: Pair) -> bool:

@@ -147,7 +147,7 @@ class Daemon:
     def requests(self, syncer: str) -> list[Any]:
         """Return the requests of a syncer that are not in step."""
         statuses = self.process.statuses
-        return [request for request, _ in (*statuses.troubles(), *statuses.pending()) if request.syncer == syncer]
+        return [request for request, _ in statuses.unfinished() if request.syncer == syncer]
 
     async def kill(self) -> None:
         """Let nothing more go out from it, as after SIGKILL; what is under way may still be done."""

@@ -11,9 +11,9 @@ from small_syncers import Widgets, copies
 
 from kube_envtest import Rule
 from syncer.api import Config, Context, Decision, Key, Obj, Refused, Side, Source, dig, wait
+from syncer.api.reasons import RequestState
 from syncer.daemon.pages import control as control_api
 from syncer.daemon.pages.control import parked, selection
-from syncer.engine.controllers.request_status import RequestState
 from syncer.engine.controllers.retry_policy import PARKED_SECONDS
 from syncer.engine.controllers.wakeups import LOOK_SECONDS
 from syncer.observe.control import Control

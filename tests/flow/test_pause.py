@@ -73,7 +73,7 @@ def changed(two: Two, plural: str, name: str = "x") -> bool:
 def reason(daemon: Daemon, name: str = "x", syncer: str = "configmaps") -> str:
     status = daemon.status(name, syncer)
     assert status, "it stands as if all was well"
-    assert status.state == "pending"
+    assert status.state == "paused"
     return status.reason
 
 

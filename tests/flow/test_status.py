@@ -69,7 +69,7 @@ def test_status_lists_paused_syncers_and_unknown_names_in_a_pause(two: Two) -> N
                 "maps": "paused",
                 "services": "ready",
             }
-            assert found["maps"]["pending"] == found["maps"]["mapped"] + 1, "the note came while it was paused"
+            assert found["maps"]["paused"] == found["maps"]["mapped"] + 1, "the note came while it was paused"
             pause(two, "true")
             await daemon.settled()
             assert {row["standing"] for row in (await status(daemon)).values()} == {"paused"}

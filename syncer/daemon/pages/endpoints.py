@@ -194,6 +194,7 @@ def measure(
     ask("controller_runtime_active_workers", partial(_active, process))
     ask("controller_runtime_max_concurrent_reconciles", workers)
     ask("syncer_objects", partial(status.states, process))
+    ask("syncer_reasons", process.statuses.count_reasons)
     ask("syncer_parked", process.statuses.parked)
     ask("syncer_mappings", partial(status.mappings, process))
     ask("syncer_collisions", partial(status.collisions, process))

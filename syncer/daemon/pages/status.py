@@ -8,13 +8,13 @@ from enum import StrEnum
 
 from syncer.api.errors import NameTaken, TooMany
 from syncer.api.objects import Key
+from syncer.api.reasons import RequestState
 from syncer.clusters.patient import PATIENCE
 from syncer.daemon.process import Process
 from syncer.daemon.served_cluster import LOOK, ServedCluster
 from syncer.daemon.unserved import NOT_BEGUN
 from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestState
 from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.stores.informers import SideInformer
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
+from syncer.api import reasons
 from syncer.api.config import Config
 from syncer.api.context import Context, CopiedKind, Settings
 from syncer.api.errors import NotYet, Refused
@@ -223,22 +224,22 @@ class Reads:
             # The host may have made an earlier object of that name, as unmarked as its own ones.
             return
 
-        named = f"{resource.kind} {key}"[:LONGEST_NAMED]
+        shown = str(key)[:LONGEST_NAMED]
         if is_same and not (comes_later or self._references.maker(resource, key)):
             if not controllers:
                 why = (
-                    f"it names the {named}, and no {resource.kind} is synced:"
+                    f"it names the {resource.kind} {shown}, and no {resource.kind} is synced:"
                     " the host's own would be meant"
                 )
                 raise Refused(why, reason="ReferenceUnsynced")
-            why = f"it names the {named}, which has no copy on the host yet"
+            why = reasons.NO_COPY_YET(resource.kind, shown)
             missing = ObjectRef(Side.HOST, controllers[0].syncer.host_resource, host_key)
             raise NotYet(why, on=missing)
 
         if controllers:
             host_resource = controllers[0].syncer.host_resource
             if len(self.vacant) == MOST_VACANT:
-                why = f"it names more than {MOST_VACANT} objects that are not there, as the {named}"
+                why = reasons.TOO_MANY_MISSING(MOST_VACANT, resource.kind, shown)
                 raise NotYet(why, on=ObjectRef(Side.HOST, host_resource, host_key))
             self.vacant += (Vacant(host_resource, host_key, key, controllers),)
 

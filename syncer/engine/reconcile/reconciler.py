@@ -22,6 +22,7 @@ from syncer.engine.reconcile.dispatch import dispatch
 from syncer.engine.reconcile.pipeline import Answer, Pipeline, Pipelines
 from syncer.engine.reconcile.plan import Decided, Deferred, Observed, Plan, PlannedWrite, Reconciled
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
+from syncer.engine.reconcile.trace import Explained, TraceStep, traced
 from syncer.engine.stores.informers import SideInformer
 
 
@@ -103,6 +104,19 @@ class Reconciler:
         pipeline = self.pipelines[controller.name].requests
         _, decision = self._decide(controller, request, reads, pipeline)
         return Decided(decision, tuple(reads.noted), reads.vacant, reads.left_out)
+
+    def explain(self, controller: BoundSyncer, request: SyncRequest) -> Explained:
+        """Return the plan of :meth:`scan` or the error instead of it, with all that led to it."""
+        steps: list[TraceStep] = []
+        pipeline = traced(self.pipelines[controller.name].scan, steps)
+        reads = self.view.reads()
+        plan = None
+        failure = None
+        try:
+            plan = self._plan(controller, request, reads, pipeline)
+        except Exception as error:  # noqa: BLE001 — the caller shows it
+            failure = error.with_traceback(None)
+        return Explained(plan, failure, tuple(steps), tuple(reads.noted), reads.left_out)
 
     def is_gone(self, controller: BoundSyncer, request: SyncRequest) -> bool:
         """Return True if neither object of a request exists."""
@@ -231,7 +245,7 @@ class Reconciler:
             for policy in pipeline.decisions:
                 decision = policy(observed, decision)
         except NotYet as missing:
-            return observed, wait(str(missing), on=(missing.on,))
+            return observed, wait(missing.why, on=(missing.on,))
 
         if decision.deletes:
             for policy in pipeline.deletions:

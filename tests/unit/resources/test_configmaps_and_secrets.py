@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from syncer.api import Obj, Outcome, Refused, Verb
+from syncer.engine.reconcile.policies import staleness
+from syncer.engine.stores.references import References
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, ingress, pod, pod_mounting, secret
@@ -73,6 +75,23 @@ def test_annotation_copies_an_unused_object_only_if_the_operator_lets_it() -> No
     world.settle("configmaps", "shop/db")
     assert world.copy_of("configmaps", "shop/db") is None
     assert "force-sync" not in world.decide("configmaps", "shop/db").reason
+
+
+@pytest.mark.reason("UsersUnknown")
+def test_object_waits_while_its_users_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(References, "of", lambda references, resource, virtual: None)
+    world = World().given(virtual=[configmap("db")])
+    assert world.decide("configmaps", "shop/db").outcome is Outcome.PENDING
+
+
+@pytest.mark.reason("ListedJustNow")
+def test_unused_copy_stays_while_a_list_may_be_old(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.given(virtual=[pod_mounting("web", configmap="db"), configmap("db")])
+    world.settle("configmaps", "shop/db")
+    world.gone(virtual=[pod_mounting("web", configmap="db")])
+    monkeypatch.setattr(staleness, "_doubt", lambda observed: 3.0)
+    decision = world.decide("configmaps", "shop/db")
+    assert (decision.outcome, decision.after) == (Outcome.PENDING, 3.0)
 
 
 def test_copy_goes_with_the_last_user(world: World) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from syncer.api import reasons
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.errors import Refused
@@ -22,8 +23,6 @@ from syncer.engine.reconcile.policies.drift_policy import policies
 from syncer.engine.stores.informers import SideInformer
 from syncer.observe.logs import get_logger
 
-#: The reason of a parked request.
-REASON = "DeletionsHeld"
 #: Seconds between checks whether a list is complete.
 LOOK = 1.0
 #: Seconds until a request that waits for a count counts its next step.
@@ -130,13 +129,11 @@ class CircuitBreaker:
         unseen = [write for write in deletions if self._is_unseen(observed, write)]
         if unseen and any(store.is_in_part for store in controller.own_stores()):
             # Counting waits for the complete list, as each page may show hundreds.
-            return wait(f"{decision.reason}, as a list shows that is not complete yet", after=LOOK)
+            return wait(reasons.LIST_IN_PART(decision.reason), after=LOOK)
 
         alone = [write for write in unseen if self._is_left_alone(observed, write)]
         if len(alone) < len(unseen) and not self._is_counted(controller):
-            return wait(
-                f"{decision.reason}; how many more would be deleted is being counted", after=NEXT
-            )
+            return wait(reasons.DELETIONS_COUNTED(decision.reason), after=NEXT)
 
         left = tuple(write for write in decision.writes if not any(write is one for one in alone))
         for write in left:
@@ -146,13 +143,12 @@ class CircuitBreaker:
                 else None
             )
             if stopped and (key_of(write.obj), uid_of(write.obj)) in stopped.objects:
-                raise Refused(f"held by the deletion breaker: {stopped}", reason=REASON)
+                raise Refused(
+                    f"held by the deletion breaker: {stopped}", reason=reasons.DELETIONS_HELD.name
+                )
         if not alone:
             return decision
-        why = (
-            f"{decision.reason}; but what is missing was not seen to go,"
-            " and drift of this class is not repaired"
-        )
+        why = reasons.NOT_REPAIRED(decision.reason)
         outcome = Outcome.IN_STEP if left else Outcome.SKIPPED
         return replace(decision, writes=left, reason=why, outcome=outcome)
 

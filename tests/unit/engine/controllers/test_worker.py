@@ -38,10 +38,10 @@ from syncer.api import (
     skip,
     wait,
 )
+from syncer.api.reasons import PACED, RequestState
 from syncer.engine.controllers.builder import leave
-from syncer.engine.controllers.request_status import RequestState
 from syncer.engine.controllers.worker import BREATH, DRAIN_SECONDS, ROUNDS
-from syncer.engine.reconcile.policies.write_pace import PACED, WritePace
+from syncer.engine.reconcile.policies.write_pace import WritePace
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.objects import configmap, secret
 from syncer.translate.messages import LONGEST_LABEL_QUOTE
@@ -139,6 +139,7 @@ def test_warning_is_about_the_object_also_when_the_decision_has_deleted_it() -> 
     play(scenario)
 
 
+@pytest.mark.reason("MergeRefused", "SyncFailed")
 def test_refused_merge_warns_once_and_retries_in_five_minutes() -> None:
     """Nothing else of the object is held up: it is pending, not parked."""
 
@@ -198,8 +199,20 @@ def test_left_out_fields_are_reported_once_and_when_they_change() -> None:
     [
         pytest.param(Decision(), None, None, id="in step"),
         pytest.param(Decision().look_again(9), None, 9.0, id="in step for a while"),
-        pytest.param(skip("enough"), (RequestState.SKIPPED, "enough"), None, id="skipped"),
-        pytest.param(wait("not yet"), (RequestState.PENDING, "not yet"), None, id="waits"),
+        pytest.param(
+            skip("enough"),
+            (RequestState.SKIPPED, "enough"),
+            None,
+            id="skipped",
+            marks=pytest.mark.reason("SkippedBySyncer"),
+        ),
+        pytest.param(
+            wait("not yet"),
+            (RequestState.PENDING, "not yet"),
+            None,
+            id="waits",
+            marks=pytest.mark.reason("AwaitedBySyncer"),
+        ),
         pytest.param(wait("not yet", after=5), (RequestState.PENDING, "not yet"), 5.0, id="waits some seconds"),
     ],
 )
@@ -250,7 +263,14 @@ def counting(virtual: Obj, host: Obj | None) -> Decision:
         pytest.param(Maps, [], ["create"], None, id="mirror"),
         pytest.param(Maps, [counting], ["create"], None, id="nothing flows back, so it is decided once"),
         pytest.param(Statuses, [], ["create"], None, id="flows back, and is in step then"),
-        pytest.param(Statuses, [counting], ["create"] + ["patch"] * (ROUNDS - 1), 0.05, id="flows back for ever"),
+        pytest.param(
+            Statuses,
+            [counting],
+            ["create"] + ["patch"] * (ROUNDS - 1),
+            0.05,
+            id="flows back for ever",
+            marks=pytest.mark.reason("NotSettled"),
+        ),
     ],
 )
 def test_own_writes_are_decided_again_at_once_some_rounds_at_most(
@@ -274,7 +294,7 @@ def test_writes_beyond_two_a_second_wait_with_the_reason() -> None:
         assert (bench.wrote(), bench.comes_back()) == (["create", "patch"], 1.0)
         status = bench.statuses.of(SyncRequest("vc", "maps", Key("shop", "a")))
         assert status
-        assert (status.state, status.reason) == (RequestState.PENDING, PACED)
+        assert (status.state, status.reason) == (RequestState.PENDING, PACED())
 
     play(scenario, Statuses)
 
