@@ -12,7 +12,7 @@ from syncer.api.errors import NotYet, Refused
 from syncer.api.metadata_defaults import is_note, of_every_kind
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, SyncRequest
-from syncer.api.optional_roles import Refers
+from syncer.api.optional_roles import AroundReconcile, Excludes, Refers
 from syncer.api.paths import FieldPath, metadata_key
 from syncer.api.roles import Syncer
 from syncer.cache.entry import Entry
@@ -411,6 +411,9 @@ class BoundSyncer:
     #: The stores of its own objects; None on a side without objects.
     virtual: SideInformer | None = field(init=False)
     host: SideInformer | None = field(init=False)
+    #: The syncer, if it has these optional roles.
+    around: AroundReconcile | None = field(init=False)
+    excludes: Excludes | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.exact = {side: exact_paths(self.syncer, side) for side in Side}
@@ -423,6 +426,10 @@ class BoundSyncer:
                 own[side] = self.view.informers.store(side, resource)
         self.virtual = own.get(Side.VIRTUAL)
         self.host = own.get(Side.HOST)
+
+        syncer: object = self.syncer
+        self.around = syncer if isinstance(syncer, AroundReconcile) else None
+        self.excludes = syncer if isinstance(syncer, Excludes) else None
 
     def _metadata_filter(self) -> MetadataFilter:
         goes_down = self.direction.goes_down
