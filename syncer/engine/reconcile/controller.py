@@ -498,6 +498,15 @@ class BoundSyncer:
         store = self.store(side)
         return store is not None and key in store
 
+    def is_over(self, key: Key, host_key: Key) -> bool:
+        """Return True if a request needs no further decision, as neither of its objects exists.
+
+        A syncer with hooks around its decisions sees all of them.
+        """
+        if not self.direction.ends_with_both or self.around is not None:
+            return False
+        return not (self.has(Side.VIRTUAL, key) or self.has(Side.HOST, host_key))
+
     def may_have_copy(self, virtual: Obj) -> bool:
         """Return the result of the predicate; True if it raises, or if there is none."""
         return self.predicate is None or self.predicate(virtual) != [False]
