@@ -6,7 +6,7 @@ from unittest import mock
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from syncer.engine.reconcile import patch_paths
+from syncer.engine.reconcile import patch_fields, patch_paths
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.nulls import with_nulls
 from syncer.engine.reconcile.patch_paths import DEPTHS, unmet
@@ -63,6 +63,6 @@ def test_quick_look_at_a_reply_changes_nothing(
 def test_met_call_is_not_divided_into_its_fields() -> None:
     body = with_metadata({"data": {"a": "1", "b": "2"}}, {"a": "x"}, "1")
     for kind in (Operation.CREATE, Operation.PATCH):
-        with mock.patch.object(patch_paths.patch_fields, "changes") as changes:
+        with mock.patch.object(patch_fields, "changes") as changes:
             assert unmet(Call(kind, body), body, verbatim=False) == []
         changes.assert_not_called()
