@@ -56,6 +56,8 @@ class Direction(ABC):
     comes_up: ClassVar[bool] = False
     #: True if it makes objects that exist on the virtual side alone.
     fakes: ClassVar[bool] = False
+    #: True if nothing is ever written for a request while neither of its objects exists.
+    ends_with_both: ClassVar[bool] = False
 
     def __init__(self, syncer: Syncer) -> None:
         self.syncer = syncer

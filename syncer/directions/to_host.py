@@ -27,6 +27,7 @@ class ToHost(Direction):
     """Virtual objects have copies on the host, which bear our marks and are deleted with them."""
 
     goes_down = True
+    ends_with_both = True
 
     def __init__(self, syncer: Syncer) -> None:
         super().__init__(syncer)

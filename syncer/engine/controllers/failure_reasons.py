@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from syncer.api.errors import ClusterError, Refused
 from syncer.api.reasons import CODES, SYNCER_RAISED, ReasonCode, RequestState, StateReason
+from syncer.remembered import REMEMBERED
 
 
 def failure_reason(error: Exception, message: str) -> StateReason:

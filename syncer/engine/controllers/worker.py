@@ -321,6 +321,12 @@ class Workers:
                 if not sides or not _may_follow(controller, decision, sides):
                     self.queue.forget(request)
                     break
+                if decision.deletes and controller.is_over(request.key, plan.observed.host_key):
+                    # What has changed meanwhile is covered, too: the deletion of our own write.
+                    self.queue.absorb(request)
+                    self.queue.forget(request)
+                    decision = Decision(reason=decision.reason)
+                    break
                 del plan  # its objects aren't held while those of the next one are decoded
             else:
                 self.queue.retry(request, at_most=controller.config.max_retry_delay)

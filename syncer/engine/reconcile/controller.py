@@ -13,7 +13,7 @@ from syncer.api.errors import NotYet, Refused
 from syncer.api.metadata_defaults import is_note, of_every_kind
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side, SyncRequest
-from syncer.api.optional_roles import Refers
+from syncer.api.optional_roles import AroundReconcile, Excludes, Refers
 from syncer.api.paths import FieldPath, metadata_key
 from syncer.api.roles import Syncer
 from syncer.cache.entry import Entry
@@ -412,6 +412,9 @@ class BoundSyncer:
     #: The stores of its own objects; None on a side without objects.
     virtual: SideInformer | None = field(init=False)
     host: SideInformer | None = field(init=False)
+    #: The syncer, if it has these optional roles.
+    around: AroundReconcile | None = field(init=False)
+    excludes: Excludes | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.exact = {side: exact_paths(self.syncer, side) for side in Side}
@@ -424,6 +427,10 @@ class BoundSyncer:
                 own[side] = self.view.informers.store(side, resource)
         self.virtual = own.get(Side.VIRTUAL)
         self.host = own.get(Side.HOST)
+
+        syncer: object = self.syncer
+        self.around = syncer if isinstance(syncer, AroundReconcile) else None
+        self.excludes = syncer if isinstance(syncer, Excludes) else None
 
     def _metadata_filter(self) -> MetadataFilter:
         goes_down = self.direction.goes_down
@@ -491,6 +498,15 @@ class BoundSyncer:
         """Return True if the cache has an object of the syncer's resource at this key."""
         store = self.store(side)
         return store is not None and key in store
+
+    def is_over(self, key: Key, host_key: Key) -> bool:
+        """Return True if a request needs no further decision, as neither of its objects exists.
+
+        A syncer with hooks around its decisions sees all of them.
+        """
+        if not self.direction.ends_with_both or self.around is not None:
+            return False
+        return not (self.has(Side.VIRTUAL, key) or self.has(Side.HOST, host_key))
 
     def may_have_copy(self, virtual: Obj) -> bool:
         """Return the result of the predicate; True if it raises, or if there is none."""

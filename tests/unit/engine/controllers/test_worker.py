@@ -22,6 +22,7 @@ from worker_bench import (
 
 from kube_envtest import Rule
 from syncer.api import (
+    AroundReconcile,
     Context,
     Decision,
     Key,
@@ -41,8 +42,11 @@ from syncer.api import (
 from syncer.api.reasons import PACED, RequestState
 from syncer.engine.controllers.builder import leave
 from syncer.engine.controllers.worker import BREATH, DRAIN_SECONDS, ROUNDS
+from syncer.engine.reconcile.plan import Reconciled
 from syncer.engine.reconcile.policies.write_pace import WritePace
+from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
+from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret
 from syncer.translate.messages import LONGEST_LABEL_QUOTE
 
@@ -312,6 +316,83 @@ def test_deleted_copy_is_made_again_at_once() -> None:
         bench.does(replaced)
         assert await bench.work() == 2
         assert bench.wrote() == ["create", "delete", "create"]
+
+    play(scenario)
+
+
+class Hooked(AroundReconcile, Maps):
+    """The same, with hooks around each decision."""
+
+    def reconcile_start(self, ctx: Context, key: Key) -> str | None:
+        return None
+
+    def reconcile_end(self, ctx: Context, key: Key, error: Exception | None) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("syncer", "decisions"),
+    [
+        pytest.param(Maps, 1, id="a deletion that leaves nothing"),
+        pytest.param(Hooked, 2, id="hooks see that nothing is left"),
+    ],
+)
+def test_deletion_of_the_last_object_is_decided_once(
+    syncer: type[Maps], decisions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided = 0
+    reconcile = Reconciler.reconcile
+
+    def counted(reconciler: Reconciler, *arguments: Any) -> Reconciled:
+        nonlocal decided
+        decided += 1
+        return reconcile(reconciler, *arguments)
+
+    async def scenario(bench: Bench) -> None:
+        nonlocal decided
+        await bench.work()
+        bench.virtual.delete("configmaps", A.key)
+        bench.unsee("a")
+        decided = 0
+        await bench.work()
+        assert (bench.wrote(), decided) == (["create", "delete"], decisions)
+        assert (bench.status(), bench.comes_back()) == (None, None)
+
+    monkeypatch.setattr(Reconciler, "reconcile", counted)
+    play(scenario, syncer)
+
+
+def test_object_that_is_made_again_during_the_deletion_of_its_copy_is_copied() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.work()
+        await asyncio.sleep(1)
+        bench.virtual.delete("configmaps", A.key)
+        bench.unsee("a")
+        bench.host.faults.add(Rule(verb="delete", latency=1.0))
+        working = asyncio.create_task(bench.work())
+        await asyncio.sleep(0.5)
+        bench.see(configmap("a"))
+        assert await working == 2
+        assert bench.wrote() == ["create", "delete", "create"]
+        await bench.work()
+        assert (bench.status(), bench.comes_back()) == (None, None)
+
+    play(scenario)
+
+
+def test_copy_that_waits_for_a_finalizer_is_decided_again() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.work()
+        copy = bench.host.get("configmaps", COPY)
+        assert copy is not None
+        bench.host.put({**copy, "metadata": {**copy["metadata"], "finalizers": ["example.org/keep"]}})
+        store = bench.pair.informers.store(Side.HOST, CONFIG_MAPS)
+        store.seen_live(merged(bench.host.get("configmaps", COPY) or {}, {}))
+        bench.virtual.delete("configmaps", A.key)
+        bench.unsee("a")
+        await bench.work()
+        await bench.work()
+        assert bench.status() == (RequestState.SKIPPED, "the host copy is being deleted")
 
     play(scenario)
 
