@@ -120,6 +120,7 @@ ISSUER: tuple[Obj, Obj] = ({"spec": {"acme": {"server": "bad"}}}, {"spec": {"acm
 CERTIFICATE = custom(CERTIFICATES, "db", spec={"secretName": "db-tls"})
 OPERATORS = {"resource": "secrets", "origin": "host", "by": {"reference": "spec.secretName"}}
 NAMED = {"references": {"spec.secretName": "Secret"}, "related": [OPERATORS]}
+LISTED: Mapping[str, Any] = {"mappings": {"byName": {"infra/x": f"{NAMESPACE}/x"}}}
 CRD_OPTIONS = {"enabled": True, "onRemoval": "delete", "names": [GADGETS]}
 
 _SPECIAL = (
@@ -209,6 +210,24 @@ _SPECIAL = (
         ("nodes", "n1"),
         edits=({"spec": {"taints": [UNREACHABLE]}}, {"spec": {"taints": []}}),
         sync={"fromHost": {"nodes": {"enabled": True}}},
+    ),
+    Case(
+        "host-configmaps",
+        ("host-configmaps",),
+        ("configmaps", f"{NAMESPACE}/x"),
+        ("configmaps", "infra/x"),
+        on_host=(configmap("x", namespace="infra"),),
+        edits=DATA,
+        sync={"fromHost": {"configMaps": {"enabled": True, **LISTED}}},
+    ),
+    Case(
+        "host-secrets",
+        ("host-secrets", "secrets"),
+        ("secrets", f"{NAMESPACE}/x"),
+        ("secrets", "infra/x"),
+        on_host=(secret("x", namespace="infra"),),
+        edits=ENCODED,
+        sync={"fromHost": {"secrets": {"enabled": True, **LISTED}}, "toHost": {"secrets": {"all": True}}},
     ),
     Case(
         "tenant-crds",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from class_rows import ROWS as CLASSES
 from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY
-from harness import CLUSTER, HOME
+from harness import CLUSTER, HOME, NAMESPACE
 from sampled import define
 from sieve_workload import (
     Act,
@@ -228,6 +228,36 @@ def classes() -> Workload:
             lose,
             both(*(drop_host(str(row.resource), "fast") for row in CLASSES)),
             both(*(on_host(row.named("fast")) for row in CLASSES)),
+        ),
+        shown=shown,
+    )
+
+
+def listed() -> Workload:
+    """A listed ConfigMap of the host, with the copy for the tenant's Pods."""
+    mappings = {"byName": {"infra/x": f"{NAMESPACE}/x"}}
+    kind, host_key = "configmaps", "infra/x"
+
+    def shown(two: Stage, virtual: Obj) -> bool:
+        return two.host.get(kind, host_key) is not None
+
+    return Workload(
+        "listed",
+        configured(
+            "configmaps",
+            "host-configmaps",
+            toHost={"configMaps": ALL},
+            fromHost={"configMaps": {"enabled": True, "mappings": mappings}},
+        ),
+        (
+            on_host(configmap("x", namespace="infra")),
+            edit_host(kind, host_key, {"data": {"color": "red"}}),
+            edit(kind, "x", {"data": {"color": "white", "more": "1"}}),
+            drop(kind, "x"),
+            edit_copy(kind, "x", {"data": {"color": "green"}}),
+            both(drop_copy(kind, "x"), edit_host(kind, host_key, {"data": {"size": "1"}})),
+            drop_host(kind, host_key),
+            on_host(configmap("x", namespace="infra")),
         ),
         shown=shown,
     )

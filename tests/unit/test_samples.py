@@ -14,7 +14,9 @@ SYNCERS = [pytest.param(syncer, id=syncer.name) for syncer in registry()]
 #: Those that begin elsewhere than in a virtual namespace, or have a life of their own. Every suite has rows for them.
 SPECIAL = {
     "events",
+    "host-configmaps",
     "host-nodes",
+    "host-secrets",
     "namespaces",
     "nodes",
     "pod-tokens",
