@@ -169,6 +169,7 @@ class Applier:
                         learn(planned, call, answer)
                 if answer.changed:
                     recorder.wrote(write.side, call.kind)
+                    self._show_others(plan.observed.controller, planned, answer)
                 else:
                     recorder.futile(write.side)
 
@@ -193,6 +194,14 @@ class Applier:
         if made and write.warning is not None:
             recorder.warned(write.warning)
         return made
+
+    def _show_others(
+        self, controller: BoundSyncer, planned: PlannedWrite, answer: ServerAnswer
+    ) -> None:
+        """Notify other syncers of what one has brought up: it may be theirs to copy."""
+        if controller.direction.comes_up and answer.obj is not None:
+            store = self.informers.at(*planned.ref)
+            store.handlers.notify_others(planned.ref.key, answer.obj, writer=controller.name)
 
     async def _note(
         self,
