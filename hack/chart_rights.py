@@ -41,6 +41,8 @@ _READ = (
     "networking.apiServer.service",
     "sync.fromHost.customResourceDefinitions.allow",
     "sync.fromHost.customResourceDefinitions.onRemoval",
+    "sync.fromHost.configMaps.mappings.byName",
+    "sync.fromHost.secrets.mappings.byName",
     "sync.toHost.customResourceDefinitions.names",
     "sync.toHost.customResourceDefinitions.onRemoval",
 )
