@@ -77,6 +77,10 @@ class HostObjectSyncer(
         """
         return False
 
+    def is_fixed(self, virtual: Obj, shown: Obj) -> bool:
+        """Return True if an API server refuses to change a virtual object to what it is to be."""
+        return must_be_replaced(self.resource, virtual, shown)
+
     def host_namespaces(self, settings: Settings) -> tuple[str, ...]:
         """Return the host namespaces of which all objects appear."""
         return tuple(self._config(settings).mappings.namespaces)
@@ -125,19 +129,19 @@ class HostObjectSyncer(
         """Update the virtual object from the host's, or replace it if it can't be changed."""
         key = key_of(pair.virtual)
         if self.virtual_key(ctx, pair.host) != key:
-            return self._removed(ctx, pair.virtual, f"sync.{self.section}.mappings leaves it out")
+            return self.removed(ctx, pair.virtual, f"sync.{self.section}.mappings leaves it out")
         if is_deleting(pair.virtual):
             gone = ObjectRef(Side.VIRTUAL, self.resource, key)
             return wait("the virtual object is being deleted", on=(gone,))
         shown = self.shown(ctx, pair.host, key)
-        if must_be_replaced(self.resource, pair.virtual, shown):
+        if self.is_fixed(pair.virtual, shown):
             why = "it can't be changed to match the host's, so it is replaced"
             return delete(virtual=pair.virtual, reason=why)
         return apply(virtual=shown)
 
     def host_gone(self, ctx: Context[HostObjectConfig], virtual: Obj) -> Decision:
         """Delete the virtual object; the host object is gone, or not listed any more."""
-        return self._removed(ctx, virtual, "the host object is gone, or not listed any more")
+        return self.removed(ctx, virtual, "the host object is gone, or not listed any more")
 
     def shown(self, ctx: Context[HostObjectConfig], host: Obj, key: Key) -> Obj:
         """Return the virtual object that shows a host object."""
@@ -147,7 +151,7 @@ class HostObjectSyncer(
         shown["metadata"]["annotations"] = {**annotations_of(shown), **note}
         return shown
 
-    def _removed(self, ctx: Context[HostObjectConfig], virtual: Obj, reason: str) -> Decision:
+    def removed(self, ctx: Context[HostObjectConfig], virtual: Obj, reason: str) -> Decision:
         """Delete a virtual object of ours; one that another syncer has made stays."""
         made_for = annotations_of(virtual).get(f"{ctx.marks.prefix}/{MADE_FOR}")
         if made_for != self.name:

@@ -145,7 +145,7 @@ def sources(
 
     extras: list[Index | Watch] = []
     if isinstance(syncer, Indexes):
-        extras += syncer.indexes()
+        extras += syncer.indexes() if settings is None else syncer.indexes_with(settings)
     if isinstance(syncer, Watches):
         extras += syncer.watches()
     found.update(extra.source for extra in extras if _applies(extra.optional_with, enabled))

@@ -45,6 +45,15 @@ class Declared:
         self._must_declare(side, resource)
         return self._informers.keys(side, resource)
 
+    def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
+        """Return the keys of the objects with a value in an index.
+
+        Raises:
+            KeyError: The syncer doesn't declare the resource.
+        """
+        self._must_declare(side, resource)
+        return self._informers.indexed(side, resource, index, value)
+
     def _must_declare(self, side: Side, resource: Resource) -> None:
         if (side, resource) not in self._allowed:
             raise KeyError(

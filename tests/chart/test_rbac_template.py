@@ -114,7 +114,7 @@ class _Dice:
             }
         for kind in ("events", "nodes", "customResourceDefinitions", *CLASSES):
             self._section(sync["fromHost"], kind)
-        for kind in ("configMaps", "secrets"):
+        for kind in ("configMaps", "secrets", "services"):
             entries = {"infra/a": "b/a", "infra/c": "b/c", "shared/*": "d", "shared/x": "b/x"}
             listed = self._one({}, {"infra/a": "b/a"}, entries, {"vc-shop/a": "b/a", "vc-bank/*": "b"})
             sync["fromHost"][kind] = {"enabled": self._even(), "mappings": {"byName": listed}}

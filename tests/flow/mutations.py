@@ -13,7 +13,7 @@ from syncer.api import NameTranslator, Obj, Side
 from syncer.names import PerNamespace, SingleNamespace
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, crd, event, namespace, node, pod, secret
+from syncer.testing.objects import configmap, crd, event, namespace, node, pod, secret, service
 from syncer.testing.samples import Sample
 
 PREFIX = "vsyncer.dev"
@@ -423,6 +423,14 @@ def _listed(syncer: str, section: str, make: Callable[..., Obj], field: Obj) -> 
     )
 
 
+_LISTED_SERVICES = _listed("host-services", "services", service, {"spec": {"ports": [{"name": "other", "port": 9}]}})
+LISTED_SERVICES = replace(
+    _LISTED_SERVICES,
+    cells=_LISTED_SERVICES.cells
+    | {("virtual", "missing"): "the virtual cluster removes its EndpointSlice with it, which is seen at once"},
+)
+
+
 def _only_metadata(patch: Obj) -> bool:
     return patch.keys() <= {"metadata"}
 
@@ -480,6 +488,7 @@ SPECIAL = [
     HOST_NODES,
     _listed("host-configmaps", "configMaps", configmap, {"data": {"color": "green"}}),
     _listed("host-secrets", "secrets", secret, {"data": {"password": "bGVhZA=="}}),
+    LISTED_SERVICES,
     *map(_class, CLASSES),
     PRIORITIES,
 ]

@@ -230,6 +230,15 @@ _SPECIAL = (
         sync={"fromHost": {"secrets": {"enabled": True, **LISTED}}, "toHost": {"secrets": {"all": True}}},
     ),
     Case(
+        "host-services",
+        ("host-services", "services", "endpointslices", "pods", "serviceaccounts", "nodes"),
+        ("services", f"{NAMESPACE}/x"),
+        ("services", "infra/x"),
+        on_host=(service("x", namespace="infra"),),
+        edits=({"spec": {"selector": {"app": "other"}}}, {"spec": {"ports": [{"name": "other", "port": 9}]}}),
+        sync={"fromHost": {"services": {"enabled": True, **LISTED}}},
+    ),
+    Case(
         "tenant-crds",
         ("tenant-crds",),
         (CRDS, GADGETS),

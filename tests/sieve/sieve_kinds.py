@@ -32,6 +32,7 @@ from syncer.names import PerNamespace
 from syncer.testing.merge import merged
 from syncer.testing.objects import (
     configmap,
+    endpointslice,
     ingress,
     namespace,
     pod_mounting,
@@ -258,6 +259,36 @@ def listed() -> Workload:
             both(drop_copy(kind, "x"), edit_host(kind, host_key, {"data": {"size": "1"}})),
             drop_host(kind, host_key),
             on_host(configmap("x", namespace="infra")),
+        ),
+        shown=shown,
+    )
+
+
+def listed_services() -> Workload:
+    """A listed Service of the host, with the endpoints of its Pods."""
+    kind, host_key, slices = "services", "infra/x", "endpointslices.discovery.k8s.io"
+    of_host: Obj = endpointslice("x-1", service="x", namespace="infra")
+
+    def shown(two: Stage, virtual: Obj) -> bool:
+        return two.host.get(kind, host_key) is not None
+
+    return Workload(
+        "listed-services",
+        configured(
+            "host-services",
+            fromHost={"services": {"enabled": True, "mappings": {"byName": {host_key: f"{NAMESPACE}/x"}}}},
+        ),
+        (
+            on_host(service("x", namespace="infra")),
+            on_host(of_host),
+            edit_host(kind, host_key, {"spec": {"ports": [{"name": "other", "port": 9}]}}),
+            edit(kind, "x", {"spec": {"selector": {"app": "mine"}}}),
+            edit(slices, "x", {"endpoints": []}),
+            drop(slices, "x"),
+            both(drop(kind, "x"), drop_host(slices, "infra/x-1")),
+            on_host(of_host),
+            drop_host(kind, host_key),
+            on_host(service("x", namespace="infra", spec={"clusterIP": "None"})),
         ),
         shown=shown,
     )

@@ -17,6 +17,7 @@ SPECIAL = {
     "host-configmaps",
     "host-nodes",
     "host-secrets",
+    "host-services",
     "namespaces",
     "nodes",
     "pod-tokens",

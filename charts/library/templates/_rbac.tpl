@@ -167,10 +167,16 @@
 {{- end -}}
 {{- end -}}
 {{- $items := include "syncer.rbac.list" $rights | fromJsonArray -}}
-{{- range $kind := list "configMaps" "secrets" -}}
+{{- range $kind := list "configMaps" "secrets" "services" -}}
 {{- $section := printf "sync.fromHost.%s" $kind -}}
 {{- if get $options (printf "%s.enabled" $section) -}}
 {{- $hosts := keys (get $options (printf "%s.mappings.byName" $section)) -}}
+{{- if and $hosts (eq $kind "services") -}}
+{{- /* The slices of a Service have names that its host chooses. */ -}}
+{{- $namespaces := list -}}
+{{- range $hosts | sortAlpha -}}{{- $namespaces = append $namespaces (first (splitList "/" .)) -}}{{- end -}}
+{{- $items = append $items (include "syncer.rbac.right" (list "host" "discovery.k8s.io" "endpointslices" true (uniq $namespaces) "get" "list" "watch") | fromJson) -}}
+{{- end -}}
 {{- $items = concat $items (include "syncer.rbac.listed" (dict "resource" (lower $kind) "keys" $hosts) | fromJsonArray) -}}
 {{- end -}}
 {{- end -}}

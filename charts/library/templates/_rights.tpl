@@ -25,6 +25,8 @@
   "sync.fromHost.runtimeClasses.enabled": false,
   "sync.fromHost.secrets.enabled": false,
   "sync.fromHost.secrets.mappings.byName": {},
+  "sync.fromHost.services.enabled": false,
+  "sync.fromHost.services.mappings.byName": {},
   "sync.fromHost.storageClasses.enabled": false,
   "sync.fromHost.volumeAttributesClasses.enabled": false,
   "sync.toHost.configMaps.enabled": true,
@@ -77,6 +79,7 @@
   "sync.fromHost.configMaps": {"kind": "ConfigMap", "group": "", "plural": "configmaps", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
   "sync.fromHost.nodes": {"kind": "Node", "group": "", "plural": "nodes", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
   "sync.fromHost.secrets": {"kind": "Secret", "group": "", "plural": "secrets", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
+  "sync.fromHost.services": {"kind": "Service", "group": "", "plural": "services", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
   "sync.fromHost.ingressClasses": {"kind": "IngressClass", "group": "networking.k8s.io", "plural": "ingressclasses", "namespaced": false, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": []},
   "sync.toHost.ingresses": {"kind": "Ingress", "group": "networking.k8s.io", "plural": "ingresses", "namespaced": true, "syncs": true, "translators": ["single-namespace", "vcluster-compat", "per-namespace", "unchanged"], "authorityTakes": ["sync.toHost.secrets", "sync.toHost.services"]},
   "sync.toHost.namespaces": {"kind": "Namespace", "group": "", "plural": "namespaces", "namespaced": false, "syncs": true, "translators": ["per-namespace", "unchanged"], "authorityTakes": []},
@@ -197,6 +200,10 @@
 {{- end }}
 {{- if get . "sync.fromHost.secrets.enabled" }}
 - {"side": "virtual", "group": "", "resource": "secrets", "namespaced": true, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
+{{- end }}
+{{- if get . "sync.fromHost.services.enabled" }}
+- {"side": "virtual", "group": "", "resource": "services", "namespaced": true, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
+- {"side": "virtual", "group": "discovery.k8s.io", "resource": "endpointslices", "namespaced": true, "names": [], "verbs": ["create", "delete", "get", "list", "patch", "watch"]}
 {{- end }}
 {{- if get . "sync.fromHost.storageClasses.enabled" }}
 - {"side": "host", "group": "storage.k8s.io", "resource": "storageclasses", "namespaced": false, "names": [], "verbs": ["get", "list", "watch"]}

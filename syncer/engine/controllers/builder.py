@@ -181,7 +181,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> BoundSyncer:
         controller, pair.policies, patcher, ownership
     )
     if isinstance(syncer, Indexes):
-        for index in syncer.indexes():
+        for index in syncer.indexes_with(pair.settings):
             if pair.is_on(index.optional_with):
                 _add_index(pair, controller, index)
     if isinstance(syncer, Watches):

@@ -187,7 +187,7 @@ class Reads:
 
     def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
         """Return the keys of the objects for which the index function yielded ``value``."""
-        return self._informers.store(side, resource).indexer.keys(index, value)
+        return self._informers.indexed(side, resource, index, value)
 
     def values(self, side: Side, resource: Resource, index: str, key: Key) -> Collection[str]:
         """Return the values that the index function yielded for the object of a key."""

@@ -215,6 +215,22 @@ class Informers:
                         return self._stores[side, resource, part]
         return self.store(side, resource)
 
+    def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
+        """Return the keys of the objects with a value in an index.
+
+        Raises:
+            KeyError: The resource isn't watched.
+        """
+        parts = self._parts.get(resource, ()) if side is Side.HOST else ()
+        if not parts:
+            return self.store(side, resource).indexer.keys(index, value)
+        keys: set[Key] = set()
+        for store in self:
+            of_kind = store.side is side and store.resource == resource
+            if of_kind and store.indexer.has(index):
+                keys.update(store.indexer.keys(index, value))
+        return keys
+
     def has(self, side: Side, resource: Resource) -> bool:
         """Return True if a resource is watched on a side, not only parts of it."""
         return (side, resource) in self._stores
