@@ -4,6 +4,8 @@ Only those that ``mappings`` lists appear. Their Pods get them by way of copies,
 own ones (:mod:`syncer.resources.used`).
 """
 
+from typing import ClassVar
+
 from syncer.api import (
     Context,
     Decision,
@@ -57,7 +59,7 @@ class HostObjectSyncer(
     """
 
     reverts_virtual_changes = True
-    reads = (_NAMESPACES,)
+    reads: ClassVar[tuple[Source, ...]] = (_NAMESPACES,)
     metadata = MetadataRules(
         labels=KeyRules(
             allow=(

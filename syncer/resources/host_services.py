@@ -41,7 +41,7 @@ MOST_ENDPOINTS = 1000
 
 _SHOWN = Source(Side.VIRTUAL, SERVICES, marked=True)
 _SLICES = Source(Side.VIRTUAL, ENDPOINT_SLICES)
-#: Indexes of the host's Services by their keys, and of its slices by those of their Services; and of
+#: Indexes of the host's Services by their keys, of its slices by those of their Services, and of
 #: what is shown of them.
 _BY_KEY = "host-services/key"
 _OF_SERVICE = "host-services/slices"

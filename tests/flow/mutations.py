@@ -424,11 +424,8 @@ def _listed(syncer: str, section: str, make: Callable[..., Obj], field: Obj) -> 
 
 
 _LISTED_SERVICES = _listed("host-services", "services", service, {"spec": {"ports": [{"name": "other", "port": 9}]}})
-LISTED_SERVICES = replace(
-    _LISTED_SERVICES,
-    cells=_LISTED_SERVICES.cells
-    | {("virtual", "missing"): "the virtual cluster removes its EndpointSlice with it, which is seen at once"},
-)
+SEEN = "the virtual cluster removes its EndpointSlice with it, which is seen at once"
+LISTED_SERVICES = replace(_LISTED_SERVICES, cells={**_LISTED_SERVICES.cells, ("virtual", "missing"): SEEN})
 
 
 def _only_metadata(patch: Obj) -> bool:

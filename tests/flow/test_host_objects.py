@@ -1,4 +1,4 @@
-"""Listed ConfigMaps and Secrets of the host in a virtual cluster, with minimal rights."""
+"""Listed ConfigMaps, Secrets and Services of the host in a virtual cluster, with minimal rights."""
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping
@@ -13,7 +13,7 @@ from syncer.config import SyncerConfig
 from syncer.daemon.pages.status import degraded
 from syncer.rights.rbac import Share, needed
 from syncer.testing import ApiServer
-from syncer.testing.objects import configmap, namespace, pod_mounting, secret
+from syncer.testing.objects import configmap, endpointslice, namespace, pod_mounting, secret, service
 
 SYNCERS = ("configmaps", "secrets", "pods", "serviceaccounts", "nodes", "host-configmaps", "host-secrets")
 INFRA = "infra"
@@ -198,5 +198,53 @@ def test_each_virtual_cluster_gets_what_its_own_entries_list() -> None:
             assert [(listed(two) or {})["data"] for two in (one, other)] == [{"of": "b25l"}, {"of": "dHdv"}]
             assert len(one.virtual.objects("secrets", NAMESPACE)) == 1
             assert len(other.virtual.objects("secrets", NAMESPACE)) == 1
+
+    play(scenario)
+
+
+SLICES = "endpointslices.discovery.k8s.io"
+
+
+def services(*names: str) -> SyncerConfig:
+    """Return a configuration that lists these Services of the host."""
+    entries = {f"{INFRA}/{name}": f"{NAMESPACE}/{name}" for name in names}
+    shown = {"services": {"enabled": True, "mappings": {"byName": entries}}}
+    return configured({"fromHost": shown}, "services", "endpointslices", "host-services", *SYNCERS)
+
+
+def addresses(two: Two, name: str) -> list[tuple[str, bool]]:
+    """Return the addresses to which a name leads in the virtual cluster, each with whether it is ready."""
+    found = two.original(SLICES, name) or {}
+    return [(each["addresses"][0], each["conditions"]["ready"]) for each in found.get("endpoints") or ()]
+
+
+def test_name_leads_to_a_service_of_the_host_and_follows_it() -> None:
+    async def scenario() -> None:
+        two = Guarded()
+        infra(two)
+        two.host.put(service("db", namespace=INFRA, spec={"clusterIP": "10.96.7.7"}))
+        two.host.put(service("peers", namespace=INFRA, spec={"clusterIP": "None"}))
+        two.host.put(service("unlisted", namespace=INFRA))
+        two.host.put(endpointslice("peers-1", "10.1.0.2", service="peers", namespace=INFRA))
+        async with running(two, services("db", "peers")) as daemon:
+            await until(lambda: addresses(two, "db") == [("10.96.7.7", False)])
+            await until(lambda: addresses(two, "peers") == [("10.1.0.2", True)])
+            two.host.put(endpointslice("db-1", "10.1.0.1", service="db", namespace=INFRA))
+            assert await until(lambda: addresses(two, "db") == [("10.96.7.7", True)]) < 2
+            two.host.put(endpointslice("peers-1", "10.1.0.3", "10.1.0.4", service="peers", namespace=INFRA))
+            await until(lambda: addresses(two, "peers") == [("10.1.0.3", True), ("10.1.0.4", True)])
+            edit(two, "virtual", SLICES, {"endpoints": []}, "db")
+            await until(lambda: addresses(two, "db") == [("10.96.7.7", True)])
+            two.virtual.delete(SLICES, f"{NAMESPACE}/db")
+            await until(lambda: addresses(two, "db") == [("10.96.7.7", True)])
+            await daemon.settled()
+            assert two.original("services", "unlisted") is None
+            assert two.host.objects("services", HOME) == [], "nothing is made on the host"
+            assert [one for one in two.host.requests if one.status == 403] == []
+        async with running(two, services("peers")) as daemon:
+            await until(lambda: not (two.original("services", "db") or two.original(SLICES, "db")))
+            await daemon.settled()
+            assert two.original("services", "peers")
+            assert two.host.get("services", f"{INFRA}/db")
 
     play(scenario)

@@ -1,7 +1,7 @@
 """The rights follow from roles, sources and a syncer's own declarations."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from syncer.api import (
     Config,
@@ -230,7 +230,7 @@ def test_host_namespaces_get_a_role_each() -> None:
 class Elsewhere(Events):
     """Begins in other namespaces of the host."""
 
-    namespaces = ("infra",)
+    namespaces: ClassVar[tuple[str, ...] | None] = ("infra",)
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
         return [Right(Side.VIRTUAL, MAPS, ("delete",))]
