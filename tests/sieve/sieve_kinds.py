@@ -235,30 +235,38 @@ def classes() -> Workload:
 
 
 def listed() -> Workload:
-    """A listed ConfigMap of the host, with the copy for the tenant's Pods."""
-    mappings = {"byName": {"infra/x": f"{NAMESPACE}/x"}}
+    """A listed ConfigMap and Secret of the host, with the copy of one for the tenant's Pods."""
     kind, host_key = "configmaps", "infra/x"
+    options = {"enabled": True, "mappings": {"byName": {host_key: f"{NAMESPACE}/x"}}}
 
     def shown(two: Stage, virtual: Obj) -> bool:
-        return two.host.get(kind, host_key) is not None
+        found = two.host.get("secrets" if virtual["kind"] == "Secret" else kind, host_key)
+        return found is not None and found.get("type") == virtual.get("type")
 
     return Workload(
         "listed",
         configured(
             "configmaps",
             "host-configmaps",
+            "host-secrets",
             toHost={"configMaps": ALL},
-            fromHost={"configMaps": {"enabled": True, "mappings": mappings}},
+            fromHost={"configMaps": options, "secrets": options},
         ),
         (
-            on_host(configmap("x", namespace="infra")),
+            both(on_host(configmap("x", namespace="infra")), on_host(secret("x", namespace="infra"))),
             edit_host(kind, host_key, {"data": {"color": "red"}}),
-            edit(kind, "x", {"data": {"color": "white", "more": "1"}}),
+            both(
+                edit(kind, "x", {"data": {"color": "white", "more": "1"}}),
+                edit("secrets", "x", {"data": {"password": "bGVhZA=="}}),
+            ),
             drop(kind, "x"),
             edit_copy(kind, "x", {"data": {"color": "green"}}),
             both(drop_copy(kind, "x"), edit_host(kind, host_key, {"data": {"size": "1"}})),
-            drop_host(kind, host_key),
-            on_host(configmap("x", namespace="infra")),
+            both(drop_host(kind, host_key), drop_host("secrets", host_key)),
+            both(
+                on_host(configmap("x", namespace="infra")),
+                on_host(secret("x", namespace="infra", type="example.org/key")),
+            ),
         ),
         shown=shown,
     )
