@@ -17,7 +17,9 @@ from syncer.api import (
     Key,
     NameTaken,
     Obj,
+    ObjectRef,
     Pair,
+    Precondition,
     Right,
     Settings,
     Side,
@@ -176,7 +178,13 @@ class HostServiceSyncer(HostObjectSyncer, Indexes):
         if there is not None and there.get("addressType") != wanted["addressType"]:
             why = "the addresses are of another family, so the slice is replaced"
             return delete(virtual=there, resource=ENDPOINT_SLICES, reason=why)
-        return apply(virtual=wanted, resource=ENDPOINT_SLICES, exact=("endpoints", "ports"))
+        decision = apply(virtual=wanted, resource=ENDPOINT_SLICES, exact=("endpoints", "ports"))
+        if there is not None:
+            return decision
+        # The virtual cluster would remove a slice at once whose Service is another one by now.
+        owner = Precondition(ObjectRef(Side.VIRTUAL, SERVICES, key), uid_of(pair.virtual))
+        [write] = decision.writes
+        return replace(decision, writes=(replace(write, precondition=owner),))
 
     def _without_slice(self, ctx: Context[HostObjectConfig], key: Key, reason: str) -> Decision:
         there = ctx.virtual(ENDPOINT_SLICES, key)
