@@ -45,6 +45,8 @@ _REFUSAL = re.compile(
     r'(?: in API group "([^"]*)")?'
     r'(?: in the namespace "([^"]*)")?',
 )
+#: The beginning of a refusal about a name.
+_NAMED = re.compile(r'\S+ "([^"]+)" is forbidden: ')
 #: A refusal names this user if the API server doesn't know the credentials.
 _ANONYMOUS = 'User "system:anonymous" cannot '
 #: The message of the quota plugin.
@@ -333,9 +335,13 @@ def _forbidden(text: str, where: FailedRequest) -> tuple[ErrorFactory, str]:
     if refusal is not None:
         user, verb, resource, group, namespace = (part or "" for part in refusal.groups())
         scope = f" in namespace {namespace}" if namespace else ""
-        rule = f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
+        rule = f'apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]'
+        named = _NAMED.match(text)
+        if named is not None and verb in ("list", "watch"):
+            # It selects this name alone, and so takes the right to that name.
+            rule = f'{rule}, resourceNames: ["{named[1]}"]'
         right = MissingRight(verb, group, resource, namespace)
-        message = f"{where} is forbidden. Missing RBAC rule for {user}: {rule}{scope}."
+        message = f"{where} is forbidden. Missing RBAC rule for {user}: {{{rule}}}{scope}."
         return partial(Forbidden, right=right), message
 
     message = f"{where} is forbidden. {text}"

@@ -183,8 +183,8 @@ class Direction(ABC):
         """
         return False
 
-    def narrowed(self, source: Source, settings: Settings) -> Source:
-        """Narrow a source of the syncer to the objects that can concern it."""
+    def narrowed(self, source: Source, settings: Settings) -> Source | None:
+        """Narrow a source of the syncer to the objects that can concern it; None if none can."""
         return source
 
 

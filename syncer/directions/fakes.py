@@ -94,7 +94,7 @@ class _OrFake(Direction):
             if source.side is Side.HOST:
                 yield source
 
-    def narrowed(self, source: Source, settings: Settings) -> Source:
+    def narrowed(self, source: Source, settings: Settings) -> Source | None:
         """Return the source as the other direction narrows it."""
         return self._first.narrowed(source, settings)
 

@@ -33,15 +33,21 @@ class FromHost(Direction):
         yield Source(Side.VIRTUAL, self.syncer.resource, marked=True)
         yield Source(Side.HOST, self.syncer.host_resource, marked=self._role.host_marked)
 
-    def narrowed(self, source: Source, settings: Settings) -> Source:
-        """Narrow the source of host objects to the syncer's selector and namespaces, unless the
-        source sets its own.
+    def narrowed(self, source: Source, settings: Settings) -> Source | None:
+        """Narrow the source of host objects to the syncer's selector, namespaces and names, unless
+        the source sets its own.
         """
         resource = self.syncer.host_resource
         if source != Source(Side.HOST, resource, optional_with=source.optional_with):
             return source
-        namespaces = self._role.host_namespaces(settings) or ()
-        return replace(source, selector=self._role.host_selector(settings), namespaces=namespaces)
+        chosen = replace(source, selector=self._role.host_selector(settings))
+        namespaces = self._role.host_namespaces(settings)
+        if namespaces is None:
+            return chosen
+        names = self._role.host_names(settings)
+        if not (namespaces or names):
+            return None
+        return replace(chosen, namespaces=namespaces, names=names)
 
     def is_among_copies(self, settings: Settings) -> bool:
         """Return True unless the syncer names the host namespaces."""

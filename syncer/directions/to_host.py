@@ -88,7 +88,8 @@ class ToHost(Direction):
         if virtual is None:
             assert host is not None
             return self._answer_orphan(ctx, key, host)
-        if came_up(ctx, virtual) and not (host is not None and self.is_real(ctx, host)):
+        is_copied = host is not None and self.is_real(ctx, host)
+        if came_up(ctx, virtual) and not (is_copied or self._down.takes_on(ctx, virtual)):
             return skip(reasons.CAME_FROM_HOST())
         if host is not None:
             return self._answer_pair(ctx, Pair(virtual, host))

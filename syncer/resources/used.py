@@ -1,5 +1,7 @@
 """The shared half of ConfigMaps and Secrets: copies that exist only while they are needed."""
 
+from typing import ClassVar
+
 from syncer.api import (
     Config,
     Context,
@@ -11,10 +13,12 @@ from syncer.api import (
     Pair,
     annotations_of,
     delete,
+    key_of,
     reasons,
     skip,
     wait,
 )
+from syncer.resources.mappings import MappingConfig
 
 #: Below the marks' prefix: the tenant's annotation that forces a copy of an unused object.
 FORCE = "force-sync"
@@ -43,9 +47,17 @@ class UsedSyncer(Mirror[UsedConfig]):
     deletion = "whenGone"
     when_used = True
     has_templates = False
+    #: The name of the syncer that shows such objects of the host. They lie in other namespaces
+    #: than the copies, so Pods that use them need copies, too.
+    shown_by: ClassVar[str]
     #: Helm finds its releases by such a label alone, among the Secrets and ConfigMaps of a
     #: namespace: ``owner=helm``, and ``OWNER=TILLER`` before version 3.
     metadata = MetadataRules(labels=KeyRules(deny=("owner", "OWNER")))
+
+    def takes_on(self, ctx: Context[UsedConfig], virtual: Obj) -> bool:
+        """Return True for a listed object of the host."""
+        config = ctx.settings.section(self.shown_by, MappingConfig)
+        return config is not None and config.mappings.host_key(key_of(virtual)) is not None
 
     def only_when_used(self, virtual: Obj) -> bool:
         """Return True if ``all`` doesn't apply to the object."""

@@ -361,9 +361,11 @@ class World:
     def _show(self) -> None:
         """Update the stores, as watches would."""
         for store in self._pair.informers:
-            marked = self._pair.informers.is_marked(store.side, store.resource)
+            marked = self._pair.informers.is_marked(store)
             there = self._sides[store.side].objects.get(store.resource, {})
             visible = {key: obj for key, obj in there.items() if not marked or self._is_marked(obj)}
+            if store.part is not None:
+                visible = {key: obj for key, obj in visible.items() if store.part.contains(key)}
             for key in set(store.keys()) - visible.keys():
                 store.gone_live(key)
             for key, obj in visible.items():

@@ -114,6 +114,10 @@ class _Dice:
             }
         for kind in ("events", "nodes", "customResourceDefinitions", *CLASSES):
             self._section(sync["fromHost"], kind)
+        for kind in ("configMaps", "secrets", "services"):
+            entries = {"infra/a": "b/a", "infra/c": "b/c", "shared/*": "d", "shared/x": "b/x"}
+            listed = self._one({}, {"infra/a": "b/a"}, entries, {"vc-shop/a": "b/a", "vc-bank/*": "b"})
+            sync["fromHost"][kind] = {"enabled": self._even(), "mappings": {"byName": listed}}
         if self._rarely():
             sync["fake"]["nodes"] = {"enabled": self._even()}
         if self._even():

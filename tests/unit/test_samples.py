@@ -17,7 +17,10 @@ SYNCERS = [pytest.param(syncer, id=syncer.name) for syncer in registry()]
 #: Those that begin elsewhere than in a virtual namespace, or have a life of their own. Every suite has rows for them.
 SPECIAL = {
     "events",
+    "host-configmaps",
     "host-nodes",
+    "host-secrets",
+    "host-services",
     "namespaces",
     "nodes",
     "pod-tokens",

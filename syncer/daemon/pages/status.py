@@ -72,7 +72,7 @@ def _unread(pair: ClusterPair, controller: BoundSyncer, *, details: bool) -> set
     """Return why a syncer can't read its stores, or objects in them."""
     reasons = set[str]()
     for store in controller.stores:
-        reflector = pair.reflectors.get((store.side, store.resource))
+        reflector = pair.reflectors.get(store.store_key)
         if reflector is not None and reflector.error is not None:
             reasons.add(str(reflector.error) if details else type(reflector.error).__name__)
         if why := unreadable(store):
@@ -272,7 +272,7 @@ def mapped(pair: ClusterPair, controller: BoundSyncer) -> int | None:
         return None
     makers = [each for each in list(pair.controllers.values()) if _made(each) is made]
     others = [each for each in makers if each is not controller]
-    if not others and pair.informers.is_marked(made.side, made.resource):
+    if not others and pair.informers.is_marked(made):
         return len(made)
     if controller.direction.goes_down:
         virtual = controller.virtual.keys() if controller.virtual is not None else ()

@@ -169,6 +169,7 @@ class Applier:
                         learn(planned, call, answer)
                 if answer.changed:
                     recorder.wrote(write.side, call.kind)
+                    self._show_others(plan.observed.controller, planned, answer)
                 else:
                     recorder.futile(write.side)
 
@@ -194,6 +195,14 @@ class Applier:
             recorder.warned(write.warning)
         return made
 
+    def _show_others(
+        self, controller: BoundSyncer, planned: PlannedWrite, answer: ServerAnswer
+    ) -> None:
+        """Notify other syncers of what one has brought up: it may be theirs to copy."""
+        if controller.direction.comes_up and answer.obj is not None:
+            store = self.informers.at(*planned.ref)
+            store.handlers.notify_others(planned.ref.key, answer.obj, writer=controller.name)
+
     async def _note(
         self,
         plan: Plan,
@@ -203,7 +212,7 @@ class Applier:
     ) -> int:
         """Set the annotations that follow from an accepted merge. Return the number of calls."""
         ref = merged.ref
-        live = self.informers.store(ref.side, ref.resource).get(ref.key)
+        live = self.informers.at(*ref).get(ref.key)
         if live is None:
             return 0
         metadata = {**live["metadata"], "annotations": dict(annotations(live))}
@@ -213,7 +222,7 @@ class Applier:
     def _has_changed(self, planned: PlannedWrite) -> bool:
         """Return True if the object has changed since the write was planned."""
         ref = planned.ref
-        entry = self.informers.store(ref.side, ref.resource).entry(ref.key)
+        entry = self.informers.at(*ref).entry(ref.key)
         live = planned.live
         if entry is None or live is None:
             return (entry is None) is not (live is None)
@@ -232,7 +241,7 @@ class Applier:
             body = await with_tokens(write, call.body, virtual=self.virtual, marks=self.marks)
             call = Call(call.kind, body)
         body = call.body
-        store = self.informers.store(side, resource)
+        store = self.informers.at(side, resource, key)
         with store.writing(key) as writing:
             try:
                 if write.precondition is not None and call.kind is not Operation.DELETE:
@@ -271,7 +280,7 @@ class Applier:
         writing: WriteInProgress,
         subresource: str,
     ) -> ServerAnswer:
-        store = self.informers.store(cluster.side, resource)
+        store = self.informers.at(cluster.side, resource, key)
         body = call.body
         if not subresource and call.kind is not Operation.PATCH:
             subresource = "status"
@@ -315,7 +324,7 @@ class Applier:
             )
         except Invalid as error:
             await self._refresh(cluster, resource, key, writing)
-            entry = self.informers.store(cluster.side, resource).entry(key)
+            entry = self.informers.at(cluster.side, resource, key).entry(key)
             if entry is not None and entry.version != version:
                 why = f"{error}: it has changed in the meantime"
                 raise Conflict(why, side=cluster.side) from error
@@ -332,7 +341,7 @@ class Applier:
         """Delete an object. Return True if that changed it: it is gone, or being deleted now."""
         key = key_of(write.obj)
         uid = uid_of(write.obj)
-        store = self.informers.store(cluster.side, resource)
+        store = self.informers.at(cluster.side, resource, key)
         if write.only_if_none is not None:
             await must_be_unused(cluster, resource, key, users=write.only_if_none)
         if write.precondition is not None:
@@ -382,7 +391,7 @@ class Applier:
                     raise gone_with_its_namespace(namespace, state, mark=mark)
                 return
 
-        store = self.informers.store(side, resource)
+        store = self.informers.at(side, resource, key)
         with store.writing(key) as writing:
             await self._refresh(self._cluster(side), resource, key, writing)
         entry = store.entry(key)
@@ -421,7 +430,7 @@ class Applier:
         if call.kind in (Operation.CREATE, Operation.DELETE, Operation.BIND) or not expected_uid:
             return
         await self._refresh(cluster, resource, key, writing)
-        entry = self.informers.store(cluster.side, resource).entry(key)
+        entry = self.informers.at(cluster.side, resource, key).entry(key)
         if entry is None or entry.uid != expected_uid:
             why = f"{error}: it is another object of this name by now"
             raise Conflict(why, side=cluster.side) from error
@@ -437,14 +446,14 @@ class Applier:
             NameTaken: An object that isn't ours is there. It stays out of the store, as the watch
                 would never report its deletion.
         """
-        store = self.informers.store(cluster.side, resource)
+        store = self.informers.at(cluster.side, resource, key)
         try:
             live = await cluster.get(resource, key)
         except NotFound:
             store.gone_live(key, writing)
             return
         is_ours = labels_of(live).get(self.marks.cluster) == self.identity
-        if is_ours or not self.informers.is_marked(cluster.side, resource):
+        if is_ours or not self.informers.is_marked(store):
             store.seen_live(live, writing)
         else:
             store.gone_live(key, writing)

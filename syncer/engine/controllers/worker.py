@@ -295,7 +295,7 @@ class Workers:
                     continue
 
                 for ref in decision.on:
-                    store = pair.informers.store(ref.side, ref.resource)
+                    store = pair.informers.at(*ref)
                     reads += (Read.of(store, ref.key),)
                 recorder.frozen.clear()
                 deferred = pair.reconciler.admit(plan, written_from)

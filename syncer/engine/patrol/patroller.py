@@ -215,7 +215,7 @@ class Patroller:
         for store in controller.stores:
             if self._listed.get(store, since - 1) > since:
                 continue
-            reflector = self._pair.reflectors.get((store.side, store.resource))
+            reflector = self._pair.reflectors.get(store.store_key)
             wrong: list[Key] = []
             try:
                 if reflector is None or not await reflector.relist(wrong.append):

@@ -99,7 +99,7 @@ class NamedCopy(NamedTuple):
 
     def check(self) -> "CheckedCopy":
         """Return whether the host object, as it is now, is the named one."""
-        store = self.controller.host
+        store = self.controller.host_at(self.host_key)
         if store is None:
             return CheckedCopy(None, False)
         entry = store.entry(self.host_key)
@@ -178,17 +178,17 @@ class Reads:
         Raises:
             KeyError: The resource is not watched.
         """
-        store = self._informers.store(side, resource)
+        store = self._informers.at(side, resource, key)
         self.note(store, key)
         return store.get(key)
 
     def keys(self, side: Side, resource: Resource) -> Collection[Key]:
         """Return the keys of all objects."""
-        return self._informers.store(side, resource).keys()
+        return self._informers.keys(side, resource)
 
     def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
         """Return the keys of the objects for which the index function yielded ``value``."""
-        return self._informers.store(side, resource).indexer.keys(index, value)
+        return self._informers.indexed(side, resource, index, value)
 
     def values(self, side: Side, resource: Resource, index: str, key: Key) -> Collection[str]:
         """Return the values that the index function yielded for the object of a key."""
@@ -245,7 +245,7 @@ class Reads:
 
     def _leads_home(self, controller: "BoundSyncer", key: Key, host_key: Key) -> bool:
         """Return True if the object at a host key stands for the virtual object of this key."""
-        store = controller.host
+        store = controller.host_at(host_key)
         if store is None:
             return False
         self.note(store, host_key)
@@ -409,9 +409,11 @@ class BoundSyncer:
     metadata: MetadataFilter = field(init=False)
     #: The settings of the virtual cluster.
     settings: Settings = field(init=False)
-    #: The stores of its own objects; None on a side without objects.
+    #: The stores of its own objects; None on a side without objects, or where these are in parts.
     virtual: SideInformer | None = field(init=False)
     host: SideInformer | None = field(init=False)
+    #: The stores of its own host objects: that one, or those of its parts.
+    hosts: tuple[SideInformer, ...] = field(init=False)
     #: The syncer, if it has these optional roles.
     around: AroundReconcile | None = field(init=False)
     excludes: Excludes | None = field(init=False)
@@ -427,6 +429,11 @@ class BoundSyncer:
                 own[side] = self.view.informers.store(side, resource)
         self.virtual = own.get(Side.VIRTUAL)
         self.host = own.get(Side.HOST)
+        self.hosts = tuple(own[side] for side in (Side.HOST,) if side in own)
+        if not self.direction.is_among_copies(self.settings):
+            self.host = None
+            host_resource = self.syncer.host_resource
+            self.hosts = self.view.informers.parts(Side.HOST, host_resource, self.name)
 
         syncer: object = self.syncer
         self.around = syncer if isinstance(syncer, AroundReconcile) else None
@@ -490,13 +497,22 @@ class BoundSyncer:
             is_shown = False
         return Match(is_shown, reads.noted)
 
-    def store(self, side: Side) -> SideInformer | None:
-        """Return the store of the syncer's objects on a side, or None if it has none there."""
-        return self.virtual if side is Side.VIRTUAL else self.host
+    def store(self, side: Side, key: Key) -> SideInformer | None:
+        """Return the store of the syncer's object at a key on a side, or None if it has none."""
+        return self.virtual if side is Side.VIRTUAL else self.host_at(key)
+
+    def host_at(self, key: Key) -> SideInformer | None:
+        """Return the store of the syncer's host object at a key, or None if it has none there."""
+        if self.host is not None:
+            return self.host
+        for store in self.hosts:
+            if store.part is not None and store.part.contains(key):
+                return store
+        return None
 
     def has(self, side: Side, key: Key) -> bool:
         """Return True if the cache has an object of the syncer's resource at this key."""
-        store = self.store(side)
+        store = self.store(side, key)
         return store is not None and key in store
 
     def is_over(self, key: Key, host_key: Key) -> bool:
@@ -514,7 +530,7 @@ class BoundSyncer:
 
     def own_stores(self) -> list[SideInformer]:
         """Return the stores of the syncer's objects."""
-        return [store for store in (self.virtual, self.host) if store is not None]
+        return [store for store in (self.virtual, *self.hosts) if store is not None]
 
     def request(self, key: Key, host_key: Key | None = None) -> SyncRequest:
         """Return the request for a virtual key."""

@@ -332,10 +332,10 @@ class Reconciler:
         host_key = request.host_key or controller.host_key(request.key)
         is_unreadable = False
         try:
-            host = _cached(controller.host, host_key)
+            host = _cached(controller.host_at(host_key), host_key)
         except Refused:
             is_unreadable = True
-            host = _remains(controller.host, host_key, self.view.settings.marks)
+            host = _remains(controller.host_at(host_key), host_key, self.view.settings.marks)
         return Observed(controller, request, ctx, None, host, host_key, is_unreadable, error)
 
     def _virtual(self, controller: BoundSyncer, key: Key) -> Obj | None:
@@ -349,9 +349,9 @@ class Reconciler:
 
     def _host(self, controller: BoundSyncer, key: Key, virtual: Obj | None) -> Obj | None:
         try:
-            return _cached(controller.host, key)
+            return _cached(controller.host_at(key), key)
         except Refused:
-            remains = _remains(controller.host, key, self.view.settings.marks)
+            remains = _remains(controller.host_at(key), key, self.view.settings.marks)
             direction = controller.direction
             is_to_go = direction.goes_down if virtual is None else direction.ends_copy(virtual)
             if not (remains and is_to_go):

@@ -48,6 +48,7 @@ from syncer.api import (
 )
 from syncer.resources.custom.config import NAME, By, Related
 from syncer.resources.custom.contents import (
+    MADE_FOR,
     USUAL,
     exact_of,
     harmless,
@@ -59,9 +60,8 @@ from syncer.resources.custom.contents import (
 from syncer.resources.custom.mirror import CustomKind
 from syncer.resources.custom.references import referred
 
-#: Below the marks' prefix: on a virtual object, the syncer that made it, and the host key of its
+#: Below the marks' prefix: on a virtual object that came from the host, the host key of its
 #: original.
-MADE_FOR = "made-for"
 MADE_FROM = "made-from"
 #: Most custom objects that are tried for a host object, by name: thousands of a tenant's may name
 #: the same one.

@@ -279,13 +279,12 @@ class CircuitBreaker:
         watch reported.
         """
         other = write.side.other
-        store = observed.controller.store(other)
+        key = observed.request.key if other is Side.VIRTUAL else observed.host_key
+        store = observed.controller.store(other, key)
         if store is None:
             return False
         if observed.on(other) is None:
-            return not store.saw_go(
-                observed.request.key if other is Side.VIRTUAL else observed.host_key
-            )
+            return not store.saw_go(key)
         return (
             other_owner(observed.virtual, observed.host, uid_mark=self._settings.marks.uid)
             is not None
@@ -327,8 +326,8 @@ class CircuitBreaker:
 
         Yield the cost of each step.
         """
-        store = controller.store(side)
         virtual = controller.virtual
+        store = virtual if side is Side.VIRTUAL else controller.host
         if store is None:
             return 0
         if side is Side.VIRTUAL or virtual is None or not controller.direction.goes_down:
@@ -364,17 +363,18 @@ class CircuitBreaker:
         """
         direction = controller.direction
         virtual = controller.virtual
-        host = controller.host
         if not (direction.by_virtual and direction.by_host):
             return
         assert virtual is not None
-        assert host is not None
         expected = set()
         for key in list(virtual.keys()):
             host_key = controller.host_key(key)
             expected.add(host_key)
             cost = LOOKED_AT
-            if side is Side.VIRTUAL:
+            host = controller.host_at(host_key)
+            if host is None:
+                is_lost = False
+            elif side is Side.VIRTUAL:
                 is_lost = host.entry(host_key) is None and not host.saw_go(host_key)
             else:
                 is_lost = self._is_of_another(virtual, key, host, host_key)
@@ -383,8 +383,9 @@ class CircuitBreaker:
                     cost += searched.size // 8
             yield controller.request(key) if is_lost else None, cost
 
-        if side is Side.HOST and direction.goes_down:
-            for request, cost in self._orphans(controller, host, expected):
+        copies = controller.host
+        if side is Side.HOST and direction.goes_down and copies is not None:
+            for request, cost in self._orphans(controller, copies, expected):
                 yield None if request is None or virtual.saw_go(request.key) else request, cost
 
     @staticmethod

@@ -38,7 +38,7 @@ class Room:
         controller = observed.controller
         for store, key in (
             (controller.virtual, observed.request.key),
-            (controller.host, observed.host_key),
+            (controller.host_at(observed.host_key), observed.host_key),
         ):
             if store is not None and (entry := store.entry(key)) is not None:
                 size += entry.size
