@@ -18,7 +18,8 @@ PARTS = 4
 RESTARTS = 3
 #: Objects a second in the phases whose names begin with `paced`.
 PACE = 20.0
-#: The phases in which objects are written as fast as they go, and those in which they are written at a pace.
+#: The phases in which objects are written as fast as they go, and those in which they are written
+#: at a pace.
 FAST = ("create", "update", "delete", "pods", "pods_delete")
 PACED = ("paced_create", "paced_update", "paced_delete")
 #: The compared figures of writes, and the phases that have them.
@@ -59,7 +60,8 @@ class Plan:
     pods: int
     #: Seconds of rest.
     idle: float
-    #: True if the other one is the floor, which has only writes: no state to restart with, and no work at rest.
+    #: True if the other one is the floor, which has only writes: no state to restart with, and no
+    #: work at rest.
     is_floor: bool = False
 
 

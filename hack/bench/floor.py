@@ -1,10 +1,11 @@
-"""Copy the objects of the load with the least work that any syncer does: the floor for the daemon's figures.
+"""Copy the objects of the load with the least work of any syncer: the floor for the daemon's figures.
 
-It uses the daemon's own transport and event loop. For an object it reads one event, sends one POST, PATCH or DELETE
-with the bytes of the contents, and drops one echo. For a Pod it sends the least writes of a life: the copy, the
-binding, the status that is Ready, and two deletions. It has no store, queue, comparison, check, retry, log or metrics,
-and ends when anything goes wrong. It reads the daemon's configuration file, and `hack/bench/sync --against floor` runs
-it in turns with the daemon.
+It uses the daemon's own transport and event loop. For an object it reads one event, sends one POST,
+PATCH or DELETE with the bytes of the contents, and drops one echo. For a Pod it sends the least
+writes of a life: the copy, the binding, the status that is Ready, and two deletions. It has no
+store, queue, comparison, check, retry, log or metrics, and ends when anything goes wrong. It reads
+the daemon's configuration file, and `hack/bench/sync --against floor` runs it in turns with the
+daemon.
 """
 
 import argparse
@@ -56,7 +57,7 @@ _decode_config_map = msgspec.json.Decoder(_ConfigMap).decode
 
 
 class Floor:
-    """Copies ConfigMaps and Pods of the load's namespace. The copies have the names of the virtual objects."""
+    """Copies ConfigMaps and Pods of the load's namespace, under the names of the virtual objects."""
 
     def __init__(self, virtual: SideClient, host: SideClient) -> None:
         self.virtual = virtual
@@ -68,7 +69,9 @@ class Floor:
         self._requests = asyncio.TaskGroup()
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Copy what changes from now on, until cancelled; `ready` is called when no change is missed any more.
+        """Copy what changes from now on, until cancelled.
+
+        `ready` is called when no change is missed any more.
 
         Raises:
             ExceptionGroup: A request was refused, or a watch has ended.

@@ -3,9 +3,10 @@
 Latency is from the response to the virtual write to the host's watch event (for pods with `--life`:
 from the response to the creation to the virtual watch event that shows the pod Ready). CPU and
 memory are the daemon's alone. With `--against PATH`, this checkout and the one at PATH are measured
-in turns, with ConfigMaps, also at a steady rate, restarts, some rest, and the life of pods; the last
-line has the ratios of this checkout's figures to the other's. With `--against floor` the other one is
-the least that any syncer does (`hack/bench/floor`), without restarts and rest, which it hasn't.
+in turns, with ConfigMaps, also at a steady rate, restarts, some rest, and the life of pods; the
+last line has the ratios of this checkout's figures to the other's. With `--against floor` the other
+one is the least that any syncer does (`hack/bench/floor`), without restarts and rest, which it
+hasn't.
 """
 
 import argparse
@@ -112,7 +113,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add(
         "--paced",
         type=at_least(2 * compare.PARTS),
-        help=f"with --against: further objects of a turn, at {compare.PACE:g} writes a second (100)",
+        help=f"with --against: more objects of a turn, at {compare.PACE:g} writes a second (100)",
     )
     options = parser.parse_args(arguments)
     alone = {
