@@ -1,4 +1,4 @@
-"""Copy the objects of the load with the least work of any syncer: the floor for the daemon's figures.
+"""Copy the objects of the load with the least work of any syncer: the floor for its figures.
 
 It uses the daemon's own transport and event loop. For an object it reads one event, sends one POST,
 PATCH or DELETE with the bytes of the contents, and drops one echo. For a Pod it sends the least
@@ -57,7 +57,7 @@ _decode_config_map = msgspec.json.Decoder(_ConfigMap).decode
 
 
 class Floor:
-    """Copies ConfigMaps and Pods of the load's namespace, under the names of the virtual objects."""
+    """Copies ConfigMaps and Pods of the load's namespace, by the names of the virtual objects."""
 
     def __init__(self, virtual: SideClient, host: SideClient) -> None:
         self.virtual = virtual
