@@ -190,10 +190,15 @@ class Fleet:
 
     def attacks(self, name: str) -> list[Obj]:
         """Return a Secret for each attack."""
-        program = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "interactiveMode": "Never"}
-        program = {**program, "args": ["-c", f"echo > {self.ran}"]}
-        unverified = self._leading(f"https://{self.unverified.address}", **{"insecure-skip-tls-verify": True})
-        verified = self._leading(f"https://{self.verified.address}", ca=self.authority)
+        program: Obj = {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "/bin/sh",
+            "args": ["-c", f"echo > {self.ran}"],
+            "interactiveMode": "Never",
+        }
+        unverified = self._leading(f"https://{self.unverified.address}", {"insecure-skip-tls-verify": True})
+        authority = base64.b64encode(self.authority).decode()
+        verified = self._leading(f"https://{self.verified.address}", {"certificate-authority-data": authority})
         own = self._config
         return [
             self.secret(name, self._as_user(own, exec=program)),
@@ -208,13 +213,10 @@ class Fleet:
             *(self.secret(name, own, **{NAMED: taken}) for taken in (NEIGHBOUR, CLUSTER)),
         ]
 
-    def _leading(self, server: str, ca: bytes = b"", **parts: Any) -> Obj:
+    def _leading(self, server: str, parts: Mapping[str, Any] = {}) -> Obj:
         """Return a kubeconfig that leads to a server."""
         made = deepcopy(self._config)
-        cluster: Obj = {"server": server, **parts}
-        if ca:
-            cluster["certificate-authority-data"] = base64.b64encode(ca).decode()
-        made["clusters"][0]["cluster"] = cluster
+        made["clusters"][0]["cluster"] = {"server": server, **parts}
         return made
 
     def _through(self, config: Obj, proxy: str) -> Obj:
