@@ -12,7 +12,11 @@ from syncer.cli.options import GivenOptions, option, output, pass_given, query_s
 @click.command()
 @click.argument("kind", default="")
 @click.argument("key", default="")
-@option("--retry", is_flag=True, help="Try the listed objects again now.")
+@option(
+    "--retry",
+    is_flag=True,
+    help="Try parked objects again now, but none that is Paused, Contended or Unreadable.",
+)
 @query_settings
 @output("table", "wide", "json", "yaml")
 @pass_given
@@ -43,6 +47,8 @@ def parked(
     found = ask(loaded(given)[0], method, path, {"kind": kind, "key": key})
     if output not in ("table", "wide"):
         show.value(found, output)
+    elif not found and retry:
+        click.echo("nothing to try again; `syncer explain` has an object's state and the reason")
     elif not found and kind:
         click.echo("no such object is parked; `syncer explain` has its state and the reason")
     elif not found:

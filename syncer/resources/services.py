@@ -210,9 +210,12 @@ class ServiceSyncer(
     async def register(self, live: Live) -> None:
         """While each side has its own addresses, ask for the ranges from time to time.
 
-        Once the ranges are known and fit, both sides get the same addresses.
+        Once the ranges are known and fit, both sides get the same addresses. Ranges that fit aren't
+        looked at again.
         """
         if self._obstacle is not None:
+            # Shown again: init may run before this process leads, and only the leader writes the
+            # event.
             self._found(live, self._obstacle)
         while self._obstacle is not None:
             await asyncio.sleep(LOOK_SECONDS)
@@ -266,7 +269,7 @@ class ServiceSyncer(
         given = virtual.get("spec") or {}
         is_balanced = given.get("type") == "LoadBalancer"
         if is_balanced:
-            ctx = ctx.narrowed(_OF_LOAD_BALANCERS)
+            ctx = ctx.with_annotation_rules(_OF_LOAD_BALANCERS)
         host = super().translate(ctx, virtual)
         spec = host.setdefault("spec", {})
         if is_balanced:

@@ -256,6 +256,7 @@ def test_recreated_copy_is_not_deleted_for_ever(two: Two) -> None:
                 [parked] = control_api.parked(daemon.process, control_api.selection(daemon.process))
                 assert (parked["class"], parked["key"]) == ("Contended", "shop/x")
                 assert "made by somebody else each time" in parked["reason"]
+                assert control_api.retry(daemon.process, control_api.selection(daemon.process)) == []
 
     play(scenario)
 

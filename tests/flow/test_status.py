@@ -141,6 +141,7 @@ def test_object_with_a_failing_index_or_watch_is_reported_until_it_changes(two: 
                 (f"{NAMESPACE}/{name}", "Unreadable", "maps") for name in ("x", "y")
             ]
             assert "raised, as the log says" in rows[0]["reason"]
+            assert control_api.retry(daemon.process, control_api.selection(daemon.process)) == []
             two.virtual.put(configmap("x"))
             two.virtual.delete("configmaps", f"{NAMESPACE}/y")
             await daemon.settled()

@@ -95,10 +95,12 @@ def _names(controller: BoundSyncer) -> Iterable[str]:
 
 
 def parked(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
-    """Return the parked requests of a selection, the longest parked first."""
-    found = sorted(_parked(process, chosen), key=_age)
-    parked = [_shown(process, request, status) for request, status in found]
-    return [*parked, *_waiting(process, chosen), *_unreadable(process, chosen)]
+    """Return the parked requests of a selection, the longest parked first.
+
+    After them come those that only a person ends, and the objects that can't be read.
+    """
+    rows = [_shown(process, *each) for each in _parked_requests(process, chosen)]
+    return [*rows, *_waiting(process, chosen), *_unreadable(process, chosen)]
 
 
 def _age(found: tuple[SyncRequest, RequestStatus]) -> tuple[float, str, Key]:
@@ -190,20 +192,27 @@ def _lost(process: Process, cluster: str) -> str:
 
 
 def retry(process: Process, chosen: CommandSelection) -> list[dict[str, Any]]:
-    """Retry the parked requests of a selection now, and return them like :func:`parked`."""
-    found = parked(process, chosen)
-    for request, _ in list(_parked(process, chosen)):
+    """Retry the parked requests of a selection now, and return them like :func:`parked`.
+
+    The others that :func:`parked` returns aren't retried, and so not returned.
+    """
+    found = _parked_requests(process, chosen)
+    rows = [_shown(process, *each) for each in found]
+    for request, _ in found:
         process.queue.add(request)
-    return found
+    return rows
 
 
-def _parked(
+def _parked_requests(
     process: Process,
     chosen: CommandSelection,
-) -> Iterator[tuple[SyncRequest, RequestStatus]]:
+) -> Sequence[tuple[SyncRequest, RequestStatus]]:
+    """Return the parked requests of a selection, the longest parked first."""
+    found = []
     for request, status in process.statuses.troubles():
         if status.state is RequestState.PARKED and chosen.has(request):
-            yield request, status
+            found.append((request, status))
+    return sorted(found, key=_age)
 
 
 def _shown(process: Process, request: SyncRequest, status: RequestStatus) -> dict[str, Any]:

@@ -193,7 +193,7 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _cut(body: Obj, path: Path) -> Obj:
-    """Return the patch without a field, and without mappings that are then empty."""
+    """Return the patch without a field that it has, and without mappings that are then empty."""
     name, *below = path
     rest = {key: value for key, value in body.items() if key != name}
     if below:

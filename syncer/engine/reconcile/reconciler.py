@@ -299,10 +299,10 @@ class Reconciler:
     def _revoked(
         self, observed: Observed, revocation: Answer, pipeline: Pipeline
     ) -> Decision | None:
-        """Return the decision that removes no longer granted parts from a copy.
+        """Return the decision that takes out of a copy what is no longer granted.
 
-        None if it changes nothing. It follows from the copy and from the configuration, so the
-        policies for deletions don't apply to it.
+        None if that takes no call. It ends the request: no other decision is made in this round,
+        and no policy for answers, decisions or deletions applies.
         """
         revoked = revocation(observed)
         if revoked is None:
@@ -394,7 +394,7 @@ def _cached(store: SideInformer | None, key: Key) -> Obj | None:
 
 
 def _remains(store: SideInformer | None, key: Key, marks: Marks) -> Obj | None:
-    """Return of an object that is too large, or can't be read, the parts that its deletion takes.
+    """Return the parts that a deletion takes, of an object that is too large or can't be read.
 
     These are its metadata, with marks as the only labels and annotations. None if it can't be
     distinguished from a later object of its name. The contents of an object must not hold up its
