@@ -10,6 +10,7 @@ from sampled import config_model
 
 from syncer.api import Obj
 from syncer.config import SyncerConfig
+from syncer.daemon.pages.endpoints import measure
 from syncer.daemon.pages.status import degraded
 from syncer.rights.rbac import Share, needed
 from syncer.testing import ApiServer
@@ -69,6 +70,22 @@ def test_pod_uses_a_listed_secret_with_the_right_to_its_name_alone() -> None:
         asked = [one for one in two.host.requests if f"/{INFRA}/" in one.path]
         assert {(one.verb, one.resource) for one in asked} == {("list", "secrets"), ("watch", "secrets")}
         assert [one for one in two.host.requests if one.status == 403] == []
+
+    play(scenario)
+
+
+def test_metric_of_watches_is_1_while_each_listed_namespace_is_watched() -> None:
+    more = {**LISTED, "web/db": f"{NAMESPACE}/other"}
+
+    async def scenario() -> None:
+        two = Guarded()
+        infra(two)
+        async with running(two, config(more)) as daemon:
+            await until(lambda: listed(two))
+            measure(daemon.process, config(more), None)
+            registry = daemon.process.metrics.registry
+            labels = {"cluster": CLUSTER, "side": "host", "resource": "secrets"}
+            await until(lambda: registry.get_sample_value("syncer_watch_up", labels) == 1.0)
 
     play(scenario)
 

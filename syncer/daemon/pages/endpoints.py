@@ -290,11 +290,13 @@ def _connections(process: Process) -> Mapping[tuple[str, ...], Connection]:
 
 
 def _watched(pair: ClusterPair) -> Readings:
-    """Return whether each cache has a watch, by side and resource."""
-    return {
-        (side.value, str(resource)): float(reflector.state is ReflectorState.WATCHING)
-        for (side, resource), reflector in list(pair.reflectors.items())
-    }
+    """Return whether each resource of a side has its watches, by side and resource."""
+    found: dict[tuple[str, ...], float] = {}
+    for (side, resource, *_part), reflector in list(pair.reflectors.items()):
+        labels = (side.value, str(resource))
+        is_watched = float(reflector.state is ReflectorState.WATCHING)
+        found[labels] = min(found.get(labels, 1.0), is_watched)
+    return found
 
 
 def _by_cluster(process: Process, read: Callable[[ClusterPair], Readings]) -> Readings:
