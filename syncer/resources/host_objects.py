@@ -29,6 +29,7 @@ from syncer.api import (
     is_deleting,
     key_of,
     labels_of,
+    reasons,
     selectors,
     skip,
     wait,
@@ -119,11 +120,10 @@ class HostObjectSyncer(
         """Create the virtual object."""
         key = self.virtual_key(ctx, host)
         if key is None:
-            return skip(f"sync.{self.section}.mappings leaves it out")
+            return skip(reasons.LEFT_OUT(f"{self.section}.mappings"))
         if ctx.virtual(NAMESPACES, Key("", key.namespace)) is None:
             reference = ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", key.namespace))
-            why = f"the virtual cluster has no namespace {key.namespace} yet"
-            return wait(why, on=(reference,))
+            return wait(reasons.NO_NAMESPACE(key.namespace), on=(reference,))
         why = f"sync.{self.section}.mappings lists it"
         return apply(virtual=self.shown(ctx, host, key), reason=why)
 
@@ -134,7 +134,7 @@ class HostObjectSyncer(
             return self.removed(ctx, pair.virtual, f"sync.{self.section}.mappings leaves it out")
         if is_deleting(pair.virtual):
             gone = ObjectRef(Side.VIRTUAL, self.resource, key)
-            return wait("the virtual object is being deleted", on=(gone,))
+            return wait(reasons.VIRTUAL_ENDS("object"), on=(gone,))
         shown = self.shown(ctx, pair.host, key)
         if self.is_fixed(pair.virtual, shown):
             why = "it can't be changed to match the host's, so it is replaced"
@@ -157,7 +157,7 @@ class HostObjectSyncer(
         """Delete a virtual object of ours; one that another syncer has made stays."""
         made_for = annotations_of(virtual).get(f"{ctx.marks.prefix}/{MADE_FOR}")
         if made_for != self.name:
-            return skip(f"it is kept by {made_for or 'another syncer'}")
+            return skip(reasons.ANOTHERS(made_for or "another syncer"))
         return delete(virtual=virtual, reason=reason)
 
     def _config(self, settings: Settings) -> HostObjectConfig:
