@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from commands_scene import NO_PODS, Commands, commands, play
 from harness import NAMESPACE, namespace
 
@@ -217,6 +218,20 @@ def test_new_configuration_shows_what_it_would_write_and_delete_beyond_the_old(t
             assert heads[0].startswith(head(scene, "delete", "gone"))
             assert len(heads) == 1, "drift is no effect of the new configuration"
             assert scene.written() == []
+
+    play(scenario)
+
+
+def test_reasons_with_codes_are_plain_texts_in_yaml(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with commands(tmp_path) as scene:
+            await synced(scene, labelled("gone"))
+            scene.configure("new.yaml", **narrowed(tier="web"))
+            ended = await scene.run("diff", "configmaps", "-o", "yaml", file="new.yaml")
+            assert ended.status == 1, ended.error
+            [change] = yaml.safe_load(ended.output)["changes"]
+            assert (change["verb"], change["of"]) == ("delete", "shop/gone")
+            assert change["reason"]
 
     play(scenario)
 

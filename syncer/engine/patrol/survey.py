@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncer.api.decision import Outcome
-from syncer.api.errors import NotFound
+from syncer.api.errors import ClusterError, NotFound
 from syncer.api.objects import Obj, ObjectRef, Side, SyncRequest
+from syncer.api.texts import shortened
 from syncer.clusters import codec
+from syncer.clusters.codec import DecodeError
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol.patroller import GRACE_SECONDS, in_steps
 from syncer.engine.patrol.patrollers import BESIDE
@@ -99,9 +101,6 @@ async def survey(pair: ClusterPair, controllers: Iterable[BoundSyncer], *, key: 
 
     A change must still be needed a little later, as for a patrol. ``key`` is the only virtual or
     host key; ``""`` for all.
-
-    Raises:
-        ClusterError: A request failed.
     """
     found = Survey()
     suspects: list[tuple[BoundSyncer, SyncRequest]] = []
@@ -129,29 +128,32 @@ async def survey(pair: ClusterPair, controllers: Iterable[BoundSyncer], *, key: 
 async def _drop_taken(found: Survey, pair: ClusterPair) -> None:
     """Replace creations under names that other objects have, which are not watched, by troubles.
 
-    Raises:
-        ClusterError: A request failed.
+    One whose name can't be looked up becomes a trouble, too.
     """
     room = asyncio.Semaphore(BESIDE)
 
-    async def is_taken(change: WantedChange) -> bool:
+    async def trouble(change: WantedChange) -> str:
+        """Return why an object can't be created; ``""`` if its name is free."""
         if change.verb != "create":
-            return False
-        client = pair.virtual if change.ref.side is Side.VIRTUAL else pair.host
+            return ""
+        side = change.ref.side
+        client = pair.virtual if side is Side.VIRTUAL else pair.host
+        what = f"{change.ref.resource.kind} {change.ref.key}"
         async with room:
             try:
                 await client.get(change.ref.resource, change.ref.key)
             except NotFound:
-                return False
-        return True
+                return ""
+            except (ClusterError, DecodeError) as failure:
+                return shortened(f"whether the {side} side has a {what} can't be read: {failure}")
+        why = f"the {side} side has a {what} that is not ours"
+        return f"{why}: rename or remove one of the two"
 
-    taken = await asyncio.gather(*[is_taken(change) for change in found.changes])
+    troubles = await asyncio.gather(*[trouble(change) for change in found.changes])
     left: list[WantedChange] = []
-    for change, is_there in zip(found.changes, taken, strict=True):
-        if is_there:
-            what = f"{change.ref.resource.kind} {change.ref.key}"
-            why = f"the {change.ref.side} side has a {what} that is not ours"
-            found.troubles[change.request] = f"{why}: rename or remove one of the two"
+    for change, why in zip(found.changes, troubles, strict=True):
+        if why:
+            found.troubles[change.request] = why
             found.kept.discard(change.request)
         else:
             left.append(change)
@@ -174,16 +176,17 @@ def _decide(
     try:
         plan = pair.reconciler.scan(controller, request)
     except Exception as error:  # noqa: BLE001 — it is refused, or the syncer has a bug
-        found.troubles[request] = f"{type(error).__name__}: {error}"
+        found.troubles[request] = shortened(f"{type(error).__name__}: {error}")
         return
     decision = plan.decision
+    reason = str(shortened(decision.reason))  # a plain str, which YAML can hold
     if decision.outcome is Outcome.IN_STEP:
         found.kept.add(request)
     else:
-        found.idle[request] = decision.reason
+        found.idle[request] = reason
     for planned in plan.writes:
         if planned.calls:
-            change = _change(request, planned, decision.reason)
+            change = _change(request, planned, reason)
             found.changes.append(change)
 
 
@@ -266,7 +269,7 @@ def beyond(old: Survey, new: Survey) -> Effects:
     """Return what a new configuration would do beyond an old one, from the same state of both
     sides.
     """
-    found = Effects(problems=new.problems)
+    found = Effects(problems=old.problems | new.problems)
     known = {(change.request, change.ref): change for change in old.changes}
     for change in new.changes:
         before = known.get((change.request, change.ref))
