@@ -10,8 +10,10 @@ import pytest
 from commands_scene import DAEMON, NO_PODS, Commands, by_check, commands, of_side, play
 from harness import crd
 
-from syncer.api import Obj, Side
-from syncer.daemon.doctor.control_plane import CONTROLLERS
+from syncer.api import Obj, Settings, Side
+from syncer.clusters.client import SideClient
+from syncer.daemon.doctor.control_plane import CONTROLLERS, check_control_plane
+from syncer.daemon.doctor.diagnosis import Diagnosis
 from syncer.testing.objects import pod, serviceaccount
 from syncer.translate.times import written_in_micros
 
@@ -119,6 +121,25 @@ def test_lost_virtual_cluster_is_an_error_and_the_others_are_checked(tmp_path: P
             assert lost[HOST_RIGHTS]["state"] == "ok"
             assert VIRTUAL_RIGHTS not in lost
             assert by_check(found, "bank")[VIRTUAL_RIGHTS]["state"] == "ok"
+
+    play(scenario)
+
+
+def test_check_that_breaks_leaves_the_results_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(virtual: SideClient, settings: Settings, now: datetime) -> list[Diagnosis]:
+        if settings.cluster == "shop":
+            raise AttributeError("'list' object has no attribute 'get'")
+        return await check_control_plane(virtual, settings, now)
+
+    async def scenario() -> None:
+        async with commands(tmp_path, "shop", "bank") as scene:
+            monkeypatch.setattr("syncer.daemon.doctor.doctor.check_control_plane", broken)
+            found = await diagnosed(scene, status=0)
+            lost = by_check(found, "shop")
+            assert lost["remaining checks"]["state"] == "unknown"
+            assert "AttributeError" in lost["remaining checks"]["message"]
+            assert lost["connection to the virtual side"]["state"] == "ok"
+            assert by_check(found, "bank")[CONTROLLERS_CHECK]["state"] == "ok"
 
     play(scenario)
 

@@ -5,7 +5,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from syncer.api.objects import Obj
 from syncer.api.texts import shortened
@@ -52,8 +52,8 @@ async def may(cluster: SideClient, question: AccessQuestion) -> bool:
         "kind": SELF_ACCESS_REVIEWS.kind,
         "spec": {"resourceAttributes": attributes},
     }
-    answer = await cluster.create(SELF_ACCESS_REVIEWS, review)
-    status = answer.get("status")
+    answer: Any = await cluster.create(SELF_ACCESS_REVIEWS, review)
+    status = answer.get("status") if isinstance(answer, dict) else None
     return isinstance(status, dict) and status.get("allowed") is True
 
 

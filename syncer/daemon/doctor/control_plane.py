@@ -173,8 +173,8 @@ async def _lease(virtual: SideClient) -> Obj | None:
         return None
 
 
-def _is_renewed(lease: Obj, now: datetime) -> bool:
-    spec = lease.get("spec")
+def _is_renewed(lease: Any, now: datetime) -> bool:
+    spec = lease.get("spec") if isinstance(lease, dict) else None
     renewed = spec.get("renewTime") if isinstance(spec, dict) else None
     try:
         return (now - times.read(str(renewed))).total_seconds() < LEASE_SECONDS
@@ -186,7 +186,8 @@ async def _has_scheduled(virtual: SideClient) -> bool:
     """Return True if one of the first Pods has a field that a scheduler wrote."""
     page = await virtual.first(PODS, MOST_PODS)
     for raw in page.items:
-        metadata = codec.decode(raw).get("metadata")
+        pod: Any = codec.decode(raw)
+        metadata = pod.get("metadata") if isinstance(pod, dict) else None
         if isinstance(metadata, dict) and _SCHEDULER in _managers(metadata):
             return True
     return False

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from syncer.api.errors import ConfigError, SyncerError
 from syncer.api.objects import Obj, Side
+from syncer.api.texts import shortened
 from syncer.clusters.client import SideClient
 from syncer.clusters.codec import DecodeError
 from syncer.clusters.login import Login
@@ -88,14 +89,18 @@ async def examine(
         room = asyncio.Semaphore(CLUSTERS_AT_ONCE)
 
         async def check(cluster: VirtualCluster) -> list[Diagnosis]:
+            results: list[Diagnosis] = []
             async with room, AsyncExitStack() as connections:
-                virtual = await _check_virtual(cluster, metrics, connections, now)
-                results = list(virtual.found)
-                if host is not None:
-                    results += await _check_cluster(
-                        config, cluster, host, virtual.client, subject, now
-                    )
-                return results
+                try:
+                    virtual = await _check_virtual(cluster, metrics, connections, now)
+                    results += virtual.found
+                    if host is not None:
+                        results += await _check_cluster(
+                            config, cluster, host, virtual.client, subject, now
+                        )
+                except Exception as failure:  # noqa: BLE001 — a tenant's server may answer anything
+                    results.append(_unfinished(cluster.name, failure))
+            return results
 
         for results in await asyncio.gather(*[check(cluster) for cluster in clusters]):
             found += results
@@ -107,6 +112,13 @@ async def examine(
 def has_errors(found: Iterable[Diagnosis]) -> bool:
     """Return True if a check found what doesn't work."""
     return any(each.state is DiagnosisState.ERROR for each in found)
+
+
+def _unfinished(name: str, failure: Exception) -> Diagnosis:
+    """Return that the checks of a virtual cluster ended early; those of others go on."""
+    message = shortened(f"they ended early: {type(failure).__name__}: {failure}")
+    way_out = "See that its API server is one of Kubernetes; otherwise report this message."
+    return unknown(name, "remaining checks", message, way_out)
 
 
 class _Virtual(NamedTuple):

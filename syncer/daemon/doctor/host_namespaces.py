@@ -80,9 +80,10 @@ def _full(quota: Obj) -> list[str]:
     texts = []
     for resource, hard in (status.get("hard") or {}).items():
         most = quantity(hard)
-        taken = quantity(used.get(resource, "0"))
-        if most is not None and taken is not None and taken >= most:
-            texts.append(f"{quota['metadata']['name']}: {used[resource]} of {hard} {resource}")
+        amount = used.get(resource, "0")
+        taken = quantity(amount)
+        if most and taken is not None and taken >= most:  # a quota of 0 forbids, and is meant
+            texts.append(f"{quota['metadata']['name']}: {amount} of {hard} {resource}")
     return texts
 
 
@@ -152,9 +153,11 @@ async def _check_confinement(
     unmarked["metadata"] = {"name": PROBE_NAME, "namespace": namespace}
     try:
         await host.try_create(resource, unmarked)
-    except (Denied, Forbidden):
+    except Denied:
         message = "the host refuses the daemon objects without its mark"
         return [ok(settings.cluster, check, message)]
+    except Forbidden:
+        return []  # the rights say so already
     except UNREADABLE:
         return []  # as for a copy
     message = "nothing but RBAC keeps the daemon from objects that aren't copies"

@@ -4,6 +4,7 @@ import asyncio
 import json
 import shlex
 from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,12 +14,13 @@ from syncer.api import Key, Marks, Obj, Right, Settings, Side
 from syncer.api.networking import Networking
 from syncer.clusters.client import SideClient
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream
-from syncer.daemon.doctor.access import AccessQuestion, questions, subject_of, user_of
-from syncer.daemon.doctor.control_plane import CONTROLLERS
+from syncer.daemon.doctor.access import AccessQuestion, may, questions, subject_of, user_of
+from syncer.daemon.doctor.control_plane import CONTROLLERS, check_control_plane
 from syncer.daemon.doctor.diagnosis import Diagnosis, DiagnosisState
 from syncer.daemon.doctor.host_namespaces import check_host_namespaces
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import CONFIG_MAPS
+from syncer.resources.pods.config import PodConfig
 from syncer.rights.rbac import Share
 
 POLICY = (
@@ -89,9 +91,73 @@ def test_host_that_takes_unmarked_objects_is_a_warning_with_the_command() -> Non
     assert marked == [Marks().labels("shop.vc-shop", Key("default", "vsyncer-doctor")), None]
 
 
+class Confining(Answering):
+    """A host that accepts a copy, and answers an object without marks as it is given."""
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        answer = await super().send(request)
+        if request.method == "GET" or "labels" not in json.loads(request.body or b"{}")["metadata"]:
+            return answer
+        return HttpResponse(201, {}, request.body or b"")
+
+
 def test_host_that_refuses_unmarked_objects_confines_the_daemon() -> None:
     message = POLICY.replace("no such labels here", "the syncer writes only objects with its mark")
-    assert admission(Answering(403, refusal(message)))[f"confinement of the daemon in {HOME}"].state == "ok"
+    found = admission(Confining(403, refusal(message)))
+    assert found[f"admission of configmaps in {HOME}"].state == "ok"
+    assert found[f"confinement of the daemon in {HOME}"].state == "ok"
+
+
+def test_missing_right_is_no_confinement_of_the_daemon() -> None:
+    message = 'configmaps is forbidden: User "syncer" cannot create resource "configmaps" in API group ""'
+    found = admission(Confining(403, refusal(message)))
+    assert f"confinement of the daemon in {HOME}" not in found
+
+
+@pytest.mark.parametrize("answer", [[], "x", 1, {"status": []}])
+def test_malformed_answer_about_a_right_grants_nothing(answer: Any) -> None:
+    client = SideClient("shop", Side.VIRTUAL, Answering(201, answer))
+    assert not asyncio.run(may(client, AccessQuestion("get", "", "pods")))
+
+
+@pytest.mark.parametrize("item", [1, [], {"metadata": []}])
+def test_malformed_pods_and_lease_show_no_scheduler(item: Any) -> None:
+    class Odd(Answering):
+        async def send(self, request: HttpRequest) -> HttpResponse:
+            if "/leases/" in request.path:
+                return HttpResponse(200, {}, json.dumps(item).encode())
+            if request.method == "GET":
+                page = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": [item]}
+                return HttpResponse(200, {}, json.dumps(page).encode())
+            return await super().send(request)
+
+    virtual = SideClient("shop", Side.VIRTUAL, Odd(201, {"status": {"allowed": True}}))
+    settings = Settings(
+        cluster="shop",
+        host_namespace=HOME,
+        names=SingleNamespace(cluster="shop", namespace=HOME),
+        marks=Marks(),
+        sections={"pods": PodConfig()},
+        networking=Networking(),
+    )
+    found = asyncio.run(check_control_plane(virtual, settings, datetime(2026, 1, 1, tzinfo=UTC)))
+    assert found[0].check == "scheduler of the virtual control plane"
+    assert found[0].state in (DiagnosisState.OK, DiagnosisState.UNKNOWN)
+
+
+def test_quota_of_nothing_is_full_of_nothing() -> None:
+    hard = {"pods": "2", "services.loadbalancers": "0", "secrets": "0"}
+    quota = {"metadata": {"name": "q"}, "status": {"hard": hard, "used": {"pods": "1", "secrets": "0"}}}
+
+    class Bounded(Answering):
+        async def send(self, request: HttpRequest) -> HttpResponse:
+            if request.method == "GET" and "/resourcequotas" in request.path:
+                page = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": [quota]}
+                return HttpResponse(200, {}, json.dumps(page).encode())
+            return await super().send(request)
+
+    found = admission(Bounded(201, {}))[f"quota of {HOME}"]
+    assert (found.state, found.message) == (DiagnosisState.OK, "there is room in 1")
 
 
 def test_rules_become_a_question_for_each_verb_resource_and_name() -> None:
