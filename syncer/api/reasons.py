@@ -12,9 +12,15 @@ A reason is its sentence, a ``str``, which knows its code and arguments. Only th
 object that isn't in step (:mod:`syncer.engine.controllers.request_status`).
 """
 
+import re
+import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
+
+
+#: The end of the text before a command in a way out: ``see why: syncer explain …``.
+_COMMAND = re.compile(r": (?=(?:syncer|kubectl) )")
 
 
 class RequestState(StrEnum):
@@ -59,8 +65,18 @@ class StateReason(str):
 
     @property
     def way_out(self) -> str:
-        """How to have the object synced all the same; ``""`` if nothing need be done."""
-        return self.code.way_out.format(*self.args)
+        """How to have the object synced all the same; ``""`` if nothing need be done.
+
+        Arguments are quoted in a command, as names may be a tenant's.
+        """
+        whole = self.code.way_out
+        found = _COMMAND.search(whole)
+        if found is None:
+            return whole.format(*self.args)
+        words = [shlex.quote(str(each)) for each in self.args]
+        text = whole[: found.end()].format(*self.args)
+        command = whole[found.end() :].format(*words)
+        return f"{text}{command}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -103,16 +103,16 @@ async def _compared(given: GivenOptions, other: str, kind: str, key: str) -> "Ef
 def _print(found: "Effects", prefix: str, other: str) -> None:
     """Print a patch for each object, then a summary."""
     for change in found.changes:
-        click.echo(show.plain(str(change)))
+        click.echo(show.one_line(str(change)))
         for line in change.patch(prefix):
             colored = show.plain(line)
             if line.startswith("-"):
                 colored = show.red(colored)
             click.echo(colored)
     for request, reason in found.left.items():
-        click.echo(show.plain(f"not kept in step: {request}: {reason}"))
+        click.echo(show.one_line(f"not kept in step: {request}: {reason}"))
     for syncer, number in found.off.items():
         click.echo(f"no longer synced: {syncer}: {number} objects, whose copies stay")
     for syncer, problem in found.problems.items():
-        click.echo(show.plain(f"not compared: {syncer}: {problem}"), err=True)
+        click.echo(show.one_line(f"not compared: {syncer}: {problem}"), err=True)
     click.echo(f"{found.summary()}{f', beyond {other}' if other else ''}")

@@ -88,8 +88,8 @@ def _print(results: "Sequence[Diagnosis]") -> None:
         state = f"{each.state.value:<7}"
         if each.state.value == "error":
             state = show.red(state)
-        message = show.plain(" ".join(each.message.split()))
-        click.echo(f"{state}  {show.plain(subject)}: {message}")
+        message = show.one_line(each.message)
+        click.echo(f"{state}  {show.one_line(subject)}: {message}")
         if each.way_out:
-            click.echo(f"         -> {show.plain(each.way_out)}")
+            click.echo(f"         -> {show.one_line(each.way_out)}")
     click.echo(", ".join(f"{number} {state}" for state, number in counts.items()))

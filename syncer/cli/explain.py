@@ -50,7 +50,7 @@ def explain(given: GivenOptions, kind: str, key: str, once: bool, output: str) -
     for number, one in enumerate(found):
         if number:
             click.echo()
-        for line in lines(show.plain_values(one)):
+        for line in lines(one):
             click.echo(line)
 
 
@@ -86,9 +86,9 @@ def _found(configured: "Loaded", kind: str, key: str, *, once: bool) -> list[dic
 
 def lines(one: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of an explanation for people."""
-    yield f"{one['kind']} {one['key']} in virtual cluster {one['cluster']}"
+    yield show.one_line(f"{one['kind']} {one['key']} in virtual cluster {one['cluster']}")
     for name, text in _fields(one):
-        yield f"  {name + ':':{_WIDTH}} {text}"
+        yield f"  {name + ':':{_WIDTH}} {show.one_line(text)}"
     yield from _section(
         "decided by", [f"{step['policy']}: {step['what']}" for step in _of(one, "steps")]
     )
@@ -113,7 +113,7 @@ def _fields(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "syncer", one["syncer"]
     yield "state", state
     if one["reason"]:
-        yield "reason", " ".join(one["reason"].split())
+        yield "reason", one["reason"]
     if one["wayOut"]:
         yield "way out", one["wayOut"]
     if one.get("nextTry") is not None:
@@ -135,7 +135,7 @@ def _of(one: Mapping[str, Any], name: str) -> Sequence[Any]:
 def _section(name: str, found: Sequence[str]) -> Iterator[str]:
     for number, text in enumerate(found):
         title = "" if number else f"{name}:"
-        yield f"  {title:{_WIDTH}} {' '.join(text.split())}"
+        yield f"  {title:{_WIDTH}} {show.one_line(text)}"
 
 
 def _write(each: Mapping[str, Any]) -> str:

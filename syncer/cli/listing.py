@@ -134,7 +134,7 @@ def _differs(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
 def _print(found: list[dict[str, Any]], form: str, *, headers: bool) -> None:
     if form == "name":
         for each in found:
-            click.echo(show.plain(f"{each['syncer']}/{each['key']}"))
+            click.echo(show.one_line(f"{each['syncer']}/{each['key']}"))
         return
     rows = [_row(each, wide=form == "wide") for each in found]
     show.records(rows, "table", headers=headers)

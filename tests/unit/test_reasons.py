@@ -103,3 +103,9 @@ def test_argument_with_braces_stays_as_it_is() -> None:
     reason = reasons.NO_NAMESPACE("{0}{x}")
     assert reason == "the virtual cluster has no namespace {0}{x} yet"
     assert reason.way_out == "create the namespace {0}{x}"
+
+
+def test_argument_of_a_command_is_one_word_of_the_shell() -> None:
+    reason = reasons.NO_COPY_YET("Secret", "shop/a; reboot")
+    assert reason.way_out == "see why that has none: syncer explain Secret 'shop/a; reboot'"
+    assert reasons.NO_COPY_YET("Secret", "shop/a").way_out.endswith("syncer explain Secret shop/a")

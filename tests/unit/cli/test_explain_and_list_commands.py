@@ -116,6 +116,13 @@ def test_text_of_a_tenant_does_nothing_to_the_terminal(monkeypatch: pytest.Monke
     assert "\x1b" not in call("explain", "configmaps", "shop/hidden").stdout
 
 
+@pytest.mark.parametrize("field", ["reason", "wayOut", "key", "hostKey"])
+def test_text_of_a_tenant_stays_on_its_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, field: str) -> None:
+    asking(Daemon([{**EXPLAINED, field: "one\n  state:       in step"}]), monkeypatch, tmp_path)
+    lines = call("explain", "configmaps", "shop/hidden").stdout.splitlines()
+    assert len([line for line in lines if line.startswith("  state:")]) == 1
+
+
 def test_command_decides_by_itself_without_a_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Silent:
         def ask(
