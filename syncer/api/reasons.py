@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-
 #: The end of the text before a command in a way out: ``see why: syncer explain …``.
 _COMMAND = re.compile(r": (?=(?:syncer|kubectl) )")
 

@@ -16,6 +16,7 @@ from syncer.api.paths import path_text
 from syncer.api.reasons import RequestState, StateReason
 from syncer.api.texts import shortened
 from syncer.clusters.api_requests import FIELD_MANAGER
+from syncer.clusters.codec import DecodeError
 from syncer.daemon.pages.status import IN_STEP
 from syncer.daemon.process import Process
 from syncer.engine.controllers.failure_reasons import failure_reason
@@ -44,15 +45,16 @@ def find(controller: BoundSyncer, key: Key) -> SyncRequest | None:
         if direction.goes_down or direction.fakes:
             return controller.request(key)
         return _of_shown(controller, key)
-    if controller.host is None or not controller.has(Side.HOST, key):
+    host = controller.host_at(key)
+    if host is None or key not in host:
         return None
-    return controller.request_for(Side.HOST, key, controller.host.get(key))
+    return controller.request_for(Side.HOST, key, host.get(key))
 
 
 def _of_shown(controller: BoundSyncer, key: Key) -> SyncRequest:
     """Return the request of a virtual object that came from the host."""
     host_key = controller.host_key(key)
-    host = controller.host
+    host = controller.host_at(host_key)
     if host is not None and host_key in host:
         request = controller.request_for(Side.HOST, host_key, host.get(host_key))
         if request is not None and request.key == key:
@@ -251,7 +253,7 @@ async def _managers(
     for client, resource, key in _live(pair, controller, request):
         try:
             live = await client.get(resource, key)
-        except ClusterError:
+        except (ClusterError, DecodeError):
             continue
         for manager in writers(live):
             one = {
