@@ -267,6 +267,22 @@ def test_kind_without_its_definition_is_what_its_object_waits_for() -> None:
     play(scenario)
 
 
+def test_cluster_that_waits_hides_no_explanation_of_another() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(configmap("x"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            process = daemon.process
+            waits = {"cluster": "other", "state": "pending"}
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr("syncer.daemon.pages.control.waiting_syncers", lambda *_: iter([waits]))
+                found = await explain(process, cluster="", kind="configmaps", key=f"{NAMESPACE}/x")
+            assert [each["cluster"] for each in found] == [CLUSTER, "other"]
+            assert found[0]["state"] == "in_step"
+
+    play(scenario)
+
+
 @pytest.mark.reason("Queued")
 def test_object_in_the_queue_is_pending() -> None:
     async def scenario() -> None:

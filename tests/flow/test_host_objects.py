@@ -10,6 +10,7 @@ from sampled import config_model
 
 from syncer.api import Obj
 from syncer.config import SyncerConfig
+from syncer.daemon.pages.control import explain
 from syncer.daemon.pages.endpoints import measure
 from syncer.daemon.pages.status import degraded
 from syncer.rights.rbac import Share, needed
@@ -70,6 +71,21 @@ def test_pod_uses_a_listed_secret_with_the_right_to_its_name_alone() -> None:
         asked = [one for one in two.host.requests if f"/{INFRA}/" in one.path]
         assert {(one.verb, one.resource) for one in asked} == {("list", "secrets"), ("watch", "secrets")}
         assert [one for one in two.host.requests if one.status == 403] == []
+
+    play(scenario)
+
+
+def test_listed_object_is_explained_by_its_name_on_the_host() -> None:
+    async def scenario() -> None:
+        two = Guarded()
+        infra(two)
+        async with running(two, config(LISTED)) as daemon:
+            await until(lambda: listed(two))
+            await daemon.settled()
+            [found] = await explain(daemon.process, cluster="", kind="host-secrets", key=f"{INFRA}/db")
+            assert (found["key"], found["hostKey"]) == (f"{NAMESPACE}/password", f"{INFRA}/db")
+            assert found["onHost"]
+            assert found["state"] == "in_step"
 
     play(scenario)
 

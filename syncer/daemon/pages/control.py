@@ -244,20 +244,26 @@ async def explain(process: Process, *, cluster: str, kind: str, key: str) -> lis
     pairs = selection(process, cluster=cluster).pairs
     wanted = Key.parse(key)
     waiting = list(waiting_syncers(process, pairs, kind, wanted))
-    if waiting:
+    waits_in = {each["cluster"] for each in waiting}
+    begun = [pair for pair in pairs if pair.name not in waits_in]
+    try:
+        names = _syncers(begun, kind)
+    except Refused:
+        if not waiting:
+            raise
         return waiting
-    chosen = selection(process, cluster=cluster, kinds=(kind,))
     absent: list[tuple[ClusterPair, BoundSyncer, SyncRequest]] = []
     found: list[tuple[ClusterPair, BoundSyncer, SyncRequest]] = []
-    for pair in chosen.pairs:
-        for name in sorted(chosen.syncers & pair.controllers.keys()):
+    for pair in begun:
+        for name in sorted(names & pair.controllers.keys()):
             controller = pair.controllers[name]
             request = find(controller, wanted)
             if request is not None:
                 found.append((pair, controller, request))
             else:
                 absent.append((pair, controller, controller.request(wanted)))
-    return [await explained(process, *each) for each in found or absent]
+    rows = [await explained(process, *each) for each in found or absent]
+    return [*rows, *waiting]
 
 
 async def listed(process: Process, given: Mapping[str, Any]) -> ListPage:
