@@ -21,6 +21,8 @@ from syncer.api.reasons import (
     RequestState,
     StateReason,
 )
+from syncer.api.texts import shortened
+from syncer.engine.reconcile.controller import LONGEST_NAMED
 from syncer.remembered import REMEMBERED
 
 #: Characters of texts that are kept for a virtual cluster.
@@ -28,7 +30,7 @@ MOST_TEXT = 1 << 18
 #: Characters that are counted in addition for each text, as its entry takes as much memory.
 TEXT_OVERHEAD = 300
 #: The text of one that isn't kept any more.
-FORGOTTEN = "its text isn't kept, as there are many: `syncer parked --retry` shows it again"
+FORGOTTEN = "its text isn't kept, as there are many: `syncer explain` shows it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,5 +254,19 @@ def decided_status(decision: Decision) -> tuple[RequestState, StateReason] | Non
 
 
 def _reason(text: str, code: ReasonCode) -> StateReason:
-    """Return a text as a reason: itself if it has a code, otherwise with this one."""
-    return text if isinstance(text, StateReason) else code(text)
+    """Return a text as a reason: itself if it has a code, otherwise with this one.
+
+    Texts and arguments that are too long to be kept, as they may be a tenant's, are cut.
+    """
+    if not isinstance(text, StateReason):
+        return code(shortened(text))
+    if text.code.is_text:
+        return text.code(shortened(str(text)))
+    args = [_cut(each) for each in text.args]
+    return text.code(*args)
+
+
+def _cut(argument: object) -> object:
+    """Return an argument, as a text if it is too long."""
+    shown = str(argument)
+    return argument if len(shown) <= LONGEST_NAMED else shown[:LONGEST_NAMED]

@@ -4,6 +4,9 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 
+import pytest
+
+from syncer.api.decision import Decision, skip, wait
 from syncer.api.objects import Key, SyncRequest
 from syncer.api.reasons import (
     INVALID,
@@ -13,7 +16,9 @@ from syncer.api.reasons import (
     RequestState,
     StateReason,
 )
-from syncer.engine.controllers.request_status import FORGOTTEN, MOST_TEXT, RequestStatuses
+from syncer.api.texts import LONGEST_MESSAGE
+from syncer.engine.controllers.request_status import FORGOTTEN, MOST_TEXT, RequestStatuses, decided_status
+from syncer.engine.reconcile.controller import LONGEST_NAMED
 
 MANY = 20_000
 #: Bytes of a request that isn't in step, without its key, which the cache has as well.
@@ -126,3 +131,24 @@ def test_reasons_are_counted_by_their_codes() -> None:
         request = SyncRequest("vc", "pods", key)
         statuses.note(request, RequestState.SKIPPED, NOT_SELECTED("toHost.pods"))
     assert statuses.count_reasons() == {("vc", "pods", "skipped", "NotSelected"): 3}
+
+
+@pytest.mark.parametrize("decide", [skip, wait])
+def test_long_text_of_a_syncer_is_cut_before_it_is_kept(decide: Callable[[str], Decision]) -> None:
+    decided = decided_status(decide("word " * 10_000))
+    assert decided is not None
+    assert len(decided[1]) <= LONGEST_MESSAGE + 1
+
+
+def test_long_argument_of_a_reason_is_cut_before_it_is_kept() -> None:
+    decided = decided_status(wait(NO_COPY_YET("Secret", "x" * 10_000)))
+    assert decided is not None
+    assert decided[1].code is NO_COPY_YET
+    assert decided[1].args == ("Secret", "x" * LONGEST_NAMED)
+
+
+def test_short_arguments_of_a_reason_stay_as_they_are() -> None:
+    key = Key("shop", "a")
+    decided = decided_status(wait(NO_COPY_YET("Secret", key)))
+    assert decided is not None
+    assert decided[1].args == ("Secret", key)
