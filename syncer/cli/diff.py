@@ -58,8 +58,8 @@ def diff(
     from syncer.api import SyncerError
     from syncer.cli.loading import loaded
 
-    other = against or _in_force(given)
     new = loaded(given)[0]
+    other = against or _in_force(given)
     prefix = new.config.marks.prefix
     try:
         found = asyncio.run(_compared(given, other, kind, key))

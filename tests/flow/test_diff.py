@@ -267,6 +267,19 @@ def test_configuration_of_the_environment_is_the_one_compared_with(
     play(scenario)
 
 
+def test_missing_configuration_beside_that_of_the_environment_exits_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with commands(tmp_path) as scene:
+            monkeypatch.setenv("SYNCER_CONFIG", str(tmp_path / "syncer.yaml"))
+            ended = await scene.run("diff", file="absent.yaml")
+            assert ended.status == 2
+            assert "absent.yaml" in ended.error
+
+    play(scenario)
+
+
 def test_same_configuration_twice_has_no_effect_whatever_has_drifted(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with commands(tmp_path) as scene:

@@ -33,14 +33,17 @@ def patch_text(before: Obj | None, after: Obj | None, *, secret: bool, prefix: s
         secret: True for a Secret, whose values are hidden.
         prefix: The prefix of marks.
     """
-    if secret:
-        old = _yaml(_hidden(before, after, prefix, "before"))
-        new = _yaml(_hidden(after, before, prefix, "after"))
-    else:
-        old = _yaml(before)
-        new = _yaml(after)
+    try:
+        if secret:
+            old = _yaml(_hidden(before, after, prefix, "before"))
+            new = _yaml(_hidden(after, before, prefix, "after"))
+        else:
+            old = _yaml(before)
+            new = _yaml(after)
+    except RecursionError:
+        return _fields(before or {}, after or {}, "too many levels")
     if max(len(old), len(new)) > MOST_LINES:
-        return _fields(before or {}, after or {})
+        return _fields(before or {}, after or {}, f"more than {MOST_LINES} lines")
     sides = ("live" if before is not None else "none", "wanted" if after is not None else "none")
     return list(difflib.unified_diff(old, new, *sides, lineterm=""))
 
@@ -57,13 +60,13 @@ def _yaml(obj: Obj | None) -> list[str]:
     return text.splitlines()
 
 
-def _fields(before: Obj, after: Obj) -> list[str]:
-    """Return the names of the fields that differ, for objects that are too long to be compared."""
+def _fields(before: Obj, after: Obj, why: str) -> list[str]:
+    """Return the names of the fields that differ, and why no more of them is shown."""
     names = sorted(before.keys() | after.keys())
     differing = [name for name in names if before.get(name) != after.get(name)]
     if not differing:
         return []
-    return [f"more than {MOST_LINES} lines; these fields differ: {', '.join(differing)}"]
+    return [f"{why}; these fields differ: {', '.join(differing)}"]
 
 
 def _hidden(obj: Obj | None, other: Obj | None, prefix: str, state: str) -> Obj | None:

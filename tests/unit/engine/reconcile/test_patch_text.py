@@ -80,3 +80,10 @@ def test_object_of_too_many_lines_names_the_fields_that_differ() -> None:
     long = {f"k{number}": "v" for number in range(MOST_LINES)}
     found = lines(obj(data=long), obj(data={**long, "k0": "w"}))
     assert found == [f"more than {MOST_LINES} lines; these fields differ: data"]
+
+
+def test_object_of_many_levels_is_shown_by_its_fields() -> None:
+    deep: Any = "x"
+    for _ in range(900):
+        deep = {"a": deep}
+    assert lines(obj(spec=deep), obj(spec="flat")) == ["too many levels; these fields differ: spec"]
