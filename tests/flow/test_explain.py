@@ -1,5 +1,6 @@
 """`syncer explain` and `syncer list` give the state and the reason of each object."""
 
+import asyncio
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +30,7 @@ from syncer.clusters.client import SideClient
 from syncer.clusters.dry_run import DryRun
 from syncer.daemon.explain_once import explain_here
 from syncer.daemon.pages.control import explain, listed, selection
-from syncer.daemon.pages.explain import row
+from syncer.daemon.pages.explain import row, status_of
 from syncer.daemon.pages.listing import STATES, ObjectFilter, page
 from syncer.daemon.process import Process
 from syncer.observe.metrics import Metrics
@@ -244,6 +245,43 @@ def test_list_comes_in_pages_without_a_gap() -> None:
     play(scenario)
 
 
+@pytest.mark.parametrize("first", [1, 4, 500])
+def test_list_is_whole_whatever_a_look_takes_first(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
+    monkeypatch.setattr("syncer.daemon.pages.listing.PAGE", first)
+
+    async def scenario() -> None:
+        two = Two()
+        for number in range(25):
+            two.virtual.put(labelled(configmap(f"c{number:02}"), parity="odd" if number % 2 else "even"))
+        async with settled(two.daemon(built_in("configmaps"))) as daemon:
+            found = await states(daemon, states="in_step", selector="parity=odd")
+            assert list(found) == [f"{NAMESPACE}/c{number:02}" for number in range(1, 25, 2)]
+
+    play(scenario)
+
+
+def test_syncer_that_stops_while_it_is_listed_ends_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncer.daemon.pages.listing.STEP", 5)
+
+    async def scenario() -> None:
+        two = Two()
+        for number in range(25):
+            two.virtual.put(configmap(f"c{number}"))
+        async with settled(two.daemon(built_in("configmaps", "secrets"))) as daemon:
+            pair = daemon.process.pairs[CLUSTER]
+            controllers = dict(pair.controllers)
+            listing = asyncio.create_task(listed(daemon.process, {}))
+            await asyncio.sleep(0)
+            pair.controllers.clear()
+            try:
+                found = await listing
+            finally:
+                pair.controllers.update(controllers)
+            assert 0 < len(found.items) < 25
+
+    play(scenario)
+
+
 def test_list_takes_labels_and_states() -> None:
     async def scenario() -> None:
         two = Two()
@@ -293,7 +331,8 @@ def test_object_in_the_queue_is_pending() -> None:
             controller = process.pairs[CLUSTER].controllers["configmaps"]
             request = controller.request(Key(NAMESPACE, "x"))
             process.queue.add(request)
-            found = row(process, process.pairs[CLUSTER], controller, request)
+            status = status_of(process, process.pairs[CLUSTER], controller, request)
+            found = row(process, controller, request, status)
             assert (found["state"], found["code"]) == ("pending", "Queued")
 
     play(scenario)

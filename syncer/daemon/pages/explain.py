@@ -66,8 +66,9 @@ async def explained(
     process: Process, pair: ClusterPair, controller: BoundSyncer, request: SyncRequest
 ) -> dict[str, Any]:
     """Return the state of a request, the reason, and what it was decided from, as JSON."""
-    answer = row(process, pair, controller, request)
-    if not controller.ready:
+    status = status_of(process, pair, controller, request)
+    answer = row(process, controller, request, status)
+    if not _runs(pair, controller):
         return answer
     found = pair.reconciler.explain(controller, request)
     return {
@@ -81,9 +82,15 @@ async def explained(
 
 
 def row(
-    process: Process, pair: ClusterPair, controller: BoundSyncer, request: SyncRequest
+    process: Process,
+    controller: BoundSyncer,
+    request: SyncRequest,
+    status: RequestStatus | None,
 ) -> dict[str, Any]:
-    """Return the names and the state of a request, with the reason, as JSON."""
+    """Return the names and the state of a request, with the reason, as JSON.
+
+    ``status`` is that of :func:`status_of`.
+    """
     host_key = request.host_key or controller.host_key(request.key)
     by_host = controller.direction.by_host
     names = {
@@ -95,7 +102,6 @@ def row(
         "onVirtual": controller.has(Side.VIRTUAL, request.key),
         "onHost": controller.has(Side.HOST, host_key),
     }
-    status = _status(process, pair, controller, request)
     if status is None:
         return {**names, "state": IN_STEP, "code": "", "reason": "", "wayOut": ""}
     seconds = max(process.clock() - status.since, 0.0)
@@ -123,7 +129,7 @@ def stated(state: RequestState, reason: StateReason) -> dict[str, Any]:
     }
 
 
-def _status(
+def status_of(
     process: Process, pair: ClusterPair, controller: BoundSyncer, request: SyncRequest
 ) -> RequestStatus | None:
     """Return the status of a request; None if it is in step.
@@ -134,7 +140,7 @@ def _status(
     status = process.statuses.of(request)
     if status is not None:
         return status
-    if not controller.ready:
+    if not _runs(pair, controller):
         why = reasons.SYNCER_STARTS(request.syncer)
         return RequestStatus(RequestState.PENDING, why, since=now)
     if process.is_working and process.queue.holds(request):
@@ -142,6 +148,11 @@ def _status(
     if process.is_working and not pair.is_gone(request):
         return None
     return decide_status(pair, controller, request, now)
+
+
+def _runs(pair: ClusterPair, controller: BoundSyncer) -> bool:
+    """Return True if a syncer is ready, and hasn't been stopped or replaced meanwhile."""
+    return controller.ready and pair.controllers.get(controller.name) is controller
 
 
 def decide_status(

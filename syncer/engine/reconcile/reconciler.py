@@ -108,11 +108,11 @@ class Reconciler:
     def explain(self, controller: BoundSyncer, request: SyncRequest) -> Explained:
         """Return the plan of :meth:`scan` or the error instead of it, with all that led to it."""
         steps: list[TraceStep] = []
-        pipeline = traced(self.pipelines[controller.name].scan, steps)
         reads = self.view.reads()
         plan = None
         failure = None
         try:
+            pipeline = traced(self.pipelines[controller.name].scan, steps)
             plan = self._plan(controller, request, reads, pipeline)
         except Exception as error:  # noqa: BLE001 — the caller shows it
             failure = error.with_traceback(None)
