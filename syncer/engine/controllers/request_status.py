@@ -261,9 +261,9 @@ def _reason(text: str, code: ReasonCode) -> StateReason:
     if not isinstance(text, StateReason):
         return code(shortened(text))
     if text.code.is_text:
-        return text.code(shortened(str(text)))
-    args = [_cut(each) for each in text.args]
-    return text.code(*args)
+        args = [shortened(str(each)) for each in text.args]
+        return text.code(*args)
+    return text.code(*[_cut(each) for each in text.args])
 
 
 def _cut(argument: object) -> object:
