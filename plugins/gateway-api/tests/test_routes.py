@@ -15,7 +15,7 @@ from vsyncer_gateway_api.kinds import (
 from vsyncer_gateway_api.reference_grants import ReferenceGrantSyncer
 from vsyncer_gateway_api.routes import GRPCRouteSyncer, HTTPRouteSyncer, TLSRouteSyncer
 
-from syncer.api import Key, Obj, Refused
+from syncer.api import Key, Obj, Refused, Side
 from syncer.names import PerNamespace
 from syncer.testing import World
 from syncer.testing.cases import Case, load
@@ -118,6 +118,12 @@ def test_gateway_that_is_no_longer_mapped_disappears(world: World) -> None:
     world.configure({"sync": {"fromHost": {"gateways": {"mappings": {"infra/shared": None}}}}})
     world.settle(GatewaySyncer, "gateways/web")
     assert world.virtual("Gateway", "gateways/web") is None
+
+
+def test_gateways_of_the_host_without_a_mapping_are_not_watched() -> None:
+    watched = {(store.side, store.resource) for store in World(SYNCERS).pair.informers}
+    assert (Side.HOST, GATEWAYS) not in watched
+    assert (Side.VIRTUAL, GATEWAYS) in watched
 
 
 @pytest.mark.parametrize(
