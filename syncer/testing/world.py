@@ -386,7 +386,7 @@ class World:
         if not controller.direction.comes_up:
             return None
         for store in controller.hosts:
-            for host_key in store.keys():
+            for host_key in list(store.keys()):
                 request = controller.request_for(Side.HOST, host_key, store.get(host_key))
                 if request is not None and request.key == key:
                     return request.host_key

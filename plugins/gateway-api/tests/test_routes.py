@@ -15,7 +15,7 @@ from vsyncer_gateway_api.kinds import (
 from vsyncer_gateway_api.reference_grants import ReferenceGrantSyncer
 from vsyncer_gateway_api.routes import GRPCRouteSyncer, HTTPRouteSyncer, TLSRouteSyncer
 
-from syncer.api import Key, Obj, Refused, Side
+from syncer.api import Key, Obj, Outcome, Refused, Side, Verb
 from syncer.names import PerNamespace
 from syncer.testing import World
 from syncer.testing.cases import Case, load
@@ -150,6 +150,24 @@ def test_second_grant_keeps_the_copy_when_the_first_ends(world: World) -> None:
     copied(world, route(rules=LEDGER))
     world.gone(virtual=[grant("one")])
     assert world.settle(HTTPRouteSyncer, "shop/web") == []
+
+
+def test_copy_stays_as_it_is_until_grants_can_be_listed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.given(virtual=[grant()])
+    copied(world, route(rules=LEDGER))
+    store = world.pair.informers.store(Side.VIRTUAL, REFERENCE_GRANTS)
+    store.gone_live(Key("bank", "web"))
+    store.synced = False
+    with monkeypatch.context() as starting:
+        starting.setattr(world, "_show", lambda: None)
+        decision = world.decide(HTTPRouteSyncer, "shop/web")
+        assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
+    assert world.settle(HTTPRouteSyncer, "shop/web") == []
+    world.gone(virtual=[grant()])
+    [write] = world.decide(HTTPRouteSyncer, "shop/web").writes
+    assert write.verb is Verb.DELETE
 
 
 def test_grant_with_more_entries_than_its_definition_allows_gives_the_first(world: World) -> None:

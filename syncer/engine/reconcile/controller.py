@@ -297,6 +297,10 @@ class Reads:
         """Return True if a running syncer has host objects for virtual objects of a resource."""
         return any(each.stands_for(resource) for each in self._controllers.values())
 
+    def is_complete(self, side: Side, resource: Resource) -> bool:
+        """Return True if the cache has been filled: not while the first list fails."""
+        return self._informers.store(side, resource).synced
+
     def minor_version(self, side: Side) -> int:
         """Return the minor version of Kubernetes 1 of a side's API server; 0 if unknown."""
         return self._minor(side)
