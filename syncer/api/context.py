@@ -100,6 +100,10 @@ class Reader(Protocol):
         """Return True if a running syncer has host objects for virtual objects of a resource."""
         ...
 
+    def is_complete(self, side: Side, resource: Resource) -> bool:
+        """Return True if the cache has been filled: not while the first list fails."""
+        ...
+
     def minor_version(self, side: Side) -> int:
         """Return the minor version of Kubernetes 1 of a side's API server; 0 if unknown."""
         ...

@@ -55,9 +55,13 @@ class UsedSyncer(Mirror[UsedConfig]):
     metadata = MetadataRules(labels=KeyRules(deny=("owner", "OWNER")))
 
     def takes_on(self, ctx: Context[UsedConfig], virtual: Obj) -> bool:
-        """Return True for a listed object of the host."""
+        """Return True for a listed object of the host that lies elsewhere than its copy would."""
         config = ctx.settings.section(self.shown_by, MappingConfig)
-        return config is not None and config.mappings.host_key(key_of(virtual)) is not None
+        if config is None:
+            return False
+        key = key_of(virtual)
+        listed = config.mappings.host_key(key)
+        return listed is not None and listed != ctx.names.to_host(self.resource, key)
 
     def only_when_used(self, virtual: Obj) -> bool:
         """Return True if ``all`` doesn't apply to the object."""

@@ -385,11 +385,11 @@ class World:
         controller = self._pair.controllers[syncer.name]
         if not controller.direction.comes_up:
             return None
-        for host_key in self._pair.informers.keys(Side.HOST, syncer.host_resource):
-            host = self._pair.informers.get(Side.HOST, syncer.host_resource, host_key)
-            request = controller.request_for(Side.HOST, host_key, host)
-            if request is not None and request.key == key:
-                return request.host_key
+        for store in controller.hosts:
+            for host_key in list(store.keys()):
+                request = controller.request_for(Side.HOST, host_key, store.get(host_key))
+                if request is not None and request.key == key:
+                    return request.host_key
         return None
 
     def _resource(self, obj: Obj) -> Resource:

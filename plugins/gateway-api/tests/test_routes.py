@@ -15,7 +15,7 @@ from vsyncer_gateway_api.kinds import (
 from vsyncer_gateway_api.reference_grants import ReferenceGrantSyncer
 from vsyncer_gateway_api.routes import GRPCRouteSyncer, HTTPRouteSyncer, TLSRouteSyncer
 
-from syncer.api import Key, Obj, Refused
+from syncer.api import Key, Obj, Outcome, Refused, Side, Verb
 from syncer.names import PerNamespace
 from syncer.testing import World
 from syncer.testing.cases import Case, load
@@ -120,6 +120,12 @@ def test_gateway_that_is_no_longer_mapped_disappears(world: World) -> None:
     assert world.virtual("Gateway", "gateways/web") is None
 
 
+def test_gateways_of_the_host_without_a_mapping_are_not_watched() -> None:
+    watched = {(store.side, store.resource) for store in World(SYNCERS).pair.informers}
+    assert (Side.HOST, GATEWAYS) not in watched
+    assert (Side.VIRTUAL, GATEWAYS) in watched
+
+
 @pytest.mark.parametrize(
     ("given", "wakes"),
     [
@@ -144,6 +150,24 @@ def test_second_grant_keeps_the_copy_when_the_first_ends(world: World) -> None:
     copied(world, route(rules=LEDGER))
     world.gone(virtual=[grant("one")])
     assert world.settle(HTTPRouteSyncer, "shop/web") == []
+
+
+def test_copy_stays_as_it_is_until_grants_can_be_listed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.given(virtual=[grant()])
+    copied(world, route(rules=LEDGER))
+    store = world.pair.informers.store(Side.VIRTUAL, REFERENCE_GRANTS)
+    store.gone_live(Key("bank", "web"))
+    store.synced = False
+    with monkeypatch.context() as starting:
+        starting.setattr(world, "_show", lambda: None)
+        decision = world.decide(HTTPRouteSyncer, "shop/web")
+        assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
+    assert world.settle(HTTPRouteSyncer, "shop/web") == []
+    world.gone(virtual=[grant()])
+    [write] = world.decide(HTTPRouteSyncer, "shop/web").writes
+    assert write.verb is Verb.DELETE
 
 
 def test_grant_with_more_entries_than_its_definition_allows_gives_the_first(world: World) -> None:

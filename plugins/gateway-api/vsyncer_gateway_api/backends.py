@@ -88,6 +88,11 @@ def is_granted(ctx: Context, syncer: str, virtual: Obj, service: Key) -> bool:
     return False
 
 
+def are_known(ctx: Context) -> bool:
+    """Return True if all ReferenceGrants are known: not before they could be listed."""
+    return ctx.reader.is_complete(Side.VIRTUAL, REFERENCE_GRANTS)
+
+
 def given(route: Resource, grant: Obj) -> Iterator[tuple[str, str]]:
     """Yield what a ReferenceGrant gives to routes of a kind.
 

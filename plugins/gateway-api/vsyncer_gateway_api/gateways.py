@@ -81,9 +81,9 @@ class GatewaySyncer(Syncer[GatewayConfig], SyncFromHost[GatewayConfig], Sync[Gat
     reads = (Source(Side.VIRTUAL, NAMESPACES),)
     reverts_virtual_changes = True
 
-    def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
-        """Return the host namespaces of the mapped Gateways."""
-        return mappings_of(settings).namespaces or None
+    def host_namespaces(self, settings: Settings) -> tuple[str, ...]:
+        """Return the host namespaces of the mapped Gateways; no others are watched."""
+        return mappings_of(settings).namespaces
 
     def virtual_key(self, ctx: Context[GatewayConfig], host: Obj) -> Key | None:
         """Return the key at which a Gateway appears; None if it isn't mapped, or is a copy."""

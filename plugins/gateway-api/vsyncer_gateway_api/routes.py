@@ -26,6 +26,7 @@ from syncer.api import (
     is_allowed_host,
     key_family,
     key_of,
+    wait,
 )
 from vsyncer_gateway_api import backends, parents
 from vsyncer_gateway_api.kinds import GRPC_ROUTES, HTTP_ROUTES, TLS_ROUTES
@@ -117,10 +118,15 @@ class _Route(Mirror[RouteConfig], Grants[RouteConfig], Indexes):
         return backends.indexes(self.resource, self.name, self.references_down)
 
     def sync(self, ctx: Context[RouteConfig], pair: Pair) -> Decision:
-        """Update the copy; delete it if a ReferenceGrant of a backend that it has is gone."""
+        """Update the copy; delete it if a ReferenceGrant of a backend that it has is gone.
+
+        Before the ReferenceGrants could be listed, none is known to be gone.
+        """
         on_host = {each.key for each in self.references_down.named(pair.host)}
         for each in self._not_granted(ctx, pair.virtual):
             if ctx.names.to_host(each.resource, each.key) in on_host:
+                if not backends.are_known(ctx):
+                    return wait("the ReferenceGrants of the virtual cluster can't be listed yet")
                 why = _without_grant(each)
                 return delete(host=pair.host, reason=why).warn("RefNotPermitted", why)
         return super().sync(ctx, pair)

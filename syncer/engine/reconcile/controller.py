@@ -49,7 +49,7 @@ class Vacant(NamedTuple):
     host_key: Key
     #: The virtual key of the named object.
     key: Key
-    #: The controllers that may have put it there.
+    #: The controllers that may put it there: those of copies, if there are any of the kind.
     about: "Sequence[BoundSyncer]"
 
     def is_meant(self, host: Obj) -> bool | None:
@@ -214,10 +214,13 @@ class Reads:
             self._resolved.add((resource, key, comes_later))
 
     def _resolve(self, resource: Resource, key: Key, host_key: Key, comes_later: bool) -> None:
-        controllers = [each for each in self._controllers.values() if each.stands_for(resource)]
-        for controller in controllers:
+        standing = [each for each in self._controllers.values() if each.stands_for(resource)]
+        for controller in standing:
             if self._leads_home(controller, key, host_key):
                 return
+        # What isn't there yet is to become a copy, if any syncer makes copies of the kind: one that
+        # shows objects of the host may have them anywhere.
+        controllers = [each for each in standing if each.direction.goes_down] or standing
 
         is_same = host_key.name == key.name
         if comes_later and not is_same:
@@ -293,6 +296,10 @@ class Reads:
     def synced(self, resource: Resource) -> bool:
         """Return True if a running syncer has host objects for virtual objects of a resource."""
         return any(each.stands_for(resource) for each in self._controllers.values())
+
+    def is_complete(self, side: Side, resource: Resource) -> bool:
+        """Return True if the cache has been filled: not while the first list fails."""
+        return self._informers.store(side, resource).synced
 
     def minor_version(self, side: Side) -> int:
         """Return the minor version of Kubernetes 1 of a side's API server; 0 if unknown."""

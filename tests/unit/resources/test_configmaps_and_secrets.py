@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Obj, Outcome, Refused, Verb
+from syncer.api import NameTaken, Obj, Outcome, Refused, Verb
 from syncer.engine.reconcile.policies import staleness
 from syncer.engine.stores.references import References
+from syncer.names import Unchanged
 from syncer.testing import World
 from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, ingress, pod, pod_mounting, secret
+from syncer.testing.objects import configmap, ingress, namespace, pod, pod_mounting, secret
 
 COPY = "vc-ns/db-x-shop-x-vc"
 FORCED: dict[str, Any] = {"metadata": {"annotations": {"vsyncer.dev/force-sync": "true"}}}
@@ -195,3 +196,28 @@ def test_mirror_of_a_static_pod_uses_nothing(world: World) -> None:
     mirror: dict[str, Any] = {"metadata": {"annotations": {"kubernetes.io/config.mirror": "1"}}}
     world.given(virtual=[secret("db"), pod_mounting("web", secret="db", **mirror)])
     assert not world.decide("secrets", "shop/db").writes
+
+
+def shows(by_name: dict[str, str]) -> dict[str, Any]:
+    """Return the options that show Secrets of the host at these virtual keys."""
+    return {"sync": {"fromHost": {"secrets": {"enabled": True, "mappings": {"byName": by_name}}}}}
+
+
+def test_shown_secret_at_the_key_of_its_copy_is_not_copied_onto_itself() -> None:
+    world = World(config=shows({"shop/registry": "shop/registry"}), translator=Unchanged)
+    world.given(virtual=[namespace("shop"), pod_mounting("web", secret="registry")])
+    world.given(host=[secret("registry", namespace="shop")])
+    world.settle("host-secrets", "shop/registry")
+    assert world.virtual("Secret", "shop/registry")
+    decision = world.decide("secrets", "shop/registry")
+    assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
+    assert "came from the host" in decision.reason
+
+
+def test_foreign_secret_in_a_namespace_that_is_shown_has_the_name_of_a_copy() -> None:
+    world = World(config=shows({"vc-ns/*": "shop"}))
+    world.given(virtual=[namespace("shop"), secret("db", **FORCED)])
+    world.given(host=[secret("db-x-shop-x-vc", namespace="vc-ns")])
+    for _ in range(2):
+        with pytest.raises(NameTaken):
+            world.apply(world.decide("secrets", "shop/db"))

@@ -195,6 +195,19 @@ def test_pod_is_made_beside_a_copy_that_no_cache_has_yet(translator: type[NameTr
     assert "create" in [sent.verb for sent in world.apply(decision)]
 
 
+@pytest.mark.parametrize("translator", OTHER)
+def test_place_of_a_copy_is_never_that_of_a_shown_object(translator: type[NameTranslator]) -> None:
+    mappings = {"byName": {"infra/db": "elsewhere/db"}}
+    config = {"sync": {"fromHost": {"secrets": {"enabled": True, "mappings": mappings}}}}
+    world = shop(translator, SPECS[0], config=config)
+    world._pair.controllers["host-secrets"].ready = False
+    world.given(host=[foreign(world)])
+    with pytest.raises(Refused, match="it names the Secret shop/db, and an object of others has that place"):
+        world.settle("pods", "shop/web")
+    assert world._decided is not None
+    assert [each.name for vacant in world._decided.vacant for each in vacant.about] == ["secrets"]
+
+
 # -- what the host makes ---------------------------------------------------------------------------
 
 BY = {"reference": "spec.secretName", "selector": {"matchLabels": {"made": "yes"}}}
