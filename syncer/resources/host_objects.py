@@ -29,6 +29,7 @@ from syncer.api import (
     is_deleting,
     key_of,
     labels_of,
+    reasons,
     selectors,
     skip,
     wait,
@@ -120,10 +121,14 @@ class HostObjectSyncer(
         key = self.virtual_key(ctx, host)
         if key is None:
             return skip(f"sync.{self.section}.mappings leaves it out")
-        if ctx.virtual(NAMESPACES, Key("", key.namespace)) is None:
+        namespace = ctx.virtual(NAMESPACES, Key("", key.namespace))
+        if namespace is None:
             reference = ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", key.namespace))
             why = f"the virtual cluster has no namespace {key.namespace} yet"
             return wait(why, on=(reference,))
+        if is_deleting(namespace):
+            reference = ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", key.namespace))
+            return wait(reasons.VIRTUAL_ENDS(f"namespace {key.namespace}"), on=(reference,))
         why = f"sync.{self.section}.mappings lists it"
         return apply(virtual=self.shown(ctx, host, key), reason=why)
 
