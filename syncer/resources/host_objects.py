@@ -121,9 +121,13 @@ class HostObjectSyncer(
         key = self.virtual_key(ctx, host)
         if key is None:
             return skip(reasons.LEFT_OUT(f"{self.section}.mappings"))
-        if ctx.virtual(NAMESPACES, Key("", key.namespace)) is None:
-            reference = ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", key.namespace))
+        reference = ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", key.namespace))
+        namespace = ctx.virtual(NAMESPACES, reference.key)
+        if namespace is None:
             return wait(reasons.NO_NAMESPACE(key.namespace), on=(reference,))
+        if is_deleting(namespace):
+            why = reasons.VIRTUAL_ENDS(f"namespace {key.namespace}")
+            return wait(why, on=(reference,))
         why = f"sync.{self.section}.mappings lists it"
         return apply(virtual=self.shown(ctx, host, key), reason=why)
 

@@ -4,15 +4,17 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+import pytest
 from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, between, built_in, play, until, writes
 from rules_scene import USER, Guarded, configured, edit, events, grant, running
 from sampled import config_model
 
 from syncer.api import Obj
+from syncer.clusters import codec
 from syncer.config import SyncerConfig
 from syncer.daemon.pages.control import explain
 from syncer.daemon.pages.endpoints import measure
-from syncer.daemon.pages.status import degraded
+from syncer.daemon.pages.status import degraded, mappings
 from syncer.rights.rbac import Share, needed
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, endpointslice, namespace, pod_mounting, secret, service
@@ -102,6 +104,26 @@ def test_metric_of_watches_is_1_while_each_listed_namespace_is_watched() -> None
             registry = daemon.process.metrics.registry
             labels = {"cluster": CLUSTER, "side": "host", "resource": "secrets"}
             await until(lambda: registry.get_sample_value("syncer_watch_up", labels) == 1.0)
+
+    play(scenario)
+
+
+def test_metric_of_mappings_counts_what_its_syncer_shows_by_metadata_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        two = Guarded()
+        infra(two)
+        marks = {"labels": {"vsyncer.dev/cluster": f"{CLUSTER}.{HOME}"}}
+        two.virtual.put(secret("others", metadata={**marks, "annotations": {"vsyncer.dev/made-for": "another"}}))
+        two.virtual.put(secret("own"))
+        async with running(two, config(LISTED)) as daemon:
+            await until(lambda: listed(two))
+            await daemon.settled()
+            decoded = list[bytes]()
+            with monkeypatch.context() as scraping:
+                scraping.setattr(codec, "stored", decoded.append)
+                counts = mappings(daemon.process)
+            assert counts[CLUSTER, "host-secrets"] == 1
+            assert decoded == []
 
     play(scenario)
 

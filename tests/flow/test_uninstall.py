@@ -1,6 +1,7 @@
 """An uninstall removes all our objects, and no others, from both sides."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 
 import pytest
 from crd_scene import CRDS
@@ -147,7 +148,7 @@ def test_objects_that_lead_to_the_metrics_api_are_uninstalled(two: Two) -> None:
 
 def test_shown_objects_of_the_host_are_uninstalled_without_the_tenants_own(two: Two) -> None:
     async def scenario() -> None:
-        made = {"configmaps": configmap, "secrets": secret, "services": service}
+        made: Mapping[str, Callable[..., Obj]] = {"configmaps": configmap, "secrets": secret, "services": service}
         from_host: Obj = {}
         two.host.put(namespace("infra"))
         for kind, section in (("configmaps", "configMaps"), ("secrets", "secrets"), ("services", "services")):

@@ -19,6 +19,7 @@ from syncer.api import Key, Obj, Outcome, Refused, Side, Verb
 from syncer.names import PerNamespace
 from syncer.testing import World
 from syncer.testing.cases import Case, load
+from syncer.testing.merge import merged
 from syncer.testing.objects import build, namespace, service
 
 SYNCERS = [
@@ -118,6 +119,16 @@ def test_gateway_that_is_no_longer_mapped_disappears(world: World) -> None:
     world.configure({"sync": {"fromHost": {"gateways": {"mappings": {"infra/shared": None}}}}})
     world.settle(GatewaySyncer, "gateways/web")
     assert world.virtual("Gateway", "gateways/web") is None
+
+
+def test_gateway_waits_while_its_namespace_is_being_deleted(world: World) -> None:
+    ending = {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["kubernetes"]}
+    gateway = build(GATEWAYS, "shared", namespace="infra", spec={"listeners": []})
+    home = merged(namespace("gateways"), {"metadata": ending})
+    world.given(virtual=[home], host=[gateway])
+    decision = world.decide(GatewaySyncer, "gateways/web")
+    assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
+    assert decision.reason == "the virtual namespace gateways is being deleted"
 
 
 def test_gateways_of_the_host_without_a_mapping_are_not_watched() -> None:

@@ -23,6 +23,7 @@ from syncer.api import (
     copy_fields,
     dig,
     host_names,
+    is_deleting,
     key_of,
     labels_of,
     skip,
@@ -100,10 +101,14 @@ class GatewaySyncer(Syncer[GatewayConfig], SyncFromHost[GatewayConfig], Sync[Gat
         key = self.virtual_key(ctx, host)
         if key is None:
             return skip(f"sync.{self.section}.mappings doesn't name it")
-        namespace = Key("", key.namespace)
-        if ctx.virtual(NAMESPACES, namespace) is None:
+        reference = ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", key.namespace))
+        namespace = ctx.virtual(NAMESPACES, reference.key)
+        if namespace is None:
             why = f"the virtual cluster has no namespace {key.namespace} yet"
-            return wait(why, on=(ObjectRef(Side.VIRTUAL, NAMESPACES, namespace),))
+            return wait(why, on=(reference,))
+        if is_deleting(namespace):
+            why = f"the virtual namespace {key.namespace} is being deleted"
+            return wait(why, on=(reference,))
         return apply(virtual=_shown(ctx, host, key), reason="this Gateway serves the tenant")
 
     def sync(self, ctx: Context[GatewayConfig], pair: Pair) -> Decision:

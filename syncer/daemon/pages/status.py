@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from syncer.api.errors import NameTaken, TooMany
-from syncer.api.objects import Key
+from syncer.api.objects import Key, annotations_of
 from syncer.api.reasons import RequestState
 from syncer.clusters.patient import PATIENCE
 from syncer.daemon.process import Process
@@ -17,6 +17,7 @@ from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import BoundSyncer
 from syncer.engine.stores.informers import SideInformer
+from syncer.resources.custom.contents import MADE_FOR
 
 #: The state of objects that are as they should be on both sides.
 IN_STEP = "in_step"
@@ -278,10 +279,14 @@ def mapped(pair: ClusterPair, controller: BoundSyncer) -> int | None:
         virtual = controller.virtual.keys() if controller.virtual is not None else ()
         return sum(controller.host_key(key) in made for key in list(virtual))
     settings = pair.settings
+    note = f"{settings.marks.prefix}/{MADE_FOR}"
     number = 0
     for key in list(made.keys()):
-        obj = made.get(key)
-        if obj is not None and settings.marks.is_from_here(obj, cluster=settings.identity):
+        shown = made.outline(key)
+        if shown is None or not settings.marks.is_from_here(shown, cluster=settings.identity):
+            continue
+        made_for = annotations_of(shown).get(note, controller.name)
+        if made_for == controller.name:
             number += 1
     return number
 

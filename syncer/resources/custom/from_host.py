@@ -14,6 +14,7 @@ from syncer.api import (
     Syncer,
     SyncFromHost,
     apply,
+    is_deleting,
     key_of,
     labels_of,
     reasons,
@@ -103,10 +104,13 @@ class CustomFromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[Cust
         if key is None:
             return skip(reasons.LEFT_OUT(self.section))
         if key.namespace:
-            namespace = Key("", key.namespace)
-            if ctx.virtual(NAMESPACES, namespace) is None:
-                reference = ObjectRef(Side.VIRTUAL, NAMESPACES, namespace)
+            reference = ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", key.namespace))
+            namespace = ctx.virtual(NAMESPACES, reference.key)
+            if namespace is None:
                 return wait(reasons.NO_NAMESPACE(key.namespace), on=(reference,))
+            if is_deleting(namespace):
+                why = reasons.VIRTUAL_ENDS(f"namespace {key.namespace}")
+                return wait(why, on=(reference,))
         exact = self._options.exact_for(host, None)
         why = "the host has it and the virtual cluster does not yet"
         return apply(virtual=self._shown(ctx, host, key), reason=why, exact=exact)

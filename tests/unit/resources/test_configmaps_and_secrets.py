@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from syncer.api import NameTaken, Obj, Outcome, Refused, Verb
+from syncer.api import Key, NameTaken, Obj, Outcome, Refused, Verb
 from syncer.engine.reconcile.policies import staleness
 from syncer.engine.stores.references import References
 from syncer.names import Unchanged
@@ -221,3 +221,14 @@ def test_foreign_secret_in_a_namespace_that_is_shown_has_the_name_of_a_copy() ->
     for _ in range(2):
         with pytest.raises(NameTaken):
             world.apply(world.decide("secrets", "shop/db"))
+
+
+def test_listed_secret_waits_while_its_namespace_is_being_deleted() -> None:
+    ending = {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["kubernetes"]}
+    world = World(config=shows({"infra/db": "shop/db"}))
+    world.given(virtual=[merged(namespace("shop"), {"metadata": ending})], host=[secret("db", namespace="infra")])
+    decision = world.decide("host-secrets", "shop/db")
+    assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
+    assert [str(each.key) for each in decision.on] == [str(Key("", "shop"))]
+    world.gone(virtual=[namespace("shop")]).given(virtual=[namespace("shop")])
+    assert world.settle("host-secrets", "shop/db")

@@ -104,6 +104,16 @@ def test_host_object_waits_for_the_namespace_to_appear_in() -> None:
     assert (Side.VIRTUAL, NAMESPACES, Key("", "platform")) in decision.on
 
 
+def test_host_object_waits_while_its_namespace_is_being_deleted() -> None:
+    ending = {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["kubernetes"]}
+    world = world_of(MAPPED).given(host=[build(MONITORS, "web", namespace="monitoring", spec={})])
+    world.given(virtual=[merged(namespace("platform"), {"metadata": ending})])
+    decision = world.decide(MONITOR, "platform/web")
+    assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
+    assert decision.reason == "the virtual namespace platform is being deleted"
+    assert (Side.VIRTUAL, NAMESPACES, Key("", "platform")) in decision.on
+
+
 def test_rights_are_asked_for_the_mapped_namespaces() -> None:
     world = world_of(MAPPED)
     granted = needed([world.syncer(MONITOR)], settings=world.settings)

@@ -16,6 +16,7 @@ from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Obj, Side, SyncRequest, key_of, uid_of
+from syncer.clusters import codec
 from syncer.engine.reconcile.controller import BoundSyncer, safely
 from syncer.engine.reconcile.drift import other_owner
 from syncer.engine.reconcile.plan import Observed
@@ -322,7 +323,7 @@ class CircuitBreaker:
             log.error("too many deletions at once, they are held", **about, what=stopped)
 
     def _total(self, controller: BoundSyncer, side: Side) -> Generator[int, None, int]:
-        """Count the objects of a kind on a side, on the host only the copies of this kind.
+        """Count the objects of a kind on a side, without those of others among them.
 
         Yield the cost of each step.
         """
@@ -330,6 +331,9 @@ class CircuitBreaker:
         store = virtual if side is Side.VIRTUAL else controller.host
         if store is None:
             return 0
+        only_shown = controller.direction.comes_up and not controller.direction.goes_down
+        if store is virtual and only_shown and not controller.view.informers.is_marked(store):
+            return (yield from self._shown(controller, store))
         if side is Side.VIRTUAL or virtual is None or not controller.direction.goes_down:
             return len(store)
         expected = set()
@@ -341,6 +345,23 @@ class CircuitBreaker:
             yield LOOKED_AT
         for request, cost in self._orphans(controller, store, expected):
             total += request is not None
+            yield cost
+        return total
+
+    def _shown(self, controller: BoundSyncer, virtual: SideInformer) -> Generator[int, None, int]:
+        """Count the virtual objects that show those of the host, among the tenant's own.
+
+        Yield the cost of each step.
+        """
+        marks = self._settings.marks
+        total = 0
+        for key in list(virtual.keys()):
+            cost = LOOKED_AT
+            entry = virtual.entry(key)
+            if entry is not None and controller.host_at(controller.host_key(key)) is not None:
+                cost += entry.size // 8
+                outline = codec.outline(entry.raw)
+                total += marks.is_from_here(outline, cluster=self._settings.identity)
             yield cost
         return total
 
