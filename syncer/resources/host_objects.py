@@ -126,8 +126,8 @@ class HostObjectSyncer(
         if namespace is None:
             return wait(reasons.NO_NAMESPACE(key.namespace), on=(reference,))
         if is_deleting(namespace):
-            why = reasons.VIRTUAL_ENDS(f"namespace {key.namespace}")
-            return wait(why, on=(reference,))
+            ends = reasons.VIRTUAL_ENDS(f"namespace {key.namespace}")
+            return wait(ends, on=(reference,))
         why = f"sync.{self.section}.mappings lists it"
         return apply(virtual=self.shown(ctx, host, key), reason=why)
 

@@ -17,7 +17,7 @@ from syncer.clusters.client import SideClient
 from syncer.clusters.discovery import Discovery
 from syncer.config import VirtualCluster
 from syncer.directions import direction_of, resources_of
-from syncer.resources.custom.related import MADE_FOR
+from syncer.resources.custom.contents import MADE_FOR
 from syncer.resources.host_objects import HostObjectSyncer
 from syncer.resources.kinds import NAMESPACES, PODS
 from syncer.resources.metrics_api import OBJECTS as METRICS_OBJECTS

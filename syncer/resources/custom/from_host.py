@@ -109,8 +109,8 @@ class CustomFromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[Cust
             if namespace is None:
                 return wait(reasons.NO_NAMESPACE(key.namespace), on=(reference,))
             if is_deleting(namespace):
-                why = reasons.VIRTUAL_ENDS(f"namespace {key.namespace}")
-                return wait(why, on=(reference,))
+                ends = reasons.VIRTUAL_ENDS(f"namespace {key.namespace}")
+                return wait(ends, on=(reference,))
         exact = self._options.exact_for(host, None)
         why = "the host has it and the virtual cluster does not yet"
         return apply(virtual=self._shown(ctx, host, key), reason=why, exact=exact)

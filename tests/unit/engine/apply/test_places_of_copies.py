@@ -172,16 +172,16 @@ class FromNamespaces(Syncer, SyncFromHost):
     reads = (Source(Side.HOST, NAMESPACES, marked=True),)
 
     def __init__(self, *namespaces: str) -> None:
-        self.namespaces = namespaces or None
+        self._chosen = namespaces or None
+
+    def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
+        return self._chosen
 
     def virtual_key(self, ctx: Context[Config], host: Obj) -> Key | None:
         return key_of(host)
 
     def sync_from_host(self, ctx: Context[Config], host: Obj) -> Decision:
         return skip("")
-
-    def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
-        return self.namespaces
 
 
 class FromNamespacesOrFake(FromNamespaces, FakeSyncUp):

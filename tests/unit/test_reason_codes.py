@@ -68,7 +68,7 @@ def test_refusals_of_ours_have_codes() -> None:
             if named not in ("Refused", "IdentityLost") or keyword.arg != "reason":
                 continue
             if isinstance(keyword.value, ast.Constant) and keyword.value.value not in CODES:
-                unknown.append(f"{place}: {keyword.value.value}")
+                unknown.append(f"{place}: {keyword.value.value!r}")
     assert unknown == []
 
 
