@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from hack.endings import uninterrupted
 from hack.gate import stages
 from hack.gate.record import Record, read
 from hack.gate.stages import PATIENCE, TOP, Stage
@@ -131,33 +132,40 @@ def execute(
     """
     temporary = folder / "t"
     temporary.mkdir(exist_ok=True)
-    process = subprocess.Popen(
-        command,
-        cwd=cwd,
-        env={**stages.environment(), "VSYNCER_GATE": str(folder), "TMPDIR": str(temporary)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    _running.add(process)
-    timer = threading.Timer(PATIENCE, _end, [process])
-    timer.start()
+    environment = {**stages.environment(), "VSYNCER_GATE": str(folder), "TMPDIR": str(temporary)}
     tail: deque[str] = deque(maxlen=_TAIL)
+    process: subprocess.Popen[str] | None = None
+    timer: threading.Timer | None = None
     try:
+        with uninterrupted():
+            process = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            _running.add(process)
+        timer = threading.Timer(PATIENCE, _end, [process])
+        timer.daemon = True
+        timer.start()
         for line in process.stdout or ():
             say(line)
             tail.append(line.rstrip())
         code, cpu = _wait(process)
         return Done(code, list(tail), cpu)
     finally:
-        timer.cancel()
-        if process.poll() is None:
-            _end(process)
-            process.wait()
-        _running.discard(process)
+        if timer is not None:
+            timer.cancel()
+        if process is not None:
+            if process.poll() is None:
+                _end(process)
+                process.wait()
+            _running.discard(process)
         shutil.rmtree(temporary, ignore_errors=True)
 
 

@@ -1,7 +1,7 @@
 """One virtual cluster on one host: the namespaces of a test, the daemon's configuration, and a check of both sides."""
 
 import itertools
-import json
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from api import PATIENCE, RESOURCES, Api, eventually, nothing_left
-from click.testing import CliRunner
 
 from hack.bench.daemon import Process
 from hack.kubelet import is_ready
 from syncer.api import Key, Marks, Obj, annotations_of, dig, is_deleting, key_of, labels_of, uid_of
-from syncer.cli.app import app
 from syncer.engine.stores import identity as claim
 from syncer.names import SingleNamespace
 from syncer.resources.configmaps import CONTROL_PLANE
@@ -103,14 +101,14 @@ class Scene:
         `syncer rbac --admission` prints, and wait until both hold.
         """
         daemon.write()
-        arguments = ["rbac", "--config", str(daemon.file), "--user", user, "-o", "json"]
-        for_host = [*_printed(*arguments, "--side=host"), *_printed(*arguments, "--admission")]
-        for api, objects in ((self.virtual, _printed(*arguments, "--side=virtual")), (self.host, for_host)):
-            text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-            if without and api is self.host:
-                text = text.replace(f'"{without}"', '"nothing"')
-            self.give(api, text)
-            self._wait_granted(api, user, _DEFINITIONS if '"customresourcedefinitions"' in text else "")
+        options = ["--config", str(daemon.file), "--user", user, "-o", "json"]
+        for api, more in ((self.virtual, "--side=virtual"), (self.host, "--side=host"), (self.host, "--admission")):
+            command = [*daemon.command, "rbac", *options, more]
+            text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
+            less = text.replace(f'"{without}"', '"nothing"') if without and api is self.host else text
+            self.give(api, less)
+            if more != "--admission":
+                self._wait_granted(api, user, _DEFINITIONS if '"customresourcedefinitions"' in less else "")
         eventually(lambda: not _may_create_without_mark(self.host, self.host_namespace, user), "the policy holds")
 
     def give(self, api: Api, manifests: str) -> None:
@@ -287,17 +285,6 @@ class Scene:
     def agree(self, *, seconds: float = PATIENCE) -> None:
         """Wait until both sides agree."""
         nothing_left(self.disagreements, "both sides agree", seconds=seconds)
-
-
-def _printed(*arguments: str) -> list[Obj]:
-    """Return the objects of the list that `syncer` prints with these arguments.
-
-    The command runs in this process, as an interpreter takes most of a second of CPU to import it.
-    """
-    done = CliRunner().invoke(app, arguments, prog_name="syncer", catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    objects: list[Obj] = json.loads(done.stdout)["items"]
-    return objects
 
 
 def quiet(running: Process) -> float:
